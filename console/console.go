@@ -48,6 +48,7 @@ type console struct {
 	samples *samples
 	seen    *firstSeen
 
+	said     *said
 	sessions *sessions // nil without passwords
 }
 
@@ -60,7 +61,7 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if o.Access != nil && o.Passwords != nil {
 		return nil, errors.New("console: Access and Passwords exclude each other")
 	}
-	s := &console{center: c, reads: newReads(), samples: newSamples(), seen: newFirstSeen()}
+	s := &console{center: c, reads: newReads(), samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
 	mux := http.NewServeMux()
 	if o.Passwords != nil {
 		s.sessions = newSessions(o.Passwords)
@@ -71,6 +72,10 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	mux.Handle("GET /static/", http.HandlerFunc(serveStatic))
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
+	}
+	for path, a := range actions {
+		mux.Handle("GET "+path, s.serveAction(path, a))
+		mux.Handle("POST "+path, s.serveAction(path, a))
 	}
 	mux.Handle("GET /scale", s.lookers(ScaleHandler(c)))
 	return secure(mux), nil

@@ -36,8 +36,8 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 	s.define("regions", center.Settings{QueueNames: []string{"north", "a<b>&c=d?e#f"}})
 	s.define("nightly", center.Settings{Queues: 2, Mode: center.ModeRun, Cron: "0 0 2 * * ?"})
 	for _, uuid := range []string{web1, web2} {
-		host, _, _ := strings.Cut(uuid, ":")
-		_, err := s.center.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, PID: 1, JudgeDeadInterval: time.Hour})
+
+		_, err := s.center.Roster().Register(t.Context(), serverInfo(uuid, "settle"))
 		s.must(err)
 		_, err = s.center.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		s.must(err)
@@ -118,4 +118,9 @@ func (s *site) paths() []string {
 		"/items", "/items?task=settle&state=dead", "/items?q=" + url.QueryEscape(evil), "/runs", "/runs?task=nightly&state=READY",
 		"/run?run=" + runs[0].ID, "/run?run=nightly", "/triggers", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
 	}
+}
+
+func serverInfo(uuid, taskType string) roster.ServerInfo {
+	host, _, _ := strings.Cut(uuid, ":")
+	return roster.ServerInfo{UUID: uuid, TaskType: taskType, Host: host, PID: 1, JudgeDeadInterval: time.Hour}
 }

@@ -3,6 +3,9 @@ package console
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"html/template"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,11 +15,32 @@ import (
 
 // itemsPage is the page of failed items.
 type itemsPage struct {
-	Task, State, Query string
+	Task, State, Queue string
+	Query              string
 	Groups             []ItemGroup
 	Items              []center.ItemRecord
 	Tasks              []center.TaskRecord
-	Full               bool // older items are not shown
+	Full               bool // older items are not read
+	Rest               int  // items that match and are not shown
+}
+
+// States returns the states that the list can be limited to.
+func (p itemsPage) States() []string {
+	return []string{center.ItemDead, center.ItemRetry, center.ItemStarted}
+}
+
+// Choose reports whether the reader may choose items: those of one task type, to which they have the right.
+func (p itemsPage) Choose(v *view) bool { return p.Task != "" && v.Actor.may(Operate, p.Task) }
+
+// All returns the address of an action for all items that match.
+func (p itemsPage) All(action string) template.URL {
+	return link(action, "task", p.Task, "all", "yes", "queue", p.Queue, "state", p.State, "q", p.Query)
+}
+
+// itemID returns an id for an item in a page. Keys may have any characters.
+func itemID(i center.ItemRecord) string {
+	sum := sha256.Sum256([]byte(i.TaskType + "\x00" + i.ItemKey))
+	return hex.EncodeToString(sum[:8])
 }
 
 // ItemGroup is the items with one kind of error.
@@ -24,6 +48,11 @@ type ItemGroup struct {
 	Kind, Task  string
 	Dead, Retry int
 	Example     center.ItemRecord
+}
+
+// Address returns the address of an action for all items of the group.
+func (g ItemGroup) Address(action string) template.URL {
+	return link(action, "task", g.Task, "all", "yes", "kind", g.Kind)
 }
 
 // maxItems is how many failed items a page reads.
@@ -41,26 +70,32 @@ func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]c
 
 // items makes the page of failed items.
 func (v *view) items(ctx context.Context) error {
-	p := itemsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state")), Query: v.param("q")}
+	p := itemsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state")), Queue: v.param("queue"), Query: v.param("q")}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return err
 	}
-	all, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: v.param("queue"), State: p.State}, maxItems)
+	all, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
 	if err != nil {
 		return err
 	}
 	p.Full = len(all) == maxItems
 	for _, i := range all {
-		if p.Query == "" || strings.Contains(i.ItemKey, p.Query) || strings.Contains(i.LastError, p.Query) {
+		if matchesItem(i, p.Query) {
 			p.Items = append(p.Items, i)
 		}
 	}
 	p.Groups = groupErrors(p.Items)
 	v.Title, v.Records = "Failed items", p.Items
-	p.Items = p.Items[:min(len(p.Items), rowsPerPage)]
+	p.Rest = max(0, len(p.Items)-rowsPerPage)
+	p.Items = p.Items[:len(p.Items)-p.Rest]
 	v.Data = p
 	return nil
+}
+
+// matchesItem reports whether the key or the error of an item contains a text.
+func matchesItem(i center.ItemRecord, text string) bool {
+	return strings.Contains(i.ItemKey, text) || strings.Contains(i.LastError, text)
 }
 
 // varying are the parts of an error in which errors of one kind differ: quoted texts and figures.

@@ -82,8 +82,12 @@ func ownPage(address string) string {
 
 // askToSignIn leads a person to the page where they sign in, and from there back. Programs get the status 401.
 func (v *view) askToSignIn(w http.ResponseWriter) {
-	if formatOf(v.request) != formatHTML || v.request.Method != http.MethodGet {
+	if formatOf(v.request) != formatHTML {
 		http.Error(w, errSignIn.Error(), http.StatusUnauthorized)
+		return
+	}
+	if v.request.Method != http.MethodGet { // nothing of the form is done
+		redirect(w, "login")
 		return
 	}
 	next := path.Base(v.request.URL.Path)

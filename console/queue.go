@@ -36,6 +36,9 @@ var spans = []struct {
 // maxQueueItems is how many failed items of a queue its page shows.
 const maxQueueItems = 20
 
+// Named reports whether the queue has a name: only such queues are removed one by one.
+func (p queuePage) Named() bool { return hasName(p.Queue) && !p.Queue.Removing }
+
 // ManyItems reports whether the queue may have more failed items than the page shows.
 func (p queuePage) ManyItems() bool { return len(p.Items) == maxQueueItems }
 

@@ -45,6 +45,7 @@ type read struct {
 	err     error     // of the last run; nil if it succeeded
 	failing time.Time // when the first of the runs ended that have failed since value was read
 	used    time.Time
+	stale   bool          // something was changed after the query began
 	running chan struct{} // closed when the run ends; nil if none runs
 }
 
@@ -58,7 +59,7 @@ func (r *read) due(now time.Time) bool {
 	if r.err != nil {
 		pause = retryEvery
 	}
-	return r.running == nil && now.Sub(r.tried) >= pause
+	return r.running == nil && (r.stale || now.Sub(r.tried) >= pause)
 }
 
 // load returns the result of a query, which is some seconds old at the most while the database answers. key names the
@@ -90,26 +91,44 @@ func cmpError(errs ...error) error {
 
 // refresh runs a query if it is due, for limit at the most, and waits until it ends. A viewer runs out of patience.
 func (s *reads) refresh(ctx context.Context, key string, limit time.Duration, query func(context.Context) (any, error)) read {
-	s.mu.Lock()
-	r := s.find(key)
-	if r.due(time.Now()) {
-		r.running = make(chan struct{})
-		go s.run(context.WithoutCancel(ctx), r, limit, query)
-	}
-	running := r.running
-	s.mu.Unlock()
-	if running != nil {
-		enough := time.NewTimer(patience)
-		defer enough.Stop()
+	enough, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		r := s.find(key)
+		if r.due(time.Now()) {
+			r.running, r.stale = make(chan struct{}), false
+			go s.run(context.WithoutCancel(ctx), r, limit, query)
+		}
+		result := *r
+		s.mu.Unlock()
+		if result.running == nil || enough.Err() != nil {
+			return result
+		}
 		select {
-		case <-running:
-		case <-enough.C:
-		case <-ctx.Done():
+		case <-result.running:
+		case <-enough.Done():
 		}
 	}
+}
+
+// peek returns the last result of a query, or nil, without running it.
+func (s *reads) peek(key string) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return *r
+	if r, ok := s.byKey[key]; ok {
+		return r.value
+	}
+	return nil
+}
+
+// outdate makes all queries run again before a viewer gets their results: something was changed.
+func (s *reads) outdate() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.byKey {
+		r.stale = true
+	}
 }
 
 // run runs a query. It does not end with the request of a viewer, because other viewers wait for it too.

@@ -41,6 +41,14 @@ func (r RunRow) Took() float64 {
 	return r.FinishedAt.Sub(r.StartedAt).Seconds()
 }
 
+// CanRerun reports whether the run may go on after its end.
+func (r RunRow) CanRerun() bool { return r.Ended() && r.State != center.RunSuccess }
+
+// CanAck reports whether the run has failed, and nobody has acknowledged it.
+func (r RunRow) CanAck() bool {
+	return (r.State == center.RunFailed || r.State == center.RunDependentFailed) && r.AckedAt.IsZero()
+}
+
 // runs makes the page of runs.
 func (v *view) runs(ctx context.Context) error {
 	p := runsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state"))}

@@ -39,6 +39,11 @@ type ServerRow struct {
 	Mark Mark
 }
 
+// Stopped reports whether an operator has paused or drained the server.
+func (s ServerRow) Stopped() bool {
+	return s.State == center.StatePaused || s.State == center.StateDraining
+}
+
 // Bad reports whether the server is silent or its calls fail.
 func (s ServerRow) Bad() bool { return s.Mark.Kind == "bad" }
 

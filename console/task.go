@@ -29,6 +29,7 @@ type taskPage struct {
 	Settings []SettingRow
 	Filter   string // the condition that the list is limited to
 	Sentence string
+	Named    bool // its queues have names
 }
 
 // QueueRow is a queue in the list.
@@ -87,6 +88,7 @@ func (v *view) task(ctx context.Context) error {
 	named := nameOwners(servers, queues)
 	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.AsOf), Owners: named.List, Found: bad, Filter: v.param("status")}
 	p.Sentence = sentence(t, servers)
+	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
 	p.list(named, queues, v.AsOf)
 	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
@@ -95,6 +97,9 @@ func (v *view) task(ctx context.Context) error {
 	v.Title, v.Data, v.Records = t.TaskType, p, queues
 	return nil
 }
+
+// hasName reports whether a queue has a name, and not a number.
+func hasName(q center.QueueRecord) bool { return q.QueueID != fmt.Sprint(q.QueueIndex) }
 
 // sentence says what the task type is.
 func sentence(t center.TaskRecord, servers []center.ServerRecord) string {

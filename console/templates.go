@@ -24,8 +24,28 @@ var staticFiles embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"static": func(name string) string { return staticNames[name] },
 	"num":    number, "age": age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
-	"shortName": shortName, "rate": rateText, "lower": strings.ToLower, "until": until,
+	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower, "until": until,
 }).ParseFS(templateFiles, "templates/*.html"))
+
+// act is a button that makes a change at once, or asks first.
+type act struct {
+	Action, Text string
+	Values       []formValue
+}
+
+// newAct returns a button: newAct("task-pause", "Pause", "task", "settle").
+func newAct(action, text string, pairs ...string) act {
+	a := act{Action: action, Text: text}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		a.Values = append(a.Values, formValue{pairs[i], pairs[i+1]})
+	}
+	return a
+}
+
+// link returns the address of a page with its parameters.
+func link(page string, pairs ...string) template.URL {
+	return template.URL(address(page, pairs...)) //nolint:gosec // address has escaped it
+}
 
 // safeHTML marks what a template of ours has written.
 func safeHTML(b []byte) template.HTML { return template.HTML(b) } //nolint:gosec // html/template has escaped it

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -130,7 +131,7 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 // respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
 // nothing has changed is not sent again.
 func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, top, content []byte) {
-	sum := sha256.Sum256(append(append([]byte{}, top...), content...))
+	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said())))
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -158,17 +159,32 @@ func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	if ctx.Err() != nil {
 		return // the client has gone
 	}
-	status := http.StatusServiceUnavailable
-	switch {
-	case errors.Is(err, errNotAllowed):
-		status = http.StatusForbidden
-	case errors.Is(err, errUnknown), errors.Is(err, center.ErrUnknownTask), errors.Is(err, center.ErrUnknownRun), errors.Is(err, center.ErrNoRunOrTask):
-		status = http.StatusNotFound
-	}
+	status := statusOf(err, http.StatusServiceUnavailable)
 	if status == http.StatusServiceUnavailable {
 		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}
 	v.refuse(ctx, w, status, err)
+}
+
+// statusOf returns the status of a page that shows an error; other if nothing is known about it.
+func statusOf(err error, other int) int {
+	for _, s := range []struct {
+		status int
+		errs   []error
+	}{
+		{http.StatusForbidden, []error{errNotAllowed}},
+		{http.StatusNotFound, []error{
+			errUnknown, center.ErrUnknownTask, center.ErrUnknownRun, center.ErrNoRunOrTask, center.ErrUnknownServer, center.ErrUnknownTrigger,
+		}},
+		{http.StatusConflict, []error{center.ErrChanged, errTriggerChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
+		{http.StatusUnprocessableEntity, []error{errMissingValue}},
+		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
+	} {
+		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {
+			return s.status
+		}
+	}
+	return other
 }
 
 // refuse sends a page that names the error, without anything from the database.
@@ -206,12 +222,34 @@ func (v *view) Rights() string { return v.Actor.rights() }
 // CanSignOut reports whether the actor has signed in with a password.
 func (v *view) CanSignOut() bool { return v.sessions != nil && v.Actor.Name != "" }
 
+// May reports whether the actor has a right to a task type.
+func (v *view) May(right, taskType string) bool { return v.Actor.may(Right(right), taskType) }
+
+// MayAny reports whether the actor has a right to any task type: then lists have a column for it.
+func (v *view) MayAny(right string) bool {
+	if v.Actor.may(Right(right), "") {
+		return true
+	}
+	tasks, _ := v.reads.peek("tasks").([]center.TaskRecord)
+	return slices.ContainsFunc(tasks, func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
+}
+
+// Said returns what the change has done that led to this page.
+func (v *view) Said() string {
+	number := v.param("said")
+	if number == "" {
+		return ""
+	}
+	return v.said.of(v.Actor.Name, number)
+}
+
 // HasRecords reports whether the page is there as JSON and CSV.
 func (v *view) HasRecords() bool { return v.Records != nil }
 
 // Format returns the address of the page in another format.
 func (v *view) Format(format string) template.URL {
 	query := v.request.URL.Query()
+	query.Del("said")
 	query.Set("format", format)
 	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
 }

@@ -60,8 +60,8 @@
   // merge leaves alone what the reader is using: the field with the focus, an open list, what was chosen in it.
   function merge(next) {
     const keep = {
-      beforeNodeMorphed: (old) => !(old === document.activeElement && old.matches('input, select, textarea')) &&
-        !(old.nodeType === 1 && old.id === 'pause'),
+      beforeNodeMorphed: (old) => old.nodeType !== 1 || !(old.id === 'pause' || old.type === 'checkbox' ||
+        (old === document.activeElement && old.matches('input, select, textarea'))),
       beforeAttributeUpdated: (name, node) => !(name === 'open' && node.matches('details')),
     };
     document.title = next.title;
@@ -92,6 +92,10 @@
     document.getElementById('pause').textContent = paused ? 'Go on' : 'Pause';
     ages();
   }
+
+  // A long change goes on by itself, one request after the other, until the page is closed.
+  const again = document.querySelector('form[data-again]');
+  if (again) setTimeout(() => again.requestSubmit(again.querySelector('button')), 300);
 
   const button = document.getElementById('pause');
   if (button) {

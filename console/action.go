@@ -1,0 +1,197 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// action is a change that people can make, at an address of its own. A GET shows what it would do, and asks. A POST with
+// confirm=yes does it. A POST without it shows what the values of the form would do.
+type action struct {
+	right Right
+	// prepare reads what the form names, and changes nothing. It may return a change together with an error: then the
+	// page shows the form again.
+	prepare func(context.Context, *view, url.Values) (*change, error)
+}
+
+// actions are the addresses of the changes. As those of the pages they are on one level.
+var actions = map[string]action{
+	"/task-pause":     {Operate, prepareTaskPause},
+	"/task-resume":    {Operate, prepareTaskResume},
+	"/task-settings":  {Change, prepareSettings},
+	"/task-queues":    {Change, prepareQueues},
+	"/queue-add":      {Change, prepareQueueAdd},
+	"/queue-remove":   {Change, prepareQueueRemove},
+	"/server-drain":   {Operate, prepareServerDrain},
+	"/server-pause":   {Operate, prepareServerPause},
+	"/server-resume":  {Operate, prepareServerResume},
+	"/items-retry":    {Operate, prepareItemsRetry},
+	"/items-drop":     {Change, prepareItemsDrop},
+	"/run-submit":     {Operate, prepareRunSubmit},
+	"/run-cancel":     {Operate, prepareRunCancel},
+	"/run-rerun":      {Operate, prepareRunRerun},
+	"/run-pause":      {Operate, prepareRunPause},
+	"/run-resume":     {Operate, prepareRunResume},
+	"/run-ack":        {Operate, prepareRunAck},
+	"/trigger-fire":   {Operate, prepareTriggerFire},
+	"/trigger-pause":  {Operate, prepareTriggerPause},
+	"/trigger-resume": {Operate, prepareTriggerResume},
+	"/trigger-edit":   {Change, prepareTriggerEdit},
+	"/trigger-delete": {Change, prepareTriggerDelete},
+}
+
+// change is what an action does to the objects that a form names. The template "ask" shows it.
+type change struct {
+	Title  string
+	Button string
+	Danger bool // it loses something
+
+	TaskTypes []string // whose right it needs; at least one
+	Back      string   // the page that shows the result
+
+	Says     []string
+	Warnings []string
+	Plans    []planned
+	Diffs    []center.Difference
+	Slots    []time.Time
+	Fields   []formField // to fill in; then there is no change yet
+	Hidden   []formValue
+
+	// do makes the change, and says in the past tense what it has done.
+	do func(ctx context.Context, actor string) (string, error)
+
+	Action string // its address
+	Actor  string
+	Err    error
+	Done   string // what was done before Err
+	Again  bool   // some of it is done: the browser goes on by itself
+}
+
+// formValue is a value that a form hands on.
+type formValue struct{ Name, Value string }
+
+// changeLimit is how long a change may take.
+const changeLimit = 10 * time.Second
+
+// serveAction returns the handler of an action.
+func (s *console) serveAction(path string, a action) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := &view{console: s, request: r, template: "ask", Path: r.URL.Path}
+		var err error
+		if v.Actor, err = s.options.Access(r); errors.Is(err, errSignIn) {
+			v.askToSignIn(w)
+			return
+		} else if err != nil {
+			v.refuse(r.Context(), w, http.StatusForbidden, err)
+			return
+		}
+		if err := r.ParseForm(); err != nil {
+			v.refuse(r.Context(), w, formStatus(err), fmt.Errorf("read the form: %w", err))
+			return
+		}
+		// A browser that goes away in the middle changes nothing about a change that it has begun.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeLimit)
+		defer cancel()
+		v.serveChange(ctx, w, path, a)
+	})
+}
+
+// formStatus returns the status of a form that cannot be read.
+func formStatus(err error) int {
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusBadRequest
+}
+
+// serveChange checks the right, and shows the change or makes it.
+func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path string, a action) {
+	form := v.request.Form
+	confirmed := v.request.Method == http.MethodPost && v.request.PostForm.Get("confirm") == "yes"
+	if v.request.Method == http.MethodPost {
+		form = v.request.PostForm
+	}
+	c, err := a.prepare(ctx, v, form)
+	if c == nil || len(c.TaskTypes) == 0 {
+		if !v.Actor.may(a.right, form.Get("task")) { // the text of the error would tell what there is
+			err = errNotAllowed
+		}
+		v.fail(ctx, w, cmpError(err, errors.New("the form names nothing")))
+		return
+	}
+	for _, taskType := range c.TaskTypes {
+		if !v.Actor.may(a.right, taskType) {
+			v.fail(ctx, w, fmt.Errorf("%s: %w with %s, and nothing was changed", c.Title, errNotAllowed, taskType))
+			return
+		}
+	}
+	c.Action, c.Actor, c.Err = path[1:], v.Actor.Name, err
+	if confirmed && err == nil && len(c.Fields) == 0 {
+		v.makeChange(ctx, w, c)
+		return
+	}
+	status := http.StatusOK
+	if err != nil {
+		status = statusOf(err, http.StatusUnprocessableEntity)
+	}
+	v.showChange(ctx, w, status, c)
+}
+
+// makeChange makes the change, and leads to the page that shows the result.
+func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change) {
+	done, err := c.do(ctx, v.Actor.Name)
+	v.reads.outdate()
+	attrs := []slog.Attr{slog.String("path", v.Path), slog.String("actor", v.Actor.Name)}
+	switch {
+	case err != nil:
+		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console", append(attrs, slog.Any("error", err))...)
+		c.Err, c.Done = err, done
+		v.showChange(ctx, w, statusOf(err, http.StatusConflict), c)
+	case c.Again:
+		c.Done = done
+		v.showChange(ctx, w, http.StatusOK, c)
+	default:
+		v.options.Logger.LogAttrs(ctx, slog.LevelInfo, "made a change in the console", attrs...)
+		redirect(w, withSaid(c.Back, v.said.keep(v.Actor.Name, done)))
+	}
+}
+
+func (v *view) showChange(ctx context.Context, w http.ResponseWriter, status int, c *change) {
+	v.Title, v.Data, v.template = c.Title, c, "ask"
+	_ = v.readNav(ctx) // the page shows the change without it, too
+	v.show(ctx, w, status)
+}
+
+// Asks reports whether the button makes the change.
+func (c *change) Asks() bool { return len(c.Fields) == 0 && !c.Again }
+
+// CanEdit reports whether the values that the change is about came from a form.
+func (c *change) CanEdit() bool { return c.Asks() && c.has("step") }
+
+func (c *change) has(name string) bool {
+	for _, h := range c.Hidden {
+		if h.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// hide adds values that the form hands on.
+func (c *change) hide(name string, values ...string) {
+	for _, value := range values {
+		c.Hidden = append(c.Hidden, formValue{name, value})
+	}
+}
+
+// errMissingValue is the error of a form without a value that it needs.
+var errMissingValue = errors.New("is missing")
+
+func errMissing(what string) error { return fmt.Errorf("%s %w", what, errMissingValue) }

@@ -1,0 +1,254 @@
+package console_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Pages have buttons for those who have the right, and for nobody else. All pages that they lead to are well-formed, with
+// the texts of users in them.
+func TestButtonsNeedTheRight(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	s.must(s.center.Queues().Add(t.Context(), "regions", evil, evil, "test"))
+	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil))
+	seen := map[string]bool{}
+	for _, p := range paths {
+		r := s.get(p)
+		for _, link := range s.check(p, r.body) {
+			if path, _, _ := strings.Cut(link, "?"); strings.Contains(path, "-") {
+				seen[path] = true
+				got := s.get(link)
+				if got.code != http.StatusOK {
+					t.Errorf("%s leads to %s: status %d: %s", p, link, got.code, got.body)
+				}
+				s.check(link, got.body)
+			}
+		}
+		for _, m := range regexp.MustCompile(`action="([a-z]+-[a-z]+)"`).FindAllStringSubmatch(r.body, -1) {
+			seen["/"+m[1]] = true
+		}
+		only := request(http.MethodGet, p)
+		only.Header.Set("Test-Actor", "eve:")
+		if body := s.await(only).body; regexp.MustCompile(`(href|action)="(task|queue|server|items|run|trigger)-`).MatchString(body) {
+			t.Errorf("%s has a button for a person who may only look: %s", p, body)
+		}
+	}
+	for _, path := range []string{
+		"/task-pause", "/task-resume", "/task-settings", "/task-queues", "/queue-add", "/queue-remove", "/server-drain", "/server-pause", "/items-retry",
+		"/items-drop", "/run-submit", "/run-cancel", "/run-pause", "/trigger-fire", "/trigger-pause", "/trigger-edit", "/trigger-delete",
+	} {
+		if !seen[path] {
+			t.Errorf("no page has a button for %s", path)
+		}
+	}
+}
+
+// Before a server is drained, the page shows the moves that the plan makes, and their number against the minimum.
+func TestDrainShowsTheMoves(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, databaseURL string) {
+		t.Parallel()
+		s := newSite(t, databaseURL, console.Options{Access: allowed})
+		got := s.do(request(http.MethodGet, "/server-drain?server=web1"))
+		for _, want := range []string{"Drain web1:1 of settle?", "<dd>4</dd>", "its owner stops", `value="` + web1 + `"`, "before 4, after 0", "before 0, after 4"} {
+			if !strings.Contains(got.body, want) {
+				t.Errorf("the page lacks %q: %s", want, got.body)
+			}
+		}
+		got = s.do(request(http.MethodGet, "/server-drain?server=web1&server=web2"))
+		if !strings.Contains(got.body, "No other server can take 4 queues of settle: it works on until one can.") {
+			t.Errorf("to drain all servers: %s", got.body)
+		}
+		s.must(s.center.Servers().Pause(t.Context(), web2, "test"))
+		got = s.do(request(http.MethodGet, "/server-resume?server="+web2))
+		if !strings.Contains(got.body, "before 0, after 2") {
+			t.Errorf("to resume a server that has handed over: %s", got.body)
+		}
+	})
+}
+
+// A form that somebody else has overtaken writes nothing.
+func TestFormsDoNotOverwriteOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	form := s.formOf("task-settings?task=settle")
+	form.Set("execute_number", "12")
+	if got := s.do(post("task-settings", form)); !strings.Contains(got.body, "<ins>12</ins>") {
+		t.Fatalf("the change is not shown: %s", got.body)
+	}
+	other := s.formOf("task-settings?task=settle")
+	other.Set("thread_number", "3")
+	if got := s.do(post("task-settings", confirmed(other))); got.code != http.StatusSeeOther {
+		t.Fatalf("the faster one: status %d: %s", got.code, got.body)
+	}
+	if got := s.do(post("task-settings", confirmed(form))); got.code != http.StatusConflict || !strings.Contains(got.body, "changed meanwhile") {
+		t.Errorf("the slower one: status %d: %s", got.code, got.body)
+	}
+	settings, err := s.center.Tasks().Settings(t.Context(), "settle")
+	s.must(err)
+	if settings.ThreadNumber != 3 || settings.ExecuteNumber != 10 {
+		t.Errorf("thread_number is %d and execute_number %d, want 3 and 10", settings.ThreadNumber, settings.ExecuteNumber)
+	}
+	trigger := s.formOf("trigger-edit?trigger=nightly")
+	s.must(s.center.Triggers().Pause(t.Context(), "nightly", "test"))
+	trigger.Set("expression", "0 0 4 * * ?")
+	if got := s.do(post("trigger-edit", confirmed(trigger))); got.code != http.StatusConflict {
+		t.Errorf("a trigger that was changed: status %d: %s", got.code, got.body)
+	}
+}
+
+var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a-z_]+)"(?:[^>]* value="([^"]*)")?`)
+
+// formOf returns the fields of a page's form with their values.
+func (s *site) formOf(path string) url.Values {
+	s.Helper()
+	got := s.get("/" + path)
+	_, body, ok := strings.Cut(got.body, `<form class="ask"`)
+	if !ok {
+		s.Fatalf("%s has no form: %s", path, got.body)
+	}
+	form := url.Values{}
+	for _, m := range fieldPattern.FindAllStringSubmatch(body, -1) {
+		form.Add(m[1], unescape(m[2]))
+	}
+	for _, m := range regexp.MustCompile(`(?s)<select name="([a-z_]+)">(.*?)</select>`).FindAllStringSubmatch(body, -1) {
+		if chosen := regexp.MustCompile(`<option selected>([^<]*)<`).FindStringSubmatch(m[2]); chosen != nil {
+			form.Set(m[1], unescape(chosen[1]))
+		}
+	}
+	return form
+}
+
+func unescape(text string) string {
+	return strings.NewReplacer("&#43;", "+", "&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(text)
+}
+
+// Each wrong value is named with its rule, the form keeps what was typed, and nothing is written.
+func TestFormsNameWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	for _, c := range []struct{ page, field, value, want string }{
+		{"task-settings?task=settle", "execute_number", "many", "execute_number (many) must be a whole number"},
+		{"task-settings?task=settle", "judge_dead_interval", "3s", "judge_dead_interval (3s) must be at least"},
+		{"task-settings?task=settle", "execute_number", "10", "this changes nothing"},
+		{"task-queues?task=settle", "queues", "0", "queues"},
+		{"task-queues?task=settle", "queues", "x", "queues (x) must be a number of at least 1"},
+		{"trigger-edit?trigger=nightly", "expression", "0 0 25 * * ?", "0 0 25 * * ?"},
+		{"trigger-edit?trigger=nightly", "start_at", "tomorrow", "start_at (tomorrow) must be a time with its offset"},
+		{"trigger-edit?trigger=nightly", "target", "nobody", "nobody"},
+	} {
+		form := s.formOf(c.page)
+		form.Set(c.field, c.value)
+		before := s.fingerprint()
+		path, _, _ := strings.Cut(c.page, "?")
+		got := s.do(post(path, confirmed(form)))
+		if got.code < 400 || got.code >= 500 || !strings.Contains(unescape(got.body), c.want) || s.fingerprint() != before {
+			t.Errorf("%s with %s=%s: status %d, want %q: %s", c.page, c.field, c.value, got.code, c.want, got.body)
+		}
+		if c.field != "target" && !strings.Contains(unescape(got.body), `value="`+c.value+`"`) {
+			t.Errorf("%s with %s=%s: the form has lost the value", c.page, c.field, c.value)
+		}
+	}
+	for _, path := range []string{"task-pause?task=nobody", "server-drain?server=nobody", "run-cancel?run=nobody", "trigger-fire?trigger=nobody", "items-retry?task=nobody&all=yes"} {
+		if got := s.do(request(http.MethodGet, "/"+path)); got.code != http.StatusNotFound || !strings.Contains(got.body, "nobody") {
+			t.Errorf("%s: status %d: %s", path, got.code, got.body)
+		}
+	}
+}
+
+// The next slots of a trigger cost no more than a moment, whatever its expression, and a preview writes nothing.
+func TestTriggerPreviewIsBounded(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	days := make([]string, 0, 330)
+	for d := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC); len(days) < cap(days); d = d.AddDate(0, 0, 1) {
+		days = append(days, d.Format("01-02"))
+	}
+	for name, set := range map[string]url.Values{
+		"each second":            values("expression", "* * * * * ?"),
+		"a day in 400 years":     values("expression", "0 0 0 29 2 ? 2096"),
+		"a day that never comes": values("expression", "0 0 0 30 2 ?"),
+		"nearly no day":          values("expression", "* * * * 1-11 ?", "excluded_days", strings.Join(days, ",")),
+		"a long list":            values("expression", strings.TrimSuffix(strings.Repeat("0,", 120), ",")+" * * * * ?"),
+		"a long ago start":       values("kind", "EVERY", "expression", "1s", "start_at", "1990-01-01T00:00:00Z"),
+	} {
+		form := s.formOf("trigger-edit?trigger=nightly")
+		maps.Copy(form, set)
+		// The limit is that of a change, not a measure: an expression without a bound would take hours.
+		got := s.do(post("trigger-edit", form))
+		if got.code != http.StatusOK && got.code != http.StatusUnprocessableEntity {
+			t.Errorf("%s: status %d: %s", name, got.code, got.body)
+		}
+	}
+	if got := s.trigger("nightly"); got.Version != 1 {
+		t.Errorf("the trigger has version %d: a preview has written it", got.Version)
+	}
+}
+
+// All failed items that match are changed in several requests, each of which says how far it is.
+func TestManyItemsGoOnRequestByRequest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	const many = 12_000
+	items := make([]center.FailedItem, many)
+	for i := range items {
+		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: fmt.Sprintf("order %d is locked", i)}
+	}
+	s.must(s.center.Items().Save(t.Context(), "settle", items))
+	form := values("task", "settle", "all", "yes", "state", "dead", "kind", "order … is locked")
+	got := s.do(post("items-drop", confirmed(form)))
+	if got.code != http.StatusOK || !strings.Contains(got.body, "data-again") || !strings.Contains(got.body, "10,000 examined") {
+		t.Fatalf("the first request: status %d: %s", got.code, got.body)
+	}
+	form = url.Values{}
+	for _, m := range fieldPattern.FindAllStringSubmatch(got.body[strings.Index(got.body, `<form class="ask"`):], -1) {
+		form.Add(m[1], unescape(m[2]))
+	}
+	got = s.do(post("items-drop", confirmed(form)))
+	if got.code != http.StatusSeeOther {
+		t.Fatalf("the second request: status %d: %s", got.code, got.body)
+	}
+	if next := s.get("/" + got.Get("Location")); !strings.Contains(next.body, "12,000 failed items of settle dropped") {
+		t.Errorf("the end: %s", next.body)
+	}
+	left, err := s.center.Items().List(t.Context(), center.ItemFilter{}, 100)
+	s.must(err)
+	if len(left) != 3 {
+		t.Errorf("%d items are left, want the 3 with other errors", len(left))
+	}
+}
+
+// A link cannot make the console say something.
+func TestNobodyPutsWordsIntoTheConsole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	got := s.get("/?said=" + url.QueryEscape("call 555 and tell your password"))
+	if strings.Contains(got.body, "555") || strings.Contains(got.body, `id="said"`) {
+		t.Errorf("the page repeats its address: %s", got.body)
+	}
+}
+
+// No path leads out of the console, and none shows a file.
+func TestPathsStayInside(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	for _, path := range []string{"/static/../../go.mod", "/static/..%2f..%2fgo.mod", "/..", "/%2e%2e/secret", "/static/", "/static", "//evil.example/", "/task/../items-drop"} {
+		r := request(http.MethodGet, "/")
+		r.URL = &url.URL{Path: path}
+		got := s.do(r)
+		if got.code == http.StatusOK || strings.Contains(got.body, "module github.com") || strings.HasPrefix(got.Get("Location"), "//") {
+			t.Errorf("%s: status %d to %q: %s", path, got.code, got.Get("Location"), got.body)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package console_test
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// change is a form of the console, what it needs, and how to see that it was done.
+type change struct {
+	path  string
+	form  url.Values
+	right console.Right
+	task  string
+	done  string // what the next page says
+	check func(s *site) bool
+}
+
+func values(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		v.Add(pairs[i], pairs[i+1])
+	}
+	return v
+}
+
+// refresh writes the present version of a trigger into its form: a pause changes it too.
+func (c change) refresh(s *site) change {
+	if c.path == "trigger-edit" {
+		c.form.Set("version", fmt.Sprint(s.trigger("nightly").Version))
+	}
+	return c
+}
+
+// changes returns a form for each action, in an order in which each can be done.
+func (s *site) changes() []change {
+	s.Helper()
+	run := s.newest("nightly").ID
+	runIn := func(state string) func(*site) bool {
+		return func(s *site) bool { return s.run(run).State == state }
+	}
+	settings := func(s *site) center.Settings {
+		got, err := s.center.Tasks().Settings(s.Context(), "settle")
+		s.must(err)
+		return got
+	}
+	settingsForm := values("task", "settle", "step", "show", "version", fmt.Sprint(s.task("settle").Version))
+	for _, r := range settings(s).Records() {
+		settingsForm.Set(r.Name, r.Text)
+	}
+	settingsForm.Set("execute_number", "77")
+	cron := values("trigger", "nightly", "step", "show", "version", "1", "target", "nightly", "kind", "CRON", "expression", "0 0 3 * * ?", "time_zone", "UTC", "misfire", "ONE", "overlap", "SKIP")
+	return []change{
+		{"task-pause", values("task", "settle"), console.Operate, "settle", "settle is paused", func(s *site) bool { return s.task("settle").Paused }},
+		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle is resumed", func(s *site) bool { return !s.task("settle").Paused }},
+		{"task-settings", settingsForm, console.Change, "settle", "1 setting of settle changed", func(s *site) bool { return settings(s).ExecuteNumber == 77 }},
+		{"task-queues", values("task", "settle", "queues", "6", "step", "show"), console.Change, "settle", "settle changes to 6 queues", func(s *site) bool { n := s.task("settle").RequestedTotal; return n != nil && *n == 6 }},
+		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "is added to regions", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
+		{"queue-remove", values("task", "regions", "queue", "north"), console.Change, "regions", "queue north is removed", func(s *site) bool { return !slices.Contains(s.queues("regions"), "north") }},
+		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "web1:1 (settle) drains", func(s *site) bool { return s.server(web1).State == center.StateDraining }},
+		{"server-pause", values("server", web2), console.Operate, "settle", "web2:2 (settle) is paused", func(s *site) bool { return s.server(web2).State == center.StatePaused }},
+		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "is resumed", func(s *site) bool {
+			return s.server(web1).State != center.StateDraining && s.server(web2).State != center.StatePaused
+		}},
+		{"items-retry", values("task", "settle", "key", evil), console.Operate, "settle", "1 failed item of settle retried", func(s *site) bool { return s.item(evil) == center.ItemRetry }},
+		{"items-drop", values("task", "settle", "all", "yes", "kind", "account … is closed"), console.Change, "settle", "2 failed items of settle dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
+		{"run-pause", values("run", run), console.Operate, "nightly", "is paused", func(s *site) bool { return s.run(run).Paused }},
+		{"run-resume", values("run", run), console.Operate, "nightly", "is resumed", func(s *site) bool { return !s.run(run).Paused }},
+		{"run-cancel", values("run", run), console.Operate, "nightly", "is cancelled", runIn(center.RunCancelled)},
+		{"run-rerun", values("run", run), console.Operate, "nightly", "is reopened", runIn(center.RunReady)},
+		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "the run is submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
+		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "is acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
+		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "has made this run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
+		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "trigger nightly is paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
+		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "trigger nightly is resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
+		{"trigger-edit", cron, console.Change, "nightly", "trigger nightly is written", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},
+		{"trigger-delete", values("trigger", "nightly"), console.Change, "nightly", "trigger nightly is deleted", func(s *site) bool { return s.trigger("nightly").Name == "" }},
+	}
+}
+
+func (s *site) task(name string) center.TaskRecord {
+	s.Helper()
+	list, err := s.center.Tasks().List(s.Context(), name)
+	s.must(err)
+	return list[0]
+}
+
+func (s *site) queues(task string) (ids []string) {
+	s.Helper()
+	list, err := s.center.Queues().List(s.Context(), center.QueueFilter{TaskType: task})
+	s.must(err)
+	for _, q := range list {
+		ids = append(ids, q.QueueID)
+	}
+	return ids
+}
+
+func (s *site) server(uuid string) center.ServerRecord {
+	s.Helper()
+	list, err := s.center.Servers().Matching(s.Context(), uuid)
+	s.must(err)
+	return list[0]
+}
+
+// item returns the state of a failed item; empty if it has no record.
+func (s *site) item(key string) string {
+	s.Helper()
+	list, err := s.center.Items().Find(s.Context(), "settle", []string{key})
+	s.must(err)
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0].State
+}
+
+func (s *site) run(id string) center.RunRecord {
+	s.Helper()
+	r, err := s.center.Runs().Get(s.Context(), id)
+	s.must(err)
+	return r
+}
+
+func (s *site) newest(task string) center.RunRecord {
+	s.Helper()
+	r, err := s.center.Runs().Find(s.Context(), task)
+	s.must(err)
+	return r
+}
+
+func (s *site) trigger(name string) center.TriggerRecord {
+	s.Helper()
+	list, err := s.center.Triggers().List(s.Context(), center.TriggerFilter{Name: name})
+	s.must(err)
+	if len(list) == 0 {
+		return center.TriggerRecord{}
+	}
+	return list[0]
+}
+
+// failedRun makes a run of a task type of its own that has failed, because its upstream was cancelled.
+func (s *site) failedRun() (id string) {
+	s.Helper()
+	s.define("failing", center.Settings{Queues: 1, Mode: center.ModeRun})
+	s.define("upstream", center.Settings{Queues: 1, Mode: center.ModeRun})
+	up, _, err := s.center.Runs().Submit(s.Context(), "upstream", "", "")
+	s.must(err)
+	id, _, err = s.center.Runs().Submit(s.Context(), "failing", "", "", up)
+	s.must(err)
+	s.must(s.center.Runs().Cancel(s.Context(), up, "test"))
+	_, err = s.center.Roster().Register(s.Context(), serverInfo("web3:3:00000003", "failing"))
+	s.must(err)
+	return id
+}
+
+// allowed is an access for everything, of ann; or of the actor that the request names, with rights of its own.
+func allowed(r *http.Request) (console.Actor, error) {
+	name, rights, ok := strings.Cut(r.Header.Get("Test-Actor"), ":")
+	if !ok {
+		return console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }}, nil
+	}
+	return console.Actor{Name: name, May: func(right console.Right, task string) bool {
+		return slices.Contains(strings.Fields(rights), string(right)+"/"+task) || right == console.Look
+	}}, nil
+}
+
+// post returns a POST of a form, as the button that confirms it sends it.
+func post(path string, form url.Values) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/"+path, strings.NewReader(form.Encode()))
+	r.RemoteAddr, r.Host = "127.0.0.1:50000", "localhost:8330"
+	r.Header.Set("Accept", "text/html")
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return r
+}
+
+func confirmed(form url.Values) url.Values {
+	form = maps.Clone(form)
+	form.Set("confirm", "yes")
+	return form
+}
+
+// Each change is shown first, by a GET and by a POST, which change nothing. Confirmed it is done, and the next page says so.
+// The event names the person.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, databaseURL string) {
+		t.Parallel()
+		s := newSite(t, databaseURL, console.Options{Access: allowed})
+		for _, c := range s.changes() {
+			c = c.refresh(s)
+			if c.check(s) {
+				t.Fatalf("%s: it is so before the change", c.path)
+			}
+			for _, r := range []*http.Request{request(http.MethodGet, "/"+c.path+"?"+c.form.Encode()), post(c.path, c.form)} {
+				got := s.do(r)
+				if got.code != http.StatusOK || !strings.Contains(got.body, `name="confirm"`) || c.check(s) {
+					t.Fatalf("%s %s: status %d; done: %t: %s", r.Method, c.path, got.code, c.check(s), got.body)
+				}
+				s.check(c.path, got.body)
+			}
+			got := s.do(post(c.path, confirmed(c.form)))
+			if got.code != http.StatusSeeOther || !c.check(s) {
+				t.Fatalf("%s: status %d; done: %t: %s", c.path, got.code, c.check(s), got.body)
+			}
+			to := "/" + got.Get("Location")
+			if next := s.get(to); next.code != http.StatusOK || !strings.Contains(next.body, c.done) {
+				t.Errorf("%s leads to %s: status %d, without %q: %s", c.path, to, next.code, c.done, next.body)
+			}
+			other := request(http.MethodGet, to)
+			other.Header.Set("Test-Actor", "bob:")
+			if next := s.await(other); strings.Contains(next.body, c.done) {
+				t.Errorf("%s: another person sees %q", c.path, c.done)
+			}
+		}
+		events, err := s.center.Events().List(t.Context(), center.EventFilter{}, 1000)
+		s.must(err)
+		if n := len(slices.DeleteFunc(events, func(e center.EventRecord) bool { return e.Actor != "ann" })); n < 15 {
+			t.Errorf("%d events name the person", n)
+		}
+	})
+}
+
+// fingerprint is what any change would alter.
+func (s *site) fingerprint() string {
+	s.Helper()
+	var b strings.Builder
+	events, err := s.center.Events().List(s.Context(), center.EventFilter{}, 10_000)
+	s.must(err)
+	fmt.Fprintln(&b, len(events), s.trigger("nightly").Version)
+	items, err := s.center.Items().List(s.Context(), center.ItemFilter{}, 10_000)
+	s.must(err)
+	for _, i := range items {
+		fmt.Fprintln(&b, i.ItemKey, i.State, i.Attempts)
+	}
+	runs, err := s.center.Runs().List(s.Context(), center.RunFilter{}, 10_000)
+	s.must(err)
+	for _, r := range runs {
+		fmt.Fprintln(&b, r.ID, r.State, r.Paused, r.AckedAt)
+	}
+	return b.String()
+}
+
+// A person needs the right of the verb, for the task type. All else is refused and changes nothing: other sites, people who
+// may only look, consoles that are read-only, the right to another task type, forms that are too long, other methods.
+func TestChangesNeedTheirRight(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	readOnly, err := console.Handler(s.center, console.Options{Access: allowed, ReadOnly: true})
+	s.must(err)
+	loopback, err := console.Handler(s.center, console.Options{})
+	s.must(err)
+	for _, c := range s.changes() {
+		c = c.refresh(s)
+		before := s.fingerprint()
+		other := console.Operate
+		if c.right == console.Operate {
+			other = console.Change
+		}
+		as := func(rights string) func(*http.Request) {
+			return func(r *http.Request) { r.Header.Set("Test-Actor", "eve:"+rights) }
+		}
+		for name, a := range map[string]struct {
+			handler http.Handler
+			alter   func(r *http.Request)
+			code    int
+		}{
+			"who may look":               {s.handler, as(""), http.StatusForbidden},
+			"with the other right":       {s.handler, as(fmt.Sprintf("%s/%s %s/", other, c.task, other)), http.StatusForbidden},
+			"with another task type":     {s.handler, as(fmt.Sprintf("%s/other", c.right)), http.StatusForbidden},
+			"of another site":            {s.handler, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+			"of an old browser":          {s.handler, func(r *http.Request) { r.Header.Del("Sec-Fetch-Site"); r.Header.Set("Origin", "https://evil.example") }, http.StatusForbidden},
+			"of a read-only console":     {readOnly, func(*http.Request) {}, http.StatusForbidden},
+			"of a console as it is":      {loopback, func(*http.Request) {}, http.StatusForbidden},
+			"by PUT":                     {s.handler, func(r *http.Request) { r.Method = http.MethodPut }, http.StatusMethodNotAllowed},
+			"by GET, with all the words": {s.handler, func(r *http.Request) { r.Method, r.URL.RawQuery = http.MethodGet, confirmed(c.form).Encode() }, http.StatusOK},
+			"with ten megabytes": {s.handler, func(r *http.Request) {
+				*r = *post(c.path, values("confirm", "yes", "task", strings.Repeat("x", 10<<20)))
+			}, http.StatusRequestEntityTooLarge},
+		} {
+			r := post(c.path, confirmed(c.form))
+			a.alter(r)
+			w := httptest.NewRecorder()
+			a.handler.ServeHTTP(w, r)
+			if w.Code != a.code {
+				t.Errorf("%s of one %s: status %d, want %d: %s", c.path, name, w.Code, a.code, w.Body)
+			}
+		}
+		if after := s.fingerprint(); after != before || c.check(s) {
+			t.Fatalf("%s: something that was refused is done: %s", c.path, after)
+		}
+		r := post(c.path, confirmed(c.form))
+		r.Header.Set("Test-Actor", fmt.Sprintf("eve:%s/%s", c.right, c.task))
+		if got := s.do(r); got.code != http.StatusSeeOther || !c.check(s) || s.fingerprint() == before {
+			t.Errorf("%s with the right to %s of %s: status %d: %s", c.path, c.right, c.task, got.code, got.body)
+		}
+	}
+}

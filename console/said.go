@@ -1,0 +1,75 @@
+package console
+
+import (
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// said keeps what changes have done, until the page after the change has shown it. The address of that page has a number
+// and not the text, so that nobody can make a link that puts words into the console's mouth.
+type said struct {
+	mu   sync.Mutex
+	list map[string]saying
+}
+
+// saying is the result of a change.
+type saying struct {
+	actor, text string
+	until       time.Time
+}
+
+const (
+	saidFor = 5 * time.Minute
+	maxSaid = 1_000
+)
+
+func newSaid() *said { return &said{list: map[string]saying{}} }
+
+// keep keeps a text for an actor, and returns its number.
+func (s *said) keep(actor, text string) (number string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for number, one := range s.list {
+		if len(s.list) >= maxSaid || now.After(one.until) {
+			delete(s.list, number)
+		}
+	}
+	number = rand.Text()
+	s.list[number] = saying{actor, text, now.Add(saidFor)}
+	return number
+}
+
+// of returns the text with a number, if it was said to the actor.
+func (s *said) of(actor, number string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.list[number]; one.actor == actor && time.Now().Before(one.until) {
+		return one.text
+	}
+	return ""
+}
+
+// withSaid adds the number of a text to an address.
+func withSaid(address, number string) string {
+	sign := "?"
+	if strings.Contains(address, "?") {
+		sign = "&"
+	}
+	return address + sign + "said=" + url.QueryEscape(number)
+}
+
+// address returns the address of a page of the console: address("queue", "task", "settle", "queue", "0").
+func address(page string, pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	if len(query) == 0 {
+		return page
+	}
+	return page + "?" + query.Encode()
+}
