@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -120,7 +121,7 @@ func settingFields(texts map[string]string) (fields []formField) {
 	}
 	for _, row := range center.SettingTable() {
 		if row.Name != "queues" {
-			fields = append(fields, formField{Name: row.Name, Label: row.Name, Value: texts[row.Name], Placeholder: defaults[row.Name], Help: row.Help, Choices: row.Choices()})
+			fields = append(fields, formField{Name: row.Name, Label: row.Name, Value: texts[row.Name], Placeholder: defaults[row.Name], Help: strings.ReplaceAll(row.Help, "`", ""), Choices: row.Choices()})
 		}
 	}
 	return fields

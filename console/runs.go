@@ -41,6 +41,16 @@ func (r RunRow) Took() float64 {
 	return r.FinishedAt.Sub(r.StartedAt).Seconds()
 }
 
+// Name returns what people call the run: its slot if a trigger has made it, and its key otherwise.
+func (r RunRow) Name() string { return nameOfRun(r.Run) }
+
+func nameOfRun(r center.Run) string {
+	if r.Trigger != "" && !r.ScheduledAt.IsZero() && strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
+		return r.ScheduledAt.UTC().Format("2 Jan 15:04:05")
+	}
+	return r.Key
+}
+
 // CanRerun reports whether the run may go on after its end.
 func (r RunRow) CanRerun() bool { return r.Ended() && r.State != center.RunSuccess }
 
@@ -147,7 +157,7 @@ func (v *view) run(ctx context.Context) error {
 		}
 		p.Graph = append(p.Graph, row)
 	}
-	v.Title, v.Data, v.Records = d.Run.TaskType+", run "+d.Run.Key, p, d.Queues
+	v.Title, v.Data, v.Records = d.Run.TaskType+", run "+p.Name(), p, d.Queues
 	return nil
 }
 

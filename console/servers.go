@@ -47,6 +47,12 @@ func (s ServerRow) Stopped() bool {
 // Bad reports whether the server is silent or its calls fail.
 func (s ServerRow) Bad() bool { return s.Mark.Kind == "bad" }
 
+// Stopped reports whether an operator has paused or drained some of the servers.
+func (p Process) Stopped() bool { return slices.ContainsFunc(p.Servers, ServerRow.Stopped) }
+
+// Stopped is as Process.Stopped.
+func (h Host) Stopped() bool { return slices.ContainsFunc(h.Processes, Process.Stopped) }
+
 // Trouble reports whether an operator should look at the process.
 func (p Process) Trouble() bool {
 	return slices.ContainsFunc(p.Servers, func(s ServerRow) bool { return s.Mark.Kind == "bad" || s.Mark.Kind == "warn" })
