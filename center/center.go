@@ -143,10 +143,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
-	d := Settings{}.WithDefaults()
-	c.runs = runs.NewEngine(c.roster, o.Logger, runs.Defaults{
-		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
-	})
+	c.runs = newEngine(c.roster, o.Logger)
 	if err := (guard{c, o.Schema}).check(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}

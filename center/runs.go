@@ -33,6 +33,8 @@ type (
 	RunRecord = runs.RunRecord
 	// RunFilter selects runs. Empty fields select all.
 	RunFilter = runs.RunFilter
+	// RunDay counts the runs of a day.
+	RunDay = runs.RunDay
 	// RunEnd is how runs of a task type ended.
 	RunEnd = runs.RunEnd
 	// RunProblem is something about the runs of a task type that an operator should look after (R19).
@@ -178,6 +180,10 @@ func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
 func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
 	return r.runs.SetPaused(ctx, runID, false, actor)
 }
+
+// Days counts the runs of this own_sign by task type, by the day in UTC for which they were scheduled and by state: those
+// of today and of so many days before it. It reads all runs of these days.
+func (r *Runs) Days(ctx context.Context, days int) ([]RunDay, error) { return r.runs.Days(ctx, days) }
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty.
 // It sends two statements, and three more for each trigger whose runs have failed.

@@ -53,6 +53,40 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 	})
 }
 
+// testRunDays checks that runs are counted by the day of UTC for which they were scheduled.
+func testRunDays(t *testing.T, c *center.Center) {
+	r := newRunFixture(t, c, 1)
+	now := r.now().UTC()
+	for range 2 {
+		r.submit("")
+	}
+	r.must(c.Engine().Runs.Cancel(t.Context(), r.submit(""), "test"))
+	list, err := c.Runs().Days(t.Context(), 3)
+	r.must(err)
+	list = slices.DeleteFunc(list, func(d center.RunDay) bool { return d.TaskType != r.task })
+	counts := map[string]int64{}
+	for _, d := range list {
+		counts[d.State] += d.Runs
+		if day, err := time.Parse(time.DateOnly, d.Day); err != nil || now.Sub(day) > 25*time.Hour || day.Sub(now) > time.Hour {
+			t.Errorf("the day of %+v: %v", d, err)
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{center.RunReady: 2, center.RunCancelled: 1}, counts); diff != "" {
+		t.Errorf("runs by state (-want +got):\n%s", diff)
+	}
+	if signs, err := c.OwnSigns(t.Context()); err != nil || !slices.Contains(signs, c.OwnSign()) || !slices.IsSorted(signs) {
+		t.Errorf("environments %q: %v", signs, err)
+	}
+	other, err := c.In("elsewhere")
+	r.must(err)
+	if list, err := other.Runs().List(t.Context(), center.RunFilter{TaskType: r.task}, 10); err != nil || len(list) != 0 || other.OwnSign() != "elsewhere" {
+		t.Errorf("runs of another environment: %+v, %v", list, err)
+	}
+	if _, err := c.In("a\tb"); err == nil {
+		t.Error("In takes a name that no environment can have")
+	}
+}
+
 func testRunLists(t *testing.T, c *center.Center) {
 	t.Run("the queues of a run are in natural order", func(t *testing.T) {
 		r := newRunFixture(t, c, 12)

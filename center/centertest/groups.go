@@ -116,6 +116,7 @@ var groups = map[string]group{
 	"inspect":      {run: testInspect, about: Clock},
 	"events":       {run: testEvents, about: Clock},
 	"inspect runs": {run: testInspectRuns, about: Clock},
+	"run days":     {run: testRunDays},
 	"run lists":    {run: testRunLists, about: Clock},
 
 	// cases_doctor.go

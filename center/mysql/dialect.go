@@ -44,6 +44,8 @@ var dialect = &sqldb.Dialect{
 		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.plan_version = v.plan, q.gmt_modified = {now}
 		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
+	ScheduledDay: "DATE_FORMAT(scheduled_at, '%Y-%m-%d')",
+
 	Time:     sqldb.UTC,
 	Classify: classify,
 	Denied:   denied,

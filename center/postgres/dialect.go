@@ -43,6 +43,8 @@ var dialect = &sqldb.Dialect{
 			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		AND q.epoch = v.old_epoch AND q.cur_server IS NOT DISTINCT FROM v.old_cur`,
+	ScheduledDay: "to_char(scheduled_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
+
 	Time:     sqldb.UTC,
 	Classify: classify,
 	Denied:   denied,

@@ -32,6 +32,8 @@ var dialect = &sqldb.Dialect{
 		FROM v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		AND q.epoch = v.old_epoch AND q.cur_server IS v.old_cur`,
+	ScheduledDay: "substr(scheduled_at, 1, 10)",
+
 	Time:     func(t time.Time) any { return timeText(t) },
 	Classify: classify,
 	Denied:   func(error) bool { return false },

@@ -23,6 +23,7 @@ type RunFilter struct {
 	TaskType string
 	State    string // one of the Run constants
 	Backfill string // the id of a backfill
+	Trigger  string // the name of a trigger
 }
 
 // RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues.
@@ -55,6 +56,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
 	w.Equal("backfill_id", f.Backfill)
+	w.Equal("trigger_name", f.Trigger)
 	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,

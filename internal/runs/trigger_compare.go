@@ -29,7 +29,7 @@ type Difference struct {
 // ErrUnknownTask if the target has no row.
 func (ts *Triggers) Compare(ctx context.Context, t Trigger, n int) (a TriggerDiff, err error) {
 	if a, err = ts.compare(ctx, t.WithDefaults()); err == nil {
-		a.Next, err = a.Trigger.next(n)
+		a.Next, err = a.Trigger.Next(n)
 	}
 	if err != nil {
 		return TriggerDiff{}, fmt.Errorf("trigger %s: %w", t.Name, err)
@@ -97,8 +97,8 @@ func timeText(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// next returns the slots of a trigger from NextFireAt on, at most n of them.
-func (t Trigger) next(n int) (list []time.Time, err error) {
+// Next returns the slots of a trigger that was read, from NextFireAt on, at most n of them.
+func (t Trigger) Next(n int) (list []time.Time, err error) {
 	a, err := t.parse()
 	if err != nil {
 		return nil, err

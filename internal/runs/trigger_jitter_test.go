@@ -28,7 +28,7 @@ func TestJitterDelaysFiringsAndKeepsSlots(t *testing.T) {
 		if len(f.slots) != 1 || !f.slots[0].Equal(noon) || !f.NextFireAt.Equal(noon.Add(time.Hour+delay)) || f.Missed != 0 {
 			t.Fatalf("the trigger fires %v, the next at %s, want the slot of noon, and an hour later", f.slots, f.NextFireAt)
 		}
-		if list, err := tr.next(2); err != nil || !list[1].Equal(noon.Add(time.Hour+delay)) {
+		if list, err := tr.Next(2); err != nil || !list[1].Equal(noon.Add(time.Hour+delay)) {
 			t.Fatalf("the next firings are %v, want an hour apart: %v", list, err)
 		}
 	}

@@ -45,6 +45,8 @@ type Dialect struct {
 	// connection, or if all clients are on the server's host.
 	IdleLimit string
 
+	ScheduledDay string // the day in UTC of the column scheduled_at, as a text
+
 	Time     func(time.Time) any // a parameter that compares with a column of times
 	Classify func(error) Class   // what an error of the driver means for the transaction
 	Denied   func(error) bool    // reports whether the role lacks a right
