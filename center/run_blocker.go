@@ -25,6 +25,25 @@ type RunBlocker struct {
 	RunID  string // the other run, if the reason is BlockedByRun
 }
 
+// Sentence says for people what keeps a run of the task type from making progress. It is empty if nothing does.
+func (b RunBlocker) Sentence(taskType string) string {
+	switch b.Reason {
+	case BlockedByPause:
+		return "an operator has paused it"
+	case BlockedByMissingTask:
+		return "its task type was deleted"
+	case BlockedByUpstreams:
+		return "it waits for its upstreams"
+	case BlockedByNoServer:
+		return "no live server serves " + taskType
+	case BlockedByPausedTask:
+		return taskType + " is paused"
+	case BlockedByRun:
+		return "it waits for the end of run " + b.RunID
+	}
+	return ""
+}
+
 // FindBlocker returns what keeps an open run from making progress.
 func FindBlocker(ctx context.Context, c *Center, r Run) (RunBlocker, error) {
 	if r.Paused {

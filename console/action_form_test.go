@@ -21,7 +21,8 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	s.must(s.center.Queues().Add(t.Context(), "regions", evil, evil, "test"))
-	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil))
+	failed := s.failedRun()
+	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil), "/run?run="+failed)
 	seen := map[string]bool{}
 	for _, p := range paths {
 		r := s.get(p)
@@ -46,7 +47,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/task-pause", "/task-resume", "/task-settings", "/task-queues", "/queue-add", "/queue-remove", "/server-drain", "/server-pause", "/items-retry",
-		"/items-drop", "/run-submit", "/run-cancel", "/run-pause", "/trigger-fire", "/trigger-pause", "/trigger-edit", "/trigger-delete",
+		"/items-drop", "/run-submit", "/run-ack", "/run-rerun", "/run-cancel", "/run-pause", "/trigger-fire", "/trigger-pause", "/trigger-edit", "/trigger-delete",
 	} {
 		if !seen[path] {
 			t.Errorf("no page has a button for %s", path)

@@ -80,10 +80,29 @@ func prepareRunResume(ctx context.Context, v *view, form url.Values) (*change, e
 	return prepareRun(ctx, v, form, runVerb{"Resume", "Resume", "resumed", "It goes on where it was.", false, (*center.Runs).Resume})
 }
 
+// prepareRunAck acknowledges a failed run, or all failed runs and missed slots of a task type.
 func prepareRunAck(ctx context.Context, v *view, form url.Values) (*change, error) {
+	if form.Get("run") == "" && form.Get("task") != "" {
+		return prepareTaskAck(ctx, v, form)
+	}
 	return prepareRun(ctx, v, form, runVerb{
 		"Acknowledge the failure of", "Acknowledge", "acknowledged", "The failure is no problem any more. So are the earlier failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem again.", false, (*center.Runs).Ack,
 	})
+}
+
+func prepareTaskAck(ctx context.Context, v *view, form url.Values) (*change, error) {
+	t, err := v.taskOf(ctx, form)
+	if err != nil {
+		return nil, err
+	}
+	c := changeOfTask(t.TaskType, "Acknowledge the problems of "+t.TaskType, "Acknowledge")
+	c.Back = address("runs", "task", t.TaskType)
+	c.Says = []string{"Its failed runs, and the missed slots of its triggers, are no problem any more. The next run that fails is a problem again."}
+	c.do = func(ctx context.Context, actor string) (string, error) {
+		problems, err := v.center.Runs().AckTask(ctx, t.TaskType, actor)
+		return fmt.Sprintf("%s of %s acknowledged", plural(len(problems), "problem", "problems"), t.TaskType), err
+	}
+	return c, nil
 }
 
 func prepareRun(ctx context.Context, v *view, form url.Values, verb runVerb) (*change, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -42,18 +43,17 @@ func (o Options) withDefaults() Options {
 
 // console serves the pages of one environment.
 type console struct {
+	*site
 	center  *center.Center
-	options Options
+	root    string // the relative address of the site, seen from the pages
 	reads   *reads
 	samples *samples
 	seen    *firstSeen
-
-	said     *said
-	sessions *sessions // nil without passwords
+	said    *said
 }
 
-// Handler returns a handler that serves the pages of the environment of c. c must stay open for as
-// long as the handler is used, and for a second longer.
+// Handler returns a handler that serves the pages of the environment of c, and below in/NAME/ those of the other
+// environments of its database. c must stay open for as long as the handler is used, and for a second longer.
 func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if c == nil {
 		return nil, errors.New("console: no center")
@@ -61,14 +61,21 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if o.Access != nil && o.Passwords != nil {
 		return nil, errors.New("console: Access and Passwords exclude each other")
 	}
-	s := &console{center: c, reads: newReads(), samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
-	mux := http.NewServeMux()
-	if o.Passwords != nil {
-		s.sessions = newSessions(o.Passwords)
-		o.Access = s.sessions.access
-		s.handleLogin(mux)
+	s := newSite(c, o)
+	mux := s.main.mux()
+	if s.sessions != nil {
+		s.main.handleLogin(mux)
 	}
-	s.options = o.withDefaults()
+	mux.HandleFunc("/in/{sign}", func(w http.ResponseWriter, r *http.Request) {
+		redirect(w, url.PathEscape(r.PathValue("sign"))+"/")
+	})
+	mux.HandleFunc("/in/{sign}/{page...}", s.serveEnvironment)
+	return secure(inEnvironment(c.OwnSign(), mux)), nil
+}
+
+// mux returns the addresses of an environment.
+func (s *console) mux() *http.ServeMux {
+	mux := http.NewServeMux()
 	mux.Handle("GET /static/", http.HandlerFunc(serveStatic))
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
@@ -77,8 +84,8 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 		mux.Handle("GET "+path, s.serveAction(path, a))
 		mux.Handle("POST "+path, s.serveAction(path, a))
 	}
-	mux.Handle("GET /scale", s.lookers(ScaleHandler(c)))
-	return secure(mux), nil
+	mux.Handle("GET /scale", s.lookers(ScaleHandler(s.center)))
+	return mux
 }
 
 // lookers serves clients that may look at the task type of the request.
@@ -112,6 +119,7 @@ var pages = map[string]page{
 	"/runs":     {"runs", (*view).runs},
 	"/run":      {"run", (*view).run},
 	"/triggers": {"triggers", (*view).triggers},
+	"/trigger":  {"trigger", (*view).trigger},
 	"/events":   {"events", (*view).events},
 }
 

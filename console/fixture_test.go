@@ -116,7 +116,7 @@ func (s *site) paths() []string {
 		"/", "/task?task=settle", "/task?task=regions", "/task?task=nightly", "/task?task=settle&status=trouble", "/queue?task=settle&queue=1",
 		"/queue?task=regions&queue=" + url.QueryEscape("a<b>&c=d?e#f"), "/servers", "/servers?q=web1", "/servers?state=gone", "/servers?q=" + url.QueryEscape(evil),
 		"/items", "/items?task=settle&state=dead", "/items?q=" + url.QueryEscape(evil), "/runs", "/runs?task=nightly&state=READY",
-		"/run?run=" + runs[0].ID, "/run?run=nightly", "/triggers", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
+		"/run?run=" + runs[0].ID, "/run?run=nightly", "/triggers", "/trigger?trigger=nightly", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"strings"
 	"time"
 )
 
@@ -74,10 +75,20 @@ func encrypted(r *http.Request) bool {
 // not lead to another site.
 func ownPage(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Opaque != "" || pages["/"+u.Path].template == "" {
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Opaque != "" {
 		return "./"
 	}
-	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()
+	page := u.EscapedPath()
+	if rest, inside := strings.CutPrefix(page, "in/"); inside {
+		_, page, _ = strings.Cut(rest, "/")
+	}
+	if pages["/"+page].template == "" {
+		return "./"
+	}
+	if u.RawQuery != "" {
+		return u.EscapedPath() + "?" + u.RawQuery
+	}
+	return u.EscapedPath()
 }
 
 // askToSignIn leads a person to the page where they sign in, and from there back. Programs get the status 401.
@@ -87,12 +98,15 @@ func (v *view) askToSignIn(w http.ResponseWriter) {
 		return
 	}
 	if v.request.Method != http.MethodGet { // nothing of the form is done
-		redirect(w, "login")
+		redirect(w, v.root+"login")
 		return
 	}
 	next := path.Base(v.request.URL.Path)
+	if v.root != "" {
+		next = "in/" + url.PathEscape(v.OwnSign()) + "/" + next
+	}
 	if v.request.URL.RawQuery != "" {
 		next += "?" + v.request.URL.RawQuery
 	}
-	redirect(w, "login?next="+url.QueryEscape(next))
+	redirect(w, v.root+"login?next="+url.QueryEscape(next))
 }

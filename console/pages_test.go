@@ -109,10 +109,11 @@ func (s *site) resolve(page, link string) string {
 	s.Helper()
 	u, err := url.Parse(link)
 	s.must(err)
-	if u.IsAbs() || u.Host != "" || strings.HasPrefix(u.Path, "/") || strings.HasPrefix(path.Clean(u.Path), "..") {
+	at, _, _ := strings.Cut(strings.TrimPrefix(page, "/"), "?")
+	if u.IsAbs() || u.Host != "" || strings.HasPrefix(u.Path, "/") || strings.HasPrefix(path.Join(path.Dir(at), u.Path), "..") {
 		s.Errorf("%s: the link %s is not relative", page, link)
 	}
-	base, err := url.Parse("http://localhost" + page)
+	base, err := url.Parse("http://localhost/" + strings.TrimPrefix(page, "/"))
 	s.must(err)
 	return base.ResolveReference(u).RequestURI()
 }

@@ -49,8 +49,8 @@ type read struct {
 	running chan struct{} // closed when the run ends; nil if none runs
 }
 
-func newReads() *reads {
-	return &reads{slots: make(chan struct{}, maxQueries), byKey: map[string]*read{}}
+func newReads(slots chan struct{}) *reads {
+	return &reads{slots: slots, byKey: map[string]*read{}}
 }
 
 // due reports whether the query may run again.

@@ -53,7 +53,7 @@ func TestOneReadForAllViewers(t *testing.T) {
 	for _, c := range []struct{ took, most time.Duration }{{time.Millisecond, time.Second}, {100 * time.Millisecond, 5 * time.Second}, {900 * time.Millisecond, 10 * time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
 			q := &counted{took: c.took}
-			last := look(newReads(), q, 50, time.Minute)
+			last := look(newReads(make(chan struct{}, maxQueries)), q, 50, time.Minute)
 			want := int64(time.Minute/(c.most+c.took)) + 1
 			if n := q.runs.Load(); n > want || n < want-2 {
 				t.Errorf("a query of %s ran %d times in a minute, want about %d", c.took, n, want)
@@ -70,7 +70,7 @@ func TestOneReadForAllViewers(t *testing.T) {
 // every two seconds.
 func TestReadsOutliveAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q, s := &counted{took: time.Millisecond}, newReads()
+		q, s := &counted{took: time.Millisecond}, newReads(make(chan struct{}, maxQueries))
 		look(s, q, 3, 10*time.Second)
 		before, away := q.runs.Load(), errors.New("connection refused")
 		q.err.Store(&away)
@@ -93,7 +93,7 @@ func TestReadsOutliveAnOutage(t *testing.T) {
 // A query that hangs ends after a second, and no viewer waits for longer. It does not hold up other queries.
 func TestReadsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newReads()
+		s := newReads(make(chan struct{}, maxQueries))
 		for i := range 2 * maxQueries {
 			begin := time.Now()
 			r := s.refresh(t.Context(), fmt.Sprint(i), readLimit, (&counted{took: time.Hour}).run)
@@ -112,7 +112,7 @@ func TestReadsAreLimited(t *testing.T) {
 // The number of results that are kept is bounded.
 func TestReadsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newReads()
+		s := newReads(make(chan struct{}, maxQueries))
 		for i := range 2 * maxReads {
 			s.refresh(t.Context(), fmt.Sprint(i), readLimit, (&counted{took: time.Millisecond}).run)
 		}

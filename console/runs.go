@@ -16,6 +16,8 @@ type runsPage struct {
 	Tasks       []center.TaskRecord
 	Problems    []center.RunProblem
 	Rows        []RunRow
+	Calendar    calendar
+	Matrix      matrix // of one task type
 }
 
 // RunRow is a run in the list.
@@ -71,13 +73,17 @@ func (v *view) runs(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	list, err := load(ctx, v, strings.Join([]string{"runs", p.Task, p.State}, "\x00"), func(ctx context.Context) ([]center.RunRecord, error) {
-		list, err := v.center.Runs().List(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, rowsPerPage)
-		slices.Reverse(list)
-		return list, err
-	})
+	list, err := v.latestRuns(ctx, center.RunFilter{TaskType: p.Task, State: p.State})
 	if err != nil {
 		return err
+	}
+	if p.Calendar, err = v.calendarOf(ctx, p.Task); err != nil {
+		return err
+	}
+	if p.Task != "" {
+		if p.Matrix, err = v.matrixOf(ctx, list); err != nil {
+			return err
+		}
 	}
 	for _, r := range list {
 		p.Rows = append(p.Rows, RunRow{r, runMark(r.State, r.Paused)})
@@ -96,7 +102,7 @@ func runMark(state string, paused bool) Mark {
 		m = Mark{"off", "paused"}
 	case state == center.RunRunning:
 		m.Kind = "run"
-	case state == center.RunSuccess:
+	case state == center.RunSuccess || state == center.RunQueueDone:
 		m.Kind = "ok"
 	case state == center.RunCancelled || state == center.RunSkipped:
 		m.Kind = "off"
@@ -111,7 +117,11 @@ type runPage struct {
 	Queues  []RunQueueRow
 	Items   []center.RunItem
 	Graph   []GraphRow
-	Rest    int // queues that are not shown
+	Picture *runGraph // of Graph
+	Rest    int       // queues that are not shown
+
+	Bars      []combBar
+	Durations durations
 }
 
 // RunQueueRow is a queue of a run in the list.
@@ -140,7 +150,7 @@ func (v *view) run(ctx context.Context) error {
 	if !v.Actor.may(Look, d.Run.TaskType) {
 		return fmt.Errorf("look at %s: %w", d.Run.TaskType, errNotAllowed)
 	}
-	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: string(d.Blocker.Reason), Items: d.FailedItems}
+	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
 	p.Rest = max(0, len(queues)-rowsPerPage)
@@ -156,6 +166,10 @@ func (v *view) run(ctx context.Context) error {
 			}
 		}
 		p.Graph = append(p.Graph, row)
+	}
+	p.Picture = graphOf(d.Graph, d.Run.ID)
+	if err := p.history(ctx, v, d); err != nil {
+		return err
 	}
 	v.Title, v.Data, v.Records = d.Run.TaskType+", run "+p.Name(), p, d.Queues
 	return nil

@@ -2,13 +2,16 @@ package console
 
 import (
 	"context"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
 
 // triggersPage is the page of triggers.
 type triggersPage struct {
-	Rows []TriggerRow
+	Rows  []TriggerRow
+	Lanes []lane
+	Axis  []laneTime
 }
 
 // TriggerRow is a trigger in the list.
@@ -30,12 +33,30 @@ func (v *view) triggers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	runs, err := v.latestRuns(ctx, center.RunFilter{})
+	if err != nil {
+		return err
+	}
 	p := triggersPage{}
 	for _, t := range list {
-		p.Rows = append(p.Rows, TriggerRow{t, triggerMark(t)})
+		// The time line moves each minute, so that the page does not change with each read.
+		now := t.Now.UTC().Truncate(time.Minute)
+		row := TriggerRow{t, triggerMark(t)}
+		p.Axis = axisOf(now)
+		p.Rows = append(p.Rows, row)
+		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(runs, t.Name)))
 	}
 	v.Title, v.Data, v.Records = "Triggers", p, list
 	return nil
+}
+
+func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecord) {
+	for _, r := range runs {
+		if r.Trigger == name {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // triggerMark returns the condition of a trigger.

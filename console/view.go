@@ -37,6 +37,7 @@ type view struct {
 
 // nav is what the top of each page shows.
 type nav struct {
+	Signs                       []string // the environments
 	Servers, OpenRuns, Triggers int
 	DeadItems                   int64
 }
@@ -82,6 +83,12 @@ func (v *view) readNav(ctx context.Context) error {
 	triggers, err := v.allTriggers(ctx)
 	if err != nil {
 		return err
+	}
+	if v.Nav.Signs, err = v.ownSigns(ctx); err != nil {
+		return err
+	}
+	if !slices.Contains(v.Nav.Signs, v.main.center.OwnSign()) { // no worker has come yet
+		v.Nav.Signs = append([]string{v.main.center.OwnSign()}, v.Nav.Signs...)
 	}
 	for _, t := range tasks {
 		if v.Actor.may(Look, t.TaskType) {

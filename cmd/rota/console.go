@@ -20,7 +20,7 @@ func newConsoleCommand() *cobra.Command {
 	var s consoleServer
 	cmd := &cobra.Command{
 		Use:   "console",
-		Short: "Serve web pages that show the roster",
+		Short: "Serve web pages that show the roster, and change it",
 		Long: `Serve web pages that show who owns which queue, what is late and what fails.
 
 Without other flags the pages change nothing, and only clients on this host may

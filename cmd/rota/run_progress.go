@@ -17,30 +17,16 @@ func runLine(r center.RunRecord, b center.RunBlocker) string {
 	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b)))
 }
 
-// blockerText says what keeps a run from making progress, or "".
-func blockerText(r center.RunRecord, b center.RunBlocker) string {
-	switch b.Reason {
-	case center.BlockedByPause:
-		return "see rota run resume"
-	case center.BlockedByMissingTask:
-		return "its task type was deleted"
-	case center.BlockedByUpstreams:
-		return "waits for its upstreams"
-	case center.BlockedByNoServer:
-		return "no live server serves " + r.TaskType
-	case center.BlockedByPausedTask:
-		return r.TaskType + " is paused"
-	case center.BlockedByRun:
-		return "waits for the end of run " + b.RunID
-	}
-	return ""
-}
-
+// blockerSuffix says what keeps a run from making progress.
 func blockerSuffix(r center.RunRecord, b center.RunBlocker) string {
-	if text := blockerText(r, b); text != "" {
-		return "; " + text
+	switch text := b.Sentence(r.TaskType); {
+	case text == "":
+		return ""
+	case b.Reason == center.BlockedByPause:
+		return "; see rota run resume"
+	default:
+		return "; " + strings.TrimPrefix(text, "it ")
 	}
-	return ""
 }
 
 // progressText returns the drained, failed and cancelled queues, the items and

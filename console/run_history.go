@@ -1,0 +1,130 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// maxBars is the greatest number of queues that have a bar each.
+const maxBars = 512
+
+// combBar is a queue of a run: the items that it has done, and a line at those of the last run that succeeded.
+type combBar struct {
+	X, Width  float64 // in percent
+	Y, Height float64
+	Class     string
+	Last      float64
+	HasLast   bool
+	Title     string
+}
+
+const combHeight = 64.0
+
+// combOf returns a bar for each queue, in natural order; nil if there are too many, or nothing to see.
+func combOf(queues, last []center.RunQueue) (bars []combBar) {
+	if len(queues) == 0 || len(queues) > maxBars {
+		return nil
+	}
+	before := map[string]int64{}
+	most := int64(1)
+	for _, q := range last {
+		before[q.QueueID] = q.ItemsDone
+		most = max(most, q.ItemsDone)
+	}
+	for _, q := range queues {
+		most = max(most, q.ItemsDone)
+	}
+	step := 100 / float64(len(queues))
+	height := func(n int64) float64 { return (combHeight - 2) * float64(n) / float64(most) }
+	for i, q := range queues {
+		b := combBar{X: float64(i) * step, Width: step * 0.75, Height: height(q.ItemsDone), Title: "queue " + q.QueueID + ": " + cmp.Or(number(q.ItemsDone), "0") + " items"}
+		b.Y = combHeight - b.Height
+		switch runMark(q.State, false).Kind {
+		case "bad":
+			b.Class = "bad"
+			b.Height = max(b.Height, 2)
+			b.Y = combHeight - b.Height
+		case "run":
+			b.Class = "busy"
+		}
+		var n int64
+		if n, b.HasLast = before[q.QueueID]; b.HasLast {
+			b.Last = combHeight - height(n)
+		}
+		bars = append(bars, b)
+	}
+	return bars
+}
+
+// duration is a run in the list of the last ones.
+type duration struct {
+	RunRow
+	Here  bool
+	Width float64 // of its bar, in percent
+}
+
+// durations are a run and those before it.
+type durations struct {
+	Rows   []duration
+	Median float64 // in seconds; 0 if there are no runs before
+	Tick   float64 // the median in percent of the longest run
+}
+
+// shownDurations is how many runs before it a run is compared with.
+const shownDurations = 10
+
+// durationsOf compares a run with those before it that have ended.
+func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) {
+	d.Rows = []duration{{RunRow: RunRow{run, runMark(run.State, run.Paused)}, Here: true}}
+	var seconds []float64
+	for _, r := range latest {
+		if r.ID < run.ID && r.Ended() && !r.StartedAt.IsZero() && len(seconds) < shownDurations {
+			row := RunRow{r, runMark(r.State, false)}
+			d.Rows = append(d.Rows, duration{RunRow: row})
+			seconds = append(seconds, row.Took())
+		}
+	}
+	most := 0.001
+	for _, r := range d.Rows {
+		most = max(most, r.Took())
+	}
+	for i := range d.Rows {
+		d.Rows[i].Width = 100 * d.Rows[i].Took() / most
+	}
+	if len(seconds) > 0 {
+		slices.Sort(seconds)
+		d.Median = (seconds[(len(seconds)-1)/2] + seconds[len(seconds)/2]) / 2
+		d.Tick = 100 * d.Median / most
+	}
+	return d
+}
+
+// latestRuns returns the latest runs that a filter selects, the newest first.
+func (v *view) latestRuns(ctx context.Context, f center.RunFilter) ([]center.RunRecord, error) {
+	return load(ctx, v, "runs\x00"+f.TaskType+"\x00"+f.State+"\x00"+f.Trigger, func(ctx context.Context) ([]center.RunRecord, error) {
+		return v.center.Runs().List(ctx, f, rowsPerPage)
+	})
+}
+
+// history fills what compares the run with those before it.
+func (p *runPage) history(ctx context.Context, v *view, d center.RunDetails) error {
+	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: d.Run.TaskType})
+	if err != nil {
+		return err
+	}
+	p.Durations = durationsOf(d.Run, latest)
+	var last []center.RunQueue
+	i := slices.IndexFunc(latest, func(r center.RunRecord) bool { return r.ID < d.Run.ID && r.State == center.RunSuccess })
+	if i >= 0 && len(d.Queues) <= maxBars {
+		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]center.RunQueue, error) {
+			return v.center.Runs().Queues(ctx, latest[i].ID)
+		}); err != nil {
+			return err
+		}
+	}
+	p.Bars = combOf(d.Queues, last)
+	return nil
+}

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// site serves the environments of a database.
+type site struct {
+	options  Options
+	sessions *sessions // nil without passwords
+	slots    chan struct{}
+	main     *console // of the center that the handler was made with
+
+	mu     sync.Mutex
+	others map[string]http.Handler // by own_sign
+}
+
+// maxEnvironments is how many environments are kept besides the first. More begin anew with each look.
+const maxEnvironments = 100
+
+func newSite(c *center.Center, o Options) *site {
+	s := &site{slots: make(chan struct{}, maxQueries), others: map[string]http.Handler{}}
+	if o.Passwords != nil {
+		s.sessions = newSessions(o.Passwords)
+		o.Access = s.sessions.access
+	}
+	s.options = o.withDefaults()
+	s.main = s.newConsole(c, "")
+	return s
+}
+
+// newConsole returns the console of an environment. All environments share the limit of queries at a time.
+func (s *site) newConsole(c *center.Center, root string) *console {
+	return &console{site: s, center: c, root: root, reads: newReads(s.slots), samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
+}
+
+// serveEnvironment serves the pages of another environment.
+func (s *site) serveEnvironment(w http.ResponseWriter, r *http.Request) {
+	sign := r.PathValue("sign")
+	handler, err := s.environment(r.Context(), sign)
+	if err != nil {
+		s.refuseEnvironment(w, r, err)
+		return
+	}
+	inside := new(http.Request)
+	*inside = *r
+	inside.URL = &url.URL{Path: "/" + r.PathValue("page"), RawQuery: r.URL.RawQuery}
+	inEnvironment(sign, handler).ServeHTTP(w, inside)
+}
+
+// refuseEnvironment answers that there is no such environment, if the client may know it.
+func (s *site) refuseEnvironment(w http.ResponseWriter, r *http.Request, err error) {
+	actor, denied := s.options.Access(r)
+	switch {
+	case errors.Is(denied, errSignIn) && formatOf(r) == formatHTML:
+		redirect(w, "../../login")
+		return
+	case denied != nil:
+		err = denied
+	case !actor.may(Look, ""):
+		err = errNotAllowed
+	}
+	status := statusOf(err, http.StatusServiceUnavailable)
+	if denied != nil {
+		status = refusal(denied)
+	}
+	http.Error(w, err.Error(), status)
+}
+
+// environment returns the handler of an environment that exists.
+func (s *site) environment(ctx context.Context, sign string) (http.Handler, error) {
+	s.mu.Lock()
+	handler := s.others[sign]
+	s.mu.Unlock()
+	if handler != nil {
+		return handler, nil
+	}
+	v := &view{console: s.main}
+	signs, err := v.ownSigns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(signs, sign) {
+		return nil, fmt.Errorf("%w environment %q", errUnknown, sign)
+	}
+	c, err := s.main.center.In(sign)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.others[sign] == nil {
+		if len(s.others) >= maxEnvironments {
+			clear(s.others)
+		}
+		s.others[sign] = s.newConsole(c, "../../").mux()
+	}
+	return s.others[sign], nil
+}
+
+// ownSigns returns the environments of the database.
+func (v *view) ownSigns(ctx context.Context) ([]string, error) {
+	main := view{console: v.main}
+	return load(ctx, &main, "own signs", func(ctx context.Context) ([]string, error) {
+		return v.main.center.OwnSigns(ctx)
+	})
+}
+
+type environmentKey struct{}
+
+// inEnvironment makes OwnSign return the environment of a request.
+func inEnvironment(sign string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), environmentKey{}, sign)))
+	})
+}
+
+// OwnSign returns the environment that a request is about, for an Options.Access that gives rights by environment.
+func OwnSign(r *http.Request) string {
+	sign, _ := r.Context().Value(environmentKey{}).(string)
+	return sign
+}
+
+// Environment is a link to an environment.
+type Environment struct {
+	Name, Address string
+	Here          bool
+}
+
+// Environments returns links to the environments if there are several.
+func (v *view) Environments() (list []Environment) {
+	if len(v.Nav.Signs) < 2 {
+		return nil
+	}
+	for _, sign := range v.Nav.Signs {
+		address := v.root + "in/" + url.PathEscape(sign) + "/"
+		if sign == v.main.center.OwnSign() {
+			address = v.root + "./"
+		}
+		list = append(list, Environment{sign, address, sign == v.OwnSign()})
+	}
+	return list
+}
+
+// Root returns the relative address of the site.
+func (v *view) Root() string { return v.root }

@@ -1,0 +1,130 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// lane is a trigger in the time line of the next 24 hours.
+type lane struct {
+	TriggerRow
+	Slots  []float64 // where it fires, in percent
+	Dense  bool      // it fires more often than the line can show
+	Missed float64   // where it missed a slot; 0 if not in the time that the line shows
+	Length float64   // how long its runs take in the median, in percent
+	Beyond time.Time // its next slot if that is later than the line shows
+}
+
+const (
+	lanePast   = time.Hour
+	laneFuture = 24 * time.Hour
+	laneSpan   = lanePast + laneFuture
+	maxSlots   = 300 // of one lane
+)
+
+// NowAt is where the line of the present is, in percent.
+func (triggersPage) NowAt() float64 { return percent(lanePast, laneSpan) }
+
+// laneTime is a time below the lanes.
+type laneTime struct {
+	X    float64
+	Text string
+	Alt  bool // left out on narrow screens
+}
+
+// axisOf returns the full hours of the time line, every third one.
+func axisOf(now time.Time) (list []laneTime) {
+	first := now.Add(lanePast).Truncate(3 * time.Hour)
+	for at := first; at.Before(now.Add(laneFuture)); at = at.Add(3 * time.Hour) {
+		if x := percent(at.Sub(now)+lanePast, laneSpan); x > 7 && x < 98 {
+			list = append(list, laneTime{x, at.Format("15:04"), len(list)%2 == 1})
+		}
+	}
+	return list
+}
+
+// laneOf returns the lane of a trigger. runs are its latest runs.
+func laneOf(row TriggerRow, now time.Time, runs []center.RunRecord) lane {
+	l := lane{TriggerRow: row}
+	at := func(t time.Time) float64 { return percent(t.Sub(now)+lanePast, laneSpan) }
+	if row.Status == center.TriggerActive {
+		slots, err := row.Next(maxSlots)
+		if err != nil {
+			slots = []time.Time{row.NextFireAt} // the row was edited by hand
+		}
+		for _, slot := range slots {
+			switch x := at(slot); {
+			case x >= 0 && x <= 100:
+				l.Slots = append(l.Slots, x)
+			case x > 100 && len(l.Slots) == 0 && l.Beyond.IsZero():
+				l.Beyond = slot
+			}
+		}
+		l.Dense = len(l.Slots) == maxSlots
+		if l.Dense {
+			l.Slots = l.Slots[:1]
+		}
+	}
+	if x := at(row.MissedAt); !row.MissedAt.IsZero() && x > 0 {
+		l.Missed = x
+	}
+	var took []float64
+	for _, r := range runs {
+		if run := (RunRow{r, Mark{}}); r.Ended() && run.Took() > 0 {
+			took = append(took, run.Took())
+		}
+	}
+	if len(took) > 0 {
+		slices.Sort(took)
+		l.Length = percent(time.Duration(took[len(took)/2]*float64(time.Second)), laneSpan)
+	}
+	return l
+}
+
+// triggerPage is the page of a trigger.
+type triggerPage struct {
+	TriggerRow
+	Next   []time.Time
+	Values []SettingRow
+	Runs   []RunRow
+}
+
+// shownNext is how many of the next slots the page of a trigger has.
+const shownNext = 10
+
+// trigger makes the page of a trigger.
+func (v *view) trigger(ctx context.Context) error {
+	name := v.param("trigger")
+	list, err := v.allTriggers(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(t center.TriggerRecord) bool { return t.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.OwnSign())
+	}
+	t := list[i]
+	if !v.Actor.may(Look, t.Target) {
+		return fmt.Errorf("look at %s: %w", t.Target, errNotAllowed)
+	}
+	p := triggerPage{TriggerRow: TriggerRow{t, triggerMark(t)}}
+	if t.Status == center.TriggerActive {
+		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
+	}
+	for _, f := range triggerFields(t.Trigger, nil, false, true, nil)[2:] {
+		p.Values = append(p.Values, SettingRow{Name: f.Label, Value: f.Value})
+	}
+	runs, err := v.latestRuns(ctx, center.RunFilter{Trigger: name})
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		p.Runs = append(p.Runs, RunRow{r, runMark(r.State, r.Paused)})
+	}
+	v.Title, v.Data, v.Records = "Trigger "+name, p, runs
+	return nil
+}
