@@ -2,9 +2,11 @@ package config
 
 import (
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -22,7 +24,8 @@ type Connection struct {
 // flag config names the file.
 type File struct {
 	Connection
-	HTTP string // host:port to serve probes on. Empty means no probes.
+	HTTP    string // host:port to serve probes on. Empty means no probes.
+	Console bool   // HTTP also serves the console, to clients on the same host, who may look.
 	// IdleDealerConns and IdleTxTimeout are the fields of center.Options. Zero means the default of center.
 	IdleDealerConns int
 	IdleTxTimeout   time.Duration
@@ -71,8 +74,25 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}
+	f.Console = src.console(v, flags, f.HTTP)
 	f.Tasks = taskSource{src}.tasks()
 	return f, src.err()
+}
+
+// console reports whether the console is wanted. It needs an address.
+func (s *source) console(v *viper.Viper, flags *pflag.FlagSet, http string) bool {
+	text := v.GetString("console")
+	if text == "" {
+		return false
+	}
+	yes, err := strconv.ParseBool(text)
+	if err != nil {
+		s.addScalarProblem(flags, "console", text, "must be true or false")
+	}
+	if yes && http == "" {
+		s.addScalarProblem(flags, "console", text, "needs http, the address to serve it at")
+	}
+	return yes
 }
 
 // LoadConnection reads only the connection to the roster, for commands that run

@@ -15,6 +15,9 @@ import (
 	"github.com/dutyrota/rota/console"
 )
 
+// defaultConsole is where the console is without a flag.
+const defaultConsole = "localhost:8330"
+
 // consoleServer holds the flags of the console: where it serves, and who may do what.
 type consoleServer struct {
 	address         string
@@ -27,7 +30,7 @@ type consoleServer struct {
 
 func (s *consoleServer) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&s.address, "http", "localhost:8330", "serve at this `ADDRESS`; port 0 takes a free one")
+	flags.StringVar(&s.address, "http", defaultConsole, "serve at this `ADDRESS`; port 0 takes a free one")
 	flags.BoolVar(&s.allowChanges, "allow-changes", false, "offer changes to people who have the right")
 	flags.StringVar(&s.passwords, "passwords", "", "make people sign in who are in this `FILE`: lines NAME:BCRYPT[:RIGHTS]")
 	flags.StringVar(&s.userHeader, "user-header", "", "`HEADER` in which a proxy says who makes the request")

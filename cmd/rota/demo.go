@@ -1,17 +1,23 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/demo"
+	"github.com/dutyrota/rota/console"
 )
 
 func newDemoCommand() *cobra.Command {
 	var o demo.Options
+	var withConsole bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Show several workers share a table of work, and prove the result",
@@ -24,13 +30,20 @@ By default the demo uses a SQLite file in a temporary directory. With --db it
 uses your PostgreSQL or MySQL server. There it creates a schema (MySQL: a
 database) named rota_demo_ and a random suffix, and removes it at the end. The
 database user needs the right to create one. With --keep the schema stays, as
-rota.yaml names it, and the demo prints the statement that removes it.`,
+rota.yaml names it, and the demo prints the statement that removes it.
+
+With --console the demo serves web pages, and its workers go on with new orders
+until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		Example: `  rota demo
+  rota demo --console
   rota demo --keep demo-files && rota task list -c demo-files/rota.yaml
   rota demo --db postgres://postgres@127.0.0.1/postgres`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
+			if withConsole {
+				o.Console = serveDemo
+			}
 			// The demo also ends its workers and removes its folder when the terminal or the reader of its pipe is gone.
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()
@@ -41,6 +54,33 @@ rota.yaml names it, and the demo prints the statement that removes it.`,
 	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
 	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay, and so does the schema of --db")
 	flags.BoolVar(&o.Proof, "proof", false, "print the SELECTs of the proof and their answers")
+	flags.BoolVar(&withConsole, "console", false, "serve the console on this host, and go on until Ctrl-C")
 	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
 	return cmd
+}
+
+// serveDemo serves the console of the demo, where everybody on this host may change things.
+func serveDemo(ctx context.Context, c *center.Center) (address string, stop func(), err error) {
+	handler, err := console.Handler(c, console.Options{Access: console.Loopback(console.Actor{Name: "demo@" + hostName(), May: everything})})
+	if err != nil {
+		return "", nil, err
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", defaultConsole)
+	if err != nil { // another console is there
+		listener, err = config.Listen(ctx, "tcp", "localhost:0")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("serve the console: %w", err)
+	}
+	server := newConsoleServer(handler)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(limitConnections(listener, maxConnections)) // until stop
+	}()
+	return fmt.Sprintf("http://%s/", listener.Addr()), func() {
+		shutDown(ctx, server)
+		<-ended
+	}, nil
 }

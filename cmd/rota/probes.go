@@ -23,20 +23,34 @@ const readyTimeout = 2 * time.Second
 // maxConnections is more than a few scrapers and probes need.
 const maxConnections = 64
 
-// serveProbes serves /livez as long as the process runs, /readyz with the
-// result of ready, /metrics, and /scale. stop returns when all goroutines have ended.
-func serveProbes(ctx context.Context, address string, ready func(context.Context) error, metrics, scale http.Handler, log logrus.FieldLogger) (stop func(), err error) {
+// probes are what a worker serves besides /livez.
+type probes struct {
+	ready          func(context.Context) error
+	metrics, scale http.Handler
+	console        http.Handler // nil: not served
+}
+
+// String names the addresses.
+func (p probes) String() string {
+	if p.console != nil {
+		return "/livez, /readyz, /metrics, /scale and the console"
+	}
+	return "/livez, /readyz, /metrics and /scale"
+}
+
+// serveProbes serves /livez as long as the process runs, and the probes. stop returns when all goroutines have ended.
+func serveProbes(ctx context.Context, address string, p probes, log logrus.FieldLogger) (stop func(), err error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
-	log.WithField("address", listener.Addr().String()).Info("serving /livez, /readyz, /metrics and /scale")
-	server := newProbeServer(probes(ready, metrics, scale, log), log)
+	log.WithField("address", listener.Addr().String()).Info("serving " + p.String())
+	server := newProbeServer(p.handler(log), log)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := server.Serve(limitConnections(listener, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
-			log.WithError(err).Error("stopped serving /livez, /readyz, /metrics and /scale")
+			log.WithError(err).Error("stopped serving " + p.String())
 		}
 	}()
 	return func() {
@@ -71,12 +85,15 @@ func (l lineLogger) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func probes(ready func(context.Context) error, metrics, scale http.Handler, log logrus.FieldLogger) http.Handler {
+func (p probes) handler(log logrus.FieldLogger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
-	mux.Handle("GET /readyz", &readiness{ready: ready, log: log})
-	mux.Handle("GET /metrics", metrics)
-	mux.Handle("GET /scale", scale)
+	mux.Handle("GET /readyz", &readiness{ready: p.ready, log: log})
+	mux.Handle("GET /metrics", p.metrics)
+	mux.Handle("GET /scale", p.scale)
+	if p.console != nil {
+		mux.Handle("/", p.console)
+	}
 	return mux
 }
 

@@ -32,9 +32,9 @@ its queues over, and exits 0. On a second signal it stops at once and exits 1.
 Under systemd, a unit of Type=notify has started when all tasks have joined.
 
 A value comes from the flag, else from the file of -c, else from the environment
-(ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_SCHEMA,
-ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION), else from
-rota.yaml in this directory.`,
+(ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_CONSOLE,
+ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION),
+else from rota.yaml in this directory.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
@@ -51,6 +51,7 @@ rota.yaml in this directory.`,
 	flags := cmd.Flags()
 	addOwnSignFlag(cmd)
 	flags.String("http", "", "host:port for /livez, /readyz, /metrics, /scale; not served if empty (ROTA_HTTP)")
+	flags.Bool("console", false, "serve the console at --http too, to clients on this host, who may look (ROTA_CONSOLE)")
 	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
 	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
 	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
@@ -116,7 +117,11 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	if w.file.HTTP != "" {
 		mx.Watch(m, c)
-		stop, err := serveProbes(ctx, w.file.HTTP, ready(m, c), w.metrics(mx), console.ScaleHandler(c), w.log)
+		pages, err := w.console(c)
+		if err != nil {
+			return err
+		}
+		stop, err := serveProbes(ctx, w.file.HTTP, probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}, w.log)
 		if err != nil {
 			return err
 		}
@@ -134,6 +139,14 @@ func (w *worker) run(ctx context.Context) (err error) {
 		<-watched
 	}()
 	return m.Run(ctx)
+}
+
+// console returns the pages of the console, or nil if the file does not want them.
+func (w *worker) console(c *center.Center) (http.Handler, error) {
+	if !w.file.Console {
+		return nil, nil
+	}
+	return console.Handler(c, console.Options{Logger: libraryLogger(w.log)})
 }
 
 // ready returns an error unless each task has a valid lease, its dealer does not

@@ -54,6 +54,10 @@ type Options struct {
 	// Timeout ends the demo as a failure. Defaults to DefaultTimeout.
 	Timeout time.Duration
 
+	// Console serves the console of the demo until stop, and returns its address. With it the workers go on after the
+	// proof, with new orders, until the context of Run ends. Defaults to no console.
+	Console func(ctx context.Context, c *center.Center) (address string, stop func(), err error)
+
 	// Out gets the view and the proof. The demo writes to it from one goroutine.
 	Out io.Writer
 
@@ -82,11 +86,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.end(context.WithoutCancel(ctx), o.Out, f)) }()
-	return play(limited, o, f, db)
+	return play(ctx, limited, o, f, db)
 }
 
-// play makes the tables and rota.yaml, lets the workers work and prints the proof.
-func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
+// play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of limited.
+func play(unlimited, ctx context.Context, o Options, f *folder, db *database) (err error) {
 	c, err := center.Open(ctx, anydb.URL(db.url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
 	if err != nil {
 		return err
@@ -100,6 +104,14 @@ func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
 	}
 	v := newView(o.Out)
 	v.print(fmt.Sprintf(introduction, db.name, comma(orderCount), queueCount))
+	if o.Console != nil {
+		address, stop, err := o.Console(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		v.print("The console: " + address + "\n\n")
+	}
 	s := &story{db: c.DB(), view: v, fleet: &fleet{program: o.Program, folder: f.path}}
 	defer s.fleet.kill()
 	findings, err := s.tell(ctx)
@@ -108,6 +120,9 @@ func play(ctx context.Context, o Options, f *folder, db *database) (err error) {
 	}
 	if err := report(o.Out, findings, o.Proof); err != nil {
 		return err
+	}
+	if o.Console != nil {
+		return s.goOn(unlimited)
 	}
 	_, err = io.WriteString(o.Out, next(invocation(), o.Keep))
 	return err

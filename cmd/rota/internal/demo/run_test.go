@@ -5,6 +5,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io"
+	"net/http"
 	neturl "net/url"
 	"os"
 	"os/exec"
@@ -41,6 +43,7 @@ func TestRun(t *testing.T) {
 		"interrupt":     testInterrupt,
 		"killed":        testKilled,
 		"pipe closed":   testPipeClosed,
+		"console":       testConsole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -357,6 +360,40 @@ func testInterrupt(t *testing.T, rota string) {
 		t.Fatal(err)
 	}
 	if code := r.wait(t); code != 1 || !strings.HasSuffix(r.stderr.String(), "interrupt signal received\n") {
+		t.Errorf("exit %d: %s", code, r.stderr.String())
+	}
+	r.gone(t)
+}
+
+// testConsole checks that the console shows the demo, and that the workers go on after the proof until Ctrl-C.
+func testConsole(t *testing.T, rota string) {
+	r := start(t, rota, "--console")
+	address := r.until(t, `The console: (http://\S+)`)[1]
+	r.until(t, `JOINED +worker 3`)
+	page := func() string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"servers", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	eventually(t, "the page shows the three workers", func() bool { return strings.Contains(page(), "3 processes") })
+	r.until(t, `workers go on with new orders`)
+	r.until(t, `worker 7 +started`)
+	eventually(t, "the page shows three new workers", func() bool { return strings.Contains(page(), "3 processes") && strings.Contains(page(), "Drain") })
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := r.wait(t); code != 0 {
 		t.Errorf("exit %d: %s", code, r.stderr.String())
 	}
 	r.gone(t)

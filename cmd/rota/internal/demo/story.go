@@ -50,6 +50,44 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 	return append(findings, moves...), err
 }
 
+const (
+	// ordersPerSecond is how many new orders there are in a second after the proof.
+	ordersPerSecond = 400
+	// leaveLimit is how long the workers may take to leave.
+	leaveLimit = 30 * time.Second
+)
+
+// goOn lets workers settle new orders until the user ends it.
+func (s *story) goOn(ctx context.Context) error {
+	s.view.write(text.Bold.Sprint("== workers go on with new orders, for the console: end it with Ctrl-C"))
+	if err := s.start(firstWorkers)(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for last := orderCount; ctx.Err() == nil; last += ordersPerSecond {
+		const some = `INSERT INTO orders (id, state, effects) SELECT id + %d, 'NEW', 0 FROM orders WHERE id <= %d`
+		if _, err := s.db.ExecContext(ctx, fmt.Sprintf(some, last, ordersPerSecond)); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("make new orders: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	s.view.write("   the workers leave")
+	s.fleet.terminate()
+	enough := time.After(leaveLimit)
+	for _, w := range s.fleet.workers {
+		select {
+		case <-w.gone:
+		case <-enough: // the fleet is killed
+			return nil
+		}
+	}
+	return nil
+}
+
 func nothing() error { return nil }
 
 func (s *story) killSecond() error {
