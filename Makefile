@@ -16,7 +16,7 @@ OVERLAP := -parallel 4
 # The race detector makes SQLite, which is translated C, 10 to 25 times slower and has nothing to find there.
 PLAIN_SQLITE := -gcflags='modernc.org/...=-race=false'
 
-.PHONY: help test check mutants faults bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test check pages mutants faults bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -31,6 +31,12 @@ check: $(WITH_DATABASES) ## run all tests under the race detector, long fault sc
 	$(WITH_DATABASES) -- go -C internal/pgxtest test -timeout 15m ./...
 	$(WITH_DATABASES) -- go -C internal/wrappertest test -timeout 15m ./...
 	$(WITH_DATABASES) -- go -C bench test -timeout 15m ./...
+	$(MAKE) --no-print-directory pages
+
+# Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
+pages: $(WITH_DATABASES) ## look at the console with a browser, on all databases
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
+	$(WITH_DATABASES) -- go -C internal/consoletest test -timeout 15m $(if $(ARTIFACTS),-artifacts -outputdir $(abspath $(ARTIFACTS))) ./...
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
@@ -61,6 +67,7 @@ lint: $(LINT) ## check style, import directions and formatting
 	cd bench && $(abspath $(LINT)) run
 	cd internal/pgxtest && $(abspath $(LINT)) run
 	cd internal/wrappertest && $(abspath $(LINT)) run
+	cd internal/consoletest && $(abspath $(LINT)) run
 
 # Vet needs only the types of what is imported: to compile that without optimization takes a third less time.
 FAST := -gcflags='all=-N -l'
@@ -70,6 +77,7 @@ cross: ## check that the code and its tests compile on macOS and Windows; nobody
 	GOOS=darwin go -C bench vet $(FAST) ./...
 	GOOS=darwin go -C internal/pgxtest vet $(FAST) ./...
 	GOOS=darwin go -C internal/wrappertest vet $(FAST) ./...
+	GOOS=darwin go -C internal/consoletest vet $(FAST) ./...
 	GOOS=windows go vet $(FAST) ./...
 
 tidy: ## check that go.mod and go.sum are what the code needs
@@ -77,6 +85,7 @@ tidy: ## check that go.mod and go.sum are what the code needs
 	go -C bench mod tidy -diff
 	go -C internal/pgxtest mod tidy -diff
 	go -C internal/wrappertest mod tidy -diff
+	go -C internal/consoletest mod tidy -diff
 
 vuln: ## look for known vulnerabilities; needs https://vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...

@@ -114,10 +114,7 @@ func formStatus(err error) int {
 // serveChange checks the right, and shows the change or makes it.
 func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path string, a action) {
 	form := v.request.Form
-	confirmed := v.request.Method == http.MethodPost && v.request.PostForm.Get("confirm") == "yes"
-	if v.request.Method == http.MethodPost {
-		form = v.request.PostForm
-	}
+	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
 	c, err := a.prepare(ctx, v, form)
 	if c == nil || len(c.TaskTypes) == 0 {
 		if !v.Actor.may(a.right, form.Get("task")) { // the text of the error would tell what there is

@@ -79,6 +79,20 @@ func TestDrainShowsTheMoves(t *testing.T) {
 	})
 }
 
+// A page that somebody has just looked at shows the change that leads to it.
+func TestTheNextPageShowsTheChange(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
+	const resume = `action="task-resume"`
+	if got := s.get("/task?task=settle"); strings.Contains(got.body, resume) {
+		t.Fatalf("the task type is paused: %s", got.body)
+	}
+	got := s.do(post("task-pause", confirmed(values("task", "settle"))))
+	if next := s.get("/" + got.Get("Location")); !strings.Contains(next.body, resume) {
+		t.Errorf("the page is older than the change: %s", next.body)
+	}
+}
+
 // A form that somebody else has overtaken writes nothing.
 func TestFormsDoNotOverwriteOthers(t *testing.T) {
 	t.Parallel()

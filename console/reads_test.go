@@ -125,3 +125,31 @@ func TestReadsAreForgotten(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// After a change a viewer gets only what a query has read since, also if a query was running when the change was made.
+func TestAChangeShowsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, q := newReads(make(chan struct{}, maxQueries)), &counted{took: 100 * time.Millisecond}
+		see := func() any { return s.refresh(t.Context(), "q", readLimit, q.run).value }
+		if n := see(); n != int64(1) {
+			t.Fatalf("the first read is %v", n)
+		}
+		s.outdate()
+		if n := see(); n != int64(2) {
+			t.Errorf("after a change a viewer sees read %v, want the second", n)
+		}
+		time.Sleep(2 * maxReadEvery)
+		other := make(chan struct{})
+		go func() {
+			defer close(other)
+			see() // the third read begins before the change
+		}()
+		time.Sleep(50 * time.Millisecond)
+		s.outdate()
+		if n := see(); n != int64(4) {
+			t.Errorf("a viewer sees read %v, want the fourth: the third began before the change", n)
+		}
+		<-other
+		synctest.Wait()
+	})
+}

@@ -21,7 +21,10 @@ type combBar struct {
 	Title     string
 }
 
-const combHeight = 64.0
+const (
+	combHeight  = 64.0
+	maxBarWidth = 4.0 // in percent: few queues have no blocks, but bars
+)
 
 // combOf returns a bar for each queue, in natural order; nil if there are too many, or nothing to see.
 func combOf(queues, last []center.RunQueue) (bars []combBar) {
@@ -40,7 +43,7 @@ func combOf(queues, last []center.RunQueue) (bars []combBar) {
 	step := 100 / float64(len(queues))
 	height := func(n int64) float64 { return (combHeight - 2) * float64(n) / float64(most) }
 	for i, q := range queues {
-		b := combBar{X: float64(i) * step, Width: step * 0.75, Height: height(q.ItemsDone), Title: "queue " + q.QueueID + ": " + cmp.Or(number(q.ItemsDone), "0") + " items"}
+		b := combBar{X: float64(i) * step, Width: min(step*0.75, maxBarWidth), Height: height(q.ItemsDone), Title: "queue " + q.QueueID + ": " + cmp.Or(number(q.ItemsDone), "0") + " items"}
 		b.Y = combHeight - b.Height
 		switch runMark(q.State, false).Kind {
 		case "bad":

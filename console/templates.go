@@ -18,7 +18,7 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-//go:embed static/style.css static/console.js static/idiomorph.js
+//go:embed static/style.css static/console.js static/idiomorph.js static/icon.svg
 var staticFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{

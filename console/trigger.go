@@ -40,7 +40,7 @@ type laneTime struct {
 func axisOf(now time.Time) (list []laneTime) {
 	first := now.Add(lanePast).Truncate(3 * time.Hour)
 	for at := first; at.Before(now.Add(laneFuture)); at = at.Add(3 * time.Hour) {
-		if x := percent(at.Sub(now)+lanePast, laneSpan); x > 7 && x < 98 {
+		if x := percent(at.Sub(now)+lanePast, laneSpan); x > 10 && x < 98 {
 			list = append(list, laneTime{x, at.Format("15:04"), len(list)%2 == 1})
 		}
 	}

@@ -29,7 +29,7 @@
     for (const e of document.querySelectorAll('time[data-age]')) {
       const at = Date.parse(e.dateTime);
       if (!e.title) e.title = e.dateTime.replace('T', ' ').slice(0, 19) + ' UTC';
-      const t = at > now ? 'in ' + text(at - now) : text(now - at) + ' ago';
+      const t = at > now && e.dataset.age === 'in' ? 'in ' + text(at - now) : text(now - at) + ' ago';
       if (e.textContent !== t) e.textContent = t;
     }
     const age = document.getElementById('age');
