@@ -56,9 +56,11 @@ type diagnosis struct {
 	Err       error   // why there is none
 }
 
-// diagnose returns what the doctor finds. A page shows the rest without it: in a large roster the checks take longer than
-// a viewer waits.
+// diagnose returns what the doctor finds. A page asks for it last, and shows the rest without it: in a large roster the
+// checks take longer than a viewer waits, and what else the page reads would wait for them.
 func (v *view) diagnose(ctx context.Context) (d diagnosis) {
+	ctx, cancel := context.WithTimeout(ctx, diagnosisPatience)
+	defer cancel()
 	list, err := loadWithin(ctx, v, diagnosisLimit, "findings", func(ctx context.Context) ([]Found, error) {
 		findings, err := v.center.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err

@@ -20,6 +20,8 @@ const (
 	readLimit = time.Second
 	// diagnosisLimit is how long the checks of the doctor may run, which are many queries.
 	diagnosisLimit = 10 * time.Second
+	// diagnosisPatience is how long a viewer waits for the checks. The page has them two seconds later.
+	diagnosisPatience = 60 * time.Millisecond
 	// patience is how long a viewer waits for a query.
 	patience = time.Second
 	// maxReads is how many queries with their results are kept. Addresses with other parameters are other queries.

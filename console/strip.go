@@ -2,7 +2,7 @@ package console
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -62,7 +62,7 @@ func (f field) ViewBox() string { return fmt.Sprintf("0 0 %d %d", fieldWidth, f.
 
 func fieldOf(host string, queues []center.QueueRecord) field {
 	f := field{Host: host, Queues: len(queues)}
-	var held, moving, lost strings.Builder
+	var held, moving, lost []byte
 	for i, q := range queues {
 		x, y := i%fieldColumns*fieldSide, i/fieldColumns*fieldSide
 		path := &held
@@ -73,9 +73,9 @@ func fieldOf(host string, queues []center.QueueRecord) field {
 			path = &lost
 			f.Lost++
 		}
-		fmt.Fprintf(path, "M%d %dh6v6h-6z", x, y)
+		*path = append(strconv.AppendInt(append(strconv.AppendInt(append(*path, 'M'), int64(x), 10), ' '), int64(y), 10), "h6v6h-6z"...)
 	}
 	f.Height = (len(queues) + fieldColumns - 1) / fieldColumns * fieldSide
-	f.Held, f.Moving, f.Overdue = held.String(), moving.String(), lost.String()
+	f.Held, f.Moving, f.Overdue = string(held), string(moving), string(lost)
 	return f
 }

@@ -1,9 +1,9 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -84,9 +84,8 @@ func (v *view) task(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bad := slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.AsOf), Owners: named.List, Found: bad, Filter: v.param("status")}
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.AsOf), Owners: named.List, Filter: v.param("status")}
 	p.Sentence = sentence(t, servers)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
@@ -94,6 +93,7 @@ func (v *view) task(ctx context.Context) error {
 	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
 		return err
 	}
+	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
 	v.Title, v.Data, v.Records = t.TaskType, p, queues
 	return nil
 }
@@ -131,16 +131,25 @@ func conditionOf(q center.QueueRecord) Mark {
 
 // list fills the rows, trouble first, of the condition that the reader asks for.
 func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Time) {
-	var rows []QueueRow
-	for _, q := range queues {
+	byRank := map[int][]int{} // the indices of the queues, in their order
+	shown := 0
+	for i, q := range queues {
 		m := conditionOf(q)
 		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") || strings.EqualFold(p.Filter, q.Status) {
-			rows = append(rows, QueueRow{named.cellOf(q), named.Of(q.ReqServer), m, read})
+			r := rank([]Mark{m})
+			byRank[r] = append(byRank[r], i)
+			shown++
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b QueueRow) int { return cmp.Compare(rank([]Mark{a.Mark}), rank([]Mark{b.Mark})) })
-	p.Rest = max(0, len(rows)-rowsPerPage)
-	p.Rows = rows[:len(rows)-p.Rest]
+	for _, r := range slices.Sorted(maps.Keys(byRank)) {
+		for _, i := range byRank[r] {
+			if len(p.Rows) == rowsPerPage {
+				break
+			}
+			p.Rows = append(p.Rows, QueueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
+		}
+	}
+	p.Rest = shown - len(p.Rows)
 }
 
 // Lost is the number of queues without a live owner.
