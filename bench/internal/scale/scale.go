@@ -23,6 +23,7 @@ type Options struct {
 	Heartbeat       time.Duration
 	Rest            time.Duration // pause before Idle: idle sessions of PostgreSQL report their counters only after 10 s
 	Idle            time.Duration // how long the heartbeats are counted while nothing changes
+	Watch           time.Duration // how long people look at the console
 	Growth          []Size        // rosters for the costs that grow with the size
 	Beats           int           // heartbeats for each of these rosters
 }
@@ -33,11 +34,11 @@ type Size struct{ Queues, Servers int }
 // `make bench` runs Full, the tests run Short.
 var (
 	Full = Options{
-		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Beats: 200,
+		Queues: 10_000, Servers: 1_000, Joins: 100, Losses: 100, Heartbeat: 2 * time.Second, Rest: 11 * time.Second, Idle: 14 * time.Second, Watch: 40 * time.Second, Beats: 200,
 		Growth: []Size{{100, 10}, {1_000, 100}, {10_000, 1_000}, {100, 100}, {10_000, 100}},
 	}
 	Short = Options{
-		Queues: 60, Servers: 6, Joins: 2, Losses: 1, Heartbeat: 300 * time.Millisecond, Idle: time.Second, Beats: 10,
+		Queues: 60, Servers: 6, Joins: 2, Losses: 1, Heartbeat: 300 * time.Millisecond, Idle: time.Second, Watch: time.Second, Beats: 10,
 		Growth: []Size{{10, 1}, {60, 6}, {200, 20}, {2_000, 200}},
 	}
 )
@@ -46,6 +47,7 @@ var (
 type Result struct {
 	Database string
 	Idle     Idle
+	Viewers  Viewers
 	Changes  []Change
 	Growth   []Growth
 }
@@ -121,6 +123,10 @@ func (f *fleet) play(ctx context.Context, r *Result, o Options) error {
 	stage.Progress("scale: %s: idle for %s", r.Database, o.Idle)
 	var err error
 	if r.Idle, err = f.idle(ctx, o); err != nil {
+		return err
+	}
+	stage.Progress("scale: %s: %d people look at the console for %s", r.Database, viewerCount, o.Watch)
+	if r.Viewers, err = f.look(ctx, r.Idle, o); err != nil {
 		return err
 	}
 	for _, n := range []int{1, o.Joins} {
@@ -314,7 +320,7 @@ process, with %d connections for heartbeats. The database gets the statements th
 		}
 	}
 	changes.Note = fmt.Sprintf("The benchmark gives up a change after "+patience.String()+" and leaves out the changes after it. The heartbeats of a death count from %s after the last heartbeat of the dead servers, when they expire.", 5*o.Heartbeat)
-	part.Tables = []report.Table{idle, changes, growthTable(results), intervals(results, o)}
+	part.Tables = []report.Table{idle, viewersTable(results), changes, growthTable(results), intervals(results, o)}
 	part.Goals = append(part.Goals, flat(results, o)...)
 	return part
 }

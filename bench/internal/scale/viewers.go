@@ -1,0 +1,94 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+
+	"github.com/dutyrota/rota/bench/internal/report"
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/console"
+)
+
+// viewerCount is how many people look at the console at once.
+const viewerCount = 50
+
+// Viewers is what people who look at the console cost the database.
+type Viewers struct {
+	CPU     float64 // of the database, in milliseconds per second, without the heartbeats
+	Workers float64 // whose heartbeats cost as much
+	Bytes   int     // of the largest answer
+}
+
+// look lets people look at the pages, and measures the cost beyond that of the heartbeats.
+func (f *fleet) look(ctx context.Context, idle Idle, o Options) (v Viewers, err error) {
+	c, err := center.Open(ctx, anydb.URL(f.db.URL), center.Options{})
+	if err != nil {
+		return v, err
+	}
+	defer func() { _ = c.Close() }()
+	h, err := console.Handler(c, console.Options{})
+	if err != nil {
+		return v, err
+	}
+	var beats float64
+	u, err := f.db.Measure(ctx, func() error {
+		before := f.beats.Load()
+		watching, cancel := context.WithTimeout(ctx, o.Watch)
+		defer cancel()
+		v.Bytes = watch(watching, h)
+		beats = float64(f.beats.Load() - before)
+		return ctx.Err()
+	})
+	if err != nil {
+		return v, err
+	}
+	seconds := u.Took.Seconds()
+	v.CPU = (u.CPU.Seconds()*1000 - idle.CPU*beats) / seconds
+	v.Workers = v.CPU / (idle.CPU / o.Heartbeat.Seconds())
+	return v, nil
+}
+
+// watch lets viewers look until the context ends. Each fetches its page every two seconds, as the script of the pages does.
+func watch(ctx context.Context, h http.Handler) (most int) {
+	pages := []string{"/", "/task?task=" + taskType, "/servers", "/queue?task=" + taskType + "&queue=7", "/events"}
+	var viewers sync.WaitGroup
+	var mu sync.Mutex
+	for i := range viewerCount {
+		viewers.Go(func() {
+			tag := ""
+			sleep(ctx, time.Duration(i)*2*time.Second/viewerCount)
+			for ctx.Err() == nil {
+				r := httptest.NewRequest(http.MethodGet, pages[i%len(pages)], nil)
+				r.RemoteAddr, r.Host = "127.0.0.1:5", "localhost"
+				r.Header.Set("If-None-Match", tag)
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				tag = w.Header().Get("ETag")
+				mu.Lock()
+				most = max(most, w.Body.Len())
+				mu.Unlock()
+				sleep(ctx, 2*time.Second)
+			}
+		})
+	}
+	viewers.Wait()
+	time.Sleep(time.Second) // queries that have begun end within a second
+	return most
+}
+
+func viewersTable(results []*Result) report.Table {
+	t := report.Table{
+		Title:   fmt.Sprintf("%d people look at the console", viewerCount),
+		Columns: []string{"database", "database CPU per second", "heartbeats of so many workers", "largest answer"},
+		Note:    "The heartbeats of the roster are subtracted.",
+	}
+	for _, r := range results {
+		t.Add(r.Database, f2(r.Viewers.CPU)+" ms", f2(r.Viewers.Workers), fmt.Sprintf("%d kB", r.Viewers.Bytes/1000))
+	}
+	return t
+}
