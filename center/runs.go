@@ -33,6 +33,8 @@ type (
 	RunRecord = runs.RunRecord
 	// RunFilter selects runs. Empty fields select all.
 	RunFilter = runs.RunFilter
+	// QueueRun is a queue in one of the runs of its task type.
+	QueueRun = runs.QueueRun
 	// RunDay counts the runs of a day.
 	RunDay = runs.RunDay
 	// RunEnd is how runs of a task type ended.
@@ -135,6 +137,12 @@ func (r *Runs) Get(ctx context.Context, runID string) (RunRecord, error) {
 // Queues returns the queues of a run in natural order. There are none before the run is opened.
 func (r *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
 	return r.runs.Queues(ctx, runID)
+}
+
+// OfQueue returns what a queue did in the latest runs of its task type, at most limit, the newest first. Runs that were not
+// opened, or that had no such queue, are left out.
+func (r *Runs) OfQueue(ctx context.Context, taskType, queueID string, limit int) ([]QueueRun, error) {
+	return r.runs.OfQueue(ctx, taskType, queueID, limit)
 }
 
 // FailedItems lists the items of a run that failed, by queue and in the order of their failures, at most limit. A queue

@@ -21,8 +21,10 @@ type overview struct {
 // TaskRow is a task type in the list.
 type TaskRow struct {
 	center.TaskRecord
-	Spark Spark
-	Marks []Mark
+	Spark   Spark
+	Marks   []Mark
+	Backlog Backlog
+	Last    *RunRow // its newest run; nil if none is among the newest of all task types
 }
 
 // Mark is a word with a sign and, where it has a meaning, a colour.
@@ -33,14 +35,6 @@ type Mark struct {
 
 // Bad reports whether a queue of the task type stands still, or its calls or runs fail.
 func (t TaskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
-
-// Left returns the number of items that the queues have left, for people; empty if nobody counts.
-func (t TaskRow) Left() string {
-	if t.BacklogItems == nil {
-		return ""
-	}
-	return number(*t.BacklogItems)
-}
 
 // Part returns the share of a number of queues in percent.
 func (t TaskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
@@ -58,8 +52,12 @@ func (v *view) overview(ctx context.Context) error {
 		return err
 	}
 	o := overview{Tasks: make([]TaskRow, len(tasks))}
+	runs, err := v.latestRuns(ctx, center.RunFilter{})
+	if err != nil {
+		return err
+	}
 	for i, t := range tasks {
-		o.Tasks[i] = TaskRow{t, v.samples.ofTask(t.TaskType), marksOf(t)}
+		o.Tasks[i] = TaskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(runs, t.TaskType)}
 		if o.Tasks[i].Bad() {
 			o.Trouble++
 		}
@@ -71,6 +69,15 @@ func (v *view) overview(ctx context.Context) error {
 	o.Headline = headline(o)
 	v.Title, v.Data, v.Records = "Overview", o, tasks
 	return nil
+}
+
+// newestRun returns the newest run of a task type, or nil.
+func newestRun(runs []center.RunRecord, taskType string) *RunRow {
+	i := slices.IndexFunc(runs, func(r center.RunRecord) bool { return r.TaskType == taskType })
+	if i < 0 {
+		return nil
+	}
+	return &RunRow{runs[i], runMark(runs[i].State, runs[i].Paused)}
 }
 
 // headline says what is wrong in one sentence, for readers who stop there.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -25,7 +26,18 @@ type queuePage struct {
 	Bands  []band
 	Events []EventRow
 	Items  []center.ItemRecord
+	Runs   []QueueRunRow
 }
+
+// QueueRunRow is what the queue did in a run.
+type QueueRunRow struct {
+	center.QueueRun
+	Name string
+	Mark Mark
+}
+
+// shownRuns is how many of the latest runs the page of a queue looks at.
+const shownRuns = 20
 
 // spans are the times that a strip of owners can show.
 var spans = []struct {
@@ -63,8 +75,8 @@ func (v *view) queue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	q, named := queues[i], nameOwners(servers, queues)
-	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, v.AsOf), Left: backlogOfQueue(q, v.AsOf), Span: v.param("span")}
+	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
+	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: v.param("span")}
 	if i > 0 {
 		p.Before = queues[i-1].QueueID
 	}
@@ -77,9 +89,33 @@ func (v *view) queue(ctx context.Context) error {
 	}
 	p.Events = eventRows(events)
 	p.bands(events, queues[i], named)
+	if t.Mode == center.ModeRun {
+		if p.Runs, err = v.runsOfQueue(ctx, t.TaskType, q.QueueID); err != nil {
+			return err
+		}
+	}
 	p.Items, err = v.itemsOf(ctx, center.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
 	v.Title, v.Data, v.Records = fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events
 	return err
+}
+
+// runsOfQueue returns what a queue did in the latest runs, the newest first.
+func (v *view) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []QueueRunRow, err error) {
+	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: taskType})
+	if err != nil {
+		return nil, err
+	}
+	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"), func(ctx context.Context) ([]center.QueueRun, error) {
+		return v.center.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
+	})
+	for _, q := range list {
+		row := QueueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
+		if i := slices.IndexFunc(latest, func(r center.RunRecord) bool { return r.ID == q.RunID }); i >= 0 {
+			row.Name = nameOfRun(latest[i].Run)
+		}
+		rows = append(rows, row)
+	}
+	return rows, err
 }
 
 // SpanLinks returns the spans that the strip of owners can show.

@@ -5,15 +5,23 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/dutyrota/rota/center"
 )
 
 const (
 	// readEvery is the least time between two runs of a query.
 	readEvery = time.Second
-	// maxReadEvery is the most time between two runs of a query that viewers look at.
-	maxReadEvery = 10 * time.Second
-	// readShare is the greatest part of the time that a query runs, up to maxReadEvery: one in so many.
+	// readShare is the greatest part of the time that a query runs while the roster changes, up to maxReadEvery: one in so
+	// many.
 	readShare = 50
+	// maxReadEvery is the most time between two runs of a query that viewers look at while the roster changes.
+	maxReadEvery = 10 * time.Second
+	// calmShare and maxCalmEvery are the same for a roster in which nothing has changed since the query ran.
+	calmShare    = 1_000
+	maxCalmEvery = time.Minute
+	// pulsePatience is how long a viewer waits to learn whether something has changed.
+	pulsePatience = 100 * time.Millisecond
 	// retryEvery is the least time between two runs of a query that fails.
 	retryEvery = 2 * time.Second
 	// readLimit is how long a query may run.
@@ -36,18 +44,22 @@ type reads struct {
 
 	mu    sync.Mutex
 	byKey map[string]*read
+	pulse center.Pulse // the last one that was read
+	beat  time.Time    // when
 }
 
 // read is a query and its last result.
 type read struct {
 	value   any       // nil until the query has succeeded
 	at      time.Time // when value was read
+	asOf    time.Time // when value was still what a query would return, but for the progress of work
 	tried   time.Time // when the query last ended
 	took    time.Duration
 	err     error     // of the last run; nil if it succeeded
 	failing time.Time // when the first of the runs ended that have failed since value was read
 	used    time.Time
-	stale   bool          // something was changed after the query began
+	stale   bool          // something was changed here after the query began
+	pulse   center.Pulse  // the last one when the query began
 	running chan struct{} // closed when the run ends; nil if none runs
 }
 
@@ -55,11 +67,17 @@ func newReads(slots chan struct{}) *reads {
 	return &reads{slots: slots, byKey: map[string]*read{}}
 }
 
-// due reports whether the query may run again.
-func (r *read) due(now time.Time) bool {
+// pulseKey is the query that says whether something has changed.
+const pulseKey = "pulse"
+
+// due reports whether the query may run again. calm means that nothing has changed since it ran.
+func (r *read) due(now time.Time, calm bool) bool {
 	pause := min(max(readEvery, readShare*r.took), maxReadEvery)
-	if r.err != nil {
+	switch {
+	case r.err != nil:
 		pause = retryEvery
+	case calm:
+		pause = min(max(readEvery, calmShare*r.took), maxCalmEvery)
 	}
 	return r.running == nil && (r.stale || now.Sub(r.tried) >= pause)
 }
@@ -72,13 +90,36 @@ func load[T any](ctx context.Context, v *view, key string, query func(context.Co
 
 // loadWithin is load with another limit.
 func loadWithin[T any](ctx context.Context, v *view, limit time.Duration, key string, query func(context.Context) (T, error)) (T, error) {
+	v.takePulse(ctx)
 	r := v.reads.refresh(ctx, key, limit, func(ctx context.Context) (any, error) { return query(ctx) })
 	value, ok := r.value.(T)
 	if !ok {
 		return value, cmpError(r.err, ctx.Err())
 	}
-	v.note(r)
+	v.note(key, r)
 	return value, nil
+}
+
+// takePulse learns whether something has changed, at most once for a page.
+func (v *view) takePulse(ctx context.Context) {
+	if v.pulsed {
+		return
+	}
+	v.pulsed = true
+	ctx, cancel := context.WithTimeout(ctx, pulsePatience)
+	defer cancel()
+	r := v.reads.refresh(ctx, pulseKey, readLimit, func(ctx context.Context) (any, error) { return v.center.Pulse(ctx) })
+	if pulse, ok := r.value.(center.Pulse); ok {
+		v.reads.setPulse(pulse, r.at)
+	}
+}
+
+func (s *reads) setPulse(pulse center.Pulse, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at.After(s.beat) {
+		s.pulse, s.beat = pulse, at
+	}
 }
 
 // cmpError returns the first error that is not nil.
@@ -98,11 +139,14 @@ func (s *reads) refresh(ctx context.Context, key string, limit time.Duration, qu
 	for {
 		s.mu.Lock()
 		r := s.find(key)
-		if r.due(time.Now()) {
-			r.running, r.stale = make(chan struct{}), false
+		if r.due(time.Now(), r.pulse == s.pulse && key != pulseKey) {
+			r.running, r.stale, r.pulse = make(chan struct{}), false, s.pulse
 			go s.run(context.WithoutCancel(ctx), r, limit, query)
 		}
 		result := *r
+		if result.err == nil && result.pulse == s.pulse && s.beat.After(result.at) {
+			result.asOf = s.beat
+		}
 		s.mu.Unlock()
 		if result.running == nil || enough.Err() != nil {
 			return result
@@ -146,7 +190,7 @@ func (s *reads) run(ctx context.Context, r *read, limit time.Duration, query fun
 	r.tried, r.took, r.err = time.Now(), time.Since(begin), err
 	switch {
 	case err == nil:
-		r.value, r.at, r.failing = value, begin, time.Time{}
+		r.value, r.at, r.asOf, r.failing = value, begin, begin, time.Time{}
 	case r.failing.IsZero():
 		r.failing = r.tried
 	}

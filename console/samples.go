@@ -18,7 +18,7 @@ const (
 	// sampleSpan is how far the sparklines go back.
 	sampleSpan = 10 * time.Minute
 	// sampleGap is the time between two samples over which no line is drawn: nobody has looked meanwhile.
-	sampleGap = 30 * time.Second
+	sampleGap = 90 * time.Second
 )
 
 // samples are the rates of the servers and the task types. They are taken whenever the servers are read, so that there

@@ -43,9 +43,11 @@ type QueueRow struct {
 // Bad reports whether the queue has no live owner.
 func (q QueueRow) Bad() bool { return q.Mark.Kind == "bad" }
 
+func queuesKey(taskType string) string { return "queues\x00" + taskType }
+
 // queuesOf returns the queues of a task type.
 func (v *view) queuesOf(ctx context.Context, taskType string) ([]center.QueueRecord, error) {
-	return load(ctx, v, "queues\x00"+taskType, func(ctx context.Context) ([]center.QueueRecord, error) {
+	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]center.QueueRecord, error) {
 		return v.center.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
 	})
 }
@@ -85,11 +87,11 @@ func (v *view) task(ctx context.Context) error {
 		return err
 	}
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.AsOf), Owners: named.List, Filter: v.param("status")}
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: v.param("status")}
 	p.Sentence = sentence(t, servers)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
-	p.list(named, queues, v.AsOf)
+	p.list(named, queues, v.readAt[queuesKey(t.TaskType)])
 	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
 		return err
 	}

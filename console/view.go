@@ -30,9 +30,12 @@ type view struct {
 	// Records are what the page has as JSON and CSV: a slice of records, or nil.
 	Records any
 
-	AsOf    time.Time // when the oldest part of the page was read
+	AsOf    time.Time // when the page was what the database has, but for the progress of work
 	Failing time.Time // since when the database does not answer; zero if it does
 	Nav     nav
+
+	pulsed bool                 // the pulse was taken
+	readAt map[string]time.Time // when the results of queries were read, by their keys
 }
 
 // nav is what the top of each page shows.
@@ -42,10 +45,14 @@ type nav struct {
 	DeadItems                   int64
 }
 
-// note keeps the age of the oldest part of the page.
-func (v *view) note(r read) {
-	if v.AsOf.IsZero() || r.at.Before(v.AsOf) {
-		v.AsOf = r.at
+// note keeps the age of a part of the page, and that of the oldest.
+func (v *view) note(key string, r read) {
+	if v.readAt == nil {
+		v.readAt = map[string]time.Time{}
+	}
+	v.readAt[key] = r.at
+	if v.AsOf.IsZero() || r.asOf.Before(v.AsOf) {
+		v.AsOf = r.asOf
 	}
 	if r.err != nil && (v.Failing.IsZero() || r.failing.Before(v.Failing)) {
 		v.Failing = r.failing

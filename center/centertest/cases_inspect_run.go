@@ -35,6 +35,11 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(r.run(second), list[0].Run); diff != "" {
 			t.Fatalf("the last run (-Run +RunRecord):\n%s", diff)
 		}
+		of, err := c.Runs().OfQueue(t.Context(), r.task, "2", 10)
+		r.must(err)
+		if len(of) != 1 || of[0].RunID != first || of[0].QueueID != "2" || of[0].State != center.RunQueueFailed || of[0].LastError != "broken" {
+			t.Fatalf("queue 2 has the runs %+v, want the first one, FAILED", of)
+		}
 		task := r.taskRecord()
 		if task.RunID == nil || *task.RunID != first {
 			t.Fatalf("the task type has open run %v, want %s", task.RunID, first)
