@@ -6,8 +6,8 @@ import (
 )
 
 // Pulse differs from the Pulse before if the roster of this own_sign has changed: a queue has moved, a server has joined,
-// left or fallen silent, an operator has done something, an item has died. Heartbeats and the progress of work do not change
-// it. It tells programs that watch a roster when it is worthwhile to read all of it.
+// left or fallen silent, an operator has done something, there is an alert. Heartbeats, the progress of work and items that
+// fail do not change it. It tells programs that watch a roster when it is worthwhile to read all of it.
 type Pulse struct {
 	Event      int64 // the number of the last event, in all environments
 	Membership int64 // the versions of the lock rows

@@ -17,9 +17,11 @@ const (
 	readShare = 50
 	// maxReadEvery is the most time between two runs of a query that viewers look at while the roster changes.
 	maxReadEvery = 10 * time.Second
-	// calmShare and maxCalmEvery are the same for a roster in which nothing has changed since the query ran.
-	calmShare    = 1_000
-	maxCalmEvery = time.Minute
+	// calmEvery and maxCalmEvery bound the time between two runs while nothing has changed. A query that takes twice as
+	// long runs a quarter as often: one of 1 ms each three seconds, one of 10 ms each 50 s, from 25 ms on each five minutes.
+	calmEvery    = 3 * time.Second
+	maxCalmEvery = 5 * time.Minute
+	calmUnit     = 2 * time.Microsecond
 	// pulsePatience is how long a viewer waits to learn whether something has changed.
 	pulsePatience = 100 * time.Millisecond
 	// retryEvery is the least time between two runs of a query that fails.
@@ -50,13 +52,13 @@ type reads struct {
 
 // read is a query and its last result.
 type read struct {
-	value   any       // nil until the query has succeeded
-	at      time.Time // when value was read
-	asOf    time.Time // when value was still what a query would return, but for the progress of work
-	tried   time.Time // when the query last ended
-	took    time.Duration
-	err     error     // of the last run; nil if it succeeded
-	failing time.Time // when the first of the runs ended that have failed since value was read
+	value   any           // nil until the query has succeeded
+	at      time.Time     // when value was read
+	asOf    time.Time     // when value was still what a query would return, but for the progress of work
+	tried   time.Time     // when the query last ended
+	took    time.Duration // how long the query takes; one slow run counts as twice the time of the run before at the most
+	err     error         // of the last run; nil if it succeeded
+	failing time.Time     // when the first of the runs ended that have failed since value was read
 	used    time.Time
 	stale   bool          // something was changed here after the query began
 	pulse   center.Pulse  // the last one when the query began
@@ -77,7 +79,7 @@ func (r *read) due(now time.Time, calm bool) bool {
 	case r.err != nil:
 		pause = retryEvery
 	case calm:
-		pause = min(max(readEvery, calmShare*r.took), maxCalmEvery)
+		pause = min(max(calmEvery, r.took*(min(r.took, time.Second)/calmUnit)), maxCalmEvery)
 	}
 	return r.running == nil && (r.stale || now.Sub(r.tried) >= pause)
 }
@@ -187,7 +189,12 @@ func (s *reads) run(ctx context.Context, r *read, limit time.Duration, query fun
 	<-s.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.tried, r.took, r.err = time.Now(), time.Since(begin), err
+	r.tried, r.err = time.Now(), err
+	if took := time.Since(begin); err == nil && (r.took == 0 || took < 2*r.took) {
+		r.took = took
+	} else if err == nil {
+		r.took *= 2
+	}
 	switch {
 	case err == nil:
 		r.value, r.at, r.asOf, r.failing = value, begin, begin, time.Time{}

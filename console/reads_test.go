@@ -57,16 +57,16 @@ func TestOneReadForAllViewers(t *testing.T) {
 		took, most time.Duration
 		changes    bool
 	}{
-		{time.Millisecond, time.Second, false},
-		{10 * time.Millisecond, 10 * time.Second, false},
-		{900 * time.Millisecond, time.Minute, false},
+		{time.Millisecond, 3 * time.Second, false},
+		{10 * time.Millisecond, 50 * time.Second, false},
+		{900 * time.Millisecond, 5 * time.Minute, false},
 		{time.Millisecond, time.Second, true},
 		{100 * time.Millisecond, 5 * time.Second, true},
 		{900 * time.Millisecond, 10 * time.Second, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			q, s := &counted{took: c.took}, newReads(make(chan struct{}, maxQueries))
-			const span = 2 * time.Minute
+			const span = 20 * time.Minute
 			go func() {
 				for i := range int64(span / time.Second) {
 					pulse := center.Pulse{}

@@ -25,8 +25,8 @@ type Growth struct {
 // still is the heartbeat interval of the servers that send no heartbeats.
 const still = time.Hour
 
-// grow makes a roster, and measures heartbeats and the plan of a join.
-func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, error) {
+// grow makes a roster, and measures heartbeats and the plan of a join; in that of the full size, also what viewers cost.
+func grow(ctx context.Context, s *stage.Server, size Size, o Options, r *Result) (Growth, error) {
 	g := Growth{Size: size}
 	f, err := newFleet(ctx, s, Options{Queues: size.Queues, Servers: size.Servers, Heartbeat: still})
 	if err != nil {
@@ -46,6 +46,12 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options) (Growth, e
 	}
 	if err := f.beatAlone(ctx, &g, servers[0], o.Beats); err != nil {
 		return g, err
+	}
+	if size == (Size{o.Queues, o.Servers}) {
+		stage.Progress("scale: %s: %d people look at the console for %s", r.Database, viewerCount, o.Watch)
+		if r.Viewers, err = f.look(ctx, g, o); err != nil {
+			return g, err
+		}
 	}
 	f.takeLocks()
 	joined, err := f.register(ctx, 1)

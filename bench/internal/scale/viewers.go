@@ -19,13 +19,16 @@ const viewerCount = 50
 
 // Viewers is what people who look at the console cost the database.
 type Viewers struct {
-	CPU     float64 // of the database, in milliseconds per second, without the heartbeats
+	CPU     float64 // of the database, in milliseconds per second
 	Workers float64 // whose heartbeats cost as much
 	Bytes   int     // of the largest answer
 }
 
-// look lets people look at the pages, and measures the cost beyond that of the heartbeats.
-func (f *fleet) look(ctx context.Context, idle Idle, o Options) (v Viewers, err error) {
+// firstLook is how long people look before the cost is measured: the first of them read everything.
+const firstLook = 5 * time.Second
+
+// look lets people look at the pages of a roster in which nothing happens, and measures what that costs.
+func (f *fleet) look(ctx context.Context, g Growth, o Options) (v Viewers, err error) {
 	c, err := center.Open(ctx, anydb.URL(f.db.URL), center.Options{})
 	if err != nil {
 		return v, err
@@ -35,26 +38,26 @@ func (f *fleet) look(ctx context.Context, idle Idle, o Options) (v Viewers, err 
 	if err != nil {
 		return v, err
 	}
-	var beats float64
+	watch(ctx, h, min(firstLook, o.Watch))
 	u, err := f.db.Measure(ctx, func() error {
-		before := f.beats.Load()
-		watching, cancel := context.WithTimeout(ctx, o.Watch)
-		defer cancel()
-		v.Bytes = watch(watching, h)
-		beats = float64(f.beats.Load() - before)
+		v.Bytes = watch(ctx, h, o.Watch)
 		return ctx.Err()
 	})
 	if err != nil {
 		return v, err
 	}
-	seconds := u.Took.Seconds()
-	v.CPU = (u.CPU.Seconds()*1000 - idle.CPU*beats) / seconds
-	v.Workers = v.CPU / (idle.CPU / o.Heartbeat.Seconds())
+	v.CPU = u.CPU.Seconds() * 1000 / u.Took.Seconds()
+	if g.CPU > 0 {
+		v.Workers = v.CPU / (g.CPU / o.Heartbeat.Seconds())
+	}
 	return v, nil
 }
 
-// watch lets viewers look until the context ends. Each fetches its page every two seconds, as the script of the pages does.
-func watch(ctx context.Context, h http.Handler) (most int) {
+// watch lets viewers look for some time. Each fetches its page every two seconds, as the script of the pages does. watch
+// returns the length of the longest answer.
+func watch(ctx context.Context, h http.Handler, span time.Duration) (most int) {
+	ctx, cancel := context.WithTimeout(ctx, span)
+	defer cancel()
 	pages := []string{"/", "/task?task=" + taskType, "/servers", "/queue?task=" + taskType + "&queue=7", "/events"}
 	var viewers sync.WaitGroup
 	var mu sync.Mutex
@@ -85,7 +88,7 @@ func viewersTable(results []*Result) report.Table {
 	t := report.Table{
 		Title:   fmt.Sprintf("%d people look at the console", viewerCount),
 		Columns: []string{"database", "database CPU per second", "heartbeats of so many workers", "largest answer"},
-		Note:    "The heartbeats of the roster are subtracted.",
+		Note:    "Nothing happens in the roster, and its servers send no heartbeats. The heartbeats of a worker are those that the table of growth has for this roster.",
 	}
 	for _, r := range results {
 		t.Add(r.Database, f2(r.Viewers.CPU)+" ms", f2(r.Viewers.Workers), fmt.Sprintf("%d kB", r.Viewers.Bytes/1000))
