@@ -16,7 +16,7 @@
 //
 // A query that takes long runs less often. One small query a second, center.Pulse, says whether the roster has changed:
 // a queue has moved, a server has joined or fallen silent, an operator has done something. Until then a query of 1 ms runs
-// each three seconds, one of 10 ms each 50 s, and one of 25 ms or more each five minutes. Figures of progress are as old as
+// each five seconds, one of 10 ms each 50 s, and one of 25 ms or more each five minutes. Figures of progress are as old as
 // that in a large roster. After a change a query takes 2 % of the time at the most, up to one run in ten seconds.
 //
 // If a query fails, the pages show what it returned last, and since when the database has not answered. They stay usable

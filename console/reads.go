@@ -18,8 +18,8 @@ const (
 	// maxReadEvery is the most time between two runs of a query that viewers look at while the roster changes.
 	maxReadEvery = 10 * time.Second
 	// calmEvery and maxCalmEvery bound the time between two runs while nothing has changed. A query that takes twice as
-	// long runs a quarter as often: one of 1 ms each three seconds, one of 10 ms each 50 s, from 25 ms on each five minutes.
-	calmEvery    = 3 * time.Second
+	// long runs a quarter as often: one of 1 ms each five seconds, one of 10 ms each 50 s, from 25 ms on each five minutes.
+	calmEvery    = 5 * time.Second
 	maxCalmEvery = 5 * time.Minute
 	calmUnit     = 2 * time.Microsecond
 	// pulsePatience is how long a viewer waits to learn whether something has changed.

@@ -57,7 +57,7 @@ func TestOneReadForAllViewers(t *testing.T) {
 		took, most time.Duration
 		changes    bool
 	}{
-		{time.Millisecond, 3 * time.Second, false},
+		{time.Millisecond, 5 * time.Second, false},
 		{10 * time.Millisecond, 50 * time.Second, false},
 		{900 * time.Millisecond, 5 * time.Minute, false},
 		{time.Millisecond, time.Second, true},

@@ -47,12 +47,6 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options, r *Result)
 	if err := f.beatAlone(ctx, &g, servers[0], o.Beats); err != nil {
 		return g, err
 	}
-	if size == (Size{o.Queues, o.Servers}) {
-		stage.Progress("scale: %s: %d people look at the console for %s", r.Database, viewerCount, o.Watch)
-		if r.Viewers, err = f.look(ctx, g, o); err != nil {
-			return g, err
-		}
-	}
 	f.takeLocks()
 	joined, err := f.register(ctx, 1)
 	if err != nil {
@@ -63,7 +57,11 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options, r *Result)
 		return g, err
 	}
 	g.Plan = f.takeLocks()[0]
-	return g, nil
+	if size == (Size{o.Queues, o.Servers}) {
+		stage.Progress("scale: %s: %d people look at the console for %s", r.Database, viewerCount, o.Watch)
+		r.Viewers, err = f.look(ctx, o)
+	}
+	return g, err
 }
 
 func (f *fleet) plan(ctx context.Context, s *server) error {
