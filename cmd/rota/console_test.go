@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // The console is a process that says where it serves, shows the roster of the file, and ends with exit 0 after SIGTERM.
@@ -120,5 +122,48 @@ func TestConsolePasswordProcess(t *testing.T) {
 		if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v: %s, want exit code 2 and %q", args, err, out, want)
 		}
+	}
+}
+
+// Clients that hold all connections and send nothing, or read nothing, lose them after some seconds: the next one is served.
+func TestConsoleOutlivesSilentClients(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newConsoleServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(make([]byte, 64<<20)) // more than the kernel holds for a client that does not read
+	}))
+	server.ReadHeaderTimeout, server.WriteTimeout = 200*time.Millisecond, time.Second
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(limitConnections(listener, maxConnections)) // until Close
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	for i := range maxConnections {
+		c, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // the test's deadline ends it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if i%2 == 0 {
+			continue // it sends nothing
+		}
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil { // it reads nothing
+			t.Fatal(err)
+		}
+	}
+	r, err := http.Get("http://" + listener.Addr().String() + "/") //nolint:noctx // the test's deadline ends it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	if r.StatusCode != http.StatusOK {
+		t.Errorf("status %d", r.StatusCode)
 	}
 }
