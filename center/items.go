@@ -49,6 +49,7 @@ type ItemFilter struct {
 	TaskType string
 	QueueID  string
 	State    string
+	Key      string // the whole key of one item
 }
 
 // List lists the latest failed items of this own_sign that the filter selects, at most limit, the latest last.
@@ -57,6 +58,9 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	w.Equal("task_type", f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
+	if f.Key != "" {
+		w.Equal("item_hash", hashOf(f.Key))
+	}
 	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed items: %w", err)

@@ -171,6 +171,11 @@ func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after .
 	return r.runs.Submit(ctx, taskType, key, params, after...)
 }
 
+// SubmitAs is Submit by an operator, whom an event names. It records no event if the key has a run already.
+func (r *Runs) SubmitAs(ctx context.Context, taskType, key, params, actor string, after ...string) (runID string, existed bool, err error) {
+	return r.runs.SubmitAs(ctx, taskType, key, params, actor, after...)
+}
+
 // Cancel ends an open run at once: its queues are CANCELLED, also if other servers own them. A server at work learns of
 // it within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. Cancel returns
 // ErrRunState if the run has ended.

@@ -36,8 +36,8 @@ func prepareRunSubmit(ctx context.Context, v *view, form url.Values) (*change, e
 	if t.Paused {
 		c.Warnings = []string{t.TaskType + " is paused: the run waits until somebody resumes it."}
 	}
-	c.do = func(ctx context.Context, _ string) (string, error) {
-		id, existed, err := v.center.Runs().Submit(ctx, t.TaskType, key, params)
+	c.do = func(ctx context.Context, actor string) (string, error) {
+		id, existed, err := v.center.Runs().SubmitAs(ctx, t.TaskType, key, params, actor)
 		if err != nil {
 			return "", err
 		}

@@ -223,6 +223,11 @@ func TestChanges(t *testing.T) {
 		}
 		events, err := s.center.Events().List(t.Context(), center.EventFilter{}, 1000)
 		s.must(err)
+		if !slices.ContainsFunc(events, func(e center.EventRecord) bool {
+			return e.Actor == "ann" && strings.HasSuffix(e.Reason, "was submitted")
+		}) {
+			t.Error("no event names the person who submitted a run")
+		}
 		if n := len(slices.DeleteFunc(events, func(e center.EventRecord) bool { return e.Actor != "ann" })); n < 15 {
 			t.Errorf("%d events name the person", n)
 		}

@@ -14,6 +14,7 @@ type eventsPage struct {
 	Tasks                     []center.TaskRecord
 	Kinds                     []string
 	Rows                      []EventRow
+	Pages                     paging
 }
 
 // EventRow is an event in the list.
@@ -32,16 +33,16 @@ func (v *view) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([
 
 // events makes the page of events.
 func (v *view) events(ctx context.Context) error {
-	p := eventsPage{Task: v.param("task"), Kind: strings.ToUpper(v.param("kind")), Queue: v.param("queue"), Server: v.param("server"), Kinds: center.EventKinds()}
+	p := eventsPage{Task: v.param("task"), Kind: strings.ToUpper(v.param("kind")), Queue: v.param("queue"), Server: v.param("server"), Kinds: center.EventKinds(), Pages: v.page()}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return err
 	}
-	list, err := v.eventsOf(ctx, center.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, rowsPerPage)
+	list, err := v.eventsOf(ctx, center.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, p.Pages.limit())
 	if err != nil {
 		return err
 	}
-	p.Rows = eventRows(list)
+	p.Rows = cutPage(&p.Pages, eventRows(list), len(list) == p.Pages.limit())
 	v.Title, v.Data, v.Records = "Events", p, list
 	return nil
 }

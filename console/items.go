@@ -21,7 +21,7 @@ type itemsPage struct {
 	Items              []center.ItemRecord
 	Tasks              []center.TaskRecord
 	Full               bool // older items are not read
-	Rest               int  // items that match and are not shown
+	Pages              paging
 }
 
 // States returns the states that the list can be limited to.
@@ -60,7 +60,7 @@ const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
 func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]center.ItemRecord, error) {
-	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, number(limit)}, "\x00")
+	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
 	return load(ctx, v, key, func(ctx context.Context) ([]center.ItemRecord, error) {
 		items, err := v.center.Items().List(ctx, f, limit)
 		slices.Reverse(items)
@@ -70,7 +70,7 @@ func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]c
 
 // items makes the page of failed items.
 func (v *view) items(ctx context.Context) error {
-	p := itemsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state")), Queue: v.param("queue"), Query: v.param("q")}
+	p := itemsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state")), Queue: v.param("queue"), Query: v.param("q"), Pages: v.page()}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return err
@@ -80,6 +80,15 @@ func (v *view) items(ctx context.Context) error {
 		return err
 	}
 	p.Full = len(all) == maxItems
+	if p.Full && p.Query != "" && p.Task != "" { // it may be older than those that were read
+		one, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
+		if err != nil {
+			return err
+		}
+		if len(one) == 1 && !slices.ContainsFunc(all, func(i center.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
+			all = append(slices.Clone(one), all...)
+		}
+	}
 	for _, i := range all {
 		if matchesItem(i, p.Query) {
 			p.Items = append(p.Items, i)
@@ -87,8 +96,7 @@ func (v *view) items(ctx context.Context) error {
 	}
 	p.Groups = groupErrors(p.Items)
 	v.Title, v.Records = "Failed items", p.Items
-	p.Rest = max(0, len(p.Items)-rowsPerPage)
-	p.Items = p.Items[:len(p.Items)-p.Rest]
+	p.Items = cutPage(&p.Pages, p.Items, false)
 	v.Data = p
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -107,8 +108,13 @@ func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) 
 
 // latestRuns returns the latest runs that a filter selects, the newest first.
 func (v *view) latestRuns(ctx context.Context, f center.RunFilter) ([]center.RunRecord, error) {
-	return load(ctx, v, "runs\x00"+f.TaskType+"\x00"+f.State+"\x00"+f.Trigger, func(ctx context.Context) ([]center.RunRecord, error) {
-		return v.center.Runs().List(ctx, f, rowsPerPage)
+	return v.runsUpTo(ctx, f, rowsPerPage)
+}
+
+func (v *view) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]center.RunRecord, error) {
+	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
+	return load(ctx, v, key, func(ctx context.Context) ([]center.RunRecord, error) {
+		return v.center.Runs().List(ctx, f, limit)
 	})
 }
 

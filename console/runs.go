@@ -16,6 +16,7 @@ type runsPage struct {
 	Tasks       []center.TaskRecord
 	Problems    []center.RunProblem
 	Rows        []RunRow
+	Pages       paging
 	Calendar    calendar
 	Matrix      matrix // of one task type
 }
@@ -73,7 +74,8 @@ func (v *view) runs(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	list, err := v.latestRuns(ctx, center.RunFilter{TaskType: p.Task, State: p.State})
+	p.Pages = v.page()
+	list, err := v.runsUpTo(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (v *view) runs(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, r := range list {
+	for _, r := range cutPage(&p.Pages, list, len(list) == p.Pages.limit()) {
 		p.Rows = append(p.Rows, RunRow{r, runMark(r.State, r.Paused)})
 	}
 	v.Title, v.Data, v.Records = "Runs", p, list
@@ -118,7 +120,7 @@ type runPage struct {
 	Items   []center.RunItem
 	Graph   []GraphRow
 	Picture *runGraph // of Graph
-	Rest    int       // queues that are not shown
+	Pages   paging
 
 	Bars      []combBar
 	Durations durations
@@ -153,8 +155,8 @@ func (v *view) run(ctx context.Context) error {
 	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
-	p.Rest = max(0, len(queues)-rowsPerPage)
-	for _, q := range queues[:len(queues)-p.Rest] {
+	p.Pages = v.page()
+	for _, q := range cutPage(&p.Pages, queues, false) {
 		p.Queues = append(p.Queues, RunQueueRow{q, runMark(q.State, false)})
 	}
 	upstreams := d.Graph.Upstreams()

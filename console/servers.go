@@ -15,7 +15,7 @@ type serversPage struct {
 	Hosts        []Host
 	Processes    int
 	Silent       int
-	Rest         int // processes that are not shown
+	Pages        paging
 	Gone         []center.GoneServerRecord
 }
 
@@ -60,7 +60,7 @@ func (p Process) Trouble() bool {
 
 // servers makes the page of all servers.
 func (v *view) servers(ctx context.Context) error {
-	p := serversPage{Query: strings.TrimSpace(v.param("q")), State: v.param("state")}
+	p := serversPage{Query: strings.TrimSpace(v.param("q")), State: v.param("state"), Pages: v.page()}
 	v.Title = "Servers"
 	if p.State == "gone" {
 		gone, err := load(ctx, v, "gone", func(ctx context.Context) ([]center.GoneServerRecord, error) {
@@ -125,8 +125,7 @@ func (p *serversPage) group(processes []*Process) {
 		}
 		return cmp.Or(cmp.Compare(a.Servers[0].HostName, b.Servers[0].HostName), cmp.Compare(a.Name, b.Name))
 	})
-	p.Rest = max(0, len(processes)-rowsPerPage)
-	for _, process := range processes[:len(processes)-p.Rest] {
+	for _, process := range cutPage(&p.Pages, processes, false) {
 		first := process.Servers[0]
 		i := slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Name == first.HostName })
 		if i < 0 {

@@ -24,7 +24,7 @@ type taskPage struct {
 	Cells    []Cell // of a strip with a cell for each queue; nil if there are too many
 	Fields   []field
 	Rows     []QueueRow
-	Rest     int // rows that are not shown
+	Pages    paging
 	Found    []Found
 	Settings []SettingRow
 	Filter   string // the condition that the list is limited to
@@ -87,7 +87,7 @@ func (v *view) task(ctx context.Context) error {
 		return err
 	}
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: v.param("status")}
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: v.param("status"), Pages: v.page()}
 	p.Sentence = sentence(t, servers)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
@@ -134,24 +134,20 @@ func conditionOf(q center.QueueRecord) Mark {
 // list fills the rows, trouble first, of the condition that the reader asks for.
 func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Time) {
 	byRank := map[int][]int{} // the indices of the queues, in their order
-	shown := 0
 	for i, q := range queues {
 		m := conditionOf(q)
 		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") || strings.EqualFold(p.Filter, q.Status) {
 			r := rank([]Mark{m})
 			byRank[r] = append(byRank[r], i)
-			shown++
 		}
 	}
+	var order []int
 	for _, r := range slices.Sorted(maps.Keys(byRank)) {
-		for _, i := range byRank[r] {
-			if len(p.Rows) == rowsPerPage {
-				break
-			}
-			p.Rows = append(p.Rows, QueueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
-		}
+		order = append(order, byRank[r]...)
 	}
-	p.Rest = shown - len(p.Rows)
+	for _, i := range cutPage(&p.Pages, order, false) {
+		p.Rows = append(p.Rows, QueueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
+	}
 }
 
 // Lost is the number of queues without a live owner.

@@ -145,7 +145,7 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 // respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
 // nothing has changed is not sent again.
 func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, top, content []byte) {
-	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said())))
+	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said()+"\x00"+v.Actor.Name+"\x00"+v.Rights())))
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")

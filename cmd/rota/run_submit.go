@@ -59,7 +59,7 @@ func (s *runSubmit) run(ctx context.Context, cmd *cobra.Command, c *center.Cente
 	if err != nil {
 		return err
 	}
-	id, existed, err := c.Runs().Submit(ctx, taskType, s.key, s.params, after...)
+	id, existed, err := c.Runs().SubmitAs(ctx, taskType, s.key, s.params, actor(), after...)
 	if err != nil {
 		return err
 	}

@@ -34,13 +34,21 @@ const (
 //
 // It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.
 func (rs *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
+	return rs.SubmitAs(ctx, taskType, key, params, "", after...)
+}
+
+// SubmitAs is Submit by an operator, whom an event names. It records no event if the key has a run already.
+func (rs *Runs) SubmitAs(ctx context.Context, taskType, key, params, actor string, after ...string) (runID string, existed bool, err error) {
 	if key == "" {
 		key = uuid.NewString()
 	}
 	submit := func() error {
 		return rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			runID, existed, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
-			return err
+			if err != nil || existed || actor == "" {
+				return err
+			}
+			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was submitted"})
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {

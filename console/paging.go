@@ -1,0 +1,73 @@
+package console
+
+import (
+	"html/template"
+	"strconv"
+)
+
+// maxPages is how many pages a list of what the database has many of can have: events and runs.
+const maxPages = 10
+
+// paging says which page of a list is shown.
+type paging struct {
+	Page int // from 1
+	view *view
+
+	total int  // of the rows
+	open  bool // there may be more than total
+}
+
+// page returns the page of a list that the address asks for.
+func (v *view) page() paging {
+	n, err := strconv.Atoi(v.param("page"))
+	if err != nil || n < 1 {
+		n = 1
+	}
+	return paging{Page: n, view: v}
+}
+
+// limit returns how many rows a query must return for the page.
+func (p paging) limit() int { return min(p.Page, maxPages) * rowsPerPage }
+
+// cutPage returns the rows of the page. open says that there may be more rows than those.
+func cutPage[T any](p *paging, rows []T, open bool) []T {
+	p.total, p.open = len(rows), open
+	first := min((p.Page-1)*rowsPerPage, len(rows))
+	return rows[first:min(first+rowsPerPage, len(rows))]
+}
+
+// Before and After are the addresses of the pages beside this one; empty if there are none.
+func (p paging) Before() template.URL {
+	if p.Page == 1 {
+		return ""
+	}
+	return p.address(p.Page - 1)
+}
+
+// After is as Before.
+func (p paging) After() template.URL {
+	if p.Page*rowsPerPage < p.total || p.open && p.Page < maxPages {
+		return p.address(p.Page + 1)
+	}
+	return ""
+}
+
+// Shown says which rows are shown, of how many.
+func (p paging) Shown() string {
+	first, last := (p.Page-1)*rowsPerPage+1, min(p.Page*rowsPerPage, p.total)
+	if first > last {
+		return "none"
+	}
+	text := number(first) + " to " + number(last)
+	if !p.open {
+		text += " of " + number(p.total)
+	}
+	return text
+}
+
+func (p paging) address(page int) template.URL {
+	query := p.view.request.URL.Query()
+	query.Del("said")
+	query.Set("page", strconv.Itoa(page))
+	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
+}

@@ -1,0 +1,52 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Long lists have pages of 100 rows, with links to the pages beside them that keep the filters.
+func TestListsHavePages(t *testing.T) {
+	t.Parallel()
+	s := newLargeSite(t, testdb.URL(t, testdb.SQLite), 120, 250)
+	for _, c := range []struct{ path, has, lacks string }{
+		{"/task?task=settle", `id="row-99"`, `id="row-100"`},
+		{"/task?task=settle", `href="?page=2&amp;task=settle"`, "Previous 100"},
+		{"/task?task=settle&page=2", `id="row-100"`, `id="row-99"`},
+		{"/task?task=settle&page=2&status=HELD", `href="?page=1&amp;status=HELD&amp;task=settle"`, "row-200"},
+		{"/task?task=settle&page=3", "201 to 250 of 250", "Next 100"},
+		{"/task?task=settle&page=99", "Previous 100", "row-"},
+		{"/task?task=settle&page=x", `id="row-0"`, "Previous 100"},
+		{"/servers?page=2", "101 to 120 of 120", "Next 100"},
+		{"/servers?q=host3&page=1", "host3", "Next 100"},
+		{"/events", "Next 100", "Previous 100"},
+		{"/events?page=2", "Previous 100", "No event matches"},
+	} {
+		if got := s.get(c.path); got.code != http.StatusOK || !strings.Contains(got.body, c.has) || strings.Contains(got.body, c.lacks) {
+			t.Errorf("%s: status %d; want %q, and not %q: %s", c.path, got.code, c.has, c.lacks, got.body)
+		}
+	}
+}
+
+// A key is found among any number of failed items.
+func TestOldItemsAreFoundByTheirKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	items := make([]center.FailedItem, 1_100)
+	for i := range items {
+		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: "no"}
+	}
+	s.must(s.center.Items().Save(t.Context(), "settle", items))
+	if got := s.get("/items?task=settle&q=4711"); !strings.Contains(got.body, `id="all-items"`) || !strings.Contains(got.body, ">4711<") {
+		t.Errorf("the oldest item is not found: %s", got.body)
+	}
+	if got := s.get("/items?task=settle"); !strings.Contains(got.body, "of the latest 1,000 items") || !strings.Contains(got.body, "1 to 100 of 1,000") {
+		t.Errorf("the page does not say that there are more: %s", got.body)
+	}
+}
