@@ -26,6 +26,7 @@ func TestPagesOutliveAnOutage(t *testing.T) {
 				t.Parallel()
 				url, proxy := testdb.Through(t, testdb.URL(t, kind))
 				s := newSite(t, url, console.Options{})
+				proxy.Delay(30 * time.Millisecond) // a query that takes so long rests for minutes while nothing changes
 				s.get("/task?task=settle")
 				outage.begin(proxy)
 				const banner = "The database does not answer"

@@ -114,6 +114,7 @@ func (v *view) takePulse(ctx context.Context) {
 	if pulse, ok := r.value.(center.Pulse); ok {
 		v.reads.setPulse(pulse, r.at)
 	}
+	v.noteFailure(r) // the other queries may rest for minutes, and not notice that the database is away
 }
 
 func (s *reads) setPulse(pulse center.Pulse, at time.Time) {

@@ -54,6 +54,11 @@ func (v *view) note(key string, r read) {
 	if v.AsOf.IsZero() || r.asOf.Before(v.AsOf) {
 		v.AsOf = r.asOf
 	}
+	v.noteFailure(r)
+}
+
+// noteFailure keeps since when the database does not answer.
+func (v *view) noteFailure(r read) {
 	if r.err != nil && (v.Failing.IsZero() || r.failing.Before(v.Failing)) {
 		v.Failing = r.failing
 	}
