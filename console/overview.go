@@ -15,7 +15,8 @@ type overview struct {
 	diagnosis
 	Headline string
 	Tasks    []TaskRow
-	Trouble  int // task types with trouble
+	Trouble  int   // task types with trouble
+	RunsErr  error // why no runs are known: the rest of the page is of use in an outage that began before they were read
 }
 
 // TaskRow is a task type in the list.
@@ -52,10 +53,8 @@ func (v *view) overview(ctx context.Context) error {
 		return err
 	}
 	o := overview{Tasks: make([]TaskRow, len(tasks))}
-	runs, err := v.latestRuns(ctx, center.RunFilter{})
-	if err != nil {
-		return err
-	}
+	var runs []center.RunRecord
+	runs, o.RunsErr = v.latestRuns(ctx, center.RunFilter{})
 	for i, t := range tasks {
 		o.Tasks[i] = TaskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(runs, t.TaskType)}
 		if o.Tasks[i].Bad() {

@@ -120,7 +120,7 @@ func TestOutage(t *testing.T) {
 				t.Errorf("the strip has %d queues during the outage, want those that were read last", n)
 			}
 			b.click("nav", "Overview")
-			b.awaitText("main", "settle")
+			b.awaitText("#task-settle", "settle")
 			proxy.Refuse(false)
 			b.await("the banner goes", `!document.querySelector(".banner")`)
 			end()
