@@ -1,4 +1,5 @@
-// Package console serves web pages that show a roster: who owns which queue, what is late, what fails.
+// Package console serves web pages that show a roster, and change it: who owns which queue, what is late, what fails, and
+// what a change would do.
 //
 //	h, err := console.Handler(c, console.Options{})
 //	...
@@ -15,12 +16,21 @@
 // their number.
 //
 // A query that takes long runs less often. One small query a second, center.Pulse, says whether the roster has changed:
-// a queue has moved, a server has joined or fallen silent, an operator has done something. Until then a query of 1 ms runs
-// each five seconds, one of 10 ms each 50 s, and one of 25 ms or more each five minutes. Figures of progress are as old as
-// that in a large roster. After a change a query takes 2 % of the time at the most, up to one run in ten seconds.
+// a queue has moved, a server has joined or fallen silent, a run has begun or ended, an operator has done something. Until
+// then a query of 1 ms runs each five seconds, one of 10 ms each 50 s, and one of 25 ms or more each five minutes; the time
+// of the link does not count. Figures of progress are as old as that in a large roster, but for those of runs in progress.
+// After a change a query takes 2 % of the time at the most, up to one run in ten seconds.
 //
 // If a query fails, the pages show what it returned last, and since when the database has not answered. They stay usable
 // in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.
+//
+// # Changes
+//
+// Each change is an action with an address of its own. A GET shows what it would do and asks, a POST with confirm=yes does
+// it, and the page after it says what was done. The table actions names the right that each needs; the rest follows from it:
+// the check on the server, the buttons, and the test of all refusals. A change of very many items hands on to the next
+// request how far it is. There is no work in the background, which would go on after the person has left, and end with the
+// process.
 //
 // # Updates
 //

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,6 +20,7 @@ const (
 	maxReadEvery = 10 * time.Second
 	// calmEvery and maxCalmEvery bound the time between two runs while nothing has changed. A query that takes twice as
 	// long runs a quarter as often: one of 1 ms each five seconds, one of 10 ms each 50 s, from 25 ms on each five minutes.
+	// Runs in progress are never calm.
 	calmEvery    = 5 * time.Second
 	maxCalmEvery = 5 * time.Minute
 	calmUnit     = 2 * time.Microsecond
@@ -34,6 +36,9 @@ const (
 	diagnosisPatience = 60 * time.Millisecond
 	// patience is how long a viewer waits for a query.
 	patience = time.Second
+	// linkShare is how many times the duration of the pulse a query takes without costing the database anything: the link
+	// may be slow, or the machine busy.
+	linkShare = 3
 	// maxReads is how many queries with their results are kept. Addresses with other parameters are other queries.
 	maxReads = 500
 	// maxQueries is how many queries run at a time.
@@ -56,7 +61,8 @@ type read struct {
 	at      time.Time     // when value was read
 	asOf    time.Time     // when value was still what a query would return, but for the progress of work
 	tried   time.Time     // when the query last ended
-	took    time.Duration // how long the query takes; one slow run counts as twice the time of the run before at the most
+	took    time.Duration // how long the query takes in the database; one slow run counts as twice the time of the run before at the most
+	live    bool          // value has runs in progress
 	err     error         // of the last run; nil if it succeeded
 	failing time.Time     // when the first of the runs ended that have failed since value was read
 	used    time.Time
@@ -78,7 +84,7 @@ func (r *read) due(now time.Time, calm bool) bool {
 	switch {
 	case r.err != nil:
 		pause = retryEvery
-	case calm:
+	case calm && !r.live:
 		pause = min(max(calmEvery, r.took*(min(r.took, time.Second)/calmUnit)), maxCalmEvery)
 	}
 	return r.running == nil && (r.stale || now.Sub(r.tried) >= pause)
@@ -96,6 +102,7 @@ func loadWithin[T any](ctx context.Context, v *view, limit time.Duration, key st
 	r := v.reads.refresh(ctx, key, limit, func(ctx context.Context) (any, error) { return query(ctx) })
 	value, ok := r.value.(T)
 	if !ok {
+		v.noteFailure(r)
 		return value, cmpError(r.err, ctx.Err())
 	}
 	v.note(key, r)
@@ -191,19 +198,42 @@ func (s *reads) run(ctx context.Context, r *read, limit time.Duration, query fun
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.tried, r.err = time.Now(), err
-	if took := time.Since(begin); err == nil && (r.took == 0 || took < 2*r.took) {
-		r.took = took
-	} else if err == nil {
-		r.took *= 2
-	}
 	switch {
 	case err == nil:
-		r.value, r.at, r.asOf, r.failing = value, begin, begin, time.Time{}
+		r.took = s.cost(r, time.Since(begin))
+		r.value, r.live = value, inProgress(value)
+		r.at, r.asOf, r.failing = begin, begin, time.Time{}
 	case r.failing.IsZero():
 		r.failing = r.tried
 	}
 	close(r.running)
 	r.running = nil
+}
+
+// cost returns how long a query takes in the database, after it has taken so long in all. The caller holds the lock.
+func (s *reads) cost(r *read, took time.Duration) time.Duration {
+	if pulse := s.find(pulseKey); pulse != r {
+		took = max(took-linkShare*pulse.took, time.Millisecond)
+	}
+	if r.took > 0 {
+		took = min(took, 2*r.took)
+	}
+	return took
+}
+
+// inProgress reports whether a result has runs in progress. Their progress does not change the pulse, and people follow it.
+func inProgress(value any) bool {
+	switch value := value.(type) {
+	case []center.RunRecord:
+		return slices.ContainsFunc(value, runs)
+	case center.RunDetails:
+		return runs(value.Run)
+	}
+	return false
+}
+
+func runs(r center.RunRecord) bool {
+	return r.State == center.RunReady || r.State == center.RunRunning
 }
 
 // find returns the query with this key. It forgets the query that was used the longest ago if there are too many. The

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // counted is a query that counts its runs.
@@ -71,7 +74,7 @@ func TestOneReadForAllViewers(t *testing.T) {
 				for i := range int64(span / time.Second) {
 					pulse := center.Pulse{}
 					if c.changes {
-						pulse.Event = i
+						pulse.Events = i
 					}
 					s.setPulse(pulse, time.Now())
 					time.Sleep(time.Second)
@@ -179,4 +182,71 @@ func TestAChangeShowsAtOnce(t *testing.T) {
 		<-other
 		synctest.Wait()
 	})
+}
+
+// Runs in progress are read again and again: nothing but the run itself tells how far it is.
+func TestRunsInProgressAreNotCalm(t *testing.T) {
+	for state, most := range map[string]time.Duration{center.RunRunning: time.Second, center.RunReady: time.Second, center.RunSuccess: 50 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newReads(make(chan struct{}, maxQueries))
+			runs := 0
+			list := func(context.Context) (any, error) {
+				time.Sleep(10 * time.Millisecond)
+				runs++
+				return []center.RunRecord{{Run: center.Run{State: state}}}, nil
+			}
+			for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				s.refresh(t.Context(), "q", readLimit, list)
+			}
+			if want := int(10 * time.Minute / most); runs > want+1 || runs < want*8/10 {
+				t.Errorf("a list with a run that is %s was read %d times in ten minutes, want about %d", state, runs, want)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// A slow link costs the database nothing.
+func TestSlowLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newReads(make(chan struct{}, maxQueries))
+		q, pulse := &counted{took: 110 * time.Millisecond}, &counted{took: 100 * time.Millisecond}
+		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(time.Second) {
+			s.refresh(t.Context(), pulseKey, readLimit, pulse.run)
+			s.refresh(t.Context(), "q", readLimit, q.run)
+		}
+		if n := q.runs.Load(); n < 80 {
+			t.Errorf("the query ran %d times in ten minutes, want about 100", n)
+		}
+		synctest.Wait()
+	})
+}
+
+// A page says that the database is away while its queries rest, which may be for minutes.
+func TestOutageWhileQueriesRest(t *testing.T) {
+	url := testdb.URL(t, testdb.SQLite)
+	centertest.Open(t, url, center.Options{}) // makes the tables
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(c, Options{})
+	look := func() *view {
+		v := &view{console: s.main}
+		if _, err := load(t.Context(), v, "q", func(context.Context) (bool, error) { return true, nil }); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if v := look(); !v.Failing.IsZero() {
+		t.Errorf("the database answers, and a page says that it has been away since %s", v.Failing)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); look().Failing.IsZero(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no page says that the database is away")
+		}
+	}
 }
