@@ -20,7 +20,7 @@ type Pulse struct {
 
 // Pulse reads the Pulse in one statement, which does not grow with the number of queues or of runs.
 func (c *Center) Pulse(ctx context.Context) (p Pulse, err error) {
-	err = c.db.QueryRow(ctx, `SELECT (SELECT COALESCE(SUM(event_id), 0) FROM (SELECT event_id FROM schedule_event ORDER BY event_id DESC LIMIT 100) e),
+	err = c.db.QueryRow(ctx, `SELECT (SELECT COALESCE(SUM(event_id), 0) FROM (SELECT event_id FROM schedule_event ORDER BY event_id DESC LIMIT 20) e),
 		(SELECT COALESCE(MAX(run_id), '') FROM schedule_run),
 		(SELECT COALESCE(SUM(version), 0) FROM (SELECT version FROM schedule_run ORDER BY run_id DESC LIMIT 100) r),
 		COALESCE(SUM(membership_version), 0), COALESCE(SUM(item_version), 0), (SELECT COUNT(*) FROM schedule_server WHERE own_sign = ? AND heartbeat_time < {ago judge_dead_interval_ms})

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -81,8 +82,12 @@ type itemSweep struct {
 	examined, changed int
 }
 
-// pagesPerRequest is how many pages of failed items one request examines, of 1,000 items each.
-const pagesPerRequest = 10
+// A request examines at most pagesPerRequest pages of failed items, of 1,000 items each, and begins no other after
+// sweepLimit: it must end before changeLimit.
+const (
+	pagesPerRequest = 10
+	sweepLimit      = changeLimit / 4
+)
 
 func newItemSweep(form url.Values, taskType string) (s itemSweep, err error) {
 	s = itemSweep{
@@ -137,6 +142,7 @@ func (s itemSweep) matches(i center.ItemRecord) bool {
 
 // step changes the items of some pages.
 func (s itemSweep) step(ctx context.Context, v *view, c *change, verb itemVerb, actor string) (string, error) {
+	begin := time.Now()
 	for pages := 1; ; pages++ {
 		page, next, err := v.center.Items().Page(ctx, s.filter, s.after)
 		if err != nil {
@@ -161,7 +167,7 @@ func (s itemSweep) step(ctx context.Context, v *view, c *change, verb itemVerb, 
 		if next == "" {
 			return s.text(verb), nil
 		}
-		if pages == pagesPerRequest {
+		if pages == pagesPerRequest || time.Since(begin) > sweepLimit {
 			c.Again = true
 			return fmt.Sprintf("%s so far; %s examined", s.text(verb), number(s.examined)), nil
 		}
