@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // bar notes the queues that an eligible server must not get.
 func (p *planning) bar(server int, queues []string) {
@@ -29,8 +32,9 @@ func (p *planning) hungRows() (n int) {
 }
 
 // assignHung assigns the queues that some eligible server must not get (P9). It does so before all other queues: they
-// can go to any server, and so balance what this leaves uneven. An owner keeps its own up to the average. It keeps more
-// only where no server that may get them has fewer. assignHung returns how many of these queues each server gets.
+// can go to any server, and so balance what this leaves uneven. An owner keeps its own up to its share. It keeps more,
+// within its limit, only where no server that may get them has less for its weight. assignHung returns how many of these
+// queues each server gets.
 func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 	load = make([]int, len(p.eligible))
 	if len(p.barred) == 0 {
@@ -40,29 +44,35 @@ func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 		assigned[i] = p.eligible[s]
 		load[s]++
 	}
-	average := (len(p.rows) + len(load) - 1) / len(load)
-	var ownerless, surplus []int
+	var surplus, ownerless, others []int
 	for i, s := range owners {
 		switch {
 		case p.barred[p.rows[i].ID] == nil:
-		case s >= 0 && load[s] < average && p.hasRoom(load[s]):
+		case s >= 0 && p.hasRoom(load[s]):
 			give(i, s)
+			if load[s] > p.share(s) {
+				surplus = append(surplus, i)
+			}
 		case p.rows[i].Owner == "":
 			ownerless = append(ownerless, i)
 		default:
-			surplus = append(surplus, i)
+			others = append(others, i)
 		}
 	}
-	for _, i := range append(ownerless, surplus...) {
-		s := p.leastLoaded(i, load)
-		if own := owners[i]; own >= 0 && s >= 0 && load[own] <= load[s] {
-			s = own
-		}
-		if s >= 0 {
+	for _, i := range append(ownerless, others...) {
+		if s := p.leastLoaded(i, load); s >= 0 {
 			give(i, s)
 		} else if own, ok := p.position[p.rows[i].Owner]; ok {
 			load[own]++ // it keeps the queue, because no server may get it
 		}
+	}
+	for _, i := range surplus {
+		load[owners[i]]--
+		s := p.leastLoaded(i, load)
+		if s < 0 || !p.lighter(s, owners[i], load) {
+			s = owners[i]
+		}
+		give(i, s)
 	}
 	return load
 }
@@ -70,13 +80,23 @@ func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 // hasRoom reports whether a server with the load may get one more queue.
 func (p *planning) hasRoom(load int) bool { return p.maxPerServer == 0 || load < p.maxPerServer }
 
-// leastLoaded returns the server with the least load that may get the row and has room, or -1. Among equals it is the
-// first at or after the position of the row.
+// share returns the server's share of all queues, rounded up.
+func (p *planning) share(s int) int {
+	return (len(p.rows)*p.weights[s] + p.weight - 1) / p.weight
+}
+
+// lighter reports whether server a has less for its weight than server b after one more queue.
+func (p *planning) lighter(a, b int, load []int) bool {
+	return cmp.Or(cmp.Compare((load[a]+1)*p.weights[b], (load[b]+1)*p.weights[a]), cmp.Compare(load[a], load[b])) < 0
+}
+
+// leastLoaded returns the server with the least load for its weight that may get the row and has room, or -1. Among equals
+// it is the first at or after the position of the row.
 func (p *planning) leastLoaded(row int, load []int) int {
 	least, n := -1, len(load)
 	for k := range n {
 		s := (row + k) % n
-		if !p.barred[p.rows[row].ID][s] && p.hasRoom(load[s]) && (least < 0 || load[s] < load[least]) {
+		if !p.barred[p.rows[row].ID][s] && p.hasRoom(load[s]) && (least < 0 || p.lighter(s, least, load)) {
 			least = s
 		}
 	}
@@ -93,7 +113,7 @@ func (p *planning) settled() []string {
 	}
 	next := *p
 	next.rows = slices.Clone(p.rows)
-	for range p.rows { // a bound: each further result makes the sum of the squared loads smaller
+	for range p.rows { // a bound: each further result makes the sum of the squared loads, each by its weight, smaller
 		for i, server := range assigned {
 			if server != "" {
 				next.rows[i].Owner = server

@@ -22,6 +22,10 @@ type Server struct {
 	UUID         string
 	RegisterTime time.Time
 	Eligible     bool
+	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
+	// weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server has a weight, all
+	// count alike.
+	Weight int
 	// HungQueues are the queues that the server must not get, because calls of a former session of its process are still
 	// in flight for them (P9).
 	HungQueues []string

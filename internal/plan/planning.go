@@ -3,14 +3,15 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"sort"
 )
 
-// planning is one computation of a plan. Its 17 methods are the passes of the planner (P1 to P10) over the same rows.
+// planning is one computation of a plan. Its 20 methods are the passes of the planner (P1 to P10) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	removing     []row // the queues that are not assigned (N2), in the same order
 	eligible     []string
+	weights      []int          // of the eligible servers
+	weight       int            // their sum
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
 	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9)
@@ -42,7 +43,9 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	for _, s := range servers {
 		p.live[s.UUID] = true
 	}
-	for _, s := range p.working(servers, limits.InFlight) {
+	working := p.working(servers, limits.InFlight)
+	p.weigh(working)
+	for _, s := range working {
 		p.position[s.UUID] = len(p.eligible)
 		p.bar(len(p.eligible), s.HungQueues)
 		p.eligible = append(p.eligible, s.UUID)
@@ -51,7 +54,8 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 }
 
 // working returns the servers that may get queues, the oldest first. With most above 0 they are at most so many: the ones
-// that own most queues, so that few queues move, and among equals the older ones (P10). The others stand by.
+// that own most queues, so that few queues move, and among equals the older ones (P10). Servers of weight 0 come last. The
+// others stand by.
 func (p *planning) working(servers []Server, most int) []Server {
 	eligible := slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !s.Eligible })
 	slices.SortFunc(eligible, byAge)
@@ -62,7 +66,9 @@ func (p *planning) working(servers []Server, most int) []Server {
 	for _, row := range p.rows {
 		owned[row.Owner]++
 	}
-	slices.SortStableFunc(eligible, func(a, b Server) int { return cmp.Compare(owned[b.UUID], owned[a.UUID]) })
+	slices.SortStableFunc(eligible, func(a, b Server) int {
+		return cmp.Or(cmp.Compare(min(b.Weight, 1), min(a.Weight, 1)), cmp.Compare(owned[b.UUID], owned[a.UUID]))
+	})
 	eligible = eligible[:most]
 	slices.SortFunc(eligible, byAge)
 	return eligible
@@ -81,9 +87,13 @@ func (p *planning) assignOwnerless() {
 			p.rows[i].Owner = ""
 		}
 	}
-	for i, server := range p.assign() {
-		if p.rows[i].Owner == "" {
-			p.rows[i].Owner = server
+	for gave := true; gave; {
+		gave = false
+		for i, server := range p.assign() {
+			if p.rows[i].Owner == "" && server != "" {
+				p.rows[i].Owner = server
+				gave = len(p.barred) > 0 // then the next result can have room for more
+			}
 		}
 	}
 }
@@ -140,52 +150,6 @@ func (p *planning) assign() []string {
 	assignRest(true)
 	assignRest(false)
 	return assigned
-}
-
-// quotas returns how many queues each eligible server should get beside its hung queues. load is the number of its hung
-// queues. Together they are the floor or the ceiling of the average, within the limit. A server with more hung queues
-// than that gets no others. The servers that own most queues get the ceilings; among equals the older server does (P2).
-func (p *planning) quotas(owners, load []int) []int {
-	owned := make([]int, len(load))
-	for _, s := range owners {
-		if s >= 0 {
-			owned[s]++
-		}
-	}
-	floor, ceilings := p.average(load)
-	quotas := make([]int, len(load))
-	var byOwned []int
-	for s, n := range load {
-		quotas[s] = max(0, floor-n)
-		if n <= floor {
-			byOwned = append(byOwned, s)
-		}
-	}
-	slices.SortStableFunc(byOwned, func(a, b int) int { return cmp.Compare(owned[b], owned[a]) })
-	for _, s := range byOwned[:ceilings] {
-		quotas[s]++
-	}
-	return quotas
-}
-
-// average returns the number of queues that each server owns at least, unless its limit is lower, and how many servers own
-// one more. Servers whose load is higher count with their load.
-func (p *planning) average(load []int) (floor, ceilings int) {
-	rest := len(p.rows) - p.hungRows()
-	for _, n := range load {
-		rest += n
-	}
-	total := func(floor int) (n int) {
-		for _, l := range load {
-			n += max(floor, l)
-		}
-		return n
-	}
-	floor = sort.Search(rest/len(load)+1, func(floor int) bool { return total(floor+1) > rest })
-	if p.maxPerServer > 0 && floor >= p.maxPerServer {
-		return p.maxPerServer, 0
-	}
-	return floor, rest - total(floor)
 }
 
 // keep assigns to each server its own queues, up to its quota: first the queues at its own round-robin position, then

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -19,6 +18,11 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 	r.Servers = servers("A", "B", "C", "D", "E", "F")[:rapid.IntRange(0, 6).Draw(t, "servers")]
 	for i := range r.Servers {
 		r.Servers[i].Eligible = rapid.IntRange(0, 4).Draw(t, "eligible") > 0
+	}
+	if rapid.Bool().Draw(t, "weighted") {
+		for i := range r.Servers {
+			r.Servers[i].Weight = rapid.SampledFrom([]int{0, 1, 1, 2, 3, 10, plan.MaxWeight}).Draw(t, "weight")
+		}
 	}
 	name := rapid.SampledFrom([]string{"", "A", "B", "C", "D", "E", "F", "dead"})
 	r.Queues = plantest.Numbered(0, rapid.IntRange(0, 30).Draw(t, "queues"))
@@ -74,12 +78,20 @@ func TestPlanProperties(t *testing.T) {
 		staying.Queues = slices.DeleteFunc(staying.Queues, func(q plan.Queue) bool { return q.Removing })
 		checkMoves(t, staying, eligible)
 		staying.ReleaseAll("")
-		checkBalance(t, staying, live, eligible)
-
 		if again := r.Plan(); len(again) > 0 {
 			t.Fatalf("planning again changes %+v", again)
 		}
 		r.ReleaseAll("")
+		if r.Limits.QueuesPerServer > 0 && len(hungOn(r.Servers)) > 0 {
+			// A queue can wait for the hand-over of another, which makes room on the only server that may get it.
+			for range r.Queues {
+				rebalance(t, r)
+				rebalance(t, staying)
+				r.ReleaseAll("")
+				staying.ReleaseAll("")
+			}
+		}
+		checkBalance(t, staying, live, eligible)
 		if again := r.Plan(); len(again) > 0 {
 			t.Fatalf("after the hand-overs, planning again changes %+v", again)
 		}
@@ -124,13 +136,10 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 		checkBalanceWithHung(t, settled, hung)
 		return
 	}
-	least, most, room := len(settled.Queues), 0, false
+	checkShares(t, settled)
+	room := false
 	for s := range eligible {
-		least, most = min(least, owned[s]), max(most, owned[s])
 		room = room || limit == 0 || owned[s] < limit
-	}
-	if limit == 0 && most-least > 1 {
-		t.Fatalf("the largest and the smallest server differ by %d queues: %v", most-least, owned)
 	}
 	if room && owned[""] > 0 {
 		t.Fatalf("%d queues have no owner although a server has room: %v", owned[""], owned)
@@ -140,6 +149,51 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 			t.Fatalf("%s is not eligible and keeps %d queues although a server has room", s, owned[s])
 		}
 	}
+}
+
+// weightsOf returns the weights of the eligible servers. They are alike if none has a weight.
+func weightsOf(servers []plan.Server) (weights map[string]int, sum int) {
+	weights = map[string]int{}
+	for _, s := range servers {
+		if s.Eligible {
+			weights[s.UUID] = s.Weight
+			sum += s.Weight
+		}
+	}
+	if sum == 0 {
+		for s := range weights {
+			weights[s] = 1
+		}
+		sum = len(weights)
+	}
+	return weights, sum
+}
+
+// checkShares checks that the servers own queues in proportion to their weights, within one queue (P2). With a limit, those
+// that are below it do so among themselves, and a server of weight 0 has queues only if all others are full.
+func checkShares(t *rapid.T, settled *plantest.Roster) {
+	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
+	weights, _ := weightsOf(settled.Servers)
+	full := func(s string) bool { return limit > 0 && owned[s] >= limit }
+	for a, wa := range weights {
+		for b, wb := range weights {
+			if !full(b) && unfair(owned[a], wa, owned[b], wb) {
+				t.Fatalf("%s and %s with the weights %d and %d have %d and %d queues", a, b, wa, wb, owned[a], owned[b])
+			}
+		}
+	}
+}
+
+// unfair reports whether a server with so many queues and this weight should give one to the other: no share, and so no
+// rounding of shares, gives it so many.
+func unfair(queues, weight, other, otherWeight int) bool {
+	switch {
+	case weight == 0 && otherWeight == 0:
+		return queues > other+1
+	case weight == 0:
+		return queues > 0
+	}
+	return otherWeight > 0 && (queues-1)*otherWeight >= (other+1)*weight
 }
 
 // hungOn returns the eligible servers that must not get a queue, by queue.
@@ -172,6 +226,7 @@ func checkHung(t *rapid.T, changes []plan.Change, servers []plan.Server) {
 // whose owner is not eligible. If one server owns over one queue more than another, each of its queues hangs somewhere.
 func checkBalanceWithHung(t *rapid.T, settled *plantest.Roster, hung map[string]map[string]bool) {
 	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
+	weights, _ := weightsOf(settled.Servers)
 	eligible := map[string]bool{}
 	for _, s := range settled.Servers {
 		eligible[s.UUID] = s.Eligible
@@ -183,7 +238,7 @@ func checkBalanceWithHung(t *rapid.T, settled *plantest.Roster, hung map[string]
 			case !s.Eligible || hung[q.ID][s.UUID]:
 			case room && !eligible[q.Owner]:
 				t.Fatalf("queue %s of %q could go to %s: %v", q.ID, q.Owner, s.UUID, owned)
-			case limit == 0 && hung[q.ID] == nil && owned[q.Owner] > owned[s.UUID]+1:
+			case limit == 0 && hung[q.ID] == nil && unfair(owned[q.Owner], weights[q.Owner], owned[s.UUID], weights[s.UUID]):
 				t.Fatalf("queue %s hangs nowhere, and %s has more queues than %s: %v", q.ID, q.Owner, s.UUID, owned)
 			}
 		}
@@ -206,28 +261,29 @@ func TestPlanSpreadsHungQueues(t *testing.T) {
 	}
 }
 
-// checkMoves checks that the plan requests as few queues as any plan that balances. It does so without a limit and without
-// hung queues only.
+// checkMoves checks that the plan requests as few queues as any plan that balances: each server has its exact share rounded
+// down or up. It does so without a limit and without hung queues only.
 func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
 	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || len(hungOn(after.Servers)) > 0 {
 		return
 	}
 	owned := after.Owned()
-	byOwned := slices.SortedFunc(maps.Keys(eligible), func(a, b string) int { return owned[b] - owned[a] })
-	least := 0
+	weights, sum := weightsOf(after.Servers)
+	least, ceilings, surplus := 0, len(after.Queues), 0
 	for s, n := range owned {
 		if !eligible[s] {
 			least += n
 		}
 	}
-	floor, ceilings := len(after.Queues)/len(eligible), len(after.Queues)%len(eligible)
-	for i, s := range byOwned {
-		quota := floor
-		if i < ceilings {
-			quota++
+	for s, weight := range weights {
+		floor := len(after.Queues) * weight / sum
+		ceilings -= floor
+		least += max(0, owned[s]-floor)
+		if owned[s] > floor && len(after.Queues)*weight%sum > 0 {
+			surplus++
 		}
-		least += max(0, owned[s]-quota)
 	}
+	least -= min(ceilings, surplus) // a server that is rounded up keeps one more
 	moves := 0
 	for _, q := range after.Queues {
 		if q.Requester != "" {
@@ -257,6 +313,48 @@ func TestMinMoves(t *testing.T) {
 		}
 		if got := plan.MinMoves(before.Queues, before.Servers, before.Limits); got != moves {
 			t.Fatalf("MinMoves = %d, but the plan gives %d queues another owner", got, moves)
+		}
+	})
+}
+
+// Of all assignments that give each server its exact share rounded down or up, none moves fewer queues than the plan.
+func TestPlanAgainstAllAssignments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 6).Draw(t, "queues"))}
+		r.Join([]string{"A", "B", "C"}[:rapid.IntRange(1, 3).Draw(t, "servers")]...)
+		for i := range r.Servers {
+			r.Servers[i].Weight = rapid.IntRange(0, 4).Draw(t, "weight")
+		}
+		for i := range r.Queues {
+			r.Queues[i].Owner = rapid.SampledFrom([]string{"", "A", "B", "C"}).Draw(t, "owner")
+		}
+		weights, sum := weightsOf(r.Servers)
+		least := len(r.Queues) + 1
+		owned := map[string]int{}
+		var assign func(queue, moves int)
+		assign = func(queue, moves int) {
+			if queue < len(r.Queues) {
+				for s := range weights {
+					owned[s]++
+					moved := moves
+					if r.Queues[queue].Owner != s {
+						moved++
+					}
+					assign(queue+1, moved)
+					owned[s]--
+				}
+				return
+			}
+			for s, weight := range weights {
+				if share := len(r.Queues) * weight; owned[s]*sum <= share-sum || owned[s]*sum >= share+sum {
+					return
+				}
+			}
+			least = min(least, moves)
+		}
+		assign(0, 0)
+		if got := plan.MinMoves(r.Queues, r.Servers, r.Limits); got != least {
+			t.Fatalf("the plan moves %d queues, the least is %d: %+v", got, least, r)
 		}
 	})
 }
