@@ -48,6 +48,8 @@ const (
 	EventTrigger = roster.EventTrigger // an operator changed a trigger
 
 	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
+
+	EventWeight = roster.EventWeight // an operator gave a server another part of the queues
 )
 
 // EventKinds lists the kinds of events.

@@ -51,6 +51,8 @@ type Scenario struct {
 	Add    int      // servers that join
 	Remove []string // uuids of servers that stop
 	Resume []string // uuids of paused or drained servers that may own queues again
+
+	Weights map[string]int // other weights of servers, by uuid
 }
 
 // Plan returns what a rebalance would do after the scenario, with overdue servers expired. It reads without locks and
@@ -63,9 +65,12 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 	if err := errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Resume, StateServing)); err != nil {
 		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
 	}
+	if err := in.setWeights(s.Weights); err != nil {
+		return Preview{}, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
+	}
 	for i := range s.Add {
 		in.servers = append(in.servers, roster.ServerRow{
-			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby,
+			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby, Weight: 1,
 			Registered: in.now.Add(time.Duration(i) * time.Second), Heartbeat: in.now, JudgeDeadInterval: time.Minute,
 		})
 	}
@@ -75,13 +80,35 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 // setStates sets the state of the servers with the uuids.
 func (in planInput) setStates(uuids []string, state string) error {
 	for _, uuid := range uuids {
-		at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
-		if at < 0 {
-			return fmt.Errorf("server %s: %w", uuid, ErrGone)
+		s, err := in.server(uuid)
+		if err != nil {
+			return err
 		}
-		in.servers[at].State = state
+		s.State = state
 	}
 	return nil
+}
+
+func (in planInput) setWeights(weights map[string]int) error {
+	for uuid, weight := range weights {
+		s, err := in.server(uuid)
+		if err == nil {
+			err = roster.CheckWeight(weight)
+		}
+		if err != nil {
+			return err
+		}
+		s.Weight = weight
+	}
+	return nil
+}
+
+func (in planInput) server(uuid string) (*roster.ServerRow, error) {
+	at := slices.IndexFunc(in.servers, func(r roster.ServerRow) bool { return r.UUID == uuid })
+	if at < 0 {
+		return nil, fmt.Errorf("server %s: %w", uuid, ErrGone)
+	}
+	return &in.servers[at], nil
 }
 
 // stateStopping is the state of a server that stops in the scenario.

@@ -45,6 +45,7 @@ type ServerRecord struct {
 	Queues            int64      `json:"queues"`               // owned
 	Requested         int64      `json:"requested"`            // owned, and requested by other servers
 	Requesting        int64      `json:"awaited"`              // requested by this server
+	Weight            int64      `json:"weight"`               // its part of the queues, in proportion to those of the others; 0: none
 	MaxInFlight       *int64     `json:"max_in_flight"`        // calls of Execute that it may make; nil: no limit
 	MaxInFlightTarget *int64     `json:"max_in_flight_target"` // what MaxInFlight is to become
 	LastFetchTime     *time.Time `json:"last_fetch_time"`
@@ -161,6 +162,19 @@ func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
 // Resume ends a Pause or a Drain. It returns ErrGone if there is no such server.
 func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, false)
+}
+
+// MaxWeight is the greatest weight of a server.
+const MaxWeight = roster.MaxWeight
+
+// CheckWeight returns an error if a weight is not between 0 and MaxWeight.
+func CheckWeight(weight int) error { return roster.CheckWeight(weight) }
+
+// SetWeight gives a server another part of the queues until it leaves: the servers of a task type own queues in proportion
+// to their weights, from 0 to MaxWeight. A server of weight 0 owns only queues that no other may own, or has room for. The
+// next session of its process begins with manager.Config.Weight. SetWeight returns ErrGone if there is no such server.
+func (s *Servers) SetWeight(ctx context.Context, uuid string, weight int, actor string) error {
+	return s.c.roster.Operator(actor).SetWeight(ctx, uuid, weight)
 }
 
 // Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as

@@ -31,6 +31,8 @@ type File struct {
 	IdleTxTimeout   time.Duration
 	// ItemRetention is the field of manager.Config. Zero means its default.
 	ItemRetention time.Duration
+	// Weight is the field of manager.Config. Nil means its default.
+	Weight *int
 
 	Tasks []Task // At least one, sorted by name.
 }
@@ -70,7 +72,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	v := src.scalars(flags)
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
 	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
-	f.ItemRetention = src.itemRetention(v, flags)
+	f.ItemRetention, f.Weight = src.itemRetention(v, flags), src.weight(v, flags)
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}

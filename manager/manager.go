@@ -67,6 +67,12 @@ type Config struct {
 	// selects any more. An item that is still selected then is executed again, as if it had never failed. Defaults to 30
 	// days.
 	ItemRetention time.Duration
+
+	// Weight is the part of the queues that this process gets, from 0 to center.MaxWeight: the processes of a task type own
+	// queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no other
+	// process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it while the
+	// process runs (Servers.SetWeight). Defaults to 1; new(3) is a pointer to 3.
+	Weight *int
 }
 
 func (c Config) withDefaults() Config {
@@ -94,6 +100,9 @@ func (c Config) validate() error {
 	}
 	if c.ItemRetention < 0 {
 		return fmt.Errorf("item_retention (%s) must not be negative", c.ItemRetention)
+	}
+	if c.Weight != nil {
+		return center.CheckWeight(*c.Weight)
 	}
 	return nil
 }

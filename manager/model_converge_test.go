@@ -160,20 +160,31 @@ func (w *world) unfinished() string {
 		}
 		owned[i]++
 	}
-	least, most := len(w.db.rows), 0
 	for i := range w.procs {
 		p := &w.procs[i]
 		switch {
 		case p.state == serving && (p.stop || p.mustRead || p.request != nil || p.job != nil):
 			return p.name + " is busy"
 		case p.state == serving:
-			least, most = min(least, owned[i]), max(most, owned[i])
+			for j := range w.procs {
+				if other := &w.procs[j]; other.state == serving && unfair(owned[i], w.db.server(p.uuid).weight(), owned[j], w.db.server(other.uuid).weight()) {
+					return fmt.Sprintf("%s and %s have too different shares: %v", p.uuid, other.uuid, owned)
+				}
+			}
 		case p.state != away:
 			return p.name + " does not serve"
 		}
 	}
-	if most-least > 1 {
-		return fmt.Sprintf("uneven: %v", owned)
-	}
 	return ""
+}
+
+// unfair reports whether a server with so many queues and this weight should give one to the other (P2).
+func unfair(queues, weight, other, otherWeight int) bool {
+	switch {
+	case weight == 0 && otherWeight == 0:
+		return queues > other+1
+	case weight == 0:
+		return queues > 0
+	}
+	return otherWeight > 0 && (queues-1)*otherWeight >= (other+1)*weight
 }

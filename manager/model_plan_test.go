@@ -90,7 +90,7 @@ func (w *world) planned() []plan.Change {
 	}
 	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible(), HungQueues: s.hung}
+		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
 	}
 	changes := plan.Plan(queues, servers, plan.Limits{})
 	if w.without.consent {

@@ -169,7 +169,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
-		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
+		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight, HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
 	})
 	if err != nil {
 		return nil, err

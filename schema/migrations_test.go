@@ -32,11 +32,11 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 // sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
 // Until the first release a changed sum calls for a new edition. From then on a sum never changes.
 var sums = map[string]string{
-	"edition":                   "20",
-	"bookkeeping":               "fed7ee47760d",
-	"postgres/00001_roster.sql": "8ae0c93de071",
-	"mysql/00001_roster.sql":    "0aa1b33b1e59",
-	"sqlite/00001_roster.sql":   "9712843bdaf5",
+	"edition":                   "21",
+	"bookkeeping":               "2bdc0543bb54",
+	"postgres/00001_roster.sql": "7f1f57c65166",
+	"mysql/00001_roster.sql":    "2b7c3add5f04",
+	"sqlite/00001_roster.sql":   "3765fe6e9e95",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

@@ -55,6 +55,9 @@ var groups = map[string]group{
 	"hung queues":      {run: testHungQueues, about: Session},
 	"hung queues seen": {run: testHungQueuesSeen, about: Clock},
 
+	// cases_weight.go
+	"P2 weights": {run: testWeight, about: Session},
+
 	// cases_in_flight.go
 	"P10 shares":  {run: testInFlight, about: Clock | Session},
 	"P10 servers": {run: testInFlightServers, about: Session},

@@ -75,7 +75,7 @@ var hostileCommands = []string{
 	"version",
 	"task apply", "task pause TASK", "task resume TASK",
 	"queue add TASK a\x1bb", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
-	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server pause web",
+	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server weight SERVER 1", "server pause web",
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",
 	"run backfill pause RUNTASK", "run backfill resume RUNTASK", "run backfill cancel RUNTASK", "run backfill RUNTASK --from 2025-03-28 --to 2025-03-29",

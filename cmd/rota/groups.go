@@ -72,7 +72,7 @@ func newServerCommand() *cobra.Command {
 A server is the registration of one process for one task type. SERVER is its
 uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
 	})
-	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand())
+	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand(), newServerWeightCommand())
 	return cmd
 }
 

@@ -39,7 +39,7 @@ func TestListsOnNarrowTerminals(t *testing.T) {
 			if widest(plain) > int(columns) {
 				t.Errorf("rota %s is %d wide on a terminal of %d:\n%s", command, widest(plain), columns, plain)
 			}
-			if command == "server list" && columns == 80 && !strings.Contains(plain, leftOutPrefix+"REQUESTED, AWAITED, HUNG, CALLS") {
+			if command == "server list" && columns == 80 && !strings.Contains(plain, leftOutPrefix+"REQUESTED, AWAITED, HUNG, WEIGHT, CALLS") {
 				t.Errorf("rota %s at %s columns does not say what it left out:\n%s", command, strconv.Itoa(int(columns)), plain)
 			}
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -16,15 +17,17 @@ const maxAdd = 100_000
 func newPlanCommand() *cobra.Command {
 	var o output
 	var add int
-	var remove []string
+	var remove, weights []string
 	cmd := &cobra.Command{
 		Use:   "plan TASK",
 		Short: "Show which queues would move, and why; write nothing",
 		Long: `Show which queues would move, and why: with the servers as they are, or if
-servers joined (--add) or stopped (--remove). It writes nothing.`,
+servers joined (--add), stopped (--remove) or had another weight (--weight). It
+writes nothing.`,
 		Example: `  rota plan settle
   rota plan settle --add 2
-  rota plan settle --remove web1:4711 --remove web2:815`,
+  rota plan settle --remove web1:4711 --remove web2:815
+  rota plan settle --weight web1=3`,
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,7 +35,7 @@ servers joined (--add) or stopped (--remove). It writes nothing.`,
 				return usageError{fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)}
 			}
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				return showPlan(ctx, c, args[0], add, remove)
+				return showPlan(ctx, c, args[0], add, remove, weights)
 			})
 		},
 	}
@@ -41,6 +44,7 @@ servers joined (--add) or stopped (--remove). It writes nothing.`,
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
 	completeFlag(cmd, "remove", listServers)
+	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
 	return cmd
 }
 
@@ -57,12 +61,15 @@ type planRecord struct {
 // csvRecords implements csvRecorder.
 func (p planRecord) csvRecords() any { return p.Moves }
 
-func showPlan(ctx context.Context, c *center.Center, taskType string, add int, remove []string) (result, error) {
+func showPlan(ctx context.Context, c *center.Center, taskType string, add int, remove, weights []string) (result, error) {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return result{}, err
 	}
 	scenario, err := c.Queues().Scenario(ctx, taskType, add, remove...)
 	if err != nil {
+		return result{}, err
+	}
+	if scenario.Weights, err = weightsOf(ctx, c, taskType, weights); err != nil {
 		return result{}, err
 	}
 	p, err := c.Queues().Plan(ctx, taskType, scenario)
@@ -74,6 +81,29 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 		record.Moves = []center.Move{} // [] in JSON
 	}
 	return result{records: record, text: func(sc screen) string { return planText(sc, p) }}, nil
+}
+
+// weightsOf returns the weights by uuid. Each text is SERVER=WEIGHT.
+func weightsOf(ctx context.Context, c *center.Center, taskType string, texts []string) (map[string]int, error) {
+	weights := map[string]int{}
+	for _, text := range texts {
+		name, number, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, usageError{fmt.Errorf("--weight (%s) must be SERVER=WEIGHT", text)}
+		}
+		weight, err := parseWeight(number)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--weight (%s): %w", text, err)}
+		}
+		named, err := c.Queues().Scenario(ctx, taskType, 0, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, uuid := range named.Remove {
+			weights[uuid] = weight
+		}
+	}
+	return weights, nil
 }
 
 func planText(s screen, p center.Preview) string {

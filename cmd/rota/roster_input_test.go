@@ -17,7 +17,7 @@ import (
 var rosterCommands = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
 	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
-	"server drain web1:1", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
+	"server drain web1:1", "server weight web1:1 2", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
 	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
 	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
 }
@@ -134,6 +134,12 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"queue remove regions nope --yes", 1, "there is no queue of that name\n"},
 			{"server list nope", 1, "rota: find nope: unknown task type\n"},
 			{"server drain nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"server weight nope 2", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
+			{"server weight web1:1 heavy", 2, "rota: weight (heavy) must be a whole number from 0 to 1000\n"},
+			{"server weight web1:1 1001", 2, "rota: weight (1001) must be a whole number from 0 to 1000\n"},
+			{"server weight web1:1", 2, "rota: server weight: missing argument WEIGHT (see rota server weight --help)\n"},
+			{"plan settle --weight web1", 2, "rota: --weight (web1) must be SERVER=WEIGHT\n"},
+			{"plan settle --weight web1=x", 2, "rota: --weight (web1=x): weight (x) must be a whole number from 0 to 1000\n"},
 			{"server pause nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
 			{"server resume nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
 			{"queue list --server nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},

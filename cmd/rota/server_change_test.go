@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// server pause, resume and drain take a process with several task types, or a host, and say what happens to each
+// server pause, resume, drain and weight take a process with several task types, or a host, and say what happens to each
 // server.
 func TestServersOfAProcessOrHost(t *testing.T) {
 	t.Parallel()
@@ -49,6 +49,12 @@ web1:1:00000001 \(settle\): would be paused; its 4 queues go to 1 other server a
 		want("drain of a host", map[string]string{web1: center.StateDraining, regions: center.StateDraining, second: center.StateDraining, web2: center.StateStandby})
 		if len(records) != 3 || records[2]["uuid"] != web1 || records[2]["queues"] != 4.0 || records[2]["other_servers"] != 1.0 {
 			t.Errorf("records of drained servers: %v", records)
+		}
+		s.wantOutput("server weight web2 3 --dry-run", `^web2:2:00000002 \(settle\): would be given weight 3; it had weight 1 and owns 0 queues\n$`)
+		s.wantOutput("plan settle --weight web1=0 --weight web2=3 -o json", `"moved": 4,\n  "minimum": 4,`)
+		s.wantOutput("server weight web1:1 0", `^web1:1:00000003 \(regions\): given weight 0; .*\nweb1:1:00000001 \(settle\): given weight 0; its 4 queues go to 1 other server .*\n$`)
+		if n := count(t, s.c.DB(), "schedule_server WHERE weight = 0"); n != 2 {
+			t.Errorf("%d servers have weight 0, want both of the process", n)
 		}
 		s.wantOutput("server drain web2:2", `^web2:2:00000002 \(settle\): drained; it owns no queues, and gets none until it is resumed\n$`)
 	})

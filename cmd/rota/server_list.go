@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +36,9 @@ The state of a server:
 REQUESTED counts the queues of a server that other servers request. AWAITED
 counts the queues that it requests from other servers. HUNG counts the queues
 that it does not get, because calls of its process's former session are still
-in flight for them. CALLS is the number of calls of Execute that it may have in
-flight, its share of max_in_flight. "3 to 2" means that it lowers this number
+in flight for them. WEIGHT is its part of the queues, in proportion to the
+weights of the others. CALLS is the number of calls of Execute that it may have
+in flight, its share of max_in_flight. "3 to 2" means that it lowers this number
 when calls have ended, or waits until other servers have lowered theirs.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
@@ -78,6 +80,7 @@ var serverColumns = []column[center.ServerRecord]{
 	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
 	{title: "AWAITED", text: func(s center.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
 	{title: "HUNG", text: func(s center.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
+	{title: "WEIGHT", text: func(s center.ServerRecord) string { return fmt.Sprint(s.Weight) }, right: true, dropRank: 6},
 	{title: "CALLS", text: callsText, right: true, dropRank: 6},
 	{title: "IN FLIGHT", text: func(s center.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
 	{title: "OLDEST", text: func(s center.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},

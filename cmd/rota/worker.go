@@ -56,6 +56,7 @@ else from rota.yaml in this directory.`,
 	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
 	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
 	flags.String("item-retention", "", "how long the records of dead items stay; 720h if empty (ROTA_ITEM_RETENTION)")
+	flags.String("weight", "", "part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty (ROTA_WEIGHT)")
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	mx := metrics.New()
 	m, err := manager.New(c, manager.Config{
-		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention,
+		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight,
 	}, w.tasks(c)...)
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ const (
 	EventTrigger = "TRIGGER" // an operator changed a trigger
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
+
+	EventWeight = "WEIGHT" // an operator gave a server another part of the queues
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -45,7 +47,7 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
 		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -96,6 +97,7 @@ var checkedTables = []checkedTable{
 		{"max_in_flight", 0, maxInFlight},
 		{"max_in_flight_target", 0, maxInFlight},
 		{"max_in_flight_version", 0, maxCounter},
+		{"weight", 0, plan.MaxWeight},
 	}},
 	{"schedule_queue", "queue_id", "task_type", []checkedColumn{
 		{"queue_index", 0, 1_000_000_000_000},

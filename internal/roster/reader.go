@@ -32,24 +32,25 @@ type ServerRow struct {
 	Registered        time.Time
 	Heartbeat         time.Time
 	JudgeDeadInterval time.Duration
+	Weight            int
 	HungQueues        []string // queues that the server must not get (P9)
 	Share             InFlightShare
 }
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State), HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		columns := []any{&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), (*sqldb.List)(&s.HungQueues)}
+		columns := []any{&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)

@@ -39,6 +39,7 @@ func TestServerRowIsWrittenLast(t *testing.T) {
 				{"pause", func() error { return operator.PauseServer(t.Context(), "A", true) }},
 				{"resume", func() error { return operator.PauseServer(t.Context(), "A", false) }},
 				{"drain by an operator", func() error { _, err := operator.DrainServer(t.Context(), "A", false); return err }},
+				{"weight", func() error { return operator.SetWeight(t.Context(), "A", 3) }},
 				{"forced drain", func() error { _, err := operator.DrainServer(t.Context(), "A", true); return err }},
 				{"drain", func() error { return c.Roster().Server("settle", "B").Drain(t.Context()) }},
 				{"leave", func() error { return c.Roster().Server("settle", "B").Leave(t.Context(), nil) }},

@@ -161,6 +161,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     max_in_flight          BIGINT       NULL,                                -- most calls of Execute that it may have in flight, or NULL for no limit
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
+    weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -170,6 +171,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (last_fetch_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (next_run_start_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (next_run_end_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -218,6 +220,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     max_in_flight          BIGINT       NULL,                                -- most calls of Execute that it may have in flight, or NULL for no limit
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
+    weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -158,6 +158,7 @@ CREATE TABLE schedule_server (
     max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit
     max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
+    weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -167,6 +168,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (datetime(substr(last_fetch_time, 1, 19)) IS substr(last_fetch_time, 1, 19) AND rtrim(substr(last_fetch_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
@@ -215,6 +217,7 @@ CREATE TABLE schedule_server_history (
     max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit
     max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
+    weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );

@@ -1,0 +1,69 @@
+package centertest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+func testWeight(t *testing.T, c *center.Center) {
+	t.Run("P2 queues follow the weights with the fewest moves", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		before := r.readInt("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+		r.must(c.Servers().SetWeight(t.Context(), r.uuid("B"), 3, "ann"))
+		if after := r.readInt("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before+1 {
+			t.Errorf("the membership version went from %d to %d, want one more: a plan is due", before, after)
+		}
+		r.rebalance("A")
+		r.wantOwners("A", "B", "A>B", "B")
+		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventWeight}, 10)
+		r.must(err)
+		if len(events) != 1 || events[0].Actor != "ann" || events[0].Reason != "its weight is 3" {
+			t.Errorf("events %+v, want one of the weight", events)
+		}
+	})
+	t.Run("P2 a server without a weight stands by until the others are gone", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.join("B")
+		r.release("A", r.handover("1", "B"))
+		r.must(c.Servers().SetWeight(t.Context(), r.uuid("B"), 0, "test"))
+		r.rebalance("A")
+		r.wantOwners("A", "B>A")
+		r.release("B", r.handover("1", "A"))
+		r.makeSilent("A")
+		r.rebalanceExpiring("B")
+		r.wantOwners("B", "B")
+	})
+	t.Run("a preview has other weights", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Weights: map[string]int{r.uuid("A"): 0}})
+		r.must(err)
+		if p.Moved() != 2 || p.Minimum != 2 {
+			t.Errorf("%d moves, the minimum is %d; want 2", p.Moved(), p.Minimum)
+		}
+		r.rebalance("A")
+		r.wantOwners("A", "B", "A", "B")
+	})
+	t.Run("errors name the cause", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		for _, weight := range []int{-1, center.MaxWeight + 1} {
+			if err := c.Servers().SetWeight(t.Context(), r.uuid("A"), weight, "test"); err == nil || !strings.Contains(err.Error(), "must be between 0 and 1000") {
+				t.Errorf("weight %d: error %v, want the rule", weight, err)
+			}
+			if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Weights: map[string]int{r.uuid("A"): weight}}); err == nil {
+				t.Errorf("preview of weight %d: no error", weight)
+			}
+		}
+		if err := c.Servers().SetWeight(t.Context(), "nobody", 1, "test"); !errors.Is(err, center.ErrGone) {
+			t.Errorf("an unknown server: error %v, want ErrGone", err)
+		}
+	})
+}
