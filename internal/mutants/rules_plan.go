@@ -16,9 +16,21 @@ var planMutants = []mutant{
 	},
 	{
 		"P2", "the larger quota goes to the server that owns least",
-		"quotas", "return cmp.Compare(owned[b], owned[a]) })",
-		"return cmp.Compare(owned[a], owned[b]) })",
+		"divide", "return cmp.Or(stays(b)-stays(a), ",
+		"return cmp.Or(stays(a)-stays(b), ",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
+	},
+	{
+		"P2", "all weights above 0 count alike",
+		"weigh", "min(max(0, s.Weight), MaxWeight)",
+		"min(max(0, s.Weight), 1)",
+		"TestPlanProperties|TestPlanAgainstAllAssignments",
+	},
+	{
+		"P2", "a server of weight 0 gets nothing although the others are full",
+		"quotas", "reserve[s] = 1",
+		"reserve[s] = 0",
+		"TestPlanOfWeights",
 	},
 	{
 		"P3", "a server keeps any queues",
@@ -34,8 +46,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P5", "a queue is taken from a live server",
-		"assignOwnerless", "if p.rows[i].Owner == \"\" {",
-		"if server != \"\" {",
+		"assignOwnerless", "if p.rows[i].Owner == \"\" && server != \"\" {",
+		"if p.rows[i].Owner != server && server != \"\" {",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -46,8 +58,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "a server gets a queue more than its limit",
-		"average", "floor >= p.maxPerServer {",
-		"floor > p.maxPerServer {",
+		"bounds", "most = p.maxPerServer\n",
+		"most = p.maxPerServer + 1\n",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{

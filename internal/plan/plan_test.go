@@ -237,3 +237,36 @@ func TestPlanSortsNaturally(t *testing.T) {
 		}
 	}
 }
+
+// P2 shares follow the weights, and what the limits leave goes to servers without one.
+func TestPlanOfWeights(t *testing.T) {
+	for _, c := range []struct {
+		queues, limit int
+		weights       []int
+		want          []int
+	}{
+		{8, 0, []int{1, 3}, []int{2, 6}},
+		{10, 0, []int{1, 1, 2}, []int{3, 2, 5}}, // exact shares 2.5, 2.5 and 5: the older server is rounded up
+		{4, 0, []int{1, 1, 1000}, []int{0, 0, 4}},
+		{5, 0, []int{2, 0}, []int{5, 0}},
+		{5, 0, []int{0, 0}, []int{3, 2}},
+		{10, 4, []int{1, 3, 1}, []int{3, 4, 3}},
+		{5, 2, []int{1, 0, 0}, []int{2, 2, 1}},
+		{9, 2, []int{1, 0, 0}, []int{2, 2, 2}},
+	} {
+		r := plantest.Roster{Queues: plantest.Numbered(0, c.queues), Limits: plan.Limits{QueuesPerServer: c.limit}}
+		for i, weight := range c.weights {
+			r.Join(string(rune('A' + i)))
+			r.Servers[i].Weight = weight
+		}
+		rebalance(t, &r)
+		owned := r.Owned()
+		got := make([]int, len(c.want))
+		for i := range got {
+			got[i] = owned[string(rune('A'+i))]
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%d queues with limit %d and weights %v (-want +got):\n%s", c.queues, c.limit, c.weights, diff)
+		}
+	}
+}
