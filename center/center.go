@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -141,7 +142,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
-	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
+	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.runs = newEngine(c.roster, o.Logger)
 	if err := (guard{c, o.Schema}).check(ctx); err != nil {

@@ -76,6 +76,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	queues.ownerless(r)
 	queues.pendingHandovers(r)
 	servers.withoutCalls(r)
+	servers.planners(r)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	servers.errors(r)

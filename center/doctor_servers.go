@@ -68,6 +68,28 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 	}
 }
 
+// planners reports servers that know other rules of the planner than those in force (P11).
+func (d serverCheck) planners(r rosterRows) {
+	inForce := r.task.PlannerVersion
+	var older, newer []ServerRecord
+	for _, s := range r.servers {
+		switch {
+		case s.PlannerVersion < inForce:
+			older = append(older, s)
+		case s.PlannerVersion > inForce:
+			newer = append(newer, s)
+		}
+	}
+	if len(older) > 0 {
+		d.note("planner", "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
+			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)
+	}
+	if len(newer) > 0 && len(newer) < len(r.servers) {
+		d.note("planner", "upgrade the others", "%s (%s in all) knows planner version %d; version %d is in force until all know a newer one",
+			ServerName(newer[0].UUID), plural.Of(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
+	}
+}
+
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {

@@ -50,6 +50,8 @@ const (
 	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
 
 	EventWeight = roster.EventWeight // an operator gave a server another part of the queues
+
+	EventPlanner = roster.EventPlanner // other rules divide the queues from now on
 )
 
 // EventKinds lists the kinds of events.

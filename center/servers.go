@@ -68,7 +68,8 @@ type ServerRecord struct {
 	LibraryVersion    string     `json:"library_version"`
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
-	HungQueues        []string   `json:"hung_queues"` // it gets none of them, because calls of its process's former session are in flight for them (P9)
+	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
+	HungQueues        []string   `json:"hung_queues"`     // it gets none of them, because calls of its process's former session are in flight for them (P9)
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
 	// schedule_task_type is in force. Nil if the program does not report them.

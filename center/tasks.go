@@ -34,7 +34,8 @@ type TaskRecord struct {
 	Removing       []string `json:"removing"`        // queues to be removed
 	Skipped        []string `json:"skipped"`         // queues that the last plan could not move
 	Partition      int64    `json:"partition_version"`
-	RunID          *string  `json:"run_id"` // the run that is RUNNING, in mode RUN
+	PlannerVersion int64    `json:"planner_version"` // the rules by which the planner divides the queues (P11)
+	RunID          *string  `json:"run_id"`          // the run that is RUNNING, in mode RUN
 
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
@@ -78,7 +79,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version,
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.backlog_items, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate, f.retry_items, f.dead_items,
 			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id

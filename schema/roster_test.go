@@ -15,7 +15,7 @@ import (
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
 		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
-		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight`
+		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version`
 
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
@@ -25,7 +25,7 @@ var columns = map[string]string{
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
-		plan_version item_version epoch_high audited_at last_assign_time last_assign_server skipped version`,
+		plan_version item_version planner_version epoch_high audited_at last_assign_time last_assign_server skipped version`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter

@@ -58,6 +58,9 @@ var groups = map[string]group{
 	// cases_weight.go
 	"P2 weights": {run: testWeight, about: Session},
 
+	// cases_planner.go
+	"P11 planner versions": {run: testPlannerVersions, about: Session},
+
 	// cases_in_flight.go
 	"P10 shares":  {run: testInFlight, about: Clock | Session},
 	"P10 servers": {run: testInFlightServers, about: Session},

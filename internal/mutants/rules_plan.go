@@ -75,6 +75,18 @@ var planMutants = []mutant{
 		"TestPlanCases|TestPlanProperties",
 	},
 	{
+		"P11", "a server plans by rules that it does not know",
+		"mayPlan", "if l.plannerVersion < inForce {",
+		"if l.plannerVersion < 0*inForce {",
+		"TestConformance",
+	},
+	{
+		"P11", "new rules come into force before all servers know them",
+		"plannerInForce", "slices.MinFunc(servers, byVersion)",
+		"slices.MaxFunc(servers, byVersion)",
+		"TestConformance",
+	},
+	{
 		"P10", "calls are granted whatever the others have",
 		"Raise", "free -= int64(s.Granted)",
 		"free -= 0 * int64(s.Granted)",

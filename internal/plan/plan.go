@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// Version is the version of the rules by which Plan divides the queues. It rises with each rule on which programs of two
+// versions would disagree (P11).
+const Version = 1
+
 // Queue is a queue as the planner reads it. An empty Owner or Requester is a NULL in the table.
 type Queue struct {
 	ID        string

@@ -40,6 +40,8 @@ const (
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
 
 	EventWeight = "WEIGHT" // an operator gave a server another part of the queues
+
+	EventPlanner = "PLANNER" // other rules divide the queues from now on
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -47,7 +49,7 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
 		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner,
 	}
 }
 

@@ -72,6 +72,8 @@ type checkedColumn struct {
 
 const maxInFlight = 1_000_000
 
+const maxPlannerVersion = 1_000_000
+
 const maxCounter = 1_000_000_000_000_000_000
 
 // checkedTables are the tables that all servers of a roster read. The settings have rules of their own.
@@ -85,6 +87,7 @@ var checkedTables = []checkedTable{
 		{"planned_version", 0, maxCounter},
 		{"plan_version", 0, maxCounter},
 		{"item_version", 0, maxCounter},
+		{"planner_version", 1, maxPlannerVersion},
 		{"version", 0, maxCounter},
 	}},
 	{"schedule_server", "uuid", "task_type", []checkedColumn{
@@ -98,6 +101,7 @@ var checkedTables = []checkedTable{
 		{"max_in_flight_target", 0, maxInFlight},
 		{"max_in_flight_version", 0, maxCounter},
 		{"weight", 0, plan.MaxWeight},
+		{"planner_version", 1, maxPlannerVersion},
 	}},
 	{"schedule_queue", "queue_id", "task_type", []checkedColumn{
 		{"queue_index", 0, 1_000_000_000_000},

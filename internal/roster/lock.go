@@ -29,7 +29,7 @@ func (r *Roster) underLockWith(ctx context.Context, taskType string, lock lockFu
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
-		l := &LockTx{TaskType: taskType, OwnSign: r.OwnSign, queuesRemoved: r.QueuesRemoved, mayPassLine: failures >= lineFailures}
+		l := &LockTx{TaskType: taskType, OwnSign: r.OwnSign, plannerVersion: r.PlannerVersion, queuesRemoved: r.QueuesRemoved, mayPassLine: failures >= lineFailures}
 		clean, err := r.tryUnderLock(ctx, l, lock, f)
 		if r.DB.Class(err) == sqldb.RolledBack {
 			failures++

@@ -22,6 +22,8 @@ type LockTx struct {
 	versions       versions
 	removing       sqldb.List // queues that get no new owner and are deleted when they are drained (N2)
 
+	plannerVersion int // of this program (P11)
+
 	queuesRemoved QueuesRemovedFunc // the hook of the Roster
 	mayPassLine   bool              // take the row without the line before it, if the row is free
 	passedLine    bool              // it did
@@ -41,7 +43,7 @@ func (l *LockTx) InOwnSign(ctx context.Context, ownSign string) (*LockTx, error)
 	if ownSign == l.OwnSign {
 		return l, nil
 	}
-	other := &LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, queuesRemoved: l.queuesRemoved, mayPassLine: l.mayPassLine}
+	other := &LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, plannerVersion: l.plannerVersion, queuesRemoved: l.queuesRemoved, mayPassLine: l.mayPassLine}
 	return other, other.lock(ctx)
 }
 
@@ -52,10 +54,10 @@ func (l *LockTx) lock(ctx context.Context) error {
 		return err
 	}
 	v := &l.versions
-	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, removing,
+	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, planner_version, removing,
 		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).
-		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &l.removing, &v.planDue, &v.skipped, &v.toMove)
+		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

@@ -50,6 +50,14 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if err != nil {
 		return nil, nil, err
 	}
+	may, err := mayPlan(ctx, l, staying, p.actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !may {
+		skipped, err = p.leaveUnplanned(ctx, l, in.queues)
+		return skipped, silences, err
+	}
 	changes := in.changes(servers)
 	written, skipped, err := writePlan(ctx, l, changes)
 	if err != nil {
@@ -70,6 +78,21 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		return nil, nil, err
 	}
 	return skipped, silences, writeShares(ctx, l, in.shares(staying, changes))
+}
+
+// leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the plan due.
+func (p rebalancing) leaveUnplanned(ctx context.Context, l *LockTx, queues []plan.Queue) (skipped []plan.Change, err error) {
+	if p.leaving == "" {
+		return nil, nil
+	}
+	written, skipped, err := writePlan(ctx, l, giveUp(queues, p.leaving))
+	if err != nil || len(written) == 0 {
+		return skipped, err
+	}
+	if err := l.Record(ctx, p.events(written)...); err != nil {
+		return nil, err
+	}
+	return skipped, l.planChanged(ctx)
 }
 
 // staying returns the servers that are still registered after the transaction. A server that an operator drains by

@@ -14,6 +14,7 @@ type versions struct {
 	planned    int64 // the membership of the last plan
 	plan       int64 // rises with each change of an owner or requester
 	item       int64 // rises when an operator changes failed items
+	planner    int   // the rules by which the planner divides the queues (P11)
 
 	planDue bool       // when the row was read
 	skipped bool       // the last plan skipped changes, because other transactions held their rows (L5)

@@ -99,6 +99,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT       NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       BIGINT       NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
+    planner_version    BIGINT       NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT       NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     audited_at         DATETIME(6)  NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
@@ -114,6 +115,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -162,6 +164,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
+    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -172,6 +175,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000),
+    CONSTRAINT ck_schedule_server_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (last_fetch_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (next_run_start_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (next_run_end_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -221,6 +225,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     max_in_flight_target   BIGINT       NULL,                                -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
+    planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -96,6 +96,7 @@ CREATE TABLE schedule_task_running (
     planned_version    BIGINT  NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
     plan_version       BIGINT  NOT NULL DEFAULT 0,      -- rises with each change of ownership; servers read their queues again
     item_version       BIGINT  NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
+    planner_version    BIGINT  NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
@@ -111,6 +112,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
@@ -159,6 +161,7 @@ CREATE TABLE schedule_server (
     max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
+    planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -169,6 +172,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000),
+    CONSTRAINT ck_schedule_server_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (datetime(substr(last_fetch_time, 1, 19)) IS substr(last_fetch_time, 1, 19) AND rtrim(substr(last_fetch_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
@@ -218,6 +222,7 @@ CREATE TABLE schedule_server_history (
     max_in_flight_target   BIGINT NULL,                       -- what max_in_flight is to become, or NULL for no limit
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
+    planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );
