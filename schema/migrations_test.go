@@ -34,9 +34,9 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 var sums = map[string]string{
 	"edition":                   "21",
 	"bookkeeping":               "2bdc0543bb54",
-	"postgres/00001_roster.sql": "7f1f57c65166",
-	"mysql/00001_roster.sql":    "2b7c3add5f04",
-	"sqlite/00001_roster.sql":   "3765fe6e9e95",
+	"postgres/00001_roster.sql": "ee44fe1c03af",
+	"mysql/00001_roster.sql":    "bf83584ef063",
+	"sqlite/00001_roster.sql":   "e6f3ccf26198",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {
