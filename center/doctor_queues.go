@@ -22,7 +22,7 @@ func (d queueCheck) ownerless(r rosterRows) {
 		d.problem("queues", "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
 	}
 	if list := queuesWithStatus(r, "UNASSIGNED"); len(list) > 0 {
-		d.problem("queues", "raise max_queues_per_server or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
+		d.problem("queues", "raise max_queues_per_server or max_servers, or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
 	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
 		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))

@@ -70,7 +70,7 @@ func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview
 	}
 	for i := range s.Add {
 		in.servers = append(in.servers, roster.ServerRow{
-			UUID: fmt.Sprintf("new-%d", i+1), State: StateStandby, Weight: 1,
+			UUID: fmt.Sprintf("new-%d", i+1), Host: fmt.Sprintf("new-%d", i+1), State: StateStandby, Weight: 1,
 			Registered: in.now.Add(time.Duration(i) * time.Second), Heartbeat: in.now, JudgeDeadInterval: time.Minute,
 		})
 	}
@@ -214,6 +214,8 @@ func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 		return "its owner is draining"
 	case to == "":
 		return "no server may own it"
+	case (in.limits.Servers > 0 || in.limits.ServersPerHost > 0) && !keeps:
+		return "max_servers or max_servers_per_host lets its owner stand by"
 	case in.limits.InFlight > 0 && !keeps:
 		return fmt.Sprintf("max_in_flight (%d) leaves its owner no call", in.limits.InFlight)
 	}

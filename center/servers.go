@@ -18,7 +18,7 @@ func (c *Center) Servers() *Servers { return &Servers{c} }
 // The states of a server. Only SERVING and STANDBY servers may own queues.
 const (
 	StateServing  = roster.StateServing  // owns queues
-	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues, or than max_in_flight allows; it gets the next free queue
+	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues, or than max_servers or max_in_flight allow; it gets the next free queue
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
 )

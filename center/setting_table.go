@@ -181,6 +181,14 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.MaxQueuesPerServer }, most: 1_000_000,
 	},
 	{
+		Name: "max_servers", Column: "max_servers", Help: "most workers that own queues; the others stand by",
+		field: func(s *Settings) any { return &s.MaxServers }, most: 1_000_000,
+	},
+	{
+		Name: "max_servers_per_host", Column: "max_servers_per_host", Help: "most workers of one host that own queues",
+		field: func(s *Settings) any { return &s.MaxServersPerHost }, most: 1_000_000,
+	},
+	{
 		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
 		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
 		field: func(s *Settings) any { return &s.DrainTimeout },

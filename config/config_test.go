@@ -34,6 +34,8 @@ tasks:
     sleep_time_interval: 0
     task_parameter: 2026
     max_queues_per_server: 4
+    max_servers: 20
+    max_servers_per_host: 3
     max_in_flight: 7
     drain_timeout: 90s
     item_retry: 2s
@@ -98,6 +100,8 @@ func wholeFile() *File {
 				SleepTimeNoData:    250 * time.Millisecond,
 				TaskParameter:      "2026",
 				MaxQueuesPerServer: 4,
+				MaxServers:         20,
+				MaxServersPerHost:  3,
 				MaxInFlight:        7,
 				DrainTimeout:       90 * time.Second,
 				ItemRetry:          2 * time.Second,

@@ -32,11 +32,11 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 // sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
 // Until the first release a changed sum calls for a new edition. From then on a sum never changes.
 var sums = map[string]string{
-	"edition":                   "21",
-	"bookkeeping":               "2bdc0543bb54",
-	"postgres/00001_roster.sql": "ee44fe1c03af",
-	"mysql/00001_roster.sql":    "bf83584ef063",
-	"sqlite/00001_roster.sql":   "e6f3ccf26198",
+	"edition":                   "22",
+	"bookkeeping":               "e634f93a6e9d",
+	"postgres/00001_roster.sql": "ee1c02aa249b",
+	"mysql/00001_roster.sql":    "0eb4b62fab9e",
+	"sqlite/00001_roster.sql":   "8ff2b0477212",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

@@ -8,6 +8,50 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
+// testStandby checks the limits of the servers that own queues.
+func testStandby(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 4, MaxServers: 2, MaxServersPerHost: 1})
+	host := func(name, host string) {
+		r.exec("UPDATE schedule_server SET host_name = '%s' WHERE uuid = '%s'", host, r.uuid(name))
+	}
+	t.Run("P12 servers beyond the limits stand by", func(t *testing.T) {
+		r.join("A")
+		r.register("B")
+		host("B", "host-A") // of A
+		r.rebalance("B")
+		r.wantOwners("A", "A", "A", "A")
+		r.join("C")
+		r.wantOwners("A", "A>C", "A", "A>C")
+		r.release("A", r.handover("1", "C"), r.handover("3", "C"))
+		r.join("D")
+		r.wantOwners("A", "C", "A", "C")
+		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Add: 1})
+		r.must(err)
+		if len(p.Moves) > 0 {
+			t.Errorf("one server more: moves %+v, want none", p.Moves)
+		}
+	})
+	t.Run("P12 they take over", func(*testing.T) {
+		r.makeSilent("A")
+		r.rebalanceExpiring("C")
+		r.wantOwners("B", "C", "B", "C")
+		r.setLimits(0, 0)
+		r.rebalance("C")
+		r.wantOwners("B", "C", "B", "C>D")
+	})
+}
+
+// setLimits sets max_servers and max_servers_per_host.
+func (r *fixture) setLimits(servers, ofHost int) {
+	r.Helper()
+	settings, err := r.c.Tasks().Settings(r.Context(), r.task)
+	r.must(err)
+	settings.MaxServers, settings.MaxServersPerHost = servers, ofHost
+	diff, err := r.c.Tasks().Compare(r.Context(), r.task, settings)
+	r.must(err)
+	r.must(r.c.Tasks().Apply(r.Context(), diff, "test"))
+}
+
 func testWeight(t *testing.T, c *center.Center) {
 	t.Run("P2 queues follow the weights with the fewest moves", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 4})

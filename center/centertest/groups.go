@@ -56,7 +56,8 @@ var groups = map[string]group{
 	"hung queues seen": {run: testHungQueuesSeen, about: Clock},
 
 	// cases_weight.go
-	"P2 weights": {run: testWeight, about: Session},
+	"P2 weights":  {run: testWeight, about: Session},
+	"P12 standby": {run: testStandby, about: Session},
 
 	// cases_planner.go
 	"P11 planner versions": {run: testPlannerVersions, about: Session},

@@ -28,7 +28,7 @@ The state of a server:
   SERVING   it owns queues
   FAILING   it owns queues, and its calls do nothing but fail
   STANDBY   it owns none: there are more servers than queues, or than
-            max_in_flight allows
+            max_servers or max_in_flight allow, or its weight is 0
   PAUSED    an operator has paused it
   DRAINING  it hands its queues over, and gets none
   OVERDUE   it has sent no heartbeat for judge_dead_interval

@@ -87,6 +87,18 @@ var planMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"P12", "more servers own queues than may",
+		"working", "within(len(chosen), limits.Servers)",
+		"true",
+		"TestPlanOfFewServers|TestStandbyOfAHost",
+	},
+	{
+		"P12", "more servers of a host own queues than may",
+		"working", "within(ofHost[s.Host], limits.ServersPerHost)",
+		"true",
+		"TestPlanOfFewServers|TestStandbyOfAHost",
+	},
+	{
 		"P10", "calls are granted whatever the others have",
 		"Raise", "free -= int64(s.Granted)",
 		"free -= 0 * int64(s.Granted)",
@@ -118,8 +130,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P10", "more servers than calls get queues",
-		"working", "eligible = eligible[:most]",
-		"eligible = eligible[:]",
+		"working", "within(len(chosen), limits.InFlight)",
+		"true",
 		"TestPlanOfFewCalls|TestStandbyTakesOver",
 	},
 }

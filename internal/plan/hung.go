@@ -78,7 +78,7 @@ func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
 }
 
 // hasRoom reports whether a server with the load may get one more queue.
-func (p *planning) hasRoom(load int) bool { return p.maxPerServer == 0 || load < p.maxPerServer }
+func (p *planning) hasRoom(load int) bool { return within(load, p.maxPerServer) }
 
 // share returns the server's share of all queues, rounded up.
 func (p *planning) share(s int) int {

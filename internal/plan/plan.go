@@ -24,6 +24,7 @@ type Queue struct {
 // server can take them, and gets no other.
 type Server struct {
 	UUID         string
+	Host         string
 	RegisterTime time.Time
 	Eligible     bool
 	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
@@ -52,9 +53,11 @@ func (c Change) ChangesOwner() bool { return c.Owner != c.OldOwner }
 type Limits struct {
 	QueuesPerServer int // most queues of one server
 	InFlight        int // max_in_flight: at most so many servers get queues, as each needs a call (P10)
+	Servers         int // most servers that get queues (P12)
+	ServersPerHost  int // most servers of one host that do (P12)
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P10. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P12. It returns only the rows to change, in natural order
 // of their ids. Applying the result and planning again changes nothing.
 func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	p := newPlanning(queues, servers, limits)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its 20 methods are the passes of the planner (P1 to P10) over the same rows.
+// planning is one computation of a plan. Its 20 methods are the passes of the planner (P1 to P12) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	removing     []row // the queues that are not assigned (N2), in the same order
@@ -43,7 +43,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	for _, s := range servers {
 		p.live[s.UUID] = true
 	}
-	working := p.working(servers, limits.InFlight)
+	working := p.working(servers, limits)
 	p.weigh(working)
 	for _, s := range working {
 		p.position[s.UUID] = len(p.eligible)
@@ -53,13 +53,14 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	return p
 }
 
-// working returns the servers that may get queues, the oldest first. With most above 0 they are at most so many: the ones
-// that own most queues, so that few queues move, and among equals the older ones (P10). Servers of weight 0 come last. The
-// others stand by.
-func (p *planning) working(servers []Server, most int) []Server {
+// working returns the servers that may get queues, the oldest first. The limits choose the heaviest, among equals
+// those that own most queues, so that few queues move, and then the older ones (P10, P12). The others stand by. If the
+// queues came before the weights, a light server that has given its last queue to a heavy one would make room for a
+// server that then gets queues: planning again would change something.
+func (p *planning) working(servers []Server, limits Limits) []Server {
 	eligible := slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !s.Eligible })
 	slices.SortFunc(eligible, byAge)
-	if most == 0 || len(eligible) <= most {
+	if limits.InFlight == 0 && limits.Servers == 0 && limits.ServersPerHost == 0 {
 		return eligible
 	}
 	owned := make(map[string]int, len(p.live))
@@ -67,12 +68,22 @@ func (p *planning) working(servers []Server, most int) []Server {
 		owned[row.Owner]++
 	}
 	slices.SortStableFunc(eligible, func(a, b Server) int {
-		return cmp.Or(cmp.Compare(min(b.Weight, 1), min(a.Weight, 1)), cmp.Compare(owned[b.UUID], owned[a.UUID]))
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(owned[b.UUID], owned[a.UUID]))
 	})
-	eligible = eligible[:most]
-	slices.SortFunc(eligible, byAge)
-	return eligible
+	var chosen []Server
+	ofHost := map[string]int{}
+	for _, s := range eligible {
+		if within(len(chosen), limits.InFlight) && within(len(chosen), limits.Servers) && within(ofHost[s.Host], limits.ServersPerHost) {
+			chosen = append(chosen, s)
+			ofHost[s.Host]++
+		}
+	}
+	slices.SortFunc(chosen, byAge)
+	return chosen
 }
+
+// within reports whether there is room for one more within a limit; 0 is no limit.
+func within(n, limit int) bool { return limit == 0 || n < limit }
 
 // byAge compares servers by register_time and uuid (P1).
 func byAge(a, b Server) int {

@@ -173,3 +173,60 @@ func TestStandbyTakesOver(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// With fewer servers than could, so many get all queues, and no host has more of them than it may (P12).
+func TestPlanOfFewServers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRoster(t)
+		r.Limits = plan.Limits{Servers: rapid.IntRange(0, 4).Draw(t, "servers"), ServersPerHost: rapid.IntRange(0, 2).Draw(t, "per host")}
+		eligible := map[string]string{} // the hosts
+		for i := range r.Servers {
+			s := &r.Servers[i]
+			s.HungQueues = nil
+			s.Host = rapid.SampledFrom([]string{"h1", "h2"}).Draw(t, "host")
+			if s.Eligible {
+				eligible[s.UUID] = s.Host
+			}
+		}
+		rebalance(t, r)
+		if again := r.Plan(); len(again) > 0 {
+			t.Fatalf("planning again changes %+v", again)
+		}
+		r.ReleaseAll("")
+		r.Queues = slices.DeleteFunc(r.Queues, func(q plan.Queue) bool { return q.Removing })
+		owned, ofHost := r.Owned(), map[string]int{}
+		for s := range owned {
+			ofHost[eligible[s]]++
+		}
+		for host, n := range ofHost {
+			if len(eligible) > 0 && r.Limits.ServersPerHost > 0 && n > r.Limits.ServersPerHost {
+				t.Fatalf("%d servers of %s own queues: %v", n, host, owned)
+			}
+		}
+		if len(eligible) > 0 && (owned[""] > 0 || r.Limits.Servers > 0 && len(owned) > r.Limits.Servers) {
+			t.Fatalf("with limits %+v: %v", r.Limits, owned)
+		}
+		if again := r.Plan(); len(again) > 0 {
+			t.Fatalf("after the hand-overs, planning again changes %+v", again)
+		}
+	})
+}
+
+// The limits leave out no more servers than they must.
+func TestStandbyOfAHost(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 6), Limits: plan.Limits{Servers: 3, ServersPerHost: 2}}
+	for _, uuid := range []string{"A", "B", "C", "D", "E"} {
+		r.Join(uuid)
+		r.Servers[len(r.Servers)-1].Host = map[string]string{"D": "h2", "E": "h2"}[uuid] // the others are of one host
+		rebalance(t, &r)
+		r.ReleaseAll("")
+	}
+	if diff := cmp.Diff(map[string]int{"A": 2, "B": 2, "D": 2}, r.Owned()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.Remove("A")
+	rebalance(t, &r)
+	if diff := cmp.Diff(map[string]int{"B": 2, "C": 2, "D": 2}, r.Owned()); diff != "" {
+		t.Errorf("A is gone (-want +got):\n%s", diff)
+	}
+}

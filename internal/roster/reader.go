@@ -28,6 +28,7 @@ type Reader struct {
 // ServerRow is what planning and expiring need of a row of schedule_server.
 type ServerRow struct {
 	UUID              string
+	Host              string
 	State             string
 	Registered        time.Time
 	Heartbeat         time.Time
@@ -40,18 +41,18 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		columns := []any{&s.UUID, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.List)(&s.HungQueues)}
+		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -94,12 +95,12 @@ func (in planInput) changes(servers []ServerRow) []plan.Change {
 
 // Limits returns the settings that the planner needs.
 func (r Reader) Limits(ctx context.Context) (limits plan.Limits, err error) {
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
-		Scan(&limits.QueuesPerServer, &limits.InFlight)
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
-		return limits, fmt.Errorf("read max_queues_per_server and max_in_flight: %w", err)
+		return limits, fmt.Errorf("read the limits: %w", err)
 	}
-	limits.InFlight = max(0, limits.InFlight)
+	limits.InFlight, limits.Servers, limits.ServersPerHost = max(0, limits.InFlight), max(0, limits.Servers), max(0, limits.ServersPerHost)
 	return limits, nil
 }
 

@@ -10,7 +10,7 @@ import (
 // The states of a server. Only a SERVING or STANDBY server is eligible: see MayOwn.
 const (
 	StateServing  = "SERVING"  // owns queues
-	StateStandby  = "STANDBY"  // owns none: more servers than queues, or than max_in_flight allows; first in line
+	StateStandby  = "STANDBY"  // owns none: more servers than queues, or than max_servers or max_in_flight allow; first in line
 	StatePaused   = "PAUSED"   // an operator paused it
 	StateDraining = "DRAINING" // about to leave
 )

@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     time_zone                   VARCHAR(64)  NOT NULL DEFAULT 'UTC',              -- time zone of the cron expressions, such as Europe/Berlin
     task_parameter              TEXT         NOT NULL DEFAULT (''),               -- free text that each Select receives
     max_queues_per_server       BIGINT       NOT NULL DEFAULT 0,                  -- most queues that one server may own, 0 for no limit
+    max_servers                 BIGINT       NOT NULL DEFAULT 0,                  -- most servers that own queues, 0 for no limit; the others stand by
+    max_servers_per_host        BIGINT       NOT NULL DEFAULT 0,                  -- as max_servers, of one host
     rate_per_second             DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT       NOT NULL DEFAULT 0,                  -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            BIGINT       NOT NULL DEFAULT 0,                  -- time limit of one call of the dealer, 0 for none
@@ -62,6 +64,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_sleep_time_nodata_ms CHECK (sleep_time_nodata_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_max_servers CHECK (max_servers BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_max_servers_per_host CHECK (max_servers_per_host BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
     CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
