@@ -10,9 +10,10 @@ import (
 // bin is the width of a step of the plot.
 const bin = 500 * time.Millisecond
 
-// evaluate computes the cost of the moves from the times of the items. The restarts happened between from and to, and
-// nothing happened between calm and from.
-func (c *fleet) evaluate(r *Result, calm, from, to time.Time) {
+// findMoves computes the gaps of the moves up to the end from the times of the items. While the workers leave, the
+// remaining ones have more queues than executors, which is not a gap of a move.
+func (c *fleet) findMoves(r *Result, end time.Time) {
+	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
 	slices.SortFunc(c.done, func(a, b span) int { return a.begin.Compare(b.begin) })
 	killed := map[int]time.Time{}
 	for _, w := range c.all {
@@ -30,6 +31,11 @@ func (c *fleet) evaluate(r *Result, calm, from, to time.Time) {
 			last[s.queue] = s
 		}
 	}
+}
+
+// findRates computes the rates after findMoves. The restarts happened between from and to, and nothing happened between
+// calm and from.
+func (c *fleet) findRates(r *Result, calm, from, to time.Time) {
 	r.Calm = rate(c.done, calm, from)
 	r.Rolling = rate(c.done, from, to)
 	r.Worst = math.Inf(1)

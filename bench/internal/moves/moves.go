@@ -23,12 +23,13 @@ type Options struct {
 	Kills     int
 	Calm      time.Duration // how long the workers work undisturbed, before and after
 	Heartbeat time.Duration // 0: the default
+	Short     time.Duration // the short heartbeat interval with which workers are killed once more
 }
 
 // `make bench` runs Full, the tests run Short.
 var (
-	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second}
-	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond}
+	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond}
+	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond}
 )
 
 // settings gives a worker an executor for each queue that it can own.
@@ -44,6 +45,7 @@ type Result struct {
 	Database string
 	Planned  []time.Duration // gaps of planned moves
 	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
+	Soon     []time.Duration // the same with the short heartbeat interval
 	Overlaps []string
 	Moves    int64 // changes of owner
 	Minimum  int64 // the fewest possible changes of owner
@@ -59,45 +61,84 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 	var results []*Result
 	for _, s := range servers {
 		stage.Progress("moves: %s", stage.Name(s.Kind))
-		r, err := on(ctx, s, o)
-		if err != nil {
-			return report.Part{}, fmt.Errorf("moves on %s: %w", stage.Name(s.Kind), err)
+		r := &Result{Database: stage.Name(s.Kind)}
+		if err := on(ctx, s, o, func(c *fleet) error { return c.play(r) }); err != nil {
+			return report.Part{}, fmt.Errorf("moves on %s: %w", r.Database, err)
+		}
+		short := o
+		short.Heartbeat = o.Short
+		if err := on(ctx, s, short, func(c *fleet) error { return c.playKills(r) }); err != nil {
+			return report.Part{}, fmt.Errorf("moves on %s with heartbeats %s apart: %w", r.Database, o.Short, err)
 		}
 		results = append(results, r)
 	}
 	return condense(results, o), nil
 }
 
-func on(ctx context.Context, s *stage.Server, o Options) (*Result, error) {
+// on calls play with the workers of a new database.
+func on(ctx context.Context, s *stage.Server, o Options, play func(*fleet) error) error {
 	db, err := s.Fresh(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer db.Close(ctx)
 	if err := db.Do(ctx, `CREATE TABLE work (queue bigint PRIMARY KEY, items bigint NOT NULL)`); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range o.Queues {
 		if err := db.Do(ctx, fmt.Sprintf(`INSERT INTO work (queue, items) VALUES (%d, 0)`, i)); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c := &fleet{ctx: ctx, db: db, o: o}
 	defer c.dismiss()
-	r := &Result{Database: stage.Name(s.Kind)}
-	return r, c.play(r)
+	return play(c)
 }
 
-// play restarts the workers one after the other and then kills some.
-func (c *fleet) play(r *Result) error {
+// begin starts the workers.
+func (c *fleet) begin() error {
 	for range c.o.Workers {
 		if _, err := c.start(); err != nil {
 			return err
 		}
 	}
-	if err := c.settle(c.o.Workers); err != nil {
+	return c.settle(c.o.Workers)
+}
+
+// playKills kills some workers, and notes how long their queues waited.
+func (c *fleet) playKills(r *Result) error {
+	if err := errors.Join(c.begin(), c.work(c.o.Calm)); err != nil {
+		return err
+	}
+	kills := &Result{Database: r.Database}
+	if err := c.killSome(kills); err != nil {
+		return err
+	}
+	end := time.Now()
+	if err := c.finish(); err != nil {
+		return err
+	}
+	c.findMoves(kills, end)
+	r.Soon, r.Overlaps = kills.Resumed, append(r.Overlaps, kills.Overlaps...)
+	return nil
+}
+
+// killSome kills the newest workers, one after the other.
+func (c *fleet) killSome(r *Result) error {
+	for _, w := range c.all[len(c.all)-c.o.Kills:] {
+		stage.Progress("moves: %s: kill -9 of worker %d", r.Database, w.cmd.Process.Pid)
+		if err := c.replace(r, w, c.kill); err != nil {
+			return err
+		}
+	}
+	return c.work(c.o.Calm)
+}
+
+// play restarts the workers one after the other and then kills some.
+func (c *fleet) play(r *Result) error {
+	if err := c.begin(); err != nil {
 		return err
 	}
 	calm := time.Now()
@@ -118,22 +159,15 @@ func (c *fleet) play(r *Result) error {
 	if err := c.work(c.o.Calm); err != nil {
 		return err
 	}
-	for _, w := range c.all[len(c.all)-c.o.Kills:] {
-		stage.Progress("moves: %s: kill -9 of worker %d", r.Database, w.cmd.Process.Pid)
-		if err := c.replace(r, w, c.kill); err != nil {
-			return err
-		}
-	}
-	if err := c.work(c.o.Calm); err != nil {
+	if err := c.killSome(r); err != nil {
 		return err
 	}
 	end := time.Now()
 	if err := c.finish(); err != nil {
 		return err
 	}
-	// While the workers leave, the remaining ones have more queues than executors. That is not a gap of a move.
-	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
-	c.evaluate(r, calm, from, to)
+	c.findMoves(r, end)
+	c.findRates(r, calm, from, to)
 	return nil
 }
 
@@ -186,15 +220,21 @@ func (c *fleet) finish() error {
 // condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
-restarted one after the other with SIGTERM; then %d are killed. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills)}
-	times := report.Table{Title: "Gaps", Columns: []string{"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest"}}
+restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed. A gap is
+the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills)}
+	times := report.Table{Title: "Gaps", Columns: []string{
+		"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest",
+		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest",
+	}}
 	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
 	dead := o.settings().WithDefaults()
 	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
+	soonBound := (8 * o.Short).Seconds()
 	for _, r := range results {
-		planned, resumed := report.Millis(r.Planned...), report.Millis(r.Resumed...)
+		planned, resumed, soon := report.Millis(r.Planned...), report.Millis(r.Resumed...), report.Millis(r.Soon...)
 		times.Add(r.Database, len(planned), report.MS(0, report.Median(planned)), report.MS(0, report.Percentile(planned, 99)), report.MS(0, report.Percentile(planned, 100)),
-			len(resumed), report.MS(0, report.Median(resumed)), report.MS(0, report.Percentile(resumed, 100)))
+			len(resumed), report.MS(0, report.Median(resumed)), report.MS(0, report.Percentile(resumed, 100)),
+			len(soon), report.MS(0, report.Median(soon)), report.MS(0, report.Percentile(soon, 100)))
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
@@ -202,6 +242,7 @@ restarted one after the other with SIGTERM; then %d are killed. A gap is the tim
 			report.Below(r.Database+": gap of a planned move, p99", "%.0f ms", 500, report.Percentile(planned, 99)),
 			report.AtLeast(r.Database+": rate kept in a rolling restart", "%.0f %%", 90, kept),
 			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
+			report.AtMost(fmt.Sprintf("%s: the same with heartbeats %s apart", r.Database, o.Short), "%.1f s", soonBound, report.Percentile(soon, 100)/1000),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
 			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}
