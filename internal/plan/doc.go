@@ -9,6 +9,12 @@
 // A plan assigns twice (P6): first the queues without an owner, then all queues over that result. A single pass would
 // request moves that the next plan withdraws. With two passes, planning again over the result changes nothing.
 //
+// The shares of the servers are in proportion to their weights, rounded down or up (P2). Where they may be rounded either
+// way, the number of moves decides. Limits can leave out servers, which stand by (P12).
+//
+// Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which one is
+// in force (P11). A new Version has to plan by the older rules, too.
+//
 // Queue ids sort naturally (P1) by CompareIDs. The order of maruel/natural compares some numbers as bytes. It is not
 // transitive, so that a sort by it has no defined result.
 //

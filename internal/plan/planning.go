@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its 20 methods are the passes of the planner (P1 to P12) over the same rows.
+// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P12) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	removing     []row // the queues that are not assigned (N2), in the same order

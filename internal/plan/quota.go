@@ -80,21 +80,18 @@ type bound struct{ least, most int }
 // the largest remainder decides, then the number of owned queues, then the age, by which the servers are sorted. The sum is
 // less than the total if the bounds leave no room.
 func divide(total int, bounds []bound, weights, owned []int) []int {
-	level := levelOf(total, bounds, weights)
+	reached := levelOf(total, bounds, weights)
 	shares := make([]int, len(bounds))
-	var free []int
+	var free []int // the servers whose shares are in proportion
 	rest, weight := total, 0
 	for s, b := range bounds {
-		switch {
-		case weights[s] == 0 || level.below(b.least, weights[s]):
-			shares[s] = b.least
-		case !level.below(b.most, weights[s]):
-			shares[s] = b.most
-		default:
+		share, bounded := reached.bounded(b, weights[s])
+		if !bounded {
 			free = append(free, s)
 			weight += weights[s]
 		}
-		rest -= shares[s]
+		shares[s] = share
+		rest -= share
 	}
 	left := rest
 	for _, s := range free {
@@ -122,8 +119,16 @@ func (l level) compare(other level) int {
 	return cmp.Compare(l.queues*other.weight, other.queues*l.weight)
 }
 
-// below reports whether a server of the weight has fewer than so many queues at the level.
-func (l level) below(queues, weight int) bool { return l.compare(level{queues, weight}) < 0 }
+// bounded returns the share of a server that is at one of its bounds at the level, or false if its share is in proportion.
+func (l level) bounded(b bound, weight int) (share int, bounded bool) {
+	switch {
+	case weight == 0 || l.compare(level{b.least, weight}) < 0:
+		return b.least, true
+	case l.compare(level{b.most, weight}) >= 0:
+		return b.most, true
+	}
+	return 0, false
+}
 
 // levelOf returns the highest level at which a share reaches a bound, and at which the shares are not more than the total.
 // Above it, up to the level of the result, no other share reaches one.
@@ -139,13 +144,10 @@ func levelOf(total int, bounds []bound, weights []int) level {
 	tooHigh := func(i int) bool {
 		l, rest, weight := levels[i], total, 0
 		for s, b := range bounds {
-			switch w := weights[s]; {
-			case w == 0 || l.below(b.least, w):
-				rest -= b.least
-			case !l.below(b.most, w):
-				rest -= b.most
-			default:
-				weight += w
+			share, bounded := l.bounded(b, weights[s])
+			rest -= share
+			if !bounded {
+				weight += weights[s]
 			}
 		}
 		return l.queues*weight > rest*l.weight
