@@ -23,4 +23,5 @@ const (
 	AlertBacklog  = roster.AlertBacklog  // counts of the backlogs fail
 	AlertNoEffect = roster.AlertNoEffect // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = roster.AlertLimit    // the selects of a queue seem to ignore their limit
+	AlertWitness  = roster.AlertWitness  // other processes of the host cannot notice the end of a server's process at once
 )

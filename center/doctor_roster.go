@@ -77,6 +77,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	queues.pendingHandovers(r)
 	servers.withoutCalls(r)
 	servers.planners(r)
+	servers.unwitnessed(r)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	servers.errors(r)

@@ -90,6 +90,21 @@ func (d serverCheck) planners(r rosterRows) {
 	}
 }
 
+// unwitnessed reports servers whose end the other processes of their host cannot prove, where these can prove each other's
+// (S15).
+func (d serverCheck) unwitnessed(r rosterRows) {
+	witnessed := map[string]bool{}
+	for _, s := range r.servers {
+		witnessed[s.HostName] = witnessed[s.HostName] || s.Witness != ""
+	}
+	for _, s := range r.servers {
+		if s.Witness == "" && witnessed[s.HostName] {
+			d.note("witness", "give all workers of the host the same witness_dir; see the worker's log",
+				"%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName)
+		}
+	}
+}
+
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {

@@ -69,6 +69,7 @@ type ServerRecord struct {
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
 	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
+	Witness           string     `json:"witness"`         // the lock file that its process holds until it ends (S15); empty: none
 	HungQueues        []string   `json:"hung_queues"`     // it gets none of them, because calls of its process's former session are in flight for them (P9)
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in

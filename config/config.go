@@ -2,6 +2,7 @@ package config
 
 import (
 	"net"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -33,6 +34,8 @@ type File struct {
 	ItemRetention time.Duration
 	// Weight is the field of manager.Config. Nil means its default.
 	Weight *int
+	// WitnessDir is the field of manager.Config. Empty means none.
+	WitnessDir string
 
 	Tasks []Task // At least one, sorted by name.
 }
@@ -73,6 +76,9 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
 	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
 	f.ItemRetention, f.Weight = src.itemRetention(v, flags), src.weight(v, flags)
+	if f.WitnessDir = v.GetString("witness_dir"); f.WitnessDir != "" && !filepath.IsAbs(f.WitnessDir) {
+		src.addScalarProblem(flags, "witness_dir", f.WitnessDir, "must be an absolute path, such as /run/rota")
+	}
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -73,6 +74,14 @@ type Config struct {
 	// process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it while the
 	// process runs (Servers.SetWeight). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
+
+	// WitnessDir is the directory in which the processes of this host prove to each other that they run: each holds a lock
+	// there, which the kernel releases when the process ends. The others then take over its queues at once, and not after
+	// judge_dead_interval; after a restart the new process does so itself. All processes of the host need the same directory,
+	// on tmpfs, ext4, xfs or btrfs, such as /run/rota. It is made if it is missing. Processes that a dealer starts hold the
+	// lock, too. If the directory cannot be used, Run goes on without it and raises AlertWitness. Only Linux has it. Do not
+	// set it where running processes or virtual machines are cloned, or checkpointed and restored. Defaults to none.
+	WitnessDir string
 }
 
 func (c Config) withDefaults() Config {
@@ -112,6 +121,7 @@ type Manager struct {
 	c           *center.Center
 	cfg         Config
 	heartbeater *heartbeater
+	witness     *witnessing
 	alone       chan struct{} // the processors share it: Env.Alone
 	servers     []*server
 }
@@ -126,7 +136,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	m := &Manager{c: c, cfg: cfg, heartbeater: newHeartbeater(c, cfg), alone: make(chan struct{}, 1)}
+	m := &Manager{c: c, cfg: cfg, heartbeater: newHeartbeater(c, cfg), witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1)}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}
@@ -158,18 +168,22 @@ func validate(tasks []Task) error {
 // on after Run has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
+	if err := m.witness.open(); err != nil {
+		m.witness.fail(ctx, m.servers, err)
+	}
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx)) // heartbeats go on while the servers drain
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		m.heartbeater.run(beating)
-	}()
+	var beside sync.WaitGroup
+	beside.Go(func() { m.heartbeater.run(beating) })
+	beside.Go(func() { m.witness.watch(beating, m.servers) })
 	for _, s := range m.servers {
 		serving.Go(func() error { return s.run(ctx) })
 	}
 	err := serving.Wait()
 	stop()
-	<-ended
+	beside.Wait()
+	if err == nil {
+		m.witness.release()
+	}
 	return err
 }
 

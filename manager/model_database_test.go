@@ -26,6 +26,7 @@ type serverRow struct {
 	token                          int
 	registered, heartbeat, watched time.Time
 	hung                           []string // replaced, never changed
+	proc, session                  int
 }
 
 type queueRow struct {
@@ -73,17 +74,18 @@ func (w *world) register(c *call) {
 	if slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
 		since = now
 	}
-	w.insert(c.uuid, since, c.hung)
+	w.insert(c, since)
 	c.done, c.at, c.since = true, now, since
 	w.db.membership++
 }
 
-func (w *world) insert(uuid string, since time.Time, hung []string) {
+func (w *world) insert(c *call, since time.Time) {
+	hung := c.hung
 	if w.without.hungQueues {
 		hung = nil
 	}
-	if w.db.server(uuid) == nil {
-		w.db.servers = append(w.db.servers, serverRow{uuid: uuid, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
+	if w.db.server(c.uuid) == nil {
+		w.db.servers = append(w.db.servers, serverRow{uuid: c.uuid, proc: c.proc, session: c.session, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
 	}
 }
 

@@ -71,15 +71,18 @@ var menus = []struct {
 	faults int
 	depth  int
 	kinds  []stepKind
+
+	witness bool
 }{
-	{"no faults", 0, 9, nil},
-	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}},
-	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}},
-	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}},
-	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}},
-	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}},
-	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}},
-	{"all", 3, 4, nil},
+	{"no faults", 0, 9, nil, false},
+	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false},
+	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false},
+	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true},
+	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false},
+	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false},
+	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false},
+	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false},
+	{"all", 3, 4, nil, false},
 }
 
 func TestModelExhaustively(t *testing.T) {
@@ -89,7 +92,7 @@ func TestModelExhaustively(t *testing.T) {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {
 				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
-				w.scene.faults, w.menu = m.faults, m.kinds
+				w.scene.faults, w.menu, w.witness = m.faults, m.kinds, m.witness
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {
 					k := &walk{scene: *w.scene, start: w, steps: wrong.path()}

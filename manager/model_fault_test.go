@@ -52,6 +52,8 @@ func (w *world) inject(p *process, s step) {
 		w.add(&w.db.rows[s.n])
 	case stepHang:
 		p.calls[s.n].hangs = true
+	case stepProve:
+		w.prove(s.n)
 	case stepReturn:
 		if p.calls[s.n].hangs = false; p.calls[s.n].cancelled {
 			w.finish(p, s.n)
@@ -111,6 +113,7 @@ func (w *world) possible(steps []step) []step {
 			steps = append(steps, step{kind: stepAdd, n: i})
 		}
 	}
+	steps = w.proofs(steps)
 	if w.faults == w.scene.faults {
 		return steps
 	}

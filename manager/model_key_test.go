@@ -33,7 +33,7 @@ func (w *world) key(b []byte) []byte {
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token))
-		k.flags(s.draining, s.suspended)
+		k.flags(s.draining, s.suspended, k.w.lockFree(s))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
 	}
@@ -131,7 +131,7 @@ func (k *key) times(now time.Time, all ...time.Time) {
 func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
-	k.ints(int64(p.token), int64(p.state), int64(p.sessions))
+	k.ints(int64(p.token), int64(p.state), int64(p.sessions), int64(p.endedSessions))
 	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
 		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.unannounced, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)

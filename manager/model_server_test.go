@@ -357,7 +357,7 @@ func (w *world) end(p *process) {
 			w.abandon(c)
 		}
 	}
-	*p = process{index: p.index, name: p.name, sessions: p.sessions, skew: p.skew, pace: p.pace, noHeartbeat: p.noHeartbeat, noRoster: p.noRoster}
+	*p = process{index: p.index, name: p.name, sessions: p.sessions, endedSessions: p.sessions, skew: p.skew, pace: p.pace, noHeartbeat: p.noHeartbeat, noRoster: p.noRoster}
 }
 
 // mustPoll is that of session.

@@ -58,6 +58,7 @@ const (
 	stepDrop   // an operator removes queue n
 	stepAdd    // an operator adds queue n again
 	stepHang   // call n hangs and ignores its context
+	stepProve  // server n is expired, because its process has ended
 	stepReturn // call n ends if it was cancelled; otherwise it goes on as before
 	stepKinds  = iota
 )
@@ -66,7 +67,7 @@ func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "return",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "prove", "return",
 	}[k]
 }
 

@@ -28,6 +28,7 @@ type scene struct {
 	tick    time.Duration
 	faults  int        // how many may happen
 	menu    []stepKind // the kinds of faults that may happen; nil: all
+	witness bool       // the ends of processes may be proved (S15)
 	without without
 }
 
@@ -36,7 +37,7 @@ type without struct {
 	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
-	firstReply, joinHeartbeat, hungQueues                                       bool
+	firstReply, joinHeartbeat, hungQueues, lock                                 bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -101,6 +102,8 @@ type process struct {
 	token    int // of the last heartbeat that was confirmed
 	sessions int
 	uuid     string
+
+	endedSessions int // the sessions of former processes of this name
 
 	state                  processState
 	paused, stop, cutShort bool

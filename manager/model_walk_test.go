@@ -29,7 +29,7 @@ type walk struct {
 // newWalk draws the scene: three servers, whose clocks may run at different speeds.
 func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), without: lacks}}
+	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, without: lacks}}
 	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
 	for i := range w.procs {
 		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
@@ -63,6 +63,9 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 // strandEach: one walk in so many begins with a release or a removal that its sender has given up, and another one with a
 // call that has survived its session.
 const strandEach = 4
+
+// witnessEach: in one walk of so many, the ends of processes may be proved.
+const witnessEach = 3
 
 // expireHung lets a call of the first server hang while the network between the server and the database is cut, until the
 // others have expired the server. Then the server joins anew.
@@ -150,6 +153,8 @@ func (k *walk) finish(w *world) {
 func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 	for k := range weights {
 		switch kind := stepKind(k); {
+		case kind == stepProve:
+			weights[k] = 6
 		case kind == stepTick:
 			weights[k] = 10 + r.IntN(60)
 		case kind.fault():

@@ -16,6 +16,10 @@ type planner struct {
 	*base
 	view    *ownView
 	alerter *alerter
+	witness *witnessing
+
+	endedDue bool // another process of the host has ended
+	retryDue bool // after the next reply: expiring its servers has failed
 
 	// What the last reply asks for, until its job starts.
 	reply          heartbeatReply
@@ -37,6 +41,7 @@ func (p *planner) follow(r heartbeatReply, barrierPassed bool) {
 	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.PlanDue || r.SharesDue
 	p.repartitionDue = barrierPassed
 	p.auditDue = r.AuditDue
+	p.endedDue, p.retryDue = p.endedDue || p.retryDue, false
 }
 
 // block notes which queues are to move while transactions hold their rows.
@@ -51,6 +56,9 @@ func (p *planner) block(queues []string) {
 // nextJob returns the job that is due, or nil.
 func (p *planner) nextJob() *job {
 	switch {
+	case p.endedDue:
+		p.endedDue = false
+		return p.expireEnded()
 	case p.rebalanceDue:
 		p.rebalanceDue = false
 		return p.rebalance(p.reply, false)
@@ -95,6 +103,24 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 				p.soon() // to learn of its new share
 			}
 			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
+		},
+	}
+}
+
+// expireEnded returns the job that expires the servers of processes that have ended on this host, and plans (S15). If
+// another process of the host has done so, it only makes this server read its queues.
+func (p *planner) expireEnded() *job {
+	var done roster.RebalanceResult
+	return &job{
+		name: "expire ended processes",
+		call: func(ctx context.Context) (err error) {
+			done, err = p.witness.expireEnded(ctx, p.roster.Roster().Planner(p.taskType, p.uuid))
+			return err
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			p.retryDue = err != nil
+			p.rebalanced(done, err)
+			return true
 		},
 	}
 }

@@ -19,12 +19,14 @@ type server struct {
 	task        Task
 	host        string
 	heartbeater *heartbeater
+	witness     *witnessing
 	backlog     *backlogMeter // nil if the dealer is no Backlogger
 	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan center.Alert                // from the executors to the session's alerter
 	raised   map[string]time.Time             // for the alerter
+	ended    chan struct{}                    // capacity 1: another process of the host has ended
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
 	unheard int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
@@ -39,8 +41,8 @@ func newServer(m *Manager, t Task) *server {
 		base: base{
 			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
 		},
-		task: t, host: hostName(), heartbeater: m.heartbeater, alone: m.alone,
-		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{},
+		task: t, host: hostName(), heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
+		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{}, ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {
@@ -166,10 +168,14 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session := newSession(s)
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
+	if _, err := s.witness.expireEnded(ctx, s.roster.Roster().Planner(s.taskType, session.uuid)); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "looking for servers whose processes have ended failed; they are expired after judge_dead_interval", slog.Any("error", err))
+	}
 	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight, HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
+		Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err

@@ -43,6 +43,8 @@ func (s *session) wait(ctx context.Context) outcome {
 		}
 	case r := <-s.reg.replies:
 		s.follow(ctx, r)
+	case <-s.server.ended:
+		s.planner.endedDue = true // startJob starts it
 	case err := <-s.jobs.ended:
 		s.jobEnded(ctx, err)
 	case <-s.proc.Drained():

@@ -62,6 +62,9 @@ var groups = map[string]group{
 	// cases_planner.go
 	"P11 planner versions": {run: testPlannerVersions, about: Session},
 
+	// cases_witness.go
+	"S15 witness": {run: testWitness, about: Session},
+
 	// cases_in_flight.go
 	"P10 shares":  {run: testInFlight, about: Clock | Session},
 	"P10 servers": {run: testInFlightServers, about: Session},

@@ -32,6 +32,6 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	addVersionFlag(root)
 	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
 		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(), newEventCommand(),
-		newPlanCommand(), newDoctorCommand(), newTopCommand(), newConsoleCommand())
+		newPlanCommand(), newDoctorCommand(), newTopCommand(), newConsoleCommand(), newWitnessCommand())
 	return root
 }

@@ -33,8 +33,12 @@ Under systemd, a unit of Type=notify has started when all tasks have joined.
 
 A value comes from the flag, else from the file of -c, else from the environment
 (ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_CONSOLE,
-ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION),
-else from rota.yaml in this directory.`,
+ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION,
+ROTA_WEIGHT, ROTA_WITNESS_DIR), else from rota.yaml in this directory.
+
+With --witness-dir the other workers of the host take over at once when this one
+is killed, and after a restart the new process does so itself. Without it they
+wait for judge_dead_interval. All workers of a host take the same directory.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
@@ -56,6 +60,7 @@ else from rota.yaml in this directory.`,
 	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
 	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
 	flags.String("item-retention", "", "how long the records of dead items stay; 720h if empty (ROTA_ITEM_RETENTION)")
+	flags.String("witness-dir", "", "directory of this host in which processes prove that they run, such as /run/rota; none if empty (ROTA_WITNESS_DIR)")
 	flags.String("weight", "", "part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty (ROTA_WEIGHT)")
 	return cmd
 }
@@ -111,7 +116,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	mx := metrics.New()
 	m, err := manager.New(c, manager.Config{
-		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight,
+		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight, WitnessDir: w.file.WitnessDir,
 	}, w.tasks(c)...)
 	if err != nil {
 		return err

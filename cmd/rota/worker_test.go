@@ -37,7 +37,13 @@ type process struct {
 // startWorker starts the worker of dir, with more variables of the environment.
 func startWorker(t *testing.T, dir string, env ...string) *process {
 	t.Helper()
-	p := &process{T: t, read: make(chan struct{}), cmd: rota(context.WithoutCancel(t.Context()), dir, "worker", "-c", "rota.yaml")}
+	return startRota(t, dir, env, "worker", "-c", "rota.yaml")
+}
+
+// startRota starts a command of rota that runs until a signal.
+func startRota(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{T: t, read: make(chan struct{}), cmd: rota(context.WithoutCancel(t.Context()), dir, args...)}
 	p.cmd.Env = append(p.cmd.Env, env...)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

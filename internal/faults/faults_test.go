@@ -27,14 +27,15 @@ type scenario struct {
 	idle    bool     // no items are supplied during the scenario
 	variant variant  // what the dealer can do
 
-	pooled bool                   // a PgBouncer in transaction mode is between the workers and the database
-	galera bool                   // the database is a Galera cluster behind a balancer
-	guest  bool                   // the workers have a database user of their own; requires own
-	disk   bool                   // the scenario's own database has a disk that can be filled
-	slow   bool                   // uses the default intervals
-	idleTx time.Duration          // idle_tx_timeout of the workers; 0 means the default
-	pool   int                    // connections of the dealers of each worker; 0 means no limit
-	review func(*stage, *History) // reads the history before Check, and may change it
+	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
+	galera  bool                   // the database is a Galera cluster behind a balancer
+	guest   bool                   // the workers have a database user of their own; requires own
+	disk    bool                   // the scenario's own database has a disk that can be filled
+	slow    bool                   // uses the default intervals
+	witness bool                   // the workers have a witness directory
+	idleTx  time.Duration          // idle_tx_timeout of the workers; 0 means the default
+	pool    int                    // connections of the dealers of each worker; 0 means no limit
+	review  func(*stage, *History) // reads the history before Check, and may change it
 
 	checked func(History, []Violation) // receives the violations that Check found; may be nil
 }
@@ -47,6 +48,7 @@ func scenarios() (list []scenario) {
 		list []scenario
 	}{
 		{"process", processScenarios},
+		{"witness", witnessScenarios},
 		{"database", databaseScenarios},
 		{"network", networkScenarios},
 		{"limit", limitScenarios},
@@ -120,6 +122,9 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		}
 	})
 	sc.prepareDatabase(s, kind)
+	if sc.witness {
+		s.prepareWitness()
+	}
 	s.open()
 	if sc.guest {
 		s.workerURL = s.createGuest()

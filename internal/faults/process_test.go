@@ -31,6 +31,7 @@ type worker struct {
 	gone   chan struct{} // closed when the process has ended
 	err    error         // of Wait; read it only after gone
 	ended  time.Time     // read it only after gone
+	doomed time.Time     // when the scenario killed it, or made it kill itself: others notice the end before this process
 	killed bool          // by the scenario
 }
 
@@ -86,6 +87,7 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 // arm sets the failpoint of one of the next calls, for example "stop work".
 func (w *worker) arm(what string) {
 	w.t.Helper()
+	w.doomed = time.Now()
 	if _, err := fmt.Fprintln(w.input, what); err != nil {
 		w.t.Fatal(err)
 	}
@@ -93,6 +95,9 @@ func (w *worker) arm(what string) {
 
 func (w *worker) signal(s syscall.Signal) {
 	w.t.Helper()
+	if s == syscall.SIGKILL {
+		w.doomed = time.Now()
+	}
 	if err := w.cmd.Process.Signal(s); err != nil {
 		w.t.Fatalf("signal %s to worker %d: %v", s, w.pid, err)
 	}

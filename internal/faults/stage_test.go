@@ -63,6 +63,7 @@ type scene struct {
 	pooler    *testdb.Server   // between the workers and the database; may be nil
 	pool      int              // as in scenario
 	idleTx    time.Duration    // as in scenario
+	witness   string           // the witness directory of the workers; empty: none
 	variant   variant
 	review    func(*stage, *History)
 	checked   func(History, []Violation)
@@ -206,7 +207,7 @@ func (s workerSteps) launch() {
 		url, proxy = testdb.Through(s.t, s.workerURL)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Variant: s.variant}
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Witness: s.witness, Variant: s.variant}
 	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
 }
 
@@ -312,7 +313,11 @@ func (s workerSteps) dies(w *worker) {
 	s.t.Helper()
 	w.killed = true
 	s.until("the killed worker has ended", func() bool { return !w.alive() })
-	s.windows = append(s.windows, Window{Process: w.pid, Kind: Death, From: w.ended})
+	doomed := w.doomed
+	if doomed.IsZero() { // a breakpoint has killed it
+		doomed = w.ended
+	}
+	s.windows = append(s.windows, Window{Process: w.pid, Kind: Death, From: doomed})
 }
 
 func (s workerSteps) kill(w *worker) {

@@ -33,6 +33,7 @@ type order struct {
 	Work     time.Duration // outside the database, for each batch
 	Pool     int           // connections of the dealers; 0 means no limit
 	IdleTx   time.Duration // idle_tx_timeout; 0 means the default
+	Witness  string        // the witness directory; empty: none
 	Variant  variant       // of the dealer
 }
 
@@ -73,7 +74,7 @@ func work(text string) error {
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second}, d.tasks(o)...)
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness}, d.tasks(o)...)
 	if err != nil {
 		return err
 	}

@@ -140,4 +140,40 @@ var serverMutants = []mutant{
 		"if f.Started ||",
 		"TestItemThatEndsItsProcessIsDead",
 	},
+	{
+		"S15", "a file has its name before it is locked",
+		"hold", "temporary := filepath.Join(d.path, name+unnamed)",
+		"temporary := filepath.Join(d.path, name+suffix)",
+		"TestFileIsLockedBeforeItHasItsName",
+	},
+	{
+		"S15", "processes that a dealer starts do not count",
+		"hold", "unix.O_RDWR|",
+		"unix.O_CLOEXEC|unix.O_RDWR|",
+		"TestChildInheritsTheLock",
+	},
+	{
+		"S15", "another file with the name of the lock file counts",
+		"fileID", "stat.Ino)",
+		"stat.Ino-stat.Ino)",
+		"TestCopiedFileProvesNothing",
+	},
+	{
+		"S15", "files of another boot count",
+		"Dead", "if f.boot == d.boot && f.locked {",
+		"if f.locked {",
+		"TestDirectoryOfTwoHostsIsRefused",
+	},
+	{
+		"S15", "the end of one process expires the servers of another",
+		"ended", "slices.Contains(o.Ended, s.Witness)",
+		"len(o.Ended) > 0",
+		"TestConformance",
+	},
+	{
+		"S15", "a process that joins leaves the servers of its predecessor",
+		"register", "if _, err := s.witness.expireEnded(",
+		"if _, err := (&witnessing{}).expireEnded(",
+		"TestRestartedProcessExpiresItsPredecessor",
+	},
 }

@@ -23,6 +23,7 @@ const (
 	AlertBacklog  = "BACKLOG"   // counts of the backlogs fail
 	AlertNoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = "LIMIT"     // the selects of a queue seem to ignore their limit
+	AlertWitness  = "WITNESS"   // other processes of the host cannot notice the end of a server's process at once (S15)
 )
 
 // Alert is a condition that an operator should know.

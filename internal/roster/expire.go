@@ -8,10 +8,12 @@ import (
 )
 
 // expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
-// the lock. It returns the others, and how long the removed ones had been silent. A server with a new heartbeat
-// survives: its heartbeat is no longer the one that was read.
+// the lock, if the actor may expire servers. It also removes the servers whose processes have ended (S15). It returns the
+// others, and how long the removed ones had been silent. A server with a new heartbeat survives: its heartbeat is no
+// longer the one that was read.
 func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) (alive []ServerRow, silences []time.Duration, err error) {
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.expired(s, l.Now) })
+	current := p.Watched > 0 && p.actorIsCurrent(servers, l.Now)
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.ended(s) && !(current && p.expired(s, l.Now)) })
 	if len(dead) == 0 {
 		return servers, nil, nil
 	}
@@ -30,6 +32,9 @@ func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) 
 		if silent < 0 { // the clock was set back: the true time is unknown
 			silent = s.JudgeDeadInterval
 			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
+		}
+		if p.ended(s) {
+			reason = "its process has ended: nobody holds its lock " + s.Witness
 		}
 		silences = append(silences, silent)
 		events = append(events, Event{Kind: EventExpired, from: s.UUID, Actor: p.actor, Reason: reason})
@@ -68,6 +73,11 @@ func (o RebalanceOptions) expired(s ServerRow, now time.Time) bool {
 		limit += s.JudgeDeadInterval / 2
 	}
 	return first.Sub(s.Heartbeat) > limit || s.Heartbeat.Sub(last) > s.JudgeDeadInterval
+}
+
+// ended reports whether a witness has proved that the process of a server has ended (S15).
+func (o RebalanceOptions) ended(s ServerRow) bool {
+	return s.Witness != "" && slices.Contains(o.Ended, s.Witness)
 }
 
 func minTime(a, b time.Time) time.Time {

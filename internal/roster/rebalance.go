@@ -26,6 +26,10 @@ type RebalanceOptions struct {
 	// heartbeat too late, so a server must then be silent for half as long again.
 	Inherited bool
 
+	// Ended are the locks of processes that have ended, as a witness has proved (S15). Rebalance first expires their
+	// servers, whenever their last heartbeats came.
+	Ended []string
+
 	Always bool // rebalance although nothing that the planner reads has changed
 
 	// RetrySkipped makes Rebalance write at once what an earlier plan skipped. An owner sets it when its transactions do
@@ -86,6 +90,9 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	if o.Watched > 0 {
 		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
 	}
+	if len(o.Ended) > 0 {
+		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`
+	}
 	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
 	if o.NoWait {
 		query += p.roster.DB.SkipLocked
@@ -100,7 +107,7 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 			err := rows.Scan(&n)
 			free, due = true, n == 1
 			return err
-		}, query, p.taskType, p.roster.OwnSign)
+		}, query, append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)...)
 	})
 	if skips := o.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask

@@ -24,7 +24,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	due := func() bool {
 		return l.versions.planDue || l.versions.planned != l.versions.membership || p.Always || p.RetrySkipped && l.versions.skipped
 	}
-	if !due() && !p.SharesDue && p.Watched == 0 {
+	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
 		return nil, nil, nil
 	}
 	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
@@ -32,10 +32,8 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if err != nil {
 		return nil, nil, err
 	}
-	if p.Watched > 0 && p.actorIsCurrent(servers, l.Now) {
-		if servers, silences, err = expire(ctx, l, servers, p); err != nil {
-			return nil, nil, err
-		}
+	if servers, silences, err = expire(ctx, l, servers, p); err != nil {
+		return nil, nil, err
 	}
 	if !due() && p.SharesDue {
 		return nil, silences, raiseShares(ctx, l, r, servers)

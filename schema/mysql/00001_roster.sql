@@ -169,6 +169,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
+    witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -230,6 +231,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     max_in_flight_version  BIGINT       NOT NULL DEFAULT 0,                  -- rises whenever a plan writes one of these two
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
+    witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -166,6 +166,7 @@ CREATE TABLE schedule_server (
     max_in_flight_version  bigint           NOT NULL DEFAULT 0,                 -- rises whenever a plan writes one of these two
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
+    witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -227,6 +228,7 @@ CREATE TABLE schedule_server_history (
     max_in_flight_version  bigint           NOT NULL DEFAULT 0,                 -- rises whenever a plan writes one of these two
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
+    witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );

@@ -166,6 +166,7 @@ CREATE TABLE schedule_server (
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
+    witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -227,6 +228,7 @@ CREATE TABLE schedule_server_history (
     max_in_flight_version  BIGINT NOT NULL DEFAULT 0,         -- rises whenever a plan writes one of these two
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
+    witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );

@@ -1,0 +1,100 @@
+package centertest
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// testWitness checks what follows from the proof that a process has ended. Package internal/witness has the proof.
+func testWitness(t *testing.T, c *center.Center) {
+	locked := func(r *fixture, lock string, names ...string) {
+		for _, name := range names {
+			r.exec("UPDATE schedule_server SET witness = '%s' WHERE uuid = '%s'", lock, r.uuid(name))
+		}
+	}
+	expireEnded := func(r *fixture, name string, locks ...string) int {
+		done, err := c.Roster().Planner(r.task, r.uuid(name)).ExpireEnded(t.Context(), locks)
+		r.must(err)
+		return len(done.Silences)
+	}
+	t.Run("S15 the servers of an ended process are expired at once", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 4})
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		locked(r, "boot.1@0:1/1", "A")
+		locked(r, "boot.2@0:1/2", "B")
+		if n := expireEnded(r, "A", "boot.9@0:1/9", "boot.2@0:1/22"); n != 0 {
+			t.Errorf("%d servers expired, and the locks are of other processes", n)
+		}
+		r.wantOwners("A", "B", "A", "B")
+		epoch := r.epoch("1")
+		if n := expireEnded(r, "A", "boot.2@0:1/2"); n != 1 {
+			t.Errorf("%d servers expired, want 1", n)
+		}
+		r.wantOwners("A", "A", "A", "A")
+		if after := r.epoch("1"); after != epoch+1 {
+			t.Errorf("the epoch went from %d to %d, want one more", epoch, after)
+		}
+		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventExpired}, 10)
+		r.must(err)
+		if want := "its process has ended: nobody holds its lock boot.2@0:1/2"; len(events) != 1 || events[0].Reason != want || events[0].Actor != r.uuid("A") {
+			t.Errorf("events %+v, want one: %s", events, want)
+		}
+		if n := expireEnded(r, "A", "boot.2@0:1/2"); n != 0 {
+			t.Errorf("%d servers expired a second time", n)
+		}
+	})
+	t.Run("S15 a process that joins expires its predecessor", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		locked(r, "boot.3@0:1/3", "A")
+		if n := expireEnded(r, "B", "boot.3@0:1/3"); n != 1 {
+			t.Errorf("%d servers expired by a server that has not joined yet, want 1", n)
+		}
+		r.wantOwners("-", "-")
+		r.join("B")
+		r.wantOwners("B", "B")
+	})
+	t.Run("S15 a server without a lock is never the server of an ended process", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		if n := expireEnded(r, "B", ""); n != 0 {
+			t.Errorf("%d servers expired", n)
+		}
+		r.wantOwners("A")
+	})
+	t.Run("S15 rota witness expires the servers of all task types and environments", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		other := r.sibling("other")
+		other.define(center.Settings{Queues: 1})
+		r.join("A")
+		other.join("A")
+		lock := "boot." + r.task
+		lock = lock[:min(len(lock), 150)]
+		locked(r, lock, "A")
+		locked(other, lock, "A")
+		n, err := c.Roster().In("another").ExpireEnded(t.Context(), []string{lock}, "witness@host")
+		r.must(err)
+		if n != 2 {
+			t.Errorf("%d servers expired, want 2", n)
+		}
+		r.wantOwners("-")
+		other.wantOwners("-")
+		if n, err := c.Roster().ExpireEnded(t.Context(), nil, "witness@host"); n != 0 || err != nil {
+			t.Errorf("without a lock: %d servers expired (%v)", n, err)
+		}
+	})
+	t.Run("S15 the doctor names workers whose end nobody can prove", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.exec("UPDATE schedule_server SET host_name = 'web1' WHERE task_type = '%s'", r.task)
+		if list := r.findings("witness"); len(list) > 0 {
+			t.Errorf("no worker of the host has a lock: %v", list)
+		}
+		locked(r, "boot.5@0:1/5", "A")
+		if list := r.findings("witness"); len(list) != 1 {
+			t.Errorf("%v, want B", list)
+		}
+	})
+}

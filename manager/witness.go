@@ -1,0 +1,99 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/witness"
+)
+
+// witnessing proves to the other processes of the host when this process has ended, and notices when another one has
+// (S15). All servers of the process share it. Without a directory, and after a failure, it does nothing: the servers are
+// expired after judge_dead_interval.
+type witnessing struct {
+	path string
+	log  *slog.Logger
+
+	dir  *witness.Directory // nil: none
+	lock *witness.Lock      // nil: none
+}
+
+// open takes this process's lock.
+func (w *witnessing) open() (err error) {
+	if w.path == "" {
+		return nil
+	}
+	dir, err := witness.Open(w.path)
+	if err != nil {
+		return err
+	}
+	lock, err := dir.Hold()
+	if err != nil {
+		return err
+	}
+	w.dir, w.lock = dir, lock
+	return nil
+}
+
+// lockID is what the rows of the process's servers say.
+func (w *witnessing) lockID() string {
+	if w.lock == nil {
+		return ""
+	}
+	return w.lock.ID
+}
+
+// watch watches the directory until ctx is done.
+func (w *witnessing) watch(ctx context.Context, servers []*server) {
+	if w.dir == nil {
+		return
+	}
+	w.dir.Watch(ctx, w.lock, func(err error) {
+		if err != nil {
+			w.fail(ctx, servers, err)
+			return
+		}
+		for _, s := range servers {
+			select {
+			case s.ended <- struct{}{}:
+			default:
+			}
+		}
+	})
+}
+
+// fail tells operators that the end of this process, or of others, is noticed late.
+func (w *witnessing) fail(ctx context.Context, servers []*server, err error) {
+	w.log.LogAttrs(ctx, slog.LevelError, "no witness: the end of this process is noticed only after judge_dead_interval", slog.Any("error", err))
+	for _, s := range servers {
+		alert := center.Alert{Kind: center.AlertWitness, Subject: s.host, Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err)}
+		select {
+		case s.alerts <- alert:
+		default: // the servers have enough to report
+		}
+	}
+}
+
+// release gives up the lock when all servers have left. A lock that is not given up lasts as long as the process, and so
+// as long as the calls in it that did not return.
+func (w *witnessing) release() {
+	if w.lock != nil {
+		w.lock.Release()
+	}
+}
+
+// expireEnded expires the servers of the task type whose processes on this host have ended. A process that its supervisor
+// has restarted does so before it joins.
+func (w *witnessing) expireEnded(ctx context.Context, p roster.Planner) (done roster.RebalanceResult, err error) {
+	if w.dir == nil {
+		return done, nil
+	}
+	ended, err := w.dir.Dead()
+	if err != nil || len(ended) == 0 {
+		return done, err
+	}
+	return p.ExpireEnded(ctx, ended)
+}
