@@ -8,25 +8,8 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/internal/witness"
+	"github.com/dutyrota/rota/internal/witness/witnesstest"
 )
-
-// witnessDir returns a directory on a file system whose locks are a proof.
-func witnessDir(t *testing.T) string {
-	t.Helper()
-	for _, parent := range []string{os.TempDir(), "/dev/shm"} {
-		dir, err := os.MkdirTemp(parent, "witness")
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		if _, err := witness.Open(dir); err == nil {
-			return dir
-		}
-	}
-	t.Skip("no file system whose locks are a proof")
-	return ""
-}
 
 // patientOrders is openOrders with a judge_dead_interval that no test outlasts: only a proof expires a worker.
 func patientOrders(t *testing.T, url string) (dir string, rows func(string) int) {
@@ -49,7 +32,7 @@ func TestWitnessExpiresAKilledWorker(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		locks := witnessDir(t)
+		locks := witnesstest.Dir(t)
 		dir, rows := patientOrders(t, url)
 		w := startRota(t, dir, nil, "witness", "--database", url, "--witness-dir", locks)
 		eventually(t, "the witness watches", func() bool { return w.logged("watching "+locks) != nil })
@@ -76,7 +59,7 @@ func TestRestartedProcessExpiresItsPredecessor(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
-		locks := witnessDir(t)
+		locks := witnesstest.Dir(t)
 		dir, rows := patientOrders(t, url)
 		p := startWorker(t, dir, "ROTA_WITNESS_DIR="+locks)
 		eventually(t, "the worker owns the queues", func() bool { return rows(owned) == 4 })
@@ -96,7 +79,7 @@ func TestRestartedProcessExpiresItsPredecessor(t *testing.T) {
 func TestWitnessDirOfAWorker(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.SQLite)
-	locks := witnessDir(t)
+	locks := witnesstest.Dir(t)
 	dir, rows := patientOrders(t, url)
 	p := startWorker(t, dir, "ROTA_WITNESS_DIR="+locks)
 	eventually(t, "the row names the lock", func() bool { return rows("schedule_server WHERE witness IS NOT NULL") == 1 })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/internal/witness/witnesstest"
 )
 
 // scenario is one fault, or several faults of one kind.
@@ -123,7 +124,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	})
 	sc.prepareDatabase(s, kind)
 	if sc.witness {
-		s.prepareWitness()
+		s.witness = witnesstest.Dir(s.t)
 	}
 	s.open()
 	if sc.guest {

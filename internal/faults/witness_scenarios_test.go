@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/witness"
 )
 
 // witnessScenarios are ends of processes that other processes of the host notice at once (S15). The intervals are long,
@@ -20,23 +19,6 @@ var witnessScenarios = []scenario{
 	{name: "witnessed-pause", play: witnessedPause, witness: true, threads: 1},
 	{name: "witnessed-restart", play: witnessedRestart, kinds: everywhere, witness: true, slow: true},
 	{name: "witness-removed", play: witnessRemoved, witness: true},
-}
-
-// prepareWitness makes the directory of the workers, on a file system whose locks are a proof.
-func (s *scene) prepareWitness() {
-	s.t.Helper()
-	for _, parent := range []string{s.dir, "/dev/shm"} {
-		dir, err := os.MkdirTemp(parent, "witness")
-		if err != nil {
-			continue
-		}
-		s.t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		if _, err := witness.Open(dir); err == nil {
-			s.witness = dir
-			return
-		}
-	}
-	s.t.Skip("no file system whose locks are a proof")
 }
 
 // expiries counts the expiries of a worker's servers that have this in their reason.

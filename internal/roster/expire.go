@@ -13,7 +13,7 @@ import (
 // longer the one that was read.
 func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) (alive []ServerRow, silences []time.Duration, err error) {
 	current := p.Watched > 0 && p.actorIsCurrent(servers, l.Now)
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.ended(s) && !(current && p.expired(s, l.Now)) })
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.ended(s) && (!current || !p.expired(s, l.Now)) })
 	if len(dead) == 0 {
 		return servers, nil, nil
 	}

@@ -60,14 +60,15 @@ func (d *Directory) Watch(ctx context.Context, own *Lock, found func(error)) {
 	}
 }
 
-// closeEvents returns a channel that receives when a process closes the file that it holds, which it does at its end.
+// closeEvents returns a channel that receives when a process closes the file that it holds, which it does at its end, and
+// when a file or the directory is removed.
 func (d *Directory) closeEvents() (closed <-chan struct{}, stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, func() {}, fmt.Errorf("inotify: %w", err)
 	}
 	events := os.NewFile(uintptr(fd), "inotify")
-	if _, err := unix.InotifyAddWatch(fd, d.path, unix.IN_CLOSE_WRITE|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, d.path, unix.IN_CLOSE_WRITE|unix.IN_DELETE|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR); err != nil {
 		_ = events.Close()
 		return nil, func() {}, fmt.Errorf("inotify: watch %s: %w", d.path, err)
 	}

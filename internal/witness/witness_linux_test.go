@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dutyrota/rota/internal/witness/witnesstest"
 )
 
 // The tests start this program again as a process that holds a lock.
@@ -53,21 +55,14 @@ func holdForTest(path string) {
 	l.Release()
 }
 
-// testDirectory opens an empty directory that a witness accepts.
+// testDirectory opens an empty directory.
 func testDirectory(t *testing.T) *Directory {
 	t.Helper()
-	for _, parent := range []string{os.TempDir(), "/dev/shm", "/run"} {
-		path, err := os.MkdirTemp(parent, "witness")
-		if err != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = os.RemoveAll(path) })
-		if d, err := Open(path); err == nil {
-			return d
-		}
+	d, err := Open(witnesstest.Dir(t))
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Skip("no local file system to write to")
-	return nil
+	return d
 }
 
 // holder is another process that holds a lock.

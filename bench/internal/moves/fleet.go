@@ -41,9 +41,19 @@ type worker struct {
 	killed time.Time     // zero if it was not killed
 }
 
+// runs reports whether the process has not ended.
+func (w *worker) runs() bool {
+	select {
+	case <-w.gone:
+		return false
+	default:
+		return true
+	}
+}
+
 // start starts a worker process.
 func (c *fleet) start() (*worker, error) {
-	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item})
+	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Witness: c.o.witness})
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -24,12 +25,15 @@ type Options struct {
 	Calm      time.Duration // how long the workers work undisturbed, before and after
 	Heartbeat time.Duration // 0: the default
 	Short     time.Duration // the short heartbeat interval with which workers are killed once more
+	Witnessed int           // how many workers are killed while the others hold locks in one directory
+
+	witness string // this directory
 }
 
 // `make bench` runs Full, the tests run Short.
 var (
-	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond}
-	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond}
+	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond, Witnessed: 100}
+	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond, Witnessed: 1}
 )
 
 // settings gives a worker an executor for each queue that it can own.
@@ -46,6 +50,7 @@ type Result struct {
 	Planned  []time.Duration // gaps of planned moves
 	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
 	Soon     []time.Duration // the same with the short heartbeat interval
+	Proved   []time.Duration // the same with the default intervals, and a witness directory
 	Overlaps []string
 	Moves    int64 // changes of owner
 	Minimum  int64 // the fewest possible changes of owner
@@ -67,12 +72,27 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 		}
 		short := o
 		short.Heartbeat = o.Short
-		if err := on(ctx, s, short, func(c *fleet) error { return c.playKills(r) }); err != nil {
+		if err := on(ctx, s, short, func(c *fleet) error { return c.playKills(r, &r.Soon) }); err != nil {
 			return report.Part{}, fmt.Errorf("moves on %s with heartbeats %s apart: %w", r.Database, o.Short, err)
+		}
+		if err := witnessed(o, func(o Options) error {
+			return on(ctx, s, o, func(c *fleet) error { return c.playKills(r, &r.Proved) })
+		}); err != nil {
+			return report.Part{}, fmt.Errorf("moves on %s with a witness directory: %w", r.Database, err)
 		}
 		results = append(results, r)
 	}
 	return condense(results, o), nil
+}
+
+// witnessed calls play with the options for workers that have a witness directory.
+func witnessed(o Options, play func(Options) error) error {
+	dir, err := os.MkdirTemp("/dev/shm", "rota-bench-witness")
+	if err != nil {
+		return err
+	}
+	o.witness, o.Kills = dir, o.Witnessed
+	return errors.Join(play(o), os.RemoveAll(dir))
 }
 
 // on calls play with the workers of a new database.
@@ -107,8 +127,8 @@ func (c *fleet) begin() error {
 	return c.settle(c.o.Workers)
 }
 
-// playKills kills some workers, and notes how long their queues waited.
-func (c *fleet) playKills(r *Result) error {
+// playKills kills some workers, and notes in resumed how long their queues waited.
+func (c *fleet) playKills(r *Result, resumed *[]time.Duration) error {
 	if err := errors.Join(c.begin(), c.work(c.o.Calm)); err != nil {
 		return err
 	}
@@ -121,13 +141,14 @@ func (c *fleet) playKills(r *Result) error {
 		return err
 	}
 	c.findMoves(kills, end)
-	r.Soon, r.Overlaps = kills.Resumed, append(r.Overlaps, kills.Overlaps...)
+	*resumed, r.Overlaps = kills.Resumed, append(r.Overlaps, kills.Overlaps...)
 	return nil
 }
 
-// killSome kills the newest workers, one after the other.
+// killSome kills the oldest worker, again and again.
 func (c *fleet) killSome(r *Result) error {
-	for _, w := range c.all[len(c.all)-c.o.Kills:] {
+	for range c.o.Kills {
+		w := c.all[slices.IndexFunc(c.all, (*worker).runs)]
 		stage.Progress("moves: %s: kill -9 of worker %d", r.Database, w.cmd.Process.Pid)
 		if err := c.replace(r, w, c.kill); err != nil {
 			return err
@@ -208,9 +229,7 @@ func (c *fleet) count(r *Result, workers int, change func() error) error {
 func (c *fleet) finish() error {
 	var errs []error
 	for _, w := range c.all {
-		select {
-		case <-w.gone:
-		default:
+		if w.runs() {
 			errs = append(errs, c.terminate(w))
 		}
 	}
@@ -220,21 +239,23 @@ func (c *fleet) finish() error {
 // condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
-restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed. A gap is
-the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills)}
+restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed, and
+workers with the default intervals and a witness directory, of which %d are killed. A gap is the time in which no worker works a queue that
+moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
 	times := report.Table{Title: "Gaps", Columns: []string{
 		"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest",
-		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest",
+		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest", "after kill -9, with a witness directory", "p50", "p99", "largest",
 	}}
 	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
 	dead := o.settings().WithDefaults()
 	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
 	soonBound := (8 * o.Short).Seconds()
 	for _, r := range results {
-		planned, resumed, soon := report.Millis(r.Planned...), report.Millis(r.Resumed...), report.Millis(r.Soon...)
+		planned, resumed, soon, proved := report.Millis(r.Planned...), report.Millis(r.Resumed...), report.Millis(r.Soon...), report.Millis(r.Proved...)
 		times.Add(r.Database, len(planned), report.MS(0, report.Median(planned)), report.MS(0, report.Percentile(planned, 99)), report.MS(0, report.Percentile(planned, 100)),
 			len(resumed), report.MS(0, report.Median(resumed)), report.MS(0, report.Percentile(resumed, 100)),
-			len(soon), report.MS(0, report.Median(soon)), report.MS(0, report.Percentile(soon, 100)))
+			len(soon), report.MS(0, report.Median(soon)), report.MS(0, report.Percentile(soon, 100)),
+			len(proved), report.MS(0, report.Median(proved)), report.MS(0, report.Percentile(proved, 99)), report.MS(0, report.Percentile(proved, 100)))
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
@@ -243,6 +264,7 @@ the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.I
 			report.AtLeast(r.Database+": rate kept in a rolling restart", "%.0f %%", 90, kept),
 			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
 			report.AtMost(fmt.Sprintf("%s: the same with heartbeats %s apart", r.Database, o.Short), "%.1f s", soonBound, report.Percentile(soon, 100)/1000),
+			report.AtMost(r.Database+": the same with a witness directory, p99", "%.0f ms", 500, report.Percentile(proved, 99)),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
 			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}

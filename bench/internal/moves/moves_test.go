@@ -33,7 +33,7 @@ func TestShort(t *testing.T) {
 	for _, r := range part.Data.([]*Result) {
 		// Two restarts and a kill move two queues each, there and back. The test sees a move only if an item ran
 		// between two moves. A busy machine causes more moves.
-		if len(r.Planned) < 4 || len(r.Resumed) == 0 || len(r.Soon) == 0 || len(r.Overlaps) > 0 || r.Minimum < 12 || r.Moves < r.Minimum {
+		if len(r.Planned) < 4 || len(r.Resumed) == 0 || len(r.Soon) == 0 || len(r.Proved) == 0 || len(r.Overlaps) > 0 || r.Minimum < 12 || r.Moves < r.Minimum {
 			t.Errorf("%+v", r)
 		}
 		if r.Calm <= 0 || r.Rolling <= 0 || len(r.Rates) == 0 {

@@ -22,6 +22,7 @@ type order struct {
 	URL      string
 	Settings manager.Settings
 	Item     time.Duration // the time of an item without its UPDATE
+	Witness  string        // the witness directory; empty: none
 }
 
 // taskType is the task type that the workers serve.
@@ -42,7 +43,7 @@ func Work(ctx context.Context) error {
 	}
 	defer c.Close()
 	go endWithParent()
-	m, err := manager.New(c, manager.Config{Alerter: alerts{}}, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
+	m, err := manager.New(c, manager.Config{Alerter: alerts{}, WitnessDir: o.Witness}, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
 	if err != nil {
 		return err
 	}
