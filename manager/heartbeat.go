@@ -88,7 +88,9 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	}
 	b := roster.Heartbeat{Token: h.token}
 	for _, r := range registrations {
-		b.Servers = append(b.Servers, r.report())
+		report := r.report()
+		report.JudgeDeadInterval = r.announce(b.Token)
+		b.Servers = append(b.Servers, report)
 		if !slices.Contains(b.OldTokens, r.token) {
 			b.OldTokens = append(b.OldTokens, r.token)
 		}
@@ -112,6 +114,7 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 			h.expire(r)
 		}
 	}
+	_, interval, _ = h.snapshot() // as it is after the renewals: a lease that has become shorter needs the next heartbeat sooner
 	return max(0, interval-time.Since(start)), true
 }
 
@@ -138,10 +141,11 @@ func (h *heartbeater) snapshot() (all []*registration, interval, lease time.Dura
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.registrations {
+		i := r.lease.intervals()
 		if len(all) == 0 {
-			interval, lease = r.interval, r.lease.length
+			interval, lease = i.heartbeat, i.lease()
 		}
-		all, interval, lease = append(all, r), min(interval, r.interval), min(lease, r.lease.length)
+		all, interval, lease = append(all, r), min(interval, i.heartbeat), min(lease, i.lease())
 	}
 	return all, interval, lease
 }
@@ -173,9 +177,10 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
 	r.token, r.watchRange = token, p.WatchRange
-	r.lease.renew(start)
+	r.lease.renew(r.next.intervals, start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
+	r.watch.judgeDead, r.watch.margin = r.next.intervals.judgeDead, r.next.intervals.margin()
 	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapses.Load()} // after the renewal: a lapse that follows waits for the next reply
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()

@@ -8,22 +8,37 @@ import (
 // lease is the time during which a server may trust that it owns its queues. It begins with the start of the last
 // successful heartbeat and lasts for judge_dead_interval less a margin (S5).
 type lease struct {
-	length  time.Duration
-	every   time.Duration // between two looks of the alarm
-	start   atomic.Pointer[time.Time]
+	term    atomic.Pointer[term]
 	expired func()
 	alarm   *time.Timer
 	stopped atomic.Bool
 }
+
+// term is one term of a lease: from a heartbeat to the next one that succeeds.
+type term struct {
+	intervals
+	start time.Time
+}
+
+// intervals are the settings that a lease follows.
+type intervals struct{ heartbeat, judgeDead time.Duration }
+
+func intervalsOf(s *Settings) intervals { return intervals{s.HeartbeatInterval, s.JudgeDeadInterval} }
+
+// margin is the margin of S5.
+func (i intervals) margin() time.Duration { return margin(i.judgeDead, i.heartbeat) }
+
+// lease is how long a lease lasts after the start of a heartbeat.
+func (i intervals) lease() time.Duration { return i.judgeDead - i.margin() }
 
 // newLease returns a lease that begins at start. It calls expired, in a goroutine of its own, whenever the lease runs
 // out, so that what is in flight is cancelled at once, whatever statement the server waits for (S6).
 //
 // A timer stands still while the machine sleeps. So the alarm looks several times per heartbeat, and what is in flight
 // is cancelled soon after the machine wakes up.
-func newLease(judgeDead, heartbeat time.Duration, start time.Time, expired func()) *lease {
-	l := &lease{length: leaseLength(judgeDead, heartbeat), every: heartbeat / 4, expired: expired}
-	l.start.Store(&start)
+func newLease(i intervals, start time.Time, expired func()) *lease {
+	l := &lease{expired: expired}
+	l.term.Store(&term{i, start})
 	l.alarm = time.AfterFunc(time.Hour, l.look)
 	l.setAlarm()
 	return l
@@ -40,12 +55,10 @@ func (l *lease) look() {
 	}
 }
 
-func (l *lease) setAlarm() { l.alarm.Reset(max(atOnce, min(l.left(), l.every))) }
+func (l *lease) setAlarm() { l.alarm.Reset(max(atOnce, min(l.left(), l.intervals().heartbeat/4))) }
 
-// leaseLength returns how long a lease lasts after the start of a heartbeat.
-func leaseLength(judgeDead, heartbeat time.Duration) time.Duration {
-	return judgeDead - margin(judgeDead, heartbeat)
-}
+// intervals returns the settings that the lease follows at present.
+func (l *lease) intervals() intervals { return l.term.Load().intervals }
 
 // margin returns by how much a lease is shorter than judge_dead_interval. It covers the time that a heartbeat takes to
 // arrive, and clocks that run at different speeds.
@@ -54,8 +67,8 @@ func margin(judgeDead, heartbeat time.Duration) time.Duration {
 }
 
 // renew restarts the lease at the start of a heartbeat that has succeeded.
-func (l *lease) renew(start time.Time) {
-	l.start.Store(&start)
+func (l *lease) renew(i intervals, start time.Time) {
+	l.term.Store(&term{i, start})
 	l.setAlarm()
 }
 
@@ -67,16 +80,17 @@ func (l *lease) stop() {
 
 // end ends the lease at once, after the server's row is gone.
 func (l *lease) end() {
-	l.start.Store(new(time.Time))
+	l.term.Store(&term{l.intervals(), time.Time{}})
 	l.alarm.Reset(atOnce)
 }
 
 // age returns how long ago the last successful heartbeat began.
-func (l *lease) age() time.Duration { return elapsed(*l.start.Load(), time.Now()) }
+func (l *lease) age() time.Duration { return elapsed(l.term.Load().start, time.Now()) }
 
 // left returns how long the lease still lasts; zero or less when it has expired.
 func (l *lease) left() time.Duration {
-	return l.length - elapsed(*l.start.Load(), time.Now())
+	t := l.term.Load()
+	return t.lease() - elapsed(t.start, time.Now())
 }
 
 func (l *lease) valid() bool { return l.left() > 0 }

@@ -6,10 +6,12 @@ import (
 	"time"
 )
 
+var tenSeconds = intervals{2 * time.Second, 10 * time.Second}
+
 func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expiries := 0
-		l := newLease(10*time.Second, 2*time.Second, time.Now(), func() { expiries++ })
+		l := newLease(tenSeconds, time.Now(), func() { expiries++ })
 		time.Sleep(8*time.Second - time.Nanosecond)
 		if !l.valid() {
 			t.Error("expired before judge_dead_interval less the margin")
@@ -24,7 +26,7 @@ func TestLease(t *testing.T) {
 		}
 		start := time.Now()
 		time.Sleep(3 * time.Second) // a slow heartbeat counts from its start
-		l.renew(start)
+		l.renew(tenSeconds, start)
 		if left := l.left(); left != 5*time.Second {
 			t.Errorf("%s are left, want 5 s", left)
 		}
@@ -66,11 +68,11 @@ func TestElapsed(t *testing.T) {
 func TestLeaseAfterSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		expired := make(chan time.Time, 1)
-		l := newLease(50*time.Second, 5*time.Second, time.Now(), func() { expired <- time.Now() })
+		l := newLease(intervals{5 * time.Second, 50 * time.Second}, time.Now(), func() { expired <- time.Now() })
 		defer l.stop()
 		time.Sleep(time.Second)
 		slept := time.Now().Round(0).Add(-time.Hour) // without the reading of the monotonic clock
-		l.start.Store(&slept)
+		l.term.Store(&term{l.intervals(), slept})
 		woke := time.Now()
 		if took := (<-expired).Sub(woke); took > 5*time.Second {
 			t.Errorf("the alarm came %s after the machine woke up", took)

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -17,17 +18,19 @@ type call struct {
 	sent    time.Time // by the sender's clock
 	applied bool
 
-	replan   bool          // assign: because queues are blocked
-	within   time.Duration // assign
-	patience time.Duration
-	seen     time.Time
-	handover []roster.Handover
-	mustRead bool   // release: the view was to be read again before
-	reread   bool   // release: the view was read again meanwhile
-	queue    string // retake, remove
-	epoch    int64
-	hung     []string // register: the hung queues; clear: the queues that no longer hang
-	token    int      // of a heartbeat; the row has the one before
+	replan    bool          // assign: because queues are blocked
+	within    time.Duration // assign
+	watched   time.Duration
+	inherited bool
+	seen      time.Time
+	handover  []roster.Handover
+	mustRead  bool   // release: the view was to be read again before
+	reread    bool   // release: the view was read again meanwhile
+	queue     string // retake, remove
+	epoch     int64
+	hung      []string      // register: the hung queues; clear: the queues that no longer hang
+	judgeDead time.Duration // that register and a heartbeat write
+	token     int           // of a heartbeat; the row has the one before
 
 	done     bool // the reply
 	blocked  []string
@@ -125,8 +128,19 @@ func (w *world) send(p *process, c call) {
 
 // sendHeartbeat starts a heartbeat.
 func (w *world) sendHeartbeat(p *process) {
-	c := call{kind: callHeartbeat, proc: p.index, session: p.sessions, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1}
+	c := call{kind: callHeartbeat, proc: p.index, session: p.sessions, uuid: p.uuid, sent: w.local(p), since: p.watch.since, token: p.token + 1, judgeDead: w.announceLease(p, strconv.Itoa(p.token+1))}
 	p.heartbeat, p.tried = &c, c.sent
+}
+
+// announceLease is announce of registration.
+func (w *world) announceLease(p *process, token string) time.Duration {
+	if p.next.token != token || w.without.sameBeat {
+		p.next = announcement{token, modelIntervals(p.wanted), max(p.wanted, p.judgeDead)}
+		if w.without.leaseFirst {
+			p.next.judgeDead = p.wanted
+		}
+	}
+	return p.next.judgeDead
 }
 
 // abandon makes the sender give up. The call may still arrive.
@@ -148,8 +162,13 @@ func (w *world) deliver(p *process) {
 		p.registered, p.gone = false, true
 	default:
 		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, false
-		if p.watch.observe(c.reply.Now, w.local(p)); p.watch.mayExpire() || w.without.watch {
-			p.watched = max(p.watch.watched(), modelJudgeDead)
+		p.watch.observe(c.reply.Now, w.local(p))
+		p.judgeDead = p.next.intervals.judgeDead
+		p.watch.judgeDead, p.watch.margin = p.judgeDead, p.next.intervals.margin()
+		if p.watch.mayExpire() {
+			p.watched = p.watch.watched()
+		} else if w.without.watch {
+			p.watched = modelLonger
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // the number of rounds.
 func (w *world) converge() int {
 	w.heal()
-	bound := 3 * int(modelJudgeDead/w.tick)
+	bound := 3 * int(w.longest()/w.tick)
 	if w.edited {
 		bound += int(modelAudit/w.tick) + 1
 	}

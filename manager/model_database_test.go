@@ -11,6 +11,7 @@ import (
 // database is the tables.
 type database struct {
 	step                      time.Duration // how far its clock was set
+	judgeDead                 time.Duration // the setting
 	membership, planned, plan int64         // versions
 	audited, assigned         time.Time
 	skipped                   []string      // as in the lock row; replaced, never changed
@@ -27,6 +28,7 @@ type serverRow struct {
 	registered, heartbeat, watched time.Time
 	hung                           []string // replaced, never changed
 	proc, session                  int
+	judgeDead                      time.Duration
 }
 
 type queueRow struct {
@@ -67,11 +69,11 @@ func (w *world) register(c *call) {
 	now := w.dbNow()
 	since := now // as in watchedSince of internal/roster
 	for _, s := range w.db.servers {
-		if now.Sub(s.heartbeat).Abs() < modelJudgeDead/2 && s.watched.Before(since) {
+		if now.Sub(s.heartbeat).Abs() < s.judgeDead/2 && s.watched.Before(since) {
 			since = s.watched
 		}
 	}
-	if slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.heartbeat.Sub(now) >= modelJudgeDead/2 }) {
+	if slices.ContainsFunc(w.db.servers, func(s serverRow) bool { return s.heartbeat.Sub(now) >= s.judgeDead/2 }) {
 		since = now
 	}
 	w.insert(c, since)
@@ -85,7 +87,7 @@ func (w *world) insert(c *call, since time.Time) {
 		hung = nil
 	}
 	if w.db.server(c.uuid) == nil {
-		w.db.servers = append(w.db.servers, serverRow{uuid: c.uuid, proc: c.proc, session: c.session, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
+		w.db.servers = append(w.db.servers, serverRow{uuid: c.uuid, proc: c.proc, session: c.session, judgeDead: c.judgeDead, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
 	}
 }
 
@@ -120,13 +122,14 @@ func (w *world) heartbeat(c *call) {
 	if c.since.After(s.watched) {
 		s.watched = c.since
 	}
-	if now.Sub(s.heartbeat) > modelJudgeDead/2 {
+	if now.Sub(s.heartbeat) > s.judgeDead/2 {
 		s.watched = now
 	}
-	s.heartbeat = now
+	s.heartbeat, s.judgeDead = now, c.judgeDead
 	c.reply = &roster.HeartbeatReply{
 		UUID: c.uuid, Now: now, Paused: w.db.halted, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlanDue: w.planDue(), Skipped: w.db.skipped,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
+		SettingsVersion: int64(w.db.judgeDead), // the session reads them in a job of its own
 	}
 	if s.suspended && !s.draining {
 		c.reply.State = center.StatePaused
@@ -147,7 +150,7 @@ func (w *world) heartbeat(c *call) {
 	}
 }
 
-func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > modelJudgeDead }
+func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > s.judgeDead }
 
 func (w *world) read(c *call) {
 	v := roster.View{PlanVersion: w.db.plan, Removing: w.removing()}

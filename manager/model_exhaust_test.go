@@ -72,17 +72,18 @@ var menus = []struct {
 	depth  int
 	kinds  []stepKind
 
-	witness bool
+	witness, retimed bool
 }{
-	{"no faults", 0, 9, nil, false},
-	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false},
-	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false},
-	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true},
-	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false},
-	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false},
-	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false},
-	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false},
-	{"all", 3, 4, nil, false},
+	{"no faults", 0, 9, nil, false, false},
+	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false, false},
+	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false, false},
+	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true, false},
+	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false, false},
+	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false, false},
+	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false, false},
+	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true},
+	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false},
+	{"all", 3, 4, nil, false, false},
 }
 
 func TestModelExhaustively(t *testing.T) {
@@ -92,7 +93,7 @@ func TestModelExhaustively(t *testing.T) {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {
 				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
-				w.scene.faults, w.menu, w.witness = m.faults, m.kinds, m.witness
+				w.scene.faults, w.menu, w.witness, w.retimed = m.faults, m.kinds, m.witness, m.retimed
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {
 					k := &walk{scene: *w.scene, start: w, steps: wrong.path()}

@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -43,7 +43,7 @@ func (w *world) inject(p *process, s step) {
 		w.outage = false
 	case stepClock:
 		w.db.step += clockSteps[s.n]
-		w.steady = w.now + 2*modelJudgeDead
+		w.steady = w.now + 2*w.longest()
 	case stepEdit:
 		w.edit(s.proc, s.n)
 	case stepDrop:
@@ -52,6 +52,10 @@ func (w *world) inject(p *process, s step) {
 		w.add(&w.db.rows[s.n])
 	case stepHang:
 		p.calls[s.n].hangs = true
+	case stepSettings:
+		if w.db.judgeDead = modelJudgeDead + modelLonger - w.db.judgeDead; w.db.judgeDead == modelJudgeDead {
+			w.faults-- // as before
+		}
 	case stepProve:
 		w.prove(s.n)
 	case stepReturn:
@@ -133,6 +137,9 @@ func (w *world) faultsOfAll(steps []step) []step {
 	}
 	if !w.db.halted {
 		steps = append(steps, step{kind: stepHalt})
+	}
+	if w.retimed {
+		steps = append(steps, step{kind: stepSettings})
 	}
 	for i := range clockSteps {
 		if w.now >= w.steady {

@@ -24,7 +24,7 @@ type key struct {
 func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
-	k.ints(int64(w.faults), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
+	k.ints(int64(w.faults), int64(w.db.judgeDead), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
 	k.flags(w.outage, w.edited, w.db.halted, w.db.skipped != nil)
 	if w.db.skipped != nil {
 		k.text(strings.Join(w.db.skipped, " "))
@@ -32,7 +32,7 @@ func (w *world) key(b []byte) []byte {
 	}
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
-		k.ints(int64(s.token))
+		k.ints(int64(s.token), int64(s.judgeDead))
 		k.flags(s.draining, s.suspended, k.w.lockFree(s))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
@@ -124,14 +124,14 @@ func (k *key) flags(all ...bool) {
 // times writes times relative to now. All that are long ago are the same.
 func (k *key) times(now time.Time, all ...time.Time) {
 	for _, t := range all {
-		k.ints(int64(min(now.Sub(t), 3*modelJudgeDead)))
+		k.ints(int64(min(now.Sub(t), 3*modelLonger)))
 	}
 }
 
 func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
-	k.ints(int64(p.token), int64(p.state), int64(p.sessions), int64(p.endedSessions))
+	k.ints(int64(p.token), int64(p.state), int64(p.sessions), int64(p.endedSessions), int64(p.judgeDead), int64(p.wanted), int64(p.next.intervals.judgeDead), int64(p.next.judgeDead))
 	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
 		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.unannounced, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
@@ -198,11 +198,11 @@ func (k *key) call(c *call) {
 		k.ints(-2)
 		return
 	}
-	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.patience), c.epoch)
+	k.ints(int64(c.kind), int64(c.session), int64(c.token), int64(c.within), int64(c.watched), int64(c.judgeDead), c.epoch)
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
 	k.text(strings.Join(c.hung, " "))
-	k.flags(c.applied, c.done, c.mustRead, c.reread, c.replan)
+	k.flags(c.inherited, c.applied, c.done, c.mustRead, c.reread, c.replan)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)

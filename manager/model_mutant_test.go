@@ -36,6 +36,9 @@ var mutants = []struct {
 	{"work before the first reply of a session (S11)", without{firstReply: true}, false},
 	{"no heartbeat at the join, because another server of the process has a longer interval (S1)", without{joinHeartbeat: true}, false},
 	{"a server gets the queue of its own hung call (P9)", without{hungQueues: true}, false},
+	{"a longer lease before the row (S5)", without{rowFirst: true}, false},
+	{"a shorter row before the lease (S5)", without{leaseFirst: true}, false},
+	{"a heartbeat that is sent again announces another interval (S5)", without{sameBeat: true}, false},
 	{"a stopped process counts as ended (S15)", without{lock: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }

@@ -22,9 +22,13 @@ func (w *world) expire(c *call) {
 	}
 	n := len(w.db.servers)
 	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool {
-		dead := at.Sub(s.heartbeat) > modelJudgeDead+c.patience || s.heartbeat.Sub(last) > modelJudgeDead
+		limit := s.judgeDead
+		if c.inherited {
+			limit += s.judgeDead / 2
+		}
+		dead := c.watched >= s.judgeDead && (at.Sub(s.heartbeat) > limit || s.heartbeat.Sub(last) > s.judgeDead)
 		if w.without.dbClock {
-			dead = c.sent.Sub(s.heartbeat) > modelJudgeDead
+			dead = c.sent.Sub(s.heartbeat) > s.judgeDead
 		}
 		if dead {
 			w.checkExpiry(s.uuid)

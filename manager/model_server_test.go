@@ -23,7 +23,8 @@ func (w *world) join(p *process) {
 		w.abandon(&p.job)
 	}
 	p.state, p.start, p.retired = joining, w.local(p), nil
-	p.watch = watch{judgeDead: modelJudgeDead, margin: margin(modelJudgeDead, modelHeartbeat)}
+	p.judgeDead, p.wanted, p.next = w.db.judgeDead, w.db.judgeDead, announcement{}
+	p.watch = watch{judgeDead: p.judgeDead, margin: modelIntervals(p.judgeDead).margin()}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.retried, p.steps, p.due = nil, nil, nil, due{}
 	p.listed = map[string]int64{}
@@ -32,7 +33,7 @@ func (w *world) join(p *process) {
 			p.listed[h.id] = h.epoch
 		}
 	}
-	w.send(p, call{kind: callRegister, hung: slices.Sorted(maps.Keys(p.listed))})
+	w.send(p, call{kind: callRegister, judgeDead: p.judgeDead, hung: slices.Sorted(maps.Keys(p.listed))})
 }
 
 func (w *world) joined(p *process, c call, err bool) {
@@ -74,6 +75,7 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 		p.mustRead = true
 	}
 	p.unconfirmed, p.halted = p.replyStale, reply.Paused
+	p.wanted = time.Duration(reply.SettingsVersion)
 	p.block(reply.Skipped)
 	switch paused := reply.State == center.StatePaused; {
 	case paused && p.handOverBy.IsZero():
@@ -85,10 +87,8 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 	if dead := reply.AnyDead && p.watched > 0; dead || reply.PlanDue {
 		c := &call{kind: callAssign}
 		if dead || w.without.dbClock {
-			c.within, c.seen = 2*modelHeartbeat, reply.Now
-			if p.watch.since.Before(p.joined) && reply.Now.Sub(p.joined) < modelJudgeDead {
-				c.patience = modelJudgeDead / 2
-			}
+			c.within, c.seen, c.watched = 2*modelHeartbeat, reply.Now, p.watched
+			c.inherited = p.watch.since.Before(p.joined) && reply.Now.Sub(p.joined) < p.watch.judgeDead
 		}
 		p.due.assign = c
 	}

@@ -55,19 +55,20 @@ const (
 	stepRecover
 	stepClock
 	stepEdit
-	stepDrop   // an operator removes queue n
-	stepAdd    // an operator adds queue n again
-	stepHang   // call n hangs and ignores its context
-	stepProve  // server n is expired, because its process has ended
-	stepReturn // call n ends if it was cancelled; otherwise it goes on as before
-	stepKinds  = iota
+	stepDrop     // an operator removes queue n
+	stepAdd      // an operator adds queue n again
+	stepHang     // call n hangs and ignores its context
+	stepSettings // an operator changes judge_dead_interval
+	stepProve    // server n is expired, because its process has ended
+	stepReturn   // call n ends if it was cancelled; otherwise it goes on as before
+	stepKinds    = iota
 )
 
 func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "prove", "return",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "prove", "return",
 	}[k]
 }
 
@@ -181,7 +182,7 @@ func (w *world) elapse(d time.Duration) {
 }
 
 func (w *world) catchUp(p *process) {
-	timeout := heartbeatTimeout(leaseLength(modelJudgeDead, modelHeartbeat), modelHeartbeat, 0)
+	timeout := heartbeatTimeout(modelIntervals(p.judgeDead).lease(), modelHeartbeat, 0)
 	if p.heartbeat != nil && elapsed(p.heartbeat.sent, w.local(p)) >= timeout {
 		w.abandon(&p.heartbeat)
 	}

@@ -19,6 +19,7 @@ import (
 const (
 	modelHeartbeat = 2 * time.Second
 	modelJudgeDead = 10 * time.Second
+	modelLonger    = 40 * time.Second // what an operator may change it to
 	modelAudit     = 30 * time.Second // the auditInterval of internal/roster
 	modelSkipRetry = time.Second      // the skipRetryInterval of internal/roster
 )
@@ -29,6 +30,7 @@ type scene struct {
 	faults  int        // how many may happen
 	menu    []stepKind // the kinds of faults that may happen; nil: all
 	witness bool       // the ends of processes may be proved (S15)
+	retimed bool       // judge_dead_interval may be changed (S5)
 	without without
 }
 
@@ -37,7 +39,7 @@ type without struct {
 	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
-	firstReply, joinHeartbeat, hungQueues, lock                                 bool
+	firstReply, joinHeartbeat, hungQueues, lock, rowFirst, leaseFirst, sameBeat bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -73,7 +75,7 @@ var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newWorld returns a world with servers that have not joined yet and queues without owners.
 func newWorld(s *scene, servers, queues int) *world {
-	w := &world{scene: s, db: database{audited: startTime}}
+	w := &world{scene: s, db: database{audited: startTime, judgeDead: modelJudgeDead}}
 	for i := range servers {
 		w.procs = append(w.procs, process{index: i, name: string(rune('a' + i)), pace: 100})
 	}
@@ -116,6 +118,9 @@ type process struct {
 	handOverBy  time.Time     // until when it waits for requesters, after it has handed everything over; zero before
 	start       time.Time     // of the last successful heartbeat
 	tried       time.Time     // when the last heartbeat was sent
+	judgeDead   time.Duration // that the lease follows
+	wanted      time.Duration // that the settings say, as the server knows them
+	next        announcement
 	watch       watch
 	joined      time.Time              // by the database's clock
 	reply       *roster.HeartbeatReply // of the last heartbeat, not followed yet
@@ -186,15 +191,27 @@ func (w *world) over(p *process) bool {
 	case w.without.lease:
 		return false
 	case w.without.margin:
-		return elapsed(p.start, w.local(p)) >= modelJudgeDead
+		return elapsed(p.start, w.local(p)) >= p.judgeDead
+	case w.without.rowFirst:
+		return elapsed(p.start, w.local(p)) >= modelIntervals(max(p.judgeDead, p.wanted)).lease()
 	}
 	return !w.trusted(p)
 }
 
 // trusted reports whether the lease is valid by the rules, whatever the mutant does.
 func (w *world) trusted(p *process) bool {
-	return elapsed(p.start, w.local(p)) < leaseLength(modelJudgeDead, modelHeartbeat)
+	return elapsed(p.start, w.local(p)) < modelIntervals(p.judgeDead).lease()
 }
+
+// longest is the longest judge_dead_interval of the scene.
+func (s *scene) longest() time.Duration {
+	if s.retimed {
+		return modelLonger
+	}
+	return modelJudgeDead
+}
+
+func modelIntervals(judgeDead time.Duration) intervals { return intervals{modelHeartbeat, judgeDead} }
 
 func (p *process) running() bool { return p.state != away && !p.paused }
 

@@ -29,7 +29,7 @@ type walk struct {
 // newWalk draws the scene: three servers, whose clocks may run at different speeds.
 func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, without: lacks}}
+	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, retimed: seed%retimeEach == 1, without: lacks}}
 	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
 	for i := range w.procs {
 		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
@@ -44,6 +44,10 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	}
 	if seed%strandEach == 1 {
 		w.expireHung()
+	}
+	if k.scene.retimed && seed%strandEach != 0 {
+		w.strandHeartbeat(seed%2 == 0)
+		k.scene.menu = []stepKind{stepCutHeartbeat, stepSettings}
 	}
 	switch { // a late call is dangerous when the state that it was sent in comes back, so few other faults may happen
 	case seed%strandEach != 0:
@@ -67,6 +71,9 @@ const strandEach = 4
 // witnessEach: in one walk of so many, the ends of processes may be proved.
 const witnessEach = 3
 
+// retimeEach: in one walk of so many, judge_dead_interval changes.
+const retimeEach = 5
+
 // expireHung lets a call of the first server hang while the network between the server and the database is cut, until the
 // others have expired the server. Then the server joins anew.
 func (w *world) expireHung() {
@@ -86,6 +93,44 @@ func (w *world) expireHung() {
 		w.driveAll()
 		w.take(step{kind: stepTick})
 	}
+}
+
+// strandHeartbeat changes judge_dead_interval, loses a heartbeat of the first server, and cuts the network for the next ones.
+// If the interval falls, the lost heartbeat has arrived, and its reply has not. If it rises, the heartbeat arrives after the
+// one that was sent in its place.
+func (w *world) strandHeartbeat(rises bool) {
+	p := &w.procs[0]
+	if !rises {
+		w.db.judgeDead = modelLonger
+		for range 6 {
+			w.driveAll()
+			w.take(step{kind: stepTick})
+		}
+	}
+	w.db.judgeDead = modelJudgeDead + modelLonger - w.db.judgeDead
+	if !p.running() || !p.registered || p.heartbeat != nil || p.request != nil || p.state != serving {
+		return
+	}
+	w.sendHeartbeat(p)
+	w.apply(p.heartbeat)
+	if w.deliver(p); p.reply == nil {
+		return
+	}
+	if rises {
+		w.sendHeartbeat(p)
+		w.abandon(&p.heartbeat)
+		w.wakeUp(p, stepFollow) // the server learns of the change
+		w.sendHeartbeat(p)
+		w.apply(p.heartbeat)
+		w.deliver(p)
+		w.take(step{kind: stepLate})
+	} else {
+		w.wakeUp(p, stepFollow)
+		w.sendHeartbeat(p)
+		w.apply(p.heartbeat)
+		w.abandon(&p.heartbeat)
+	}
+	p.noHeartbeat = true
 }
 
 func (w *world) driveAll() {
@@ -124,7 +169,7 @@ func (w *world) strand(kind callKind) {
 func (k *walk) run(r *rand.Rand) {
 	w := k.start.clone()
 	weights := drawWeights(r)
-	if k.scene.menu != nil {
+	if k.scene.menu != nil && !k.scene.retimed {
 		weights[stepSuspend], weights[stepUnsuspend], weights[stepLate], weights[stepFinish] = 4, 8, 1, 6
 		weights[stepDrop], weights[stepAdd] = 6, 12
 	}
@@ -153,7 +198,7 @@ func (k *walk) finish(w *world) {
 func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 	for k := range weights {
 		switch kind := stepKind(k); {
-		case kind == stepProve:
+		case kind == stepProve, kind == stepSettings:
 			weights[k] = 6
 		case kind == stepTick:
 			weights[k] = 10 + r.IntN(60)

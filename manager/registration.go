@@ -9,11 +9,11 @@ import (
 
 // registration is a server's row in schedule_server, and what the heartbeater needs to renew it. It belongs to one session.
 type registration struct {
-	uuid     string
-	interval time.Duration // between heartbeats
-	lease    *lease
-	report   func() roster.ServerReport // the heartbeater calls it, in its own goroutine
-	joined   time.Time                  // by the database's clock
+	uuid   string
+	lease  *lease
+	wanted atomic.Pointer[intervals]  // what the settings say; the lease follows with the next heartbeats
+	report func() roster.ServerReport // the heartbeater calls it, in its own goroutine
+	joined time.Time                  // by the database's clock
 
 	replies chan heartbeatReply // capacity 1, the newest; only the heartbeater sends
 	gone    chan struct{}       // closed by the heartbeater when the row is gone
@@ -25,8 +25,27 @@ type registration struct {
 	// From heartbeater.add on, only the heartbeater uses these fields.
 
 	token      string // of the last successful heartbeat
+	next       announcement
 	watch      watch
 	watchRange roster.WatchRange // the servers that this one watches
+}
+
+// announcement is what a heartbeat tells the other servers about the lease.
+type announcement struct {
+	token     string        // of the heartbeat
+	intervals intervals     // that the lease follows when the heartbeat has succeeded
+	judgeDead time.Duration // what the heartbeat writes into the row
+}
+
+// announce returns what the heartbeat with the token writes as judge_dead_interval: the longer one of that of the lease and
+// the one that is wanted (S5). So the row follows the lease when the interval falls, and the lease the row when it rises. A
+// heartbeat that is sent again writes the same, because the first one may arrive later.
+func (r *registration) announce(token string) time.Duration {
+	if r.next.token != token {
+		wanted := *r.wanted.Load()
+		r.next = announcement{token, wanted, max(wanted.judgeDead, r.lease.intervals().judgeDead)}
+	}
+	return r.next.judgeDead
 }
 
 // heartbeatReply is the reply to a heartbeat, with what the server's own watch says about it.
@@ -43,15 +62,16 @@ type clockPair struct{ db, local time.Time }
 // newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there. The lease calls
 // expired when it runs out.
 func newRegistration(host string, s *Settings, expired func()) *registration {
+	i := intervalsOf(s)
 	r := &registration{
-		uuid:     newUUID(host),
-		interval: s.HeartbeatInterval,
-		lease:    newLease(s.JudgeDeadInterval, s.HeartbeatInterval, time.Now(), expired),
-		replies:  make(chan heartbeatReply, 1),
-		gone:     make(chan struct{}),
-		token:    newToken(),
-		watch:    watch{judgeDead: s.JudgeDeadInterval, margin: margin(s.JudgeDeadInterval, s.HeartbeatInterval)},
+		uuid:    newUUID(host),
+		lease:   newLease(i, time.Now(), expired),
+		replies: make(chan heartbeatReply, 1),
+		gone:    make(chan struct{}),
+		token:   newToken(),
+		watch:   watch{judgeDead: i.judgeDead, margin: i.margin()},
 	}
+	r.wanted.Store(&i)
 	r.lapses.Store(1)
 	return r
 }

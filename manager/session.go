@@ -66,7 +66,7 @@ func newSession(s *server) *session {
 	ss.share = &callShare{base: &b, soon: s.heartbeater.soon}
 	ss.hung = &hungCalls{base: &b, planner: ss.planner, listed: hungQueues(b.proc)}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
-	ss.config = &configurer{base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
+	ss.config = &configurer{base: &b, reg: ss.reg, soon: s.heartbeater.soon, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
 	if b.inRuns() {
 		ss.ticker = &runTicker{base: &b}
 		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}

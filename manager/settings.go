@@ -24,6 +24,8 @@ type rejectedSettings struct {
 // configurer applies what an operator has changed: the settings of the task type, and its failed items.
 type configurer struct {
 	*base
+	reg      *registration
+	soon     func() // makes the heartbeater send a heartbeat at once
 	window   *permitWindow
 	rejected *atomic.Pointer[rejectedSettings]
 
@@ -85,9 +87,11 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		return
 	}
 	c.rejected.Store(nil)
-	// The other servers know the intervals from this server's row, and the mode of a process never changes. Both stay.
-	row.Mode = c.settings.Mode
-	row.HeartbeatInterval, row.JudgeDeadInterval = c.settings.HeartbeatInterval, c.settings.JudgeDeadInterval
+	row.Mode = c.settings.Mode // of a process, it never changes
+	if i := intervalsOf(&row); i != intervalsOf(c.settings) {
+		c.reg.wanted.Store(&i)
+		c.soon()
+	}
 	*c.settings = row
 	c.window.reset()
 	if !first {

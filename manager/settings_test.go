@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,74 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 			if s := cl.lastError(); s.LastError != "" || s.LastErrorAt != nil {
 				cl.Errorf("%s: the error is %q, at %v, want none", set, s.LastError, s.LastErrorAt)
 			}
+		}
+	})
+}
+
+// S5: the two intervals change while workers run. No lease expires, and no server is expired.
+func TestIntervalsChangeUnderWay(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
+		time.Sleep(20 * time.Second)
+		for _, change := range []struct {
+			heartbeat, judgeDead time.Duration
+			took                 time.Duration // at most, until the rows say so
+		}{
+			{10 * time.Second, time.Minute, 10 * time.Second},
+			{100 * time.Millisecond, time.Second, 30 * time.Second},
+			{2 * time.Second, 10 * time.Second, 5 * time.Second},
+		} {
+			cl.exec(fmt.Sprintf("UPDATE schedule_task_type SET heartbeat_interval_ms = %d, judge_dead_interval_ms = %d, version = version + 1", change.heartbeat.Milliseconds(), change.judgeDead.Milliseconds()))
+			time.Sleep(change.took)
+			servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+			if err != nil {
+				cl.Fatal(err)
+			}
+			beats := cl.beats()
+			for _, s := range servers {
+				if s.JudgeDead != change.judgeDead.Milliseconds() {
+					cl.Errorf("after %s, the row of a server says %d ms, want %s", change.took, s.JudgeDead, change.judgeDead)
+				}
+			}
+			time.Sleep(100 * time.Second)
+			if n, want := cl.beats()-beats, int64(2*100*time.Second/change.heartbeat); n < want*9/10 || n > want*11/10 {
+				cl.Errorf("%d heartbeats in 100 s, want %d", n, want)
+			}
+		}
+		if log := cl.logged.String(); strings.Contains(log, "lease expired") || cl.events("EXPIRED") != 0 {
+			cl.Errorf("a change has cost a lease:\n%s", log)
+		}
+		for _, w := range []*worker{a, b} {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// beats returns how many heartbeats the servers have sent.
+func (cl *cluster) beats() (n int64) {
+	cl.Helper()
+	cl.scan("SELECT SUM(beat_count) FROM schedule_server", &n)
+	return n
+}
+
+// A shorter judge_dead_interval is in force at once: a server that ends is expired by it.
+func TestShorterIntervalsAreInForce(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		slow := fast
+		slow.HeartbeatInterval, slow.JudgeDeadInterval = time.Minute, time.Hour
+		a := cl.start("a", nil, slow)
+		time.Sleep(2 * time.Hour)
+		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 2000, judge_dead_interval_ms = 10000, version = version + 1")
+		time.Sleep(2 * time.Minute)
+		cl.exec(`INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES ('dead', 'settle', 'SERVING', rota_now(), rota_now())`)
+		time.Sleep(16 * time.Second)
+		if n := cl.events("EXPIRED"); n != 1 {
+			cl.Errorf("%d servers were recorded as expired, want 1", n)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
 		}
 	})
 }

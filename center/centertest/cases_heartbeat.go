@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -177,6 +178,27 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		if _, ok := r.heartbeat("A"); !ok {
 			t.Fatal("the repeated heartbeat got no reply")
 		}
+	})
+	t.Run("S5 a heartbeat announces another judge_dead_interval", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		want := func(names string, want ...string) {
+			t.Helper()
+			got := r.readColumn(`SELECT judge_dead_interval_ms FROM schedule_server WHERE task_type = '%s' ORDER BY uuid`, r.task)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s: the rows say %v, want %v", names, got, want)
+			}
+		}
+		r.register("A")
+		r.send("A", roster.ServerReport{JudgeDeadInterval: 90 * time.Second})
+		want("A", "90000")
+		r.send("A", roster.ServerReport{})
+		want("A reports none", "90000")
+		r.register("B")
+		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{r.tokens["A"], r.tokens["B"]}, Token: "x", Servers: []roster.ServerReport{
+			{UUID: r.uuid("A")}, {UUID: r.uuid("B"), JudgeDeadInterval: 20 * time.Second},
+		}})
+		r.must(err)
+		want("A and B", "90000", "20000")
 	})
 	t.Run("S1 one heartbeat writes the reports of several servers", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})

@@ -39,6 +39,18 @@ var serverMutants = []mutant{
 		"TestLease",
 	},
 	{
+		"S5", "the row shrinks before the lease",
+		"announce", "max(wanted.judgeDead, r.lease.intervals().judgeDead)",
+		"wanted.judgeDead",
+		"TestAnnouncement",
+	},
+	{
+		"S5", "a heartbeat that is sent again announces another interval",
+		"announce", "if r.next.token != token {",
+		"if true || r.next.token != token {",
+		"TestAnnouncement",
+	},
+	{
 		"S6", "the old uuid is used again",
 		"newRegistration", "newUUID(host),",
 		"host + \":1:again\",",

@@ -42,6 +42,9 @@ type ServerReport struct {
 	NextRunStart   time.Time // of the permit window
 	NextRunEnd     time.Time
 
+	// JudgeDeadInterval is the silence after which others may expire the server. Zero leaves what the row says.
+	JudgeDeadInterval time.Duration
+
 	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
 	// the server's previous heartbeat is too old, the database writes its own time instead.
 	WatchingSince time.Time

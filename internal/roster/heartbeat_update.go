@@ -71,6 +71,9 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 		set.WriteString(", " + col.name + " = ")
 		value(col.value, col.name)
 	}
+	set.WriteString(", judge_dead_interval_ms = COALESCE(") // after watching_since, which reads it (L6)
+	value(func(s ServerReport) any { return nullMillis(s.JudgeDeadInterval) }, "judge_dead_interval_ms")
+	set.WriteString(", judge_dead_interval_ms)")
 	b.lowering(&set, value)
 	set.WriteString(", state = CASE WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE ")
 	value(func(s ServerReport) any { return s.State }, "state")
@@ -81,6 +84,14 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	args = append(args, b.Token)
 	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
 		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)`, args
+}
+
+// nullMillis returns a duration in milliseconds, or NULL for none.
+func nullMillis(d time.Duration) any {
+	if d == 0 {
+		return nil
+	}
+	return d.Milliseconds()
 }
 
 func (b Heartbeat) uuids() []string {

@@ -32,7 +32,7 @@ type Options struct {
 
 // `make bench` runs Full, the tests run Short.
 var (
-	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond, Witnessed: 100}
+	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond, Witnessed: 20}
 	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond, Witnessed: 1}
 )
 

@@ -1,0 +1,39 @@
+package manager
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// S5: the row follows the lease when judge_dead_interval falls, and the lease the row when it rises.
+func TestAnnouncement(t *testing.T) {
+	r := newRegistration("host", &Settings{HeartbeatInterval: 2 * time.Second, JudgeDeadInterval: 10 * time.Second}, func() {})
+	defer r.lease.stop()
+	beat := func(token string, wantRow, wantLease time.Duration) {
+		t.Helper()
+		if row := r.announce(token); row != wantRow {
+			t.Errorf("heartbeat %s writes %s, want %s", token, row, wantRow)
+		}
+		r.renew(token, time.Now(), roster.HeartbeatReply{})
+		if got := r.lease.intervals().judgeDead; got != wantLease {
+			t.Errorf("after heartbeat %s the lease follows %s, want %s", token, got, wantLease)
+		}
+	}
+	want := func(judgeDead time.Duration) { r.wanted.Store(&intervals{judgeDead / 5, judgeDead}) }
+	beat("a", 10*time.Second, 10*time.Second)
+	want(time.Minute)
+	if got := r.lease.intervals().judgeDead; got != 10*time.Second {
+		t.Errorf("the lease follows %s before a heartbeat has announced it", got)
+	}
+	beat("b", time.Minute, time.Minute)
+	want(20 * time.Second)
+	beat("c", time.Minute, 20*time.Second)
+	if row := r.announce("d"); row != 20*time.Second {
+		t.Errorf("the heartbeat after that writes %s", row)
+	}
+	want(time.Hour)
+	beat("d", 20*time.Second, 20*time.Second) // it was sent before, and is sent again
+	beat("e", time.Hour, time.Hour)
+}
