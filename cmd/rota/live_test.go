@@ -24,10 +24,11 @@ func TestWorkerFollowsTheOperator(t *testing.T) {
 		path := filepath.Join(dir, "rota.yaml")
 		text, err := os.ReadFile(path)
 		s.must(err)
-		changed := strings.NewReplacer("queues: 4", "queues: 6", "execute_number: 10", "execute_number: 7").Replace(string(text))
+		changed := strings.NewReplacer("queues: 4", "queues: 6", "execute_number: 10", "execute_number: 7\n    heartbeat_interval: 1s\n    judge_dead_interval: 5s").Replace(string(text))
 		writeFile(t, path, changed)
 		s.wantOutput("task apply", `(?s)execute_number +10 +7\n.*queues +4 +6\n`)
 		eventually(t, "there are six queues, all owned", func() bool { return count(t, db, "schedule_queue WHERE cur_server IS NOT NULL") == 6 })
+		eventually(t, "the worker has the new intervals", func() bool { return count(t, db, "schedule_server WHERE judge_dead_interval_ms = 5000") == 1 })
 		if n := count(t, db, "schedule_event WHERE kind = 'REPARTITIONED'"); n != 1 {
 			t.Errorf("%d changes of the number", n)
 		}
