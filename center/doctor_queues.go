@@ -24,6 +24,9 @@ func (d queueCheck) ownerless(r rosterRows) {
 	if list := queuesWithStatus(r, "UNASSIGNED"); len(list) > 0 {
 		d.problem("queues", "raise max_queues_per_server or max_servers, or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
 	}
+	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
+		d.note("queues", "wait until the workers are back, or until return_within is over", "queues that wait for the return of workers that have left: %s", firstFive(list))
+	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
 		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
 	}

@@ -78,6 +78,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.withoutCalls(r)
 	servers.planners(r)
 	servers.unwitnessed(r)
+	servers.namesakes(r)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	servers.errors(r)

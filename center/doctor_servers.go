@@ -105,6 +105,21 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 }
 
+// namesakes reports servers of two processes with one name: none of them gets its queues back when it returns (P13).
+func (d serverCheck) namesakes(r rosterRows) {
+	first := map[string]string{}
+	for _, s := range r.servers {
+		other, there := first[s.Name]
+		switch {
+		case s.Name == "":
+		case there:
+			d.problem("names", "give each worker a name of its own", "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name)))
+		default:
+			first[s.Name] = ServerName(s.UUID)
+		}
+	}
+}
+
 // stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
 func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	for _, s := range r.servers {

@@ -52,6 +52,8 @@ const (
 	EventWeight = roster.EventWeight // an operator gave a server another part of the queues
 
 	EventPlanner = roster.EventPlanner // other rules divide the queues from now on
+
+	EventReserved = roster.EventReserved // a queue waits for the return of a server that has left
 )
 
 // EventKinds lists the kinds of events.

@@ -164,7 +164,7 @@ func exerciseMembership(t *testing.T, c *center.Center) {
 	centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2020-01-01 00:00:00' WHERE uuid = '"+web2+"'")
 	_, err = c.Roster().Planner("settle", web1).Rebalance(ctx, options)
 	must(t, err)
-	must(t, c.Roster().Server("settle", web1).Leave(ctx, nil))
+	must(t, c.Roster().Server("settle", web1).Leave(ctx, nil, roster.Reservation{}))
 	time.Sleep(10 * time.Millisecond) // so that some rows are older than the retention
 	deleted, err := c.Clean(ctx, time.Millisecond)
 	must(t, err)

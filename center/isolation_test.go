@@ -61,7 +61,7 @@ func TestPlansBesideCursors(t *testing.T) {
 		_, err = c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		must(t, err)
 	}
-	must(t, c.Roster().Server("settle", web1).Leave(t.Context(), nil))
+	must(t, c.Roster().Server("settle", web1).Leave(t.Context(), nil, roster.Reservation{}))
 	if saved == 0 {
 		t.Error("no cursor was saved")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -18,30 +19,32 @@ func (c *Center) Queues() *Queues { return &Queues{c} }
 
 // QueueRecord is a row of the view schedule_assignment: a queue with its owner. Ages are in seconds.
 type QueueRecord struct {
-	TaskType       string   `json:"task_type"`
-	OwnSign        string   `json:"own_sign"`
-	QueueID        string   `json:"queue_id"`
-	QueueIndex     int64    `json:"queue_index"`
-	CurServer      *string  `json:"cur_server"`
-	CurHost        *string  `json:"cur_host"`
-	CurPID         *int64   `json:"cur_pid"`
-	CurState       *string  `json:"cur_state"`
-	HeartbeatAge   *float64 `json:"cur_heartbeat_age_s"`
-	ReqServer      *string  `json:"req_server"`
-	ReqHost        *string  `json:"req_host"`
-	OwnedFor       *float64 `json:"held_s"`
-	Requested      *float64 `json:"requested_s"`
-	Epoch          int64    `json:"epoch"`
-	QueueParameter string   `json:"queue_parameter"`
-	CursorValue    string   `json:"cursor_value"`
-	BacklogItems   *int64   `json:"backlog_items"`    // as its owner last counted; nil if it does not count (Backlogger)
-	BacklogOldest  *float64 `json:"backlog_oldest_s"` // age of the oldest of them
-	BacklogAge     *float64 `json:"backlog_age_s"`    // when they were counted
-	BacklogRate    *float64 `json:"backlog_rate"`     // items per second by which they become more
-	BacklogTrend   *string  `json:"backlog_trend"`    // EMPTY, DRAINING, STEADY, GROWING, STUCK, or empty
-	Status         string   `json:"status"`           // HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED
-	Removing       bool     `json:"removing" db:"-"`  // it is removed as soon as it is drained
-	HungOn         []string `json:"hung_on" db:"-"`   // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+	TaskType       string     `json:"task_type"`
+	OwnSign        string     `json:"own_sign"`
+	QueueID        string     `json:"queue_id"`
+	QueueIndex     int64      `json:"queue_index"`
+	CurServer      *string    `json:"cur_server"`
+	CurHost        *string    `json:"cur_host"`
+	CurPID         *int64     `json:"cur_pid"`
+	CurState       *string    `json:"cur_state"`
+	HeartbeatAge   *float64   `json:"cur_heartbeat_age_s"`
+	ReqServer      *string    `json:"req_server"`
+	ReqHost        *string    `json:"req_host"`
+	OwnedFor       *float64   `json:"held_s"`
+	Requested      *float64   `json:"requested_s"`
+	Epoch          int64      `json:"epoch"`
+	QueueParameter string     `json:"queue_parameter"`
+	CursorValue    string     `json:"cursor_value"`
+	BacklogItems   *int64     `json:"backlog_items"`    // as its owner last counted; nil if it does not count (Backlogger)
+	BacklogOldest  *float64   `json:"backlog_oldest_s"` // age of the oldest of them
+	BacklogAge     *float64   `json:"backlog_age_s"`    // when they were counted
+	BacklogRate    *float64   `json:"backlog_rate"`     // items per second by which they become more
+	BacklogTrend   *string    `json:"backlog_trend"`    // EMPTY, DRAINING, STEADY, GROWING, STUCK, or empty
+	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
+	ReservedUntil  *time.Time `json:"reserved_until"`
+	Status         string     `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
+	Removing       bool       `json:"removing" db:"-"` // it is removed as soon as it is drained
+	HungOn         []string   `json:"hung_on" db:"-"`  // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
 }
 
 // QueueFilter selects queues. Empty fields select all.

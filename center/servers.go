@@ -69,6 +69,7 @@ type ServerRecord struct {
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
 	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
+	Name              string     `json:"name"`            // of its process, which a later process has again; empty: none
 	Witness           string     `json:"witness"`         // the lock file that its process holds until it ends (S15); empty: none
 	HungQueues        []string   `json:"hung_queues"`     // it gets none of them, because calls of its process's former session are in flight for them (P9)
 
@@ -168,6 +169,12 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 
 // MaxWeight is the greatest weight of a server.
 const MaxWeight = roster.MaxWeight
+
+// MaxReturn is the longest time for which a server that leaves keeps its queues for its return.
+const MaxReturn = roster.MaxReturn
+
+// CheckReturn returns an error if the name of a process, or the time for which it keeps its queues, breaks its rule.
+func CheckReturn(name string, within time.Duration) error { return roster.CheckReturn(name, within) }
 
 // CheckWeight returns an error if a weight is not between 0 and MaxWeight.
 func CheckWeight(weight int) error { return roster.CheckWeight(weight) }

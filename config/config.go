@@ -36,6 +36,9 @@ type File struct {
 	Weight *int
 	// WitnessDir is the field of manager.Config. Empty means none.
 	WitnessDir string
+	// Name and ReturnWithin are the fields of manager.Config. Empty and zero mean none.
+	Name         string
+	ReturnWithin time.Duration
 
 	Tasks []Task // At least one, sorted by name.
 }
@@ -76,6 +79,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	f := &File{Connection: src.connection(v, flags), HTTP: v.GetString("http")}
 	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
 	f.ItemRetention, f.Weight = src.itemRetention(v, flags), src.weight(v, flags)
+	f.Name, f.ReturnWithin = v.GetString("name"), src.returnWithin(v, flags)
 	if f.WitnessDir = v.GetString("witness_dir"); f.WitnessDir != "" && !filepath.IsAbs(f.WitnessDir) {
 		src.addScalarProblem(flags, "witness_dir", f.WitnessDir, "must be an absolute path, such as /run/rota")
 	}

@@ -125,7 +125,7 @@ func (o owners) cellOf(q center.QueueRecord) Cell {
 		}
 	case "OVERDUE":
 		classes = append(classes, "overdue")
-	case "ORPHAN", "UNASSIGNED":
+	case "ORPHAN", "UNASSIGNED", "RESERVED":
 		classes = append(classes, "orphan")
 	}
 	c.Class = strings.Join(strings.Fields(strings.Join(classes, " ")), " ")

@@ -69,7 +69,7 @@ func fieldOf(host string, queues []center.QueueRecord) field {
 		switch q.Status {
 		case "MOVING":
 			path = &moving
-		case "OVERDUE", "ORPHAN", "UNASSIGNED":
+		case "OVERDUE", "ORPHAN", "UNASSIGNED", "RESERVED":
 			path = &lost
 			f.Lost++
 		}

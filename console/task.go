@@ -125,7 +125,7 @@ func conditionOf(q center.QueueRecord) Mark {
 		return Mark{"bad", text}
 	case q.Status == "UNASSIGNED":
 		return Mark{"warn", text}
-	case q.Status == "MOVING" || q.Removing:
+	case q.Status == "MOVING" || q.Status == "RESERVED" || q.Removing:
 		return Mark{"busy", text}
 	}
 	return Mark{"ok", text}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so
@@ -17,8 +19,13 @@ func (s *session) leaving(stop context.Context) stateFunc {
 		return nil // there is nothing left to hand over
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "leaving: draining")
-	s.halt.leaving, s.halt.unannounced = true, true
-	s.halt.handOver()
+	s.halt.leaving = true
+	if s.reservation().Within > 0 {
+		s.halt.handOverBy = time.Now() // nobody is to request the queues (P13)
+	} else {
+		s.halt.unannounced = true
+		s.halt.handOver()
+	}
 	notDrained := s.drainAll(ctx)
 	s.jobs.wait(ctx)
 	if s.sweeper != nil {
@@ -28,6 +35,11 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	s.handOverAll(ctx, notDrained)
 	s.reg.lease.stop()
 	return nil
+}
+
+// reservation keeps the queues for the next process of this name (P13).
+func (s *session) reservation() roster.Reservation {
+	return roster.Reservation{Name: s.cfg.Name, Within: s.cfg.ReturnWithin}
 }
 
 // announcement returns the job that marks the server as draining, so that it is assigned no queue and its queues are
@@ -92,7 +104,7 @@ func (s *session) endSweeps(ctx context.Context, notDrained []string) {
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
 		call, cancel := s.withTimeout(ctx)
-		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained)
+		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained, s.reservation())
 		cancel()
 		if err == nil {
 			s.log.LogAttrs(ctx, slog.LevelInfo, "left")

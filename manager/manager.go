@@ -75,6 +75,16 @@ type Config struct {
 	// process runs (Servers.SetWeight). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
+	// Name is the name of this process, such as that of its pod in a StatefulSet or of its host: a process that is started
+	// later has it, too, and no other process has it at the same time. It is for ReturnWithin. Defaults to none.
+	Name string
+
+	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. For at most this long
+	// nobody works them; then other processes get them. So a process that is restarted gets its queues back, and no queue
+	// moves. It is for restarts that take seconds. At most center.MaxReturn; it needs Name. Defaults to 0: other processes get the
+	// queues at once.
+	ReturnWithin time.Duration
+
 	// WitnessDir is the directory in which the processes of this host prove to each other that they run: each holds a lock
 	// there, which the kernel releases when the process ends. The others then take over its queues at once, and not after
 	// judge_dead_interval; after a restart the new process does so itself. All processes of the host need the same directory,
@@ -109,6 +119,9 @@ func (c Config) validate() error {
 	}
 	if c.ItemRetention < 0 {
 		return fmt.Errorf("item_retention (%s) must not be negative", c.ItemRetention)
+	}
+	if err := center.CheckReturn(c.Name, c.ReturnWithin); err != nil {
+		return err
 	}
 	if c.Weight != nil {
 		return center.CheckWeight(*c.Weight)

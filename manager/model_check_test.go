@@ -19,6 +19,10 @@ func (w *world) own(q *queueRow, cur string, epoch int64, why string) {
 	}
 	if cur != q.cur {
 		w.checkHung(cur, q, why)
+		w.checkReserved(q, cur, why)
+	}
+	if cur != "" {
+		q.reservedFor = ""
 	}
 	q.cur, q.epoch, q.top = cur, epoch, max(q.top, epoch)
 }

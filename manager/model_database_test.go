@@ -15,6 +15,7 @@ type database struct {
 	membership, planned, plan int64         // versions
 	audited, assigned         time.Time
 	skipped                   []string      // as in the lock row; replaced, never changed
+	reservedUntil             time.Time     // when the next reservation ends; zero: none
 	halted                    bool          // an operator has paused the task type
 	haltedAt                  time.Duration // when the operator paused it
 	servers                   []serverRow   // in the order of their age
@@ -35,6 +36,9 @@ type queueRow struct {
 	id, cur, req string
 	epoch        int64
 	edited       int64 // up to this epoch, an operator edited the row by hand
+
+	reservedFor   string // the name of a process
+	reservedUntil time.Time
 
 	top            int64     // the highest epoch ever
 	since          time.Time // when the request was made
@@ -233,6 +237,7 @@ func (w *world) leave(c *call) {
 			w.checkMove(c.uuid, q)
 		}
 	}
+	w.reserve(c.uuid)
 	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool { return s.uuid == c.uuid })
 	w.db.membership++
 	w.assign(c.uuid, false, false)

@@ -72,18 +72,19 @@ var menus = []struct {
 	depth  int
 	kinds  []stepKind
 
-	witness, retimed bool
+	witness, retimed, returns bool
 }{
-	{"no faults", 0, 9, nil, false, false},
-	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false, false},
-	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false, false},
-	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true, false},
-	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false, false},
-	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false, false},
-	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false, false},
-	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true},
-	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false},
-	{"all", 3, 4, nil, false, false},
+	{"no faults", 0, 9, nil, false, false, false},
+	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false, false, false},
+	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false, false, false},
+	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true, false, false},
+	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false, false, false},
+	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false, false, false},
+	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false, false, false},
+	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true, false},
+	{"restarts", 3, 6, []stepKind{stepQuit, stepCrash, stepHalt}, false, false, true},
+	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false},
+	{"all", 3, 4, nil, false, false, false},
 }
 
 func TestModelExhaustively(t *testing.T) {
@@ -94,6 +95,9 @@ func TestModelExhaustively(t *testing.T) {
 				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
 				w.scene.faults, w.menu, w.witness, w.retimed = m.faults, m.kinds, m.witness, m.retimed
+				if m.returns {
+					w.returns = modelJudgeDead
+				}
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {
 					k := &walk{scene: *w.scene, start: w, steps: wrong.path()}

@@ -31,6 +31,10 @@ func (w *world) inject(p *process, s step) {
 		w.suspend(p.uuid, s.kind == stepSuspend)
 	case stepHalt, stepUnhalt:
 		w.db.halted, w.db.haltedAt = s.kind == stepHalt, w.now
+		for i := range w.db.rows {
+			w.db.rows[i].reservedFor = ""
+		}
+		w.db.membership++
 	case stepCutHeartbeat:
 		p.noHeartbeat = true
 	case stepCutRoster:

@@ -25,7 +25,7 @@ func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
 	k.ints(int64(w.faults), int64(w.db.judgeDead), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
-	k.flags(w.outage, w.edited, w.db.halted, w.db.skipped != nil)
+	k.flags(!w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(k.now), !w.db.reservedUntil.IsZero(), w.outage, w.edited, w.db.halted, w.db.skipped != nil)
 	if w.db.skipped != nil {
 		k.text(strings.Join(w.db.skipped, " "))
 		k.ints(int64(max(-1, min(k.now.Sub(w.db.assigned), modelSkipRetry+1))))
@@ -40,6 +40,9 @@ func (w *world) key(b []byte) []byte {
 	for _, q := range w.db.rows {
 		k.text(q.cur)
 		k.text(q.req)
+		if k.text(w.reservation(q)); w.reservation(q) != "" {
+			k.times(k.now, q.reservedUntil)
+		}
 		k.ints(q.epoch, q.edited, k.plans.of(q.plan))
 		k.flags(q.removing, q.gone, q.req != "" && k.w.known(q))
 	}

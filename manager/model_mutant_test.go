@@ -39,6 +39,7 @@ var mutants = []struct {
 	{"a longer lease before the row (S5)", without{rowFirst: true}, false},
 	{"a shorter row before the lease (S5)", without{leaseFirst: true}, false},
 	{"a heartbeat that is sent again announces another interval (S5)", without{sameBeat: true}, false},
+	{"others get reserved queues (P13)", without{reserved: true}, false},
 	{"a stopped process counts as ended (S15)", without{lock: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }

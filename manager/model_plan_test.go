@@ -43,7 +43,7 @@ func (w *world) expire(c *call) {
 // planDue is the planDue of internal/roster.
 func (w *world) planDue() bool {
 	since := w.dbNow().Sub(w.db.assigned)
-	return w.db.membership != w.db.planned || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
+	return w.db.membership != w.db.planned || !w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(w.dbNow()) || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
 }
 
 // assign rebalances if a plan is due, or in any case. retry says that the caller has drained the queues that an earlier
@@ -80,6 +80,7 @@ func (w *world) assign(actor string, always, retry bool) {
 	}
 	w.sweep()
 	w.db.planned, w.db.skipped, w.db.assigned = w.db.membership, skipped, w.dbNow()
+	w.noteReservations()
 	if changed {
 		w.db.plan++
 	}
@@ -89,12 +90,17 @@ func (w *world) planned() []plan.Change {
 	var queues []plan.Queue
 	for _, q := range w.db.rows {
 		if !q.gone {
-			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing})
+			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing, ReservedFor: w.reservation(q)})
 		}
 	}
 	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = plan.Server{UUID: s.uuid, RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
+		servers[i] = plan.Server{UUID: s.uuid, Name: processName(s.uuid), RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
+	}
+	if w.without.reserved {
+		for i := range queues {
+			queues[i].ReservedFor = ""
+		}
 	}
 	changes := plan.Plan(queues, servers, plan.Limits{})
 	if w.without.consent {

@@ -332,8 +332,12 @@ func (w *world) quit(p *process) {
 		w.end(p)
 		return
 	}
-	p.state, p.mustRead, p.due.announce, p.unannounced = leaving, true, true, true
-	p.startHandOver(w)
+	p.state, p.mustRead = leaving, true
+	if p.due.announce, p.unannounced = w.returns == 0, w.returns == 0; w.returns > 0 {
+		p.handOverBy = w.local(p)
+	} else {
+		p.startHandOver(w)
+	}
 	w.refresh(p, nil)
 }
 

@@ -27,19 +27,20 @@ const (
 // scene is what all states of an exploration have in common.
 type scene struct {
 	tick    time.Duration
-	faults  int        // how many may happen
-	menu    []stepKind // the kinds of faults that may happen; nil: all
-	witness bool       // the ends of processes may be proved (S15)
-	retimed bool       // judge_dead_interval may be changed (S5)
+	faults  int           // how many may happen
+	menu    []stepKind    // the kinds of faults that may happen; nil: all
+	witness bool          // the ends of processes may be proved (S15)
+	returns time.Duration // for which servers that leave reserve their queues (P13); 0: not at all
+	retimed bool          // judge_dead_interval may be changed (S5)
 	without without
 }
 
 // without names the rule that a mutant lacks.
 type without struct {
-	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID         bool
-	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch bool
-	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh   bool
-	firstReply, joinHeartbeat, hungQueues, lock, rowFirst, leaseFirst, sameBeat bool
+	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID                   bool
+	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch           bool
+	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh             bool
+	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for

@@ -30,6 +30,9 @@ type walk struct {
 func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, retimed: seed%retimeEach == 1, without: lacks}}
+	if seed%returnEach == 3 {
+		k.scene.returns = modelJudgeDead
+	}
 	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
 	for i := range w.procs {
 		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
@@ -70,6 +73,9 @@ const strandEach = 4
 
 // witnessEach: in one walk of so many, the ends of processes may be proved.
 const witnessEach = 3
+
+// returnEach: in one walk of so many, servers that leave reserve their queues.
+const returnEach = 5
 
 // retimeEach: in one walk of so many, judge_dead_interval changes.
 const retimeEach = 5

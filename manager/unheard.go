@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // A server is unheard if its heartbeats arrive, so that no other server expires it, and their replies come too late to renew
@@ -43,7 +44,7 @@ func (s *session) giveUp(ctx context.Context) {
 	s.reg.lease.end()
 	call, cancel := s.withTimeout(ctx)
 	defer cancel()
-	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc)); err != nil {
+	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "giving the queues away failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
 	}
 	alert := center.Alert{Kind: center.AlertUnheard, Server: s.uuid, Text: text}

@@ -32,11 +32,11 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 // sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
 // Until the first release a changed sum calls for a new edition. From then on a sum never changes.
 var sums = map[string]string{
-	"edition":                   "23",
-	"bookkeeping":               "53c592265f25",
-	"postgres/00001_roster.sql": "45ae2ee39fa0",
-	"mysql/00001_roster.sql":    "52c96e262d7b",
-	"sqlite/00001_roster.sql":   "3a112f39ee8e",
+	"edition":                   "24",
+	"bookkeeping":               "5bfc1efac0cf",
+	"postgres/00001_roster.sql": "54408fc7d389",
+	"mysql/00001_roster.sql":    "7490a3937362",
+	"sqlite/00001_roster.sql":   "179e9ccc2053",
 }
 
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
 		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
-		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version witness`
+		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version witness name`
 
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
@@ -25,11 +25,11 @@ var columns = map[string]string{
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
-		plan_version item_version planner_version epoch_high audited_at last_assign_time last_assign_server skipped version`,
+		plan_version item_version planner_version epoch_high audited_at last_assign_time last_assign_server skipped reserved_until version`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
-		cursor_value window_done_at crash_count gmt_created gmt_modified`,
+		cursor_value window_done_at crash_count reserved_for reserved_until gmt_created gmt_modified`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
@@ -45,7 +45,7 @@ var columns = map[string]string{
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend`,
+		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until`,
 	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,

@@ -103,7 +103,7 @@ func testCrashCounts(t *testing.T, c *center.Center) {
 		reset("C", r.epoch("0"), r.epoch("1")-1)
 		counts(0, 2)
 		r.join("D")
-		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil, roster.Reservation{}))
 		counts(0, 2) // a server that leaves has not crashed
 	})
 }

@@ -110,13 +110,13 @@ func testLeave(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		r.join("C")
-		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 		owners := r.owners()
 		if slices.Contains(owners, "A") || slices.Contains(owners, "-") {
 			t.Fatalf("owners of the queues %v, want B or C for each", owners)
 		}
-		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil))
-		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil)) // a server may leave twice
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil, roster.Reservation{}))
+		r.must(c.Roster().Server(r.task, r.uuid("C")).Leave(t.Context(), nil, roster.Reservation{})) // a server may leave twice
 		r.wantOwners("B", "B", "B", "B")
 		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
 			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
@@ -130,7 +130,7 @@ func testLeave(t *testing.T, c *center.Center) {
 			r := newFixture(t, c, center.Settings{Queues: queues})
 			r.join("A")
 			epoch := r.epoch("0")
-			r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
+			r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 			r.wantOwners(slices.Repeat([]string{"-"}, queues)...)
 			if got := r.epoch("0"); got != epoch+1 {
 				t.Fatalf("queue 0 has epoch %d, want %d", got, epoch+1)
@@ -140,7 +140,7 @@ func testLeave(t *testing.T, c *center.Center) {
 	t.Run("H5 a leaving server hands over by force what is in flight", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), []string{"0"}))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), []string{"0"}, roster.Reservation{}))
 		r.wantOwners("B", "B")
 		if got := r.eventKinds("0"); got[len(got)-1] != center.EventForced {
 			t.Fatalf("events of queue 0 are %v, want FORCED as the last", got)

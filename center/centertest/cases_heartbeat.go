@@ -70,7 +70,7 @@ func testHeartbeatChanges(t *testing.T, c *center.Center) {
 		}
 		asked := reply("A")
 		rises("A", func() { // another requester, which neither counts nor epochs show
-			r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
+			r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 			r.join("C")
 		})
 		if p := reply("A"); p.Owned != asked.Owned || p.EpochSum != asked.EpochSum || p.Requested != asked.Requested {

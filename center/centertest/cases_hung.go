@@ -40,7 +40,7 @@ func testHungQueues(t *testing.T, c *center.Center) {
 		r.joinHung("C", "1")
 		r.wantOwners("A", "A", "A>C", "A>C")
 		r.release("A", r.handover("2", "C"), r.handover("3", "C"))
-		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantOwners("C", "-", "C", "C")
 		r.clearHung("C", "1")
 		r.rebalance("C")

@@ -43,7 +43,7 @@ func testInFlight(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 4, MaxInFlight: 3})
 		r.join("A", "B")
 		a, _ := r.heartbeat("A")
-		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantShares("A 3/3")
 		if late := r.lower("A", 2, a.Share.Version); late.Share.Granted != 3 || late.Share.Version <= a.Share.Version {
 			t.Errorf("share %+v after a heartbeat of version %d, want the 3 calls that the plan has granted", late.Share, a.Share.Version)
@@ -81,7 +81,7 @@ func testInFlightServers(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.wantOwners("A", "A", "A", "A")
 		r.wantShares("A 1/1", "B 0/0")
-		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantOwners("B", "B", "B", "B")
 		r.wantShares("B 1/1")
 	})

@@ -64,7 +64,7 @@ func (r *fixture) wantUnharmed() {
 	if watched := reg.At.Sub(reg.WatchingSince); watched < 0 || watched > time.Hour {
 		r.Fatalf("a new server inherits a watch of %s", watched)
 	}
-	r.must(r.c.Roster().Server(r.task, r.uuid(name)).Leave(r.Context(), nil))
+	r.must(r.c.Roster().Server(r.task, r.uuid(name)).Leave(r.Context(), nil, roster.Reservation{}))
 }
 
 func testInvalidServers(t *testing.T, c *center.Center) {

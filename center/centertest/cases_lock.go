@@ -42,7 +42,7 @@ func testLockRow(t *testing.T, c *center.Center) {
 		last := version()
 		for _, change := range []func(){
 			func() { r.register("A") }, func() { r.rebalance("A") }, func() { r.join("B") },
-			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil)) },
+			func() { r.release("A", r.handover("1", "B")) }, func() { r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{})) },
 		} {
 			change()
 			now := version()

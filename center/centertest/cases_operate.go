@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // testPause checks the pause of a task type and of a server.
@@ -66,7 +67,7 @@ func testPause(t *testing.T, c *center.Center) {
 func testRetention(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A", "B")
-	r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
+	r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind = 'JOINED'", r.task)
 	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
 	n, err := c.Clean(t.Context(), time.Hour)

@@ -67,7 +67,7 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_task_running SET planner_version = 2 WHERE task_type = '%s'", r.task)
 		knows(r, 2, "A")
 		epoch := r.epoch("1")
-		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantOwners("A", "-")
 		if after := r.epoch("1"); after != epoch+1 {
 			t.Errorf("the epoch went from %d to %d, want one more", epoch, after)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // finishRemoval gives up a queue under its current epoch. It reports whether that deleted the queue.
@@ -169,7 +170,7 @@ func testRemoveOwnerless(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
 		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
-		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantQueues("north")
 	})
 }

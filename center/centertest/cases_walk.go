@@ -57,7 +57,7 @@ func (w *walk) step() {
 	name := servers[at].UUID
 	switch w.rnd.IntN(7) {
 	case 0:
-		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Leave(w.Context(), nil))
+		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Leave(w.Context(), nil, roster.Reservation{}))
 		w.want.Remove(name)
 		w.must(w.want.Rebalance())
 	case 1:

@@ -25,7 +25,7 @@ func TestCompletion(t *testing.T) {
 			"server drain":         web1 + " " + web2,
 			"server drain web2":    web2,
 			"queue remove regions": "north south",
-			"queue list --status":  "HELD MOVING OVERDUE ORPHAN UNASSIGNED",
+			"queue list --status":  "HELD MOVING OVERDUE ORPHAN RESERVED UNASSIGNED",
 			"queue list -o":        "table json csv",
 			"item retry settle":    "",
 

@@ -13,7 +13,7 @@ import (
 func newQueueListCommand() *cobra.Command {
 	var f center.QueueFilter
 	var server string
-	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "UNASSIGNED"}}
+	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "RESERVED", "UNASSIGNED"}}
 	cmd := listCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the queues, their owners and requesters",
@@ -24,6 +24,7 @@ The status of a queue:
   MOVING      another server requests it, and the owner drains it
   OVERDUE     its owner has sent no heartbeat for judge_dead_interval
   ORPHAN      its owner has no row any more
+  RESERVED    it waits for its worker, which has left and returns soon
   UNASSIGNED  it has no owner: no server can own it
   REMOVING    it is deleted as soon as its owner has drained it
 

@@ -159,7 +159,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"queue add settle", 2, "rota: queue add: missing argument QUEUE (see rota queue add --help)\n"},
 			{"task show settle regions", 2, `rota: task show: unexpected argument "regions" (see rota task show --help)` + "\n"},
 			{"task list -o xml", 2, `rota: invalid argument "xml" for "-o, --output" flag: must be table, json or csv (see rota task list --help)` + "\n"},
-			{"queue list --status LOST", 2, "must be HELD, MOVING, OVERDUE, ORPHAN or UNASSIGNED"},
+			{"queue list --status LOST", 2, "must be HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED"},
 			{"task list --watch=1ms", 2, "rota: --watch (1ms) must be at least 100ms\n"},
 			{"event list --since -1h", 2, "rota: --since (-1h0m0s) must not be negative\n"},
 			{"event list --kind LOST", 2, "rota: --kind (LOST) must be JOINED, LEFT, "},

@@ -24,9 +24,6 @@ func patientOrders(t *testing.T, url string) (dir string, rows func(string) int)
 	return dir, func(of string) int { return count(t, db, of) }
 }
 
-// owned are the queues of servers that have a row.
-const owned = "schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server"
-
 // The last worker of a host is killed, and nobody would notice for an hour.
 func TestWitnessExpiresAKilledWorker(t *testing.T) {
 	t.Parallel()
@@ -92,8 +89,9 @@ func TestWitnessDirOfAWorker(t *testing.T) {
 	}
 	bad := startWorker(t, dir, "ROTA_WITNESS_DIR=/proc")
 	eventually(t, "it works", func() bool { return rows(owned) == 4 })
-	if line := bad.logged("no witness"); line == nil || !strings.Contains(line["error"].(string), "open the witness directory /proc: the file system is not known to be local") {
-		t.Errorf("it logs %v", line)
+	eventually(t, "it logs why", func() bool { return bad.logged("no witness") != nil })
+	if text, _ := bad.logged("no witness")["error"].(string); !strings.HasPrefix(text, "open the witness directory /proc: the file system is not known to be local") {
+		t.Errorf("it logs the error %q", text)
 	}
 	eventually(t, "an alert says so", func() bool { return rows("schedule_event WHERE kind = 'ALERT' AND reason LIKE 'WITNESS: %'") == 1 })
 	_, stderr, code := runRota(t, t.TempDir(), "witness", "--database", url, "--witness-dir", "/proc")

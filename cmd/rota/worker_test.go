@@ -148,6 +148,9 @@ tasks:
 	return c.DB(), dir
 }
 
+// owned are the queues of servers that have a row.
+const owned = "schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server"
+
 func values(from, to int) string {
 	var b strings.Builder
 	for id := from; id <= to; id++ {

@@ -95,7 +95,7 @@ func (c *checker) raise(e Event, queue, to string) {
 func changesOwner(kind string) bool {
 	switch kind {
 	case center.EventGranted, center.EventReleased, center.EventTakenOver, center.EventUnassigned,
-		center.EventForced, center.EventRetaken:
+		center.EventForced, center.EventRetaken, center.EventReserved:
 		return true
 	}
 	return false

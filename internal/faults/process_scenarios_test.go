@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ var processScenarios = []scenario{
 	{name: "pause-around-lease", play: pauseAroundLease},
 	{name: "terminate", play: terminate, kinds: everywhere, quick: true},
 	{name: "rolling-restart", play: rollingRestart, kinds: everywhere, quick: true},
+	{name: "named-restart", play: namedRestart, kinds: everywhere, quick: true},
 	{name: "all-die", play: allDie, kinds: everywhere, quick: true},
 }
 
@@ -167,6 +169,39 @@ func rollingRestart(s *stage) {
 			s.start(1)
 		}
 	}
+	s.works(20)
+}
+
+// namedRestart: workers with names are restarted one after the other. Each gets its queues back, and no other queue changes
+// its owner. Then one does not return, and its queues go to the others when the scenario ends its reservation.
+func namedRestart(s *stage) {
+	unnamed := s.live()
+	named := make([]*worker, workers)
+	for i := range named {
+		named[i] = s.launchAs(fmt.Sprintf("web-%d", i))
+	}
+	s.awaitBalance()
+	s.leave(unnamed...)
+	s.awaitBalance()
+	for i, w := range named {
+		moves := s.count(`SELECT SUM(epoch) FROM schedule_queue`)
+		own := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.pid)
+		s.leave(w)
+		if n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'RESERVED'`); n != own {
+			s.t.Errorf("%d queues are reserved, and the worker owned %d", n, own)
+		}
+		s.works(5)
+		named[i] = s.launchAs(fmt.Sprintf("web-%d", i))
+		s.awaitBalance()
+		if n := s.count(`SELECT SUM(epoch) FROM schedule_queue`); n != moves+2*own {
+			s.t.Errorf("the epochs rose by %d, want %d: twice for each queue of the worker that was restarted", n-moves, 2*own)
+		}
+		s.works(5)
+	}
+	s.leave(named[0])
+	s.exec(`UPDATE schedule_task_running SET membership_version = membership_version + 1, reserved_until = NULL`)
+	s.exec(`UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL`)
+	s.awaitBalance()
 	s.works(20)
 }
 

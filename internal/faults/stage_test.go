@@ -202,13 +202,21 @@ func (s workerSteps) start(n int) {
 // launch starts a worker and does not wait for its registration.
 func (s workerSteps) launch() {
 	s.t.Helper()
+	s.launchAs("")
+}
+
+// launchAs starts a worker with a name.
+func (s workerSteps) launchAs(name string) *worker {
+	s.t.Helper()
 	url, proxy := s.workerURL, (*testdb.Proxy)(nil)
 	if s.proxied {
 		url, proxy = testdb.Through(s.t, s.workerURL)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Witness: s.witness, Variant: s.variant}
-	s.workers = append(s.workers, startWorker(s.t, files, o, proxy))
+	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Witness: s.witness, Name: name, Variant: s.variant}
+	w := startWorker(s.t, files, o, proxy)
+	s.workers = append(s.workers, w)
+	return w
 }
 
 // upTo returns a random duration below d.

@@ -88,7 +88,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P12", "more servers own queues than may",
-		"working", "within(len(chosen), limits.Servers)",
+		"working", "within(len(chosen)+p.absent, limits.Servers)",
 		"true",
 		"TestPlanOfFewServers|TestStandbyOfAHost",
 	},
@@ -130,8 +130,44 @@ var planMutants = []mutant{
 	},
 	{
 		"P10", "more servers than calls get queues",
-		"working", "within(len(chosen), limits.InFlight)",
+		"working", "within(len(chosen)+p.absent, limits.InFlight)",
 		"true",
 		"TestPlanOfFewCalls|TestStandbyTakesOver",
+	},
+	{
+		"P13", "other servers get a reserved queue",
+		"waits", "len(r.named[q.ReservedFor]) > 0 {",
+		"len(r.named[q.ReservedFor]) >= 0 {",
+		"TestReservedQueues|TestReturnMovesNoQueue",
+	},
+	{
+		"P13", "any server of the name gets the queue back",
+		"returned", "len(list) == 1 && list[0].Eligible",
+		"len(list) >= 1 && list[0].Eligible",
+		"TestReservedQueues",
+	},
+	{
+		"P13", "an absent server loses its place among those that work",
+		"working", "within(len(chosen)+p.absent, limits.Servers)",
+		"within(len(chosen), limits.Servers)",
+		"TestReturnMovesNoQueue",
+	},
+	{
+		"P13", "a plan is not due when a reservation ends",
+		"planDue", "OR reserved_until <= {now}",
+		"",
+		"TestConformance",
+	},
+	{
+		"P13", "a pause leaves the reservations",
+		"voidReservations", "if !l.versions.reserved {",
+		"if true || !l.versions.reserved {",
+		"TestConformance",
+	},
+	{
+		"P13", "a server that an operator has paused reserves queues",
+		"mayKeep", "NOT r.paused AND s.`+ownerStates+` THEN",
+		"NOT r.paused THEN",
+		"TestConformance",
 	},
 }

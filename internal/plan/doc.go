@@ -12,6 +12,8 @@
 // The shares of the servers are in proportion to their weights, rounded down or up (P2). Where they may be rounded either
 // way, the number of moves decides. Limits can leave out servers, which stand by (P12).
 //
+// A queue that is reserved for a server that returns soon is not assigned (P13). The server gets it back by its name.
+//
 // Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which one is
 // in force (P11). A new Version has to plan by the older rules, too.
 //

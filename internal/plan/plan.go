@@ -18,6 +18,9 @@ type Queue struct {
 	// Removing marks a queue that an operator removes (N2). It is not assigned any more and counts in no quota.
 	// A live owner keeps it until it has drained it. Without a live owner it has none.
 	Removing bool
+	// ReservedFor is the name of the server for which the queue is reserved while it has no owner (P13). Empty means that it
+	// is not, or not any more.
+	ReservedFor string
 }
 
 // Server is a live server. A server that is not eligible (paused or draining) keeps its queues until an eligible
@@ -25,6 +28,7 @@ type Queue struct {
 type Server struct {
 	UUID         string
 	Host         string
+	Name         string // a later server may have the same; empty: none
 	RegisterTime time.Time
 	Eligible     bool
 	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
@@ -57,13 +61,13 @@ type Limits struct {
 	ServersPerHost  int // most servers of one host that do (P12)
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P12. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P13. It returns only the rows to change, in natural order
 // of their ids. Applying the result and planning again changes nothing.
 func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	p := newPlanning(queues, servers, limits)
 	p.assignOwnerless()
 	p.request() // assigns once more, over the result of the first pass (P6)
-	p.finishRemoving()
+	p.finishUnassigned()
 	return p.changes()
 }
 
@@ -92,14 +96,14 @@ func MinMoves(queues []Queue, servers []Server, limits Limits) (moves int) {
 
 // changes returns the rows that differ from the rows as they were read, in natural order.
 func (p *planning) changes() (changes []Change) {
-	for _, rows := range [][]row{p.rows, p.removing} {
+	for _, rows := range [][]row{p.rows, p.unassigned} {
 		for _, row := range rows {
 			if old := row.old; old.Owner != row.Owner || old.Requester != row.Requester {
 				changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester})
 			}
 		}
 	}
-	if len(p.removing) > 0 {
+	if len(p.unassigned) > 0 {
 		slices.SortFunc(changes, func(a, b Change) int { return CompareIDs(a.QueueID, b.QueueID) })
 	}
 	return changes

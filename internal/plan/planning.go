@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P12) over the same rows.
+// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P13) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
-	removing     []row // the queues that are not assigned (N2), in the same order
+	unassigned   []row // the queues that are not assigned, because they are removed (N2) or reserved (P13), in the same order
+	absent       int   // the servers for which queues are reserved, and that are not there (P13)
 	eligible     []string
 	weights      []int          // of the eligible servers
 	weight       int            // their sum
@@ -32,17 +33,23 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 		live:         make(map[string]bool, len(servers)),
 		maxPerServer: limits.QueuesPerServer,
 	}
-	p.rows = make([]row, 0, len(queues))
-	for _, row := range sorted(queues) {
-		if row.Removing {
-			p.removing = append(p.removing, row)
-		} else {
-			p.rows = append(p.rows, row)
-		}
-	}
 	for _, s := range servers {
 		p.live[s.UUID] = true
 	}
+	names := newReturning(servers)
+	p.rows = make([]row, 0, len(queues))
+	for _, row := range sorted(queues) {
+		switch {
+		case row.Removing, names.waits(row.Queue):
+			p.unassigned = append(p.unassigned, row)
+		default:
+			if uuid := names.returned(row.Queue); uuid != "" {
+				row.Owner = uuid
+			}
+			p.rows = append(p.rows, row)
+		}
+	}
+	p.absent = len(names.absent)
 	working := p.working(servers, limits)
 	p.weigh(working)
 	for _, s := range working {
@@ -73,7 +80,7 @@ func (p *planning) working(servers []Server, limits Limits) []Server {
 	var chosen []Server
 	ofHost := map[string]int{}
 	for _, s := range eligible {
-		if within(len(chosen), limits.InFlight) && within(len(chosen), limits.Servers) && within(ofHost[s.Host], limits.ServersPerHost) {
+		if within(len(chosen)+p.absent, limits.InFlight) && within(len(chosen)+p.absent, limits.Servers) && within(ofHost[s.Host], limits.ServersPerHost) {
 			chosen = append(chosen, s)
 			ofHost[s.Host]++
 		}
@@ -121,11 +128,11 @@ func (p *planning) request() {
 	}
 }
 
-// finishRemoving clears what the queues that are being removed must not have: a requester, and an owner that is dead
+// finishUnassigned clears what the queues that are not assigned must not have: a requester, and an owner that is dead
 // (N2).
-func (p *planning) finishRemoving() {
-	for i := range p.removing {
-		row := &p.removing[i]
+func (p *planning) finishUnassigned() {
+	for i := range p.unassigned {
+		row := &p.unassigned[i]
 		row.Requester = ""
 		if !p.live[row.Owner] {
 			row.Owner = ""

@@ -109,6 +109,7 @@
 //	roster.go errors.go event.go          the types, the errors, and the history that each change writes
 //	lock.go lock_tx.go versions.go        transactions under the lock row, and its counters
 //	register.go server_state.go leave.go  how a server joins and leaves, and which states are eligible
+//	reservation.go                        how it keeps its queues for its return
 //	heartbeat.go heartbeat_update.go      the heartbeat, its UPDATE,
 //	heartbeat_reply.go watch_range.go     its reply, and the servers that a server watches
 //	rebalance.go rebalancing.go           the planning transaction,

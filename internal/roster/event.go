@@ -42,6 +42,8 @@ const (
 	EventWeight = "WEIGHT" // an operator gave a server another part of the queues
 
 	EventPlanner = "PLANNER" // other rules divide the queues from now on
+
+	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -49,7 +51,7 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
 		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved,
 	}
 }
 

@@ -89,6 +89,7 @@ var checkedTables = []checkedTable{
 		{"item_version", 0, maxCounter},
 		{"planner_version", 1, maxPlannerVersion},
 		{"version", 0, maxCounter},
+		{name: "reserved_until"},
 	}},
 	{"schedule_server", "uuid", "task_type", []checkedColumn{
 		{"judge_dead_interval_ms", 0, sqldb.MaxDuration.Milliseconds()},
@@ -110,6 +111,7 @@ var checkedTables = []checkedTable{
 		{"crash_count", 0, 1_000_000_000_000},
 		{name: "cur_since"},
 		{name: "req_since"},
+		{name: "reserved_until"},
 		{name: "window_done_at"},
 	}},
 	{"schedule_trigger", "name", "target", []checkedColumn{

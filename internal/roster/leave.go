@@ -35,7 +35,9 @@ func (s Server) registered(ctx context.Context, l *LockTx) (there bool, err erro
 // row, in one transaction (H4). It does not wait for a requester. The caller must have nothing in flight, except of
 // the queues in forced. A server whose row is gone already has left. After ErrUnknownCommit the caller may call Leave
 // again.
-func (s Server) Leave(ctx context.Context, forced []string) error {
+//
+// With a reservation it keeps the queues for a later server of the name.
+func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
 		if there, err := s.registered(ctx, l); err != nil || !there {
 			return err
@@ -44,6 +46,9 @@ func (s Server) Leave(ctx context.Context, forced []string) error {
 			return err
 		}
 		if err := l.membershipChanged(ctx); err != nil {
+			return err
+		}
+		if err := r.keep(ctx, l, s.uuid, forced); err != nil {
 			return err
 		}
 		_, _, err := rebalance(ctx, l, rebalancing{actor: s.uuid, leaving: s.uuid, forced: forced, reason: "drain_timeout"})

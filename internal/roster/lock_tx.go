@@ -55,9 +55,9 @@ func (l *LockTx) lock(ctx context.Context) error {
 	}
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, planner_version, removing,
-		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped
+		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped, CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).
-		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove)
+		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove, &v.reserved)
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

@@ -10,6 +10,9 @@ import (
 func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.TaskType, l.OwnSign)
+		if err == nil && paused {
+			err = voidReservations(ctx, l)
+		}
 		if err != nil {
 			return err
 		}

@@ -35,6 +35,7 @@ type ServerRow struct {
 	JudgeDeadInterval time.Duration
 	Weight            int
 	PlannerVersion    int      // the newest rules that its program knows (P11)
+	Name              string   // of its process (P13); empty: none
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
 	Share             InFlightShare
@@ -42,18 +43,18 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), (*sqldb.List)(&s.HungQueues)}
+		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -113,11 +114,11 @@ var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue
-		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch)
+		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor))
 		q.Removing = slices.Contains(removing, q.ID)
 		queues = append(queues, q)
 		return err
-	}, `SELECT queue_id, cur_server, req_server, epoch FROM schedule_queue
+	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues: %w", err)

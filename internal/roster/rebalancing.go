@@ -72,7 +72,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 			return nil, nil, err
 		}
 	}
-	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, skipped); err != nil {
+	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved(), skipped); err != nil {
 		return nil, nil, err
 	}
 	return skipped, silences, writeShares(ctx, l, in.shares(staying, changes))
@@ -103,8 +103,8 @@ func (p rebalancing) staying(servers []ServerRow) []ServerRow {
 }
 
 // recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
-// is due again after skipRetryInterval, for all servers together (L5).
-func recordPlanned(ctx context.Context, l *LockTx, actor string, changed bool, skipped []plan.Change) error {
+// is due again after skipRetryInterval, for all servers together (L5). reserved says that queues are or were reserved.
+func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserved bool, skipped []plan.Change) error {
 	v := &l.versions
 	v.planned, v.planDue, v.skipped, v.toMove = v.membership, false, len(skipped) > 0, queuesToMove(skipped)
 	if changed {
@@ -116,5 +116,8 @@ func recordPlanned(ctx context.Context, l *LockTx, actor string, changed bool, s
 	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now}, last_assign_server = ?
 		WHERE task_type = ? AND own_sign = ?`, v.planned, v.plan, list, actor, l.TaskType, l.OwnSign)
-	return err
+	if err != nil || !reserved {
+		return err
+	}
+	return noteReservations(ctx, l)
 }

@@ -33,6 +33,9 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int) e
 		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
 		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
 			WHERE task_type = ? AND own_sign = ?`, requested, l.TaskType, l.OwnSign)
+		if err == nil && requested != nil {
+			err = voidReservations(ctx, l)
+		}
 		if err != nil {
 			return err
 		}

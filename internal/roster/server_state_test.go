@@ -42,7 +42,7 @@ func TestServerRowIsWrittenLast(t *testing.T) {
 				{"weight", func() error { return operator.SetWeight(t.Context(), "A", 3) }},
 				{"forced drain", func() error { _, err := operator.DrainServer(t.Context(), "A", true); return err }},
 				{"drain", func() error { return c.Roster().Server("settle", "B").Drain(t.Context()) }},
-				{"leave", func() error { return c.Roster().Server("settle", "B").Leave(t.Context(), nil) }},
+				{"leave", func() error { return c.Roster().Server("settle", "B").Leave(t.Context(), nil, roster.Reservation{}) }},
 			} {
 				sent := string(proxy.Listen(func() {
 					if err := step.do(); err != nil {

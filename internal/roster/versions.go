@@ -19,6 +19,8 @@ type versions struct {
 	planDue bool       // when the row was read
 	skipped bool       // the last plan skipped changes, because other transactions held their rows (L5)
 	toMove  sqldb.List // the queues among them that are to move
+
+	reserved bool // queues are reserved, or were at the last plan (P13)
 }
 
 // membershipChanged makes the servers plan again (S3).

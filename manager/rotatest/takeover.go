@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // TakeOver takes all queues of a task type from the worker that executes a batch, as other workers do with a worker that
@@ -23,7 +24,7 @@ func (r *Roster) TakeOver(ctx context.Context) error {
 	for _, q := range b.Queues {
 		inFlight = append(inFlight, q.ID)
 	}
-	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(ctx, inFlight); err != nil {
+	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(ctx, inFlight, roster.Reservation{}); err != nil {
 		return fmt.Errorf("take the queues over: %w", err)
 	}
 	return nil

@@ -109,6 +109,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
     last_assign_server VARCHAR(150) NULL,                    -- server that wrote it
     skipped            MEDIUMTEXT   NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
+    reserved_until     DATETIME(6)  NULL,                     -- when the next reservation of a queue ends: a plan is due then, or NULL
     version            BIGINT       NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -122,6 +123,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
@@ -170,6 +172,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -232,6 +235,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     weight                 BIGINT       NOT NULL DEFAULT 1,                  -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -252,6 +256,8 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     cursor_value    TEXT         NOT NULL DEFAULT (''),               -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  DATETIME(6)  NULL,                                -- start of the permit window in which the queue was found empty
     crash_count     BIGINT       NOT NULL DEFAULT 0,                  -- owners in a row that were expired before a page was executed
+    reserved_for    VARCHAR(100) NULL,                                -- name of the process that gets the queue back when it returns, or NULL
+    reserved_until  DATETIME(6)  NULL,                                -- until when other servers do not get the queue
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
@@ -260,6 +266,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (cur_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_reserved_until CHECK (reserved_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -301,7 +308,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        ROUND(TIMESTAMPDIFF(MICROSECOND, q.cur_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS held_s,
        ROUND(TIMESTAMPDIFF(MICROSECOND, q.req_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS requested_s,
        q.epoch, q.queue_parameter, q.cursor_value,
-       CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
+       CASE WHEN q.cur_server IS NULL AND q.reserved_until > UTC_TIMESTAMP(6) THEN 'RESERVED'
+            WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) > c.judge_dead_interval_ms * 1000 THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
@@ -309,7 +317,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        b.items AS backlog_items,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.oldest_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_oldest_s,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.measured_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_age_s,
-       b.rate AS backlog_rate, b.trend AS backlog_trend
+       b.rate AS backlog_rate, b.trend AS backlog_trend,
+       q.reserved_for, q.reserved_until
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server

@@ -105,6 +105,7 @@ CREATE TABLE schedule_task_running (
     last_assign_time   timestamptz(6)   NULL,                    -- when the last plan was written
     last_assign_server text COLLATE "C" NULL,                    -- server that wrote it
     skipped            text             NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
+    reserved_until     timestamptz(6)   NULL,                    -- when the next reservation of a queue ends: a plan is due then, or NULL
     version            bigint           NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -118,6 +119,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
@@ -167,6 +169,7 @@ CREATE TABLE schedule_server (
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   text             NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -229,6 +232,7 @@ CREATE TABLE schedule_server_history (
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   text             NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );
@@ -249,6 +253,8 @@ CREATE TABLE schedule_queue (
     cursor_value    text             NOT NULL DEFAULT '',                -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  timestamptz(6)   NULL,                               -- start of the permit window in which the queue was found empty
     crash_count     bigint           NOT NULL DEFAULT 0,                 -- owners in a row that were expired before a page was executed
+    reserved_for    text             NULL,                               -- name of the process that gets the queue back when it returns, or NULL
+    reserved_until  timestamptz(6)   NULL,                               -- until when other servers do not get the queue
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
@@ -257,6 +263,7 @@ CREATE TABLE schedule_queue (
     CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (cur_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_queue_reserved_until CHECK (reserved_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_gmt_created CHECK (gmt_created BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_queue_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -302,7 +309,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        CASE WHEN isfinite(q.cur_since) THEN round(extract(epoch FROM clock.now - q.cur_since), 3) END AS held_s,
        CASE WHEN isfinite(q.req_since) THEN round(extract(epoch FROM clock.now - q.req_since), 3) END AS requested_s,
        q.epoch, q.queue_parameter, q.cursor_value,
-       CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
+       CASE WHEN q.cur_server IS NULL AND q.reserved_until > clock.now THEN 'RESERVED'
+            WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN c.heartbeat_time < clock.now - c.judge_dead_interval_ms * interval '1 millisecond' THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
@@ -310,7 +318,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        b.items AS backlog_items,
        round(extract(epoch FROM clock.now - b.oldest_at), 3) AS backlog_oldest_s,
        round(extract(epoch FROM clock.now - b.measured_at), 3) AS backlog_age_s,
-       b.rate AS backlog_rate, b.trend AS backlog_trend
+       b.rate AS backlog_rate, b.trend AS backlog_trend,
+       q.reserved_for, q.reserved_until
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server

@@ -106,6 +106,7 @@ CREATE TABLE schedule_task_running (
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
     skipped            TEXT    NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
+    reserved_until     TEXT   NULL,                       -- when the next reservation of a queue ends: a plan is due then, or NULL
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -119,6 +120,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
@@ -167,6 +169,7 @@ CREATE TABLE schedule_server (
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -229,6 +232,7 @@ CREATE TABLE schedule_server_history (
     weight                 BIGINT NOT NULL DEFAULT 1,         -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
+    name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );
@@ -249,6 +253,8 @@ CREATE TABLE schedule_queue (
     cursor_value    TEXT   NOT NULL DEFAULT '',     -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  TEXT   NULL,                    -- start of the permit window in which the queue was found empty
     crash_count     BIGINT NOT NULL DEFAULT 0,      -- owners in a row that were expired before a page was executed
+    reserved_for    TEXT   NULL,                       -- name of the process that gets the queue back when it returns, or NULL
+    reserved_until  TEXT   NULL,                       -- until when other servers do not get the queue
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
@@ -257,6 +263,7 @@ CREATE TABLE schedule_queue (
     CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (datetime(substr(cur_since, 1, 19)) IS substr(cur_since, 1, 19) AND rtrim(substr(cur_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_req_since CHECK (datetime(substr(req_since, 1, 19)) IS substr(req_since, 1, 19) AND rtrim(substr(req_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (datetime(substr(window_done_at, 1, 19)) IS substr(window_done_at, 1, 19) AND rtrim(substr(window_done_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.')),
@@ -300,7 +307,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        round((julianday('now') - julianday(substr(q.cur_since, 1, 23))) * 86400, 3) AS held_s,
        round((julianday('now') - julianday(substr(q.req_since, 1, 23))) * 86400, 3) AS requested_s,
        q.epoch, q.queue_parameter, q.cursor_value,
-       CASE WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
+       CASE WHEN q.cur_server IS NULL AND julianday(substr(q.reserved_until, 1, 23)) > julianday('now') THEN 'RESERVED'
+            WHEN q.cur_server IS NULL THEN 'UNASSIGNED'
             WHEN c.uuid IS NULL OR c.task_type <> q.task_type OR c.own_sign <> q.own_sign THEN 'ORPHAN'
             WHEN (julianday('now') - julianday(substr(c.heartbeat_time, 1, 23))) * 86400000 > c.judge_dead_interval_ms THEN 'OVERDUE'
             WHEN q.req_server IS NOT NULL THEN 'MOVING'
@@ -308,7 +316,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        b.items AS backlog_items,
        round((julianday('now') - julianday(substr(b.oldest_at, 1, 23))) * 86400, 3) AS backlog_oldest_s,
        round((julianday('now') - julianday(substr(b.measured_at, 1, 23))) * 86400, 3) AS backlog_age_s,
-       b.rate AS backlog_rate, b.trend AS backlog_trend
+       b.rate AS backlog_rate, b.trend AS backlog_trend,
+       q.reserved_for, q.reserved_until
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server

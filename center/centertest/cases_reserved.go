@@ -1,0 +1,148 @@
+package centertest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// testReserved checks what becomes of the queues of a server that leaves for a while.
+func testReserved(t *testing.T, c *center.Center) {
+	named := func(r *fixture, server, name string) {
+		r.exec("UPDATE schedule_server SET name = '%s' WHERE uuid = '%s'", name, r.uuid(server))
+	}
+	leave := func(r *fixture, server string, reserve roster.Reservation) {
+		r.must(c.Roster().Server(r.task, r.uuid(server)).Leave(t.Context(), nil, reserve))
+	}
+	soon := roster.Reservation{Name: "web-0", Within: time.Hour}
+	// pair returns a roster in which A, whose name is web-0, owns queues 0 and 2, and B owns 1 and 3.
+	pair := func(t *testing.T, s center.Settings) *fixture {
+		s.Queues = 4
+		r := newFixture(t, c, s)
+		r.join("A", "B")
+		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
+		named(r, "A", "web-0")
+		return r
+	}
+	statuses := func(r *fixture) []string {
+		return r.readColumn("SELECT status FROM schedule_assignment WHERE task_type = '%s' ORDER BY queue_id", r.task)
+	}
+	t.Run("P13 the same name gets its queues back, and no queue moves", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		epoch := r.epoch("0")
+		leave(r, "A", soon)
+		r.wantOwners("-", "B", "-", "B")
+		if got := statuses(r); !slices.Equal(got, []string{"RESERVED", "HELD", "RESERVED", "HELD"}) {
+			t.Errorf("statuses %v", got)
+		}
+		if after := r.epoch("0"); after != epoch+1 {
+			t.Errorf("the epoch went from %d to %d, want one more", epoch, after)
+		}
+		r.rebalance("B")
+		_, err := c.Roster().Planner(r.task, r.uuid("B")).Rebalance(t.Context(), roster.RebalanceOptions{Always: true})
+		r.must(err)
+		r.wantOwners("-", "B", "-", "B")
+		r.register("A2")
+		named(r, "A2", "web-0")
+		r.rebalance("A2")
+		r.wantOwners("A2", "B", "A2", "B")
+		if after := r.epoch("0"); after != epoch+2 {
+			t.Errorf("the epoch went from %d to %d, want two more", epoch, after)
+		}
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND reserved_for IS NOT NULL", r.task); n != 0 {
+			t.Errorf("%d queues are still reserved", n)
+		}
+		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventReserved}, 10)
+		r.must(err)
+		if len(events) != 2 || events[0].Reason != "for web-0, for 1h0m0s" {
+			t.Errorf("events %+v", events)
+		}
+	})
+	t.Run("P13 others get the queues when the time is over", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		if reply, _ := r.heartbeat("B"); reply.PlanDue {
+			t.Error("a plan is due while the queues are reserved")
+		}
+		r.exec("UPDATE schedule_queue SET reserved_until = gmt_created WHERE task_type = '%s' AND reserved_for IS NOT NULL", r.task)
+		r.exec("UPDATE schedule_task_running SET reserved_until = (SELECT MIN(gmt_created) FROM schedule_queue WHERE task_type = '%s') WHERE task_type = '%s'", r.task, r.task)
+		if got := statuses(r); !slices.Equal(got, []string{"UNASSIGNED", "HELD", "UNASSIGNED", "HELD"}) {
+			t.Errorf("statuses %v", got)
+		}
+		if reply, _ := r.heartbeat("B"); !reply.PlanDue {
+			t.Error("no plan is due although the time is over")
+		}
+		r.rebalance("B")
+		r.wantOwners("B", "B", "B", "B")
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_task_running WHERE task_type = '%s' AND reserved_until IS NOT NULL", r.task); n != 0 {
+			t.Error("the lock row still says that a reservation ends")
+		}
+	})
+	t.Run("P13 of two live servers of the name none gets the queues back", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		for _, server := range []string{"C", "D"} {
+			r.register(server)
+			named(r, server, "web-0")
+		}
+		r.rebalance("B")
+		if r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cur_server IS NULL", r.task) != 0 {
+			t.Error("queues have no owner, and two servers have the name")
+		}
+		if n := r.readInt("SELECT COUNT(DISTINCT cur_server) FROM schedule_queue WHERE task_type = '%s' AND queue_id IN ('0', '2')", r.task); n != 2 {
+			t.Errorf("both queues went to the same server, and two have the name")
+		}
+		leave(r, "C", soon)
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND cur_server IS NULL", r.task); n != 0 {
+			t.Errorf("%d queues have no owner, and a live server has the name", n)
+		}
+	})
+	for name, end := range map[string]func(*fixture) error{
+		"a pause":   func(r *fixture) error { return c.Tasks().Pause(t.Context(), r.task, "ann") },
+		"a barrier": func(r *fixture) error { return c.Queues().Repartition(t.Context(), r.task, 6, "ann") },
+	} {
+		t.Run("P13 "+name+" ends the reservations", func(t *testing.T) {
+			r := pair(t, center.Settings{})
+			leave(r, "A", soon)
+			r.must(end(r))
+			r.rebalance("B")
+			r.wantOwners("B", "B", "B", "B")
+		})
+		t.Run("P13 a server reserves nothing during "+name, func(t *testing.T) {
+			r := pair(t, center.Settings{})
+			r.must(end(r))
+			leave(r, "A", soon)
+			r.wantOwners("B", "B", "B", "B")
+		})
+	}
+	t.Run("P13 a server that an operator has paused reserves nothing", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "ann"))
+		r.wantOwners("A") // there is no other server that could request it
+		leave(r, "A", soon)
+		if got := statuses(r); !slices.Equal(got, []string{"UNASSIGNED"}) {
+			t.Errorf("statuses %v", got)
+		}
+	})
+	t.Run("P13 a queue that another server has requested is not reserved", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		named(r, "A", "web-0")
+		r.wantOwners("A", "A>B")
+		leave(r, "A", soon)
+		r.wantOwners("-", "B")
+	})
+	t.Run("P13 the absent server keeps its place among max_servers", func(t *testing.T) {
+		r := pair(t, center.Settings{MaxServers: 2})
+		r.register("C")
+		r.rebalance("C")
+		r.wantOwners("A", "B", "A", "B")
+		leave(r, "A", soon)
+		r.rebalance("C")
+		r.wantOwners("-", "B", "-", "B")
+	})
+}

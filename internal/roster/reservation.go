@@ -1,0 +1,116 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Reservation keeps the queues of a server that leaves for a later server of its name (P13). The zero value keeps none.
+type Reservation struct {
+	Name   string
+	Within time.Duration // after which other servers get the queues
+}
+
+// MaxReturn is the longest time for which queues are reserved.
+const MaxReturn = time.Hour
+
+// maxName is the longest name of a process in bytes.
+const maxName = 100
+
+// CheckReturn returns an error if the name of a process, or the time for which it reserves its queues, breaks its rule.
+func CheckReturn(name string, within time.Duration) error {
+	switch {
+	case len(name) > maxName || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }):
+		return fmt.Errorf("name (%q) must have at most %d bytes, and no control characters", name, maxName)
+	case within < 0 || within > MaxReturn:
+		return fmt.Errorf("return_within (%s) must be between 0s and %s", within, MaxReturn)
+	case within > 0 && name == "":
+		return fmt.Errorf("return_within (%s) needs a name, by which the process is known when it returns", within)
+	}
+	return nil
+}
+
+// keep takes the owner from the queues of a server that is about to leave, and reserves them. It leaves out what other
+// servers have requested, what operators remove, and the queues in forced. It reserves nothing while the task type is
+// paused or gets another number of queues, and if an operator has paused or drained the server.
+func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []string) error {
+	if may, err := r.mayKeep(ctx, l, uuid); err != nil || !may {
+		return err
+	}
+	reader := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	queues, err := reader.Queues(ctx, l.removing)
+	if err != nil {
+		return err
+	}
+	var changes []plan.Change
+	for _, q := range queues {
+		if q.Owner == uuid && q.Requester == "" && !q.Removing && !slices.Contains(forced, q.ID) {
+			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: uuid, OldEpoch: q.Epoch})
+		}
+	}
+	written, _, err := writePlan(ctx, l, changes)
+	if err != nil || len(written) == 0 {
+		return err
+	}
+	var events []Event
+	for part := range slices.Chunk(written, InsertRows) {
+		ids := make([]string, len(part))
+		for i, c := range part {
+			ids[i] = c.QueueID
+			events = append(events, Event{Kind: EventReserved, queue: c.QueueID, from: uuid, epoch: c.OldEpoch + 1, Actor: uuid, Reason: fmt.Sprintf("for %s, for %s", r.Name, r.Within)})
+		}
+		_, err := l.Exec(ctx, fmt.Sprintf(`UPDATE schedule_queue SET reserved_for = ?, reserved_until = {ago -%d}
+			WHERE task_type = ? AND own_sign = ? AND queue_id IN (%s)`, r.Within.Milliseconds(), sqldb.Marks(len(ids))),
+			append([]any{r.Name, l.TaskType, l.OwnSign}, sqldb.Args(ids)...)...)
+		if err != nil {
+			return fmt.Errorf("reserve the queues: %w", err)
+		}
+	}
+	if err := l.Record(ctx, events...); err != nil {
+		return err
+	}
+	return l.planChanged(ctx)
+}
+
+func (r Reservation) mayKeep(ctx context.Context, l *LockTx, uuid string) (may bool, err error) {
+	if r.Name == "" || r.Within <= 0 || l.RequestedTotal > 0 {
+		return false, nil
+	}
+	err = l.QueryRow(ctx, `SELECT CASE WHEN NOT r.paused AND s.`+ownerStates+` THEN 1 ELSE 0 END
+		FROM schedule_server s JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign WHERE s.uuid = ?`, uuid).Scan(&may)
+	return may, err
+}
+
+// reserved reports whether queues are reserved.
+func (in planInput) reserved() bool {
+	return slices.ContainsFunc(in.queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
+}
+
+// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due.
+func noteReservations(ctx context.Context, l *LockTx) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET reserved_until = (SELECT MIN(q.reserved_until) FROM schedule_queue q
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > {now}) WHERE task_type = ? AND own_sign = ?`,
+		l.TaskType, l.OwnSign, l.TaskType, l.OwnSign)
+	return err
+}
+
+// voidReservations ends all reservations, because an operator stops the work or divides it anew: the servers that are there
+// get the queues.
+func voidReservations(ctx context.Context, l *LockTx) error {
+	if !l.versions.reserved {
+		return nil
+	}
+	_, err := l.Exec(ctx, `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL
+		WHERE task_type = ? AND own_sign = ? AND reserved_for IS NOT NULL`, l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("end the reservations of queues: %w", err)
+	}
+	return l.membershipChanged(ctx)
+}
