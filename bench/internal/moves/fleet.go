@@ -34,6 +34,7 @@ type fleet struct {
 
 // worker is one process.
 type worker struct {
+	name   string
 	cmd    *exec.Cmd
 	input  io.Closer
 	gone   chan struct{} // closed when the process has ended and its output has been read
@@ -52,8 +53,15 @@ func (w *worker) runs() bool {
 }
 
 // start starts a worker process.
-func (c *fleet) start() (*worker, error) {
-	text, err := json.Marshal(order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Witness: c.o.witness})
+func (c *fleet) start() (*worker, error) { return c.startAs("") }
+
+// startAs starts a worker process, with a name if the workers have names.
+func (c *fleet) startAs(name string) (*worker, error) {
+	o := order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Witness: c.o.witness}
+	if c.o.named {
+		o.Name = name
+	}
+	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +69,7 @@ func (c *fleet) start() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cmd: exec.CommandContext(c.ctx, program), gone: make(chan struct{})}
+	w := &worker{name: name, cmd: exec.CommandContext(c.ctx, program), gone: make(chan struct{})}
 	w.cmd.Env, w.cmd.Stderr = append(os.Environ(), orderVariable+"="+string(text)), os.Stderr
 	if w.input, err = w.cmd.StdinPipe(); err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ type Options struct {
 	Witnessed int           // how many workers are killed while the others hold locks in one directory
 
 	witness string // this directory
+	named   bool   // the workers have names and return after a restart
 }
 
 // `make bench` runs Full, the tests run Short.
@@ -51,6 +52,7 @@ type Result struct {
 	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
 	Soon     []time.Duration // the same with the short heartbeat interval
 	Proved   []time.Duration // the same with the default intervals, and a witness directory
+	Named    Named
 	Overlaps []string
 	Moves    int64 // changes of owner
 	Minimum  int64 // the fewest possible changes of owner
@@ -59,6 +61,13 @@ type Result struct {
 	Worst    float64   // the smallest rate of any second during the restarts
 	Rates    []float64 // items per second, one for each bin
 	From, To float64   // begin and end of the restarts, in seconds since the beginning of Rates
+}
+
+// Named has the measurements of a rolling restart of workers that have names.
+type Named struct {
+	Away   []time.Duration // from the last item of a queue before the restart of its worker to the first one after it
+	Others float64         // items per second of the queues of the other workers during the restarts, relative to the rate before
+	Moves  int64           // queues that got a worker of another name
 }
 
 // Run runs the benchmark on the servers.
@@ -79,6 +88,11 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 			return on(ctx, s, o, func(c *fleet) error { return c.playKills(r, &r.Proved) })
 		}); err != nil {
 			return report.Part{}, fmt.Errorf("moves on %s with a witness directory: %w", r.Database, err)
+		}
+		named := o
+		named.named = true
+		if err := on(ctx, s, named, func(c *fleet) error { return c.playNamed(r) }); err != nil {
+			return report.Part{}, fmt.Errorf("moves on %s of workers with names: %w", r.Database, err)
 		}
 		results = append(results, r)
 	}
@@ -119,8 +133,8 @@ func on(ctx context.Context, s *stage.Server, o Options, play func(*fleet) error
 
 // begin starts the workers.
 func (c *fleet) begin() error {
-	for range c.o.Workers {
-		if _, err := c.start(); err != nil {
+	for i := range c.o.Workers {
+		if _, err := c.startAs(fmt.Sprintf("web-%d", i)); err != nil {
 			return err
 		}
 	}
@@ -240,13 +254,14 @@ func (c *fleet) finish() error {
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
 restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed, and
-workers with the default intervals and a witness directory, of which %d are killed. A gap is the time in which no worker works a queue that
-moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
+workers with the default intervals and a witness directory, of which %d are killed. At last, workers with names are
+restarted one after the other, and get their queues back. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
 	times := report.Table{Title: "Gaps", Columns: []string{
 		"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest",
 		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest", "after kill -9, with a witness directory", "p50", "p99", "largest",
 	}}
 	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
+	named := report.Table{Title: "Rolling restart of workers with names", Columns: []string{"database", "queues", "nobody works a queue of a worker that is restarted, p50", "largest", "rate of the other queues", "moves"}}
 	dead := o.settings().WithDefaults()
 	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
 	soonBound := (8 * o.Short).Seconds()
@@ -259,6 +274,8 @@ moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
+		away := report.Millis(r.Named.Away...)
+		named.Add(r.Database, len(away), report.MS(0, report.Median(away)), report.MS(0, report.Percentile(away, 100)), fmt.Sprintf("%.0f %%", 100*r.Named.Others), r.Named.Moves)
 		part.Goals = append(part.Goals,
 			report.Below(r.Database+": gap of a planned move, p99", "%.0f ms", 500, report.Percentile(planned, 99)),
 			report.AtLeast(r.Database+": rate kept in a rolling restart", "%.0f %%", 90, kept),
@@ -266,9 +283,11 @@ moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
 			report.AtMost(fmt.Sprintf("%s: the same with heartbeats %s apart", r.Database, o.Short), "%.1f s", soonBound, report.Percentile(soon, 100)/1000),
 			report.AtMost(r.Database+": the same with a witness directory, p99", "%.0f ms", 500, report.Percentile(proved, 99)),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
+			report.Exactly(r.Database+": moves in a rolling restart of workers with names", "%.0f", 0, float64(r.Named.Moves)),
+			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 99, 100*r.Named.Others),
 			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}
-	part.Tables = []report.Table{times, rates}
+	part.Tables = []report.Table{times, rates, named}
 	part.Plots = []report.Plot{plot(results)}
 	return part
 }

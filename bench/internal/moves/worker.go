@@ -23,6 +23,7 @@ type order struct {
 	Settings manager.Settings
 	Item     time.Duration // the time of an item without its UPDATE
 	Witness  string        // the witness directory; empty: none
+	Name     string        // for which the worker reserves its queues when it leaves; empty: not at all
 }
 
 // taskType is the task type that the workers serve.
@@ -43,7 +44,11 @@ func Work(ctx context.Context) error {
 	}
 	defer c.Close()
 	go endWithParent()
-	m, err := manager.New(c, manager.Config{Alerter: alerts{}, WitnessDir: o.Witness}, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
+	cfg := manager.Config{Alerter: alerts{}, WitnessDir: o.Witness, Name: o.Name}
+	if o.Name != "" {
+		cfg.ReturnWithin = patience
+	}
+	m, err := manager.New(c, cfg, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
 	if err != nil {
 		return err
 	}
