@@ -48,22 +48,31 @@ func wantTimeToDrain(t *testing.T, what, duration string) {
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	unit := fileOf(t, "deploying.md", "rota.service")
+	wantUnit(t, "rota.service", unit, "--schema", "require")
 	wantTimeToDrain(t, "TimeoutStopSec", regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(unit)[1]+"s")
+	wantUnit(t, "rota-witness.service", fileOf(t, "deploying.md", "rota-witness.service"))
+}
+
+// wantUnit checks that the program understands the arguments of a unit, together with more of them, and that systemd does
+// the unit.
+func wantUnit(t *testing.T, name, unit string, more ...string) {
+	t.Helper()
 	if !strings.Contains(unit, "\nType=notify\n") {
-		t.Error("the unit is not of Type=notify")
+		t.Errorf("%s is not of Type=notify", name)
 	}
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/rota (.*)$`).FindStringSubmatch(unit)[1]
-	wantArguments(t, strings.Fields(strings.ReplaceAll(command, "${CREDENTIALS_DIRECTORY}", "/run/secrets/rota")))
+	wantArguments(t, append(strings.Fields(strings.ReplaceAll(command, "${CREDENTIALS_DIRECTORY}", "/run/secrets/rota")), more...))
 
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("the unit is not verified: systemd-analyze is not installed")
+		t.Log("the unit is not verified: systemd-analyze is not installed")
+		return
 	}
 	bin, err := buildRota()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "rota.service")
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "/usr/local/bin", bin)), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +87,11 @@ type deployment struct {
 		Template struct {
 			Spec struct {
 				TerminationGracePeriodSeconds string `yaml:"terminationGracePeriodSeconds"`
-				Containers                    []struct {
+				InitContainers                []struct {
+					Args          []string
+					RestartPolicy string `yaml:"restartPolicy"`
+				} `yaml:"initContainers"`
+				Containers []struct {
 					Args           []string
 					LivenessProbe  probe `yaml:"livenessProbe"`
 					ReadinessProbe probe `yaml:"readinessProbe"`
@@ -110,7 +123,11 @@ func TestKubernetesDeployment(t *testing.T) {
 	if !slices.Contains(container.Args, "--http") {
 		t.Error("no probe is served: --http is missing")
 	}
-	wantArguments(t, container.Args)
+	wantArguments(t, append(container.Args, "--schema", "require"))
+	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy != "Always" {
+		t.Fatalf("init containers %+v, want one sidecar", pod.InitContainers)
+	}
+	wantArguments(t, pod.InitContainers[0].Args)
 }
 
 // wantArguments checks that the program understands its arguments: it goes on to its database, which has no tables.
@@ -130,7 +147,7 @@ func wantArguments(t *testing.T, args []string) {
 	write("rota.yaml", `tasks: {t: {queues: 1, dealer: {sql: {
 		select: "SELECT id FROM t WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}",
 		execute: "DELETE FROM t WHERE id IN ({{keys}})", key: id}}}}`)
-	line := strings.NewReplacer("/etc/rota", dir, "/run/secrets/rota", dir).Replace(strings.Join(append(args, "--schema", "require"), " "))
+	line := strings.NewReplacer("/etc/rota", dir, "/run/secrets/rota", dir).Replace(strings.Join(args, " "))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "rota"), strings.Fields(line)...)
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), "rota migrate up") {

@@ -348,6 +348,33 @@ func TestRemovedDirectoryIsReported(t *testing.T) {
 	}
 }
 
+// systemd removes the directory when the last worker stops, and makes it anew for the next one.
+func TestDirectoryIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	d := testDirectory(t)
+	first, err := d.subscribe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.stop()
+	if !first.current(d.path) {
+		t.Error("the events of a new subscription are not those of the directory")
+	}
+	if err := os.Rename(d.path, d.path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(d.path + ".old") })
+	if first.current(d.path) {
+		t.Error("there is no directory, and its events count as current")
+	}
+	if err := os.Mkdir(d.path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if first.current(d.path) {
+		t.Error("the events are those of another directory")
+	}
+}
+
 func TestRemovedLockFileIsReported(t *testing.T) {
 	t.Parallel()
 	d := testDirectory(t)
