@@ -79,6 +79,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.planners(r)
 	servers.unwitnessed(r)
 	servers.namesakes(r)
+	servers.requirement(r, settings.Require)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	servers.errors(r)

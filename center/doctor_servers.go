@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -102,6 +103,32 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 			d.note("witness", "give all workers of the host the same witness_dir; see the worker's log",
 				"%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName)
 		}
+	}
+}
+
+// requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
+func (d serverCheck) requirement(r rosterRows, require string) {
+	selector, err := plan.ParseSelector(require)
+	if require == "" || err != nil { // the check of the settings reports an error
+		return
+	}
+	var may int
+	var lack []string
+	for _, s := range r.servers {
+		labels, _ := plan.ParseLabels(s.Labels)
+		switch matches := selector.Matches(plan.Server{Host: s.HostName, Labels: labels}); {
+		case matches && s.Eligible():
+			may++
+		case !matches && s.Queues > 0:
+			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), plural.Of(s.Queues, "queue", "queues")))
+		}
+	}
+	switch hint := "start a worker with the labels, or change require: rota worker --labels"; {
+	case may > 0:
+	case len(lack) > 0:
+		d.problem("labels", hint, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+	case r.eligible() > 0:
+		d.problem("labels", hint, "no server has the labels of require (%s): the queues wait", require)
 	}
 }
 

@@ -214,6 +214,8 @@ func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 		return "its owner is draining"
 	case to == "":
 		return "no server may own it"
+	case !in.limits.Require.Matches(in.servers[at].PlanServer()):
+		return "require forbids its owner, which lacks a label"
 	case (in.limits.Servers > 0 || in.limits.ServersPerHost > 0) && !keeps:
 		return "max_servers or max_servers_per_host lets its owner stand by"
 	case in.limits.InFlight > 0 && !keeps:

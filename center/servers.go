@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -169,6 +170,13 @@ func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
 
 // MaxWeight is the greatest weight of a server.
 const MaxWeight = roster.MaxWeight
+
+// CheckLabels returns an error if a label of a process breaks its rule. Keys have lower-case letters, digits and -._/, values
+// letters, digits and -._, each at most 63. The label host is that of each server's host.
+func CheckLabels(labels map[string]string) error { return plan.Labels(labels).Check() }
+
+// ParseLabels parses labels such as "disk=ssd,zone=b".
+func ParseLabels(text string) (map[string]string, error) { return plan.ParseLabels(text) }
 
 // MaxReturn is the longest time for which a server that leaves keeps its queues for its return.
 const MaxReturn = roster.MaxReturn

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -25,6 +26,12 @@ func (s Settings) Validate() error {
 		errs = append(errs, err)
 	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if _, err := plan.ParseSelector(s.Require); err != nil {
+		bad("require (%s) %w", s.Require, err)
+	}
+	if err := plan.CheckLabelKey(s.Spread); err != nil {
+		bad("spread (%s) %w", s.Spread, err)
+	}
 	if s.JudgeDeadInterval < 5*s.HeartbeatInterval {
 		bad("judge_dead_interval (%s) must be at least 5 x heartbeat_interval (%s)", s.JudgeDeadInterval, s.HeartbeatInterval)
 	}

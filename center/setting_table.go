@@ -189,6 +189,14 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.MaxServersPerHost }, most: 1_000_000,
 	},
 	{
+		Name: "require", Column: "require_labels", Help: "labels that a worker must have to own queues, such as `disk=ssd|nvme,zone=b`; `host=web1|web2` names hosts",
+		field: func(s *Settings) any { return &s.Require },
+	},
+	{
+		Name: "spread", Column: "spread_label", Help: "label whose values share the queues evenly, such as `zone`",
+		field: func(s *Settings) any { return &s.Spread },
+	},
+	{
 		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
 		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
 		field: func(s *Settings) any { return &s.DrainTimeout },

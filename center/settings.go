@@ -64,6 +64,14 @@ type Settings struct {
 	// those that own most queues, and then the oldest. The others stand by, and take over when one of them is gone. Default to no limit.
 	MaxServers        int
 	MaxServersPerHost int
+
+	// Require says which labels a server must have to own queues: a list such as "disk=ssd|nvme,zone=b". The label host is
+	// the name of its host. A server that has queues already keeps those that no server with the labels may take. Defaults to
+	// none.
+	Require string
+	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of their
+	// servers: the loss of one value takes at most its share. Defaults to none.
+	Spread string
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron expressions

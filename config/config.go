@@ -36,6 +36,8 @@ type File struct {
 	Weight *int
 	// WitnessDir is the field of manager.Config. Empty means none.
 	WitnessDir string
+	// Labels is the field of manager.Config.
+	Labels map[string]string
 	// Name and ReturnWithin are the fields of manager.Config. Empty and zero mean none.
 	Name         string
 	ReturnWithin time.Duration
@@ -80,6 +82,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	f.IdleDealerConns, f.IdleTxTimeout = src.idleDealerConns(v, flags), src.idleTxTimeout(v, flags)
 	f.ItemRetention, f.Weight = src.itemRetention(v, flags), src.weight(v, flags)
 	f.Name, f.ReturnWithin = v.GetString("name"), src.returnWithin(v, flags)
+	f.Labels = src.labels(v, flags)
 	if f.WitnessDir = v.GetString("witness_dir"); f.WitnessDir != "" && !filepath.IsAbs(f.WitnessDir) {
 		src.addScalarProblem(flags, "witness_dir", f.WitnessDir, "must be an absolute path, such as /run/rota")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // scalarKeys are the top-level keys. Flags override them, and so does the environment if --config does not name the file.
-var scalarKeys = []string{"database", "database_file", "own_sign", "http", "console", "schema", "idle_dealer_conns", "idle_tx_timeout", "item_retention", "weight", "witness_dir", "name", "return_within"}
+var scalarKeys = []string{"database", "database_file", "own_sign", "http", "console", "schema", "idle_dealer_conns", "idle_tx_timeout", "item_retention", "weight", "witness_dir", "name", "return_within", "labels"}
 
 // scalars reads the top-level keys: from the flags, else from a file of --config,
 // else the environment, else another file.
@@ -41,7 +41,9 @@ func (s *source) fileScalars() map[string]any {
 		if e.key == "tasks" {
 			continue
 		}
-		if text, ok := s.text(e.key, e.value); ok {
+		if e.key == "labels" && e.value.Kind == yaml.MappingNode {
+			values[e.key] = s.labelList(e.value)
+		} else if text, ok := s.text(e.key, e.value); ok {
 			values[e.key] = text
 		}
 	}

@@ -75,6 +75,10 @@ type Config struct {
 	// process runs (Servers.SetWeight). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
+	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for the
+	// life of the process. See center.CheckLabels. Defaults to none.
+	Labels map[string]string
+
 	// Name is the name of this process, such as that of its pod in a StatefulSet or of its host: a process that is started
 	// later has it, too, and no other process has it at the same time. It is for ReturnWithin. Defaults to none.
 	Name string
@@ -119,6 +123,9 @@ func (c Config) validate() error {
 	}
 	if c.ItemRetention < 0 {
 		return fmt.Errorf("item_retention (%s) must not be negative", c.ItemRetention)
+	}
+	if err := center.CheckLabels(c.Labels); err != nil {
+		return err
 	}
 	if err := center.CheckReturn(c.Name, c.ReturnWithin); err != nil {
 		return err

@@ -175,7 +175,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight, HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Name: s.cfg.Name, Witness: s.witness.lockID(),
+		Labels: s.cfg.Labels, Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err

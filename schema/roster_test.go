@@ -21,7 +21,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
-		max_queues_per_server max_servers max_servers_per_host rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels spread_label rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
@@ -214,7 +214,7 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 			got := texts(t, db, `SELECT DISTINCT COALESCE(collation_name, '(the default)') FROM information_schema.columns
 				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
 				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server', 'name', 'trigger_id', 'target', 'upstream',
-				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server') ORDER BY 1`)
+				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server', 'witness', 'reserved_for') ORDER BY 1`)
 			if !slices.Equal(got, []string{want}) {
 				t.Errorf("collations: %q, want %s", got, want)
 			}

@@ -34,8 +34,8 @@ Under systemd, a unit of Type=notify has started when all tasks have joined.
 A value comes from the flag, else from the file of -c, else from the environment
 (ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_CONSOLE,
 ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION,
-ROTA_WEIGHT, ROTA_WITNESS_DIR, ROTA_NAME, ROTA_RETURN_WITHIN), else from
-rota.yaml in this directory.
+ROTA_WEIGHT, ROTA_LABELS, ROTA_WITNESS_DIR, ROTA_NAME, ROTA_RETURN_WITHIN), else
+from rota.yaml in this directory.
 
 With --witness-dir the other workers of the host take over at once when this one
 is killed, and after a restart the new process does so itself. Without it they
@@ -61,6 +61,7 @@ or the time is over, nobody works them.`,
 	addOwnSignFlag(cmd)
 	flags.String("http", "", "host:port for /livez, /readyz, /metrics, /scale; not served if empty (ROTA_HTTP)")
 	flags.Bool("console", false, "serve the console at --http too, to clients on this host, who may look (ROTA_CONSOLE)")
+	flags.String("labels", "", "what this worker has, such as disk=ssd,zone=b; for require and spread of task types (ROTA_LABELS)")
 	flags.String("name", "", "name of this worker, which it has again after a restart, such as its host's; for --return-within (ROTA_NAME)")
 	flags.String("return-within", "", "keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty (ROTA_RETURN_WITHIN)")
 	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
@@ -124,7 +125,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	mx := metrics.New()
 	m, err := manager.New(c, manager.Config{
 		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight, WitnessDir: w.file.WitnessDir,
-		Name: w.file.Name, ReturnWithin: w.file.ReturnWithin,
+		Labels: w.file.Labels, Name: w.file.Name, ReturnWithin: w.file.ReturnWithin,
 	}, w.tasks(c)...)
 	if err != nil {
 		return err

@@ -170,4 +170,28 @@ var planMutants = []mutant{
 		"NOT r.paused THEN",
 		"TestConformance",
 	},
+	{
+		"P14", "servers without the labels get queues",
+		"newPlanning", "s.Eligible && limits.Require.Matches(s)",
+		"s.Eligible",
+		"TestConformance",
+	},
+	{
+		"P14", "any value of a label will do",
+		"Matches", "!slices.Contains(t.values, server.label(t.key))",
+		"server.label(t.key) == \"\"",
+		"TestSelector",
+	},
+	{
+		"P14", "the zones do not share the queues",
+		"divide", "if zones != nil {",
+		"if false {",
+		"TestPlanAgainstAllAssignments",
+	},
+	{
+		"P14", "a zone is rounded up although another one keeps a queue then",
+		"spread", "return cmp.Or(next(b)-next(a), ",
+		"return cmp.Or(next(a)-next(b), ",
+		"TestPlanAgainstAllAssignments",
+	},
 }

@@ -29,6 +29,7 @@ type Server struct {
 	UUID         string
 	Host         string
 	Name         string // a later server may have the same; empty: none
+	Labels       Labels
 	RegisterTime time.Time
 	Eligible     bool
 	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
@@ -59,9 +60,12 @@ type Limits struct {
 	InFlight        int // max_in_flight: at most so many servers get queues, as each needs a call (P10)
 	Servers         int // most servers that get queues (P12)
 	ServersPerHost  int // most servers of one host that do (P12)
+
+	Require Selector // the labels that a server must have to get queues (P14)
+	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P13. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P14. It returns only the rows to change, in natural order
 // of their ids. Applying the result and planning again changes nothing.
 func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	p := newPlanning(queues, servers, limits)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P13) over the same rows.
+// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P14) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	unassigned   []row // the queues that are not assigned, because they are removed (N2) or reserved (P13), in the same order
@@ -16,6 +16,7 @@ type planning struct {
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
 	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9)
+	zones        []int                   // of the eligible servers; nil: the queues are not spread (P14)
 	maxPerServer int
 }
 
@@ -33,8 +34,10 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 		live:         make(map[string]bool, len(servers)),
 		maxPerServer: limits.QueuesPerServer,
 	}
-	for _, s := range servers {
+	servers = slices.Clone(servers)
+	for i, s := range servers {
 		p.live[s.UUID] = true
+		servers[i].Eligible = s.Eligible && limits.Require.Matches(s)
 	}
 	names := newReturning(servers)
 	p.rows = make([]row, 0, len(queues))
@@ -52,6 +55,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	p.absent = len(names.absent)
 	working := p.working(servers, limits)
 	p.weigh(working)
+	p.zones = zones(working, limits.Spread)
 	for _, s := range working {
 		p.position[s.UUID] = len(p.eligible)
 		p.bar(len(p.eligible), s.HungQueues)

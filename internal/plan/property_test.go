@@ -41,7 +41,27 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 	if rapid.IntRange(0, 1).Draw(t, "hung") == 1 {
 		drawHung(t, r)
 	}
+	if rapid.Bool().Draw(t, "labelled") {
+		drawLabels(t, r)
+	}
 	return r
+}
+
+// drawLabels draws labels, a rule which servers may have queues, and whether their zones share the queues (P14).
+func drawLabels(t *rapid.T, r *plantest.Roster) {
+	for i := range r.Servers {
+		r.Servers[i].Labels = plan.Labels{}
+		if zone := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"); zone != "" {
+			r.Servers[i].Labels["zone"] = zone
+		}
+		if rapid.Bool().Draw(t, "ssd") {
+			r.Servers[i].Labels["disk"] = "ssd"
+		}
+	}
+	r.Limits.Spread = rapid.SampledFrom([]string{"", "zone"}).Draw(t, "spread")
+	if rapid.IntRange(0, 2).Draw(t, "require") == 0 {
+		r.Limits.Require, _ = plan.ParseSelector("disk=ssd")
+	}
 }
 
 // drawHung draws hung queues, for some servers most queues, and also queues that do not exist.
@@ -67,7 +87,7 @@ func TestPlanProperties(t *testing.T) {
 		live, eligible := map[string]bool{}, map[string]bool{}
 		for _, s := range r.Servers {
 			live[s.UUID] = true
-			if s.Eligible {
+			if s.Eligible && r.Limits.Require.Matches(s) {
 				eligible[s.UUID] = true
 			}
 		}
@@ -75,6 +95,10 @@ func TestPlanProperties(t *testing.T) {
 		checkRemoving(t, r.Queues, live)
 		checkHung(t, changes, r.Servers)
 		staying := r.Clone()
+		staying.Servers, staying.Limits.Require = slices.Clone(staying.Servers), plan.Selector{}
+		for i, s := range staying.Servers {
+			staying.Servers[i].Eligible = eligible[s.UUID] // a server without the labels is like one that is not eligible (P14)
+		}
 		staying.Queues = slices.DeleteFunc(staying.Queues, func(q plan.Queue) bool { return q.Removing })
 		checkMoves(t, staying, eligible)
 		staying.ReleaseAll("")
@@ -321,14 +345,19 @@ func TestMinMoves(t *testing.T) {
 func TestPlanAgainstAllAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 6).Draw(t, "queues"))}
-		r.Join([]string{"A", "B", "C"}[:rapid.IntRange(1, 3).Draw(t, "servers")]...)
+		r.Join([]string{"A", "B", "C", "D"}[:rapid.IntRange(1, 4).Draw(t, "servers")]...)
+		drawLabels(t, &r)
 		for i := range r.Servers {
 			r.Servers[i].Weight = rapid.IntRange(0, 4).Draw(t, "weight")
 		}
 		for i := range r.Queues {
-			r.Queues[i].Owner = rapid.SampledFrom([]string{"", "A", "B", "C"}).Draw(t, "owner")
+			r.Queues[i].Owner = rapid.SampledFrom([]string{"", "A", "B", "C", "D"}).Draw(t, "owner")
 		}
-		weights, sum := weightsOf(r.Servers)
+		may := slices.DeleteFunc(slices.Clone(r.Servers), func(s plan.Server) bool { return !r.Limits.Require.Matches(s) })
+		if len(may) == 0 {
+			return
+		}
+		weights, sum := weightsOf(may)
 		least := len(r.Queues) + 1
 		owned := map[string]int{}
 		var assign func(queue, moves int)
@@ -347,6 +376,16 @@ func TestPlanAgainstAllAssignments(t *testing.T) {
 			}
 			for s, weight := range weights {
 				if share := len(r.Queues) * weight; owned[s]*sum <= share-sum || owned[s]*sum >= share+sum {
+					return
+				}
+			}
+			zoneOwned, zoneWeight := map[string]int{}, map[string]int{}
+			for _, s := range may {
+				zoneOwned[s.Labels["zone"]] += owned[s.UUID]
+				zoneWeight[s.Labels["zone"]] += weights[s.UUID]
+			}
+			for zone, weight := range zoneWeight {
+				if share := len(r.Queues) * weight; r.Limits.Spread != "" && (zoneOwned[zone]*sum <= share-sum || zoneOwned[zone]*sum >= share+sum) {
 					return
 				}
 			}

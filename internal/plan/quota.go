@@ -38,7 +38,7 @@ func (p *planning) quotas(owners, load []int) []int {
 			owned[s]++
 		}
 	}
-	shares := divide(total, p.bounds(load), p.weights, owned)
+	shares := divide(total, p.bounds(load), p.weights, owned, p.zones)
 	left := total
 	for _, n := range shares {
 		left -= n
@@ -50,7 +50,7 @@ func (p *planning) quotas(owners, load []int) []int {
 				reserve[s] = 1
 			}
 		}
-		shares = divide(total, p.bounds(shares), reserve, owned)
+		shares = divide(total, p.bounds(shares), reserve, owned, p.zones)
 	}
 	for s, n := range load {
 		shares[s] -= n
@@ -77,9 +77,10 @@ type bound struct{ least, most int }
 // divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound says,
 // and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. A server
 // that owns more than its share rounded down is the first to be rounded up, because a queue stays then. Among such servers
-// the largest remainder decides, then the number of owned queues, then the age, by which the servers are sorted. The sum is
-// less than the total if the bounds leave no room.
-func divide(total int, bounds []bound, weights, owned []int) []int {
+// the largest remainder decides, then the number of owned queues, then the age, by which the servers are sorted. If there are
+// zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
+// room.
+func divide(total int, bounds []bound, weights, owned, zones []int) []int {
 	reached := levelOf(total, bounds, weights)
 	shares := make([]int, len(bounds))
 	var free []int // the servers whose shares are in proportion
@@ -100,14 +101,19 @@ func divide(total int, bounds []bound, weights, owned []int) []int {
 	}
 	remainder := func(s int) int { return rest * weights[s] % weight }
 	free = slices.DeleteFunc(free, func(s int) bool { return remainder(s) == 0 })
+	stays := func(s int) int { return min(max(0, owned[s]-shares[s]), 1) }
 	slices.SortStableFunc(free, func(a, b int) int {
-		stays := func(s int) int { return min(max(0, owned[s]-shares[s]), 1) }
 		return cmp.Or(stays(b)-stays(a), cmp.Compare(remainder(b), remainder(a)), cmp.Compare(owned[b], owned[a]))
 	})
-	if len(free) > 0 {
-		for _, s := range free[:left] {
-			shares[s]++
-		}
+	if len(free) == 0 {
+		return shares
+	}
+	up := free[:left]
+	if zones != nil {
+		up = spread(free, zones, remainder, weight, stays, func(s int) int { return owned[s] })
+	}
+	for _, s := range up {
+		shares[s]++
 	}
 	return shares
 }

@@ -34,7 +34,8 @@ type ServerRow struct {
 	Heartbeat         time.Time
 	JudgeDeadInterval time.Duration
 	Weight            int
-	PlannerVersion    int      // the newest rules that its program knows (P11)
+	PlannerVersion    int // the newest rules that its program knows (P11)
+	Labels            plan.Labels
 	Name              string   // of its process (P13); empty: none
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
@@ -43,18 +44,20 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
-		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, (*sqldb.List)(&s.HungQueues)}
+		var labels string
+		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &labels, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
+		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, labels, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -97,10 +100,14 @@ func (in planInput) changes(servers []ServerRow) []plan.Change {
 
 // Limits returns the settings that the planner needs.
 func (r Reader) Limits(ctx context.Context) (limits plan.Limits, err error) {
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
-		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost)
+	var require string
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, spread_label FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &limits.Spread)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return limits, fmt.Errorf("read the limits: %w", err)
+	}
+	if limits.Require, err = plan.ParseSelector(require); err != nil {
+		limits.Require = plan.Nothing // written by hand: nobody gets a queue by a rule that cannot be read (S13)
 	}
 	limits.InFlight, limits.Servers, limits.ServersPerHost = max(0, limits.InFlight), max(0, limits.Servers), max(0, limits.ServersPerHost)
 	return limits, nil

@@ -30,6 +30,8 @@ CREATE TABLE schedule_task_type (
     max_queues_per_server       bigint           NOT NULL DEFAULT 0,                 -- most queues that one server may own, 0 for no limit
     max_servers                 bigint           NOT NULL DEFAULT 0,                 -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        bigint           NOT NULL DEFAULT 0,                 -- as max_servers, of one host
+    require_labels              text             NOT NULL DEFAULT '',                -- labels that a server must have to own queues, such as zone=b|c,disk=ssd
+    spread_label                text             NOT NULL DEFAULT '',                -- label whose values share the queues evenly, such as zone
     rate_per_second             double precision NOT NULL DEFAULT 0,                 -- most items per second of the whole task type, 0 for no limit
     max_in_flight               bigint           NOT NULL DEFAULT 0,                 -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            bigint           NOT NULL DEFAULT 0,                 -- time limit of one call of the dealer, 0 for none
@@ -160,7 +162,7 @@ CREATE TABLE schedule_server (
     failing_since          timestamptz(6)   NULL,                               -- when the first of failed_calls ended, if they are enough to say that its calls all fail
     failed_calls           bigint           NOT NULL DEFAULT 0,                 -- number of selects and batches that have failed since an item was last done
     library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
-    labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    labels                 text             NOT NULL DEFAULT '',                -- what it has, such as disk=ssd,zone=b
     hung_queues            text             NULL,                               -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         text             NULL,                               -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     max_in_flight          bigint           NULL,                               -- most calls of Execute that it may have in flight, or NULL for no limit
@@ -169,7 +171,7 @@ CREATE TABLE schedule_server (
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
-    name                   text             NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
+    name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -223,7 +225,7 @@ CREATE TABLE schedule_server_history (
     failing_since          timestamptz(6)   NULL,                               -- when the first of failed_calls ended, if they are enough to say that its calls all fail
     failed_calls           bigint           NOT NULL DEFAULT 0,                 -- number of selects and batches that have failed since an item was last done
     library_version        text             NOT NULL DEFAULT '',                -- version of Rota in the program
-    labels                 text             NOT NULL DEFAULT '',                -- reserved for placement, empty so far
+    labels                 text             NOT NULL DEFAULT '',                -- what it has, such as disk=ssd,zone=b
     hung_queues            text             NULL,                               -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         text             NULL,                               -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     max_in_flight          bigint           NULL,                               -- most calls of Execute that it may have in flight, or NULL for no limit
@@ -232,7 +234,7 @@ CREATE TABLE schedule_server_history (
     weight                 bigint           NOT NULL DEFAULT 1,                 -- part of the queues, in proportion to the weights of the others; 0 for none
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
-    name                   text             NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
+    name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );
@@ -253,7 +255,7 @@ CREATE TABLE schedule_queue (
     cursor_value    text             NOT NULL DEFAULT '',                -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  timestamptz(6)   NULL,                               -- start of the permit window in which the queue was found empty
     crash_count     bigint           NOT NULL DEFAULT 0,                 -- owners in a row that were expired before a page was executed
-    reserved_for    text             NULL,                               -- name of the process that gets the queue back when it returns, or NULL
+    reserved_for    text COLLATE "C" NULL,                               -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  timestamptz(6)   NULL,                               -- until when other servers do not get the queue
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed

@@ -31,6 +31,8 @@ CREATE TABLE schedule_task_type (
     max_queues_per_server       BIGINT NOT NULL DEFAULT 0,            -- most queues that one server may own, 0 for no limit
     max_servers                 BIGINT NOT NULL DEFAULT 0,            -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        BIGINT NOT NULL DEFAULT 0,            -- as max_servers, of one host
+    require_labels              TEXT   NOT NULL DEFAULT '',           -- labels that a server must have to own queues, such as zone=b|c,disk=ssd
+    spread_label                TEXT   NOT NULL DEFAULT '',           -- label whose values share the queues evenly, such as zone
     rate_per_second             DOUBLE NOT NULL DEFAULT 0,            -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            BIGINT NOT NULL DEFAULT 0,            -- time limit of one call of the dealer, 0 for none
@@ -160,7 +162,7 @@ CREATE TABLE schedule_server (
     failing_since          TEXT   NULL,                       -- when the first of failed_calls ended, if they are enough to say that its calls all fail
     failed_calls           BIGINT NOT NULL DEFAULT 0,         -- number of selects and batches that have failed since an item was last done
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
-    labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
+    labels                 TEXT   NOT NULL DEFAULT '',        -- what it has, such as disk=ssd,zone=b
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit
@@ -223,7 +225,7 @@ CREATE TABLE schedule_server_history (
     failing_since          TEXT   NULL,                       -- when the first of failed_calls ended, if they are enough to say that its calls all fail
     failed_calls           BIGINT NOT NULL DEFAULT 0,         -- number of selects and batches that have failed since an item was last done
     library_version        TEXT   NOT NULL DEFAULT '',        -- version of Rota in the program
-    labels                 TEXT   NOT NULL DEFAULT '',        -- reserved for placement, empty so far
+    labels                 TEXT   NOT NULL DEFAULT '',        -- what it has, such as disk=ssd,zone=b
     hung_queues            TEXT   NULL,                       -- JSON list of the queues that it does not get, because calls of its process's former session are in flight for them, or NULL
     given_settings         TEXT   NULL,                       -- JSON object of the settings that the program sets itself, as text; NULL if unknown
     max_in_flight          BIGINT NULL,                       -- most calls of Execute that it may have in flight, or NULL for no limit

@@ -1,0 +1,89 @@
+package centertest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// testLabels checks which servers get queues by their labels.
+func testLabels(t *testing.T, c *center.Center) {
+	labelled := func(r *fixture, labels string, names ...string) {
+		for _, name := range names {
+			r.exec("UPDATE schedule_server SET labels = '%s' WHERE uuid = '%s'", labels, r.uuid(name))
+		}
+	}
+	set := func(r *fixture, require, spread string) {
+		settings, err := c.Tasks().Settings(t.Context(), r.task)
+		r.must(err)
+		settings.Require, settings.Spread = require, spread
+		diff, err := c.Tasks().Compare(t.Context(), r.task, settings)
+		r.must(err)
+		r.must(c.Tasks().Apply(t.Context(), diff, "ann"))
+	}
+	t.Run("P14 only servers with the labels get queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, Require: "disk=ssd|nvme"})
+		r.join("A")
+		r.wantOwners("-", "-")
+		if list := r.findings("labels"); len(list) != 1 || !strings.Contains(list[0], "no server has the labels of require (disk=ssd|nvme): the queues wait") {
+			t.Errorf("the doctor finds %v", list)
+		}
+		r.register("B")
+		labelled(r, "disk=nvme,zone=b", "B")
+		r.rebalance("B")
+		r.wantOwners("B", "B")
+		r.register("C")
+		labelled(r, "disk=hdd", "C")
+		r.rebalance("C")
+		r.wantOwners("B", "B")
+		if list := r.findings("labels"); len(list) != 0 {
+			t.Errorf("the doctor finds %v", list)
+		}
+	})
+	t.Run("P14 an owner without the labels keeps its queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		set(r, "zone=b", "")
+		r.rebalance("A")
+		r.wantOwners("A", "A")
+		if list := r.findings("labels"); len(list) != 1 || !strings.Contains(list[0], "A (2 queues)") {
+			t.Errorf("the doctor finds %v", list)
+		}
+		r.register("B")
+		labelled(r, "zone=b", "B")
+		r.rebalance("B")
+		r.wantOwners("A>B", "A>B")
+		if moves, _ := r.preview(center.Scenario{}); !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "require forbids its owner, which lacks a label") }) {
+			t.Errorf("the preview says %v", moves)
+		}
+	})
+	t.Run("P14 the label host is the name of the host", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, Require: "host=web1"})
+		for name, host := range map[string]string{"A": "web1", "B": "web2"} {
+			r.register(name)
+			r.exec("UPDATE schedule_server SET host_name = '%s' WHERE uuid = '%s'", host, r.uuid(name))
+		}
+		r.rebalance("B")
+		r.wantOwners("A", "A")
+	})
+	t.Run("P14 the zones share the queues", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, Spread: "zone"})
+		for _, name := range []string{"A", "B", "C", "D"} {
+			r.register(name)
+		}
+		labelled(r, "zone=a", "A", "B")
+		labelled(r, "zone=b", "C", "D")
+		r.rebalance("A")
+		if n := r.readInt("SELECT COUNT(DISTINCT s.labels) FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server WHERE q.task_type = '%s'", r.task); n != 2 {
+			t.Errorf("the queues are in %d zones, want 2", n)
+		}
+	})
+	t.Run("P14 no server gets a queue by a rule that cannot be read", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.exec("UPDATE schedule_task_type SET require_labels = 'zone' WHERE task_type = '%s'", r.task)
+		r.join("A")
+		r.wantOwners("-", "-")
+	})
+}

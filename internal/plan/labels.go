@@ -1,0 +1,186 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// HostLabel is the label of each server that has the name of its host.
+const HostLabel = "host"
+
+// MaxLabels is how many labels a server may have.
+const MaxLabels = 16
+
+var (
+	labelKey   = regexp.MustCompile(`^[a-z0-9]([-a-z0-9._/]{0,61}[a-z0-9])?$`)
+	labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._]{0,61}[A-Za-z0-9])?$`)
+)
+
+// Labels say what a server has: its zone, its disk.
+type Labels map[string]string
+
+// ParseLabels parses labels such as "disk=ssd,zone=b".
+func ParseLabels(text string) (Labels, error) {
+	var labels Labels
+	for _, part := range parts(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if _, there := labels[key]; !ok || there {
+			return nil, errors.New("must be a list such as disk=ssd,zone=b, each label once")
+		}
+		if labels == nil {
+			labels = Labels{}
+		}
+		labels[key] = value
+	}
+	return labels, labels.Check()
+}
+
+// Check returns an error if a label breaks its rule.
+func (l Labels) Check() error {
+	if len(l) > MaxLabels {
+		return fmt.Errorf("labels: %d are more than %d", len(l), MaxLabels)
+	}
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		switch {
+		case key == HostLabel:
+			return fmt.Errorf("label %s: each server has it already, with the name of its host", HostLabel)
+		case !labelKey.MatchString(key):
+			return fmt.Errorf("label (%s) must be a name of a to z, digits and -._/ with at most 63 characters", key)
+		case !labelValue.MatchString(l[key]):
+			return fmt.Errorf("label %s (%s) must have a value of letters, digits and -._ with at most 63 characters", key, l[key])
+		}
+	}
+	return nil
+}
+
+// String returns the text that ParseLabels parses.
+func (l Labels) String() string {
+	list := make([]string, 0, len(l))
+	for _, key := range slices.Sorted(maps.Keys(l)) {
+		list = append(list, key+"="+l[key])
+	}
+	return strings.Join(list, ",")
+}
+
+// label returns the value of a label of the server, "" if it has none.
+func (s Server) label(key string) string {
+	if key == HostLabel {
+		return s.Host
+	}
+	return s.Labels[key]
+}
+
+// CheckLabelKey returns an error if the name of a label breaks its rule. "" is no label.
+func CheckLabelKey(key string) error {
+	if key != "" && !labelKey.MatchString(key) {
+		return errors.New("must be the name of a label, such as zone")
+	}
+	return nil
+}
+
+// Selector says which labels a server must have (P14). The zero value demands none.
+type Selector struct {
+	terms []term
+	never bool // no server matches
+}
+
+// term demands that a label has one of the values.
+type term struct {
+	key    string
+	values []string
+}
+
+// Nothing is a selector that no server matches: that of a rule that cannot be read.
+var Nothing = Selector{never: true}
+
+// ParseSelector parses a list such as "disk=ssd|nvme,zone=b": a server must have all the labels, each with one of the values.
+// The label host is the name of its host.
+func ParseSelector(text string) (Selector, error) {
+	var s Selector
+	for _, part := range parts(text, ",") {
+		key, values, ok := strings.Cut(part, "=")
+		t := term{key, parts(values, "|")}
+		if !ok || !labelKey.MatchString(key) || len(t.values) == 0 || slices.ContainsFunc(t.values, func(v string) bool { return !labelValue.MatchString(v) }) {
+			return Nothing, errors.New("must be a list of labels such as zone=b or disk=ssd|nvme,zone=b")
+		}
+		s.terms = append(s.terms, t)
+	}
+	return s, nil
+}
+
+// parts returns the parts of a list, without the spaces around them. The empty list has none.
+func parts(text, separator string) (list []string) {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(text, separator) {
+		list = append(list, strings.TrimSpace(part))
+	}
+	return list
+}
+
+// Matches reports whether the server has the labels.
+func (s Selector) Matches(server Server) bool {
+	return !s.never && !slices.ContainsFunc(s.terms, func(t term) bool { return !slices.Contains(t.values, server.label(t.key)) })
+}
+
+// zones returns for each server the number of its value of the label. The values count in the order of their oldest servers.
+// Without a label it returns nil.
+func zones(servers []Server, label string) []int {
+	if label == "" {
+		return nil
+	}
+	numbers := map[string]int{}
+	list := make([]int, len(servers))
+	for i, s := range servers {
+		value := s.label(label)
+		if _, there := numbers[value]; !there {
+			numbers[value] = len(numbers)
+		}
+		list[i] = numbers[value]
+	}
+	return list
+}
+
+// spread chooses which of the candidates, in the order of preference, are rounded up: as many as the sum of the parts by
+// which they were rounded down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, a zone
+// comes first in which a queue stays then, then the one with the larger remainder, then the one that owns most.
+func spread(candidates, zones []int, part func(int) int, whole int, stays, owned func(int) int) (up []int) {
+	type zone struct{ sum, owned int }
+	byZone := map[int][]int{}
+	list := map[int]*zone{}
+	total := 0
+	for _, s := range candidates {
+		z := zones[s]
+		if list[z] == nil {
+			list[z] = &zone{}
+		}
+		byZone[z] = append(byZone[z], s)
+		list[z].sum += part(s)
+		list[z].owned += owned(s)
+		total += part(s)
+	}
+	left := total / whole
+	var open []int // the zones that may be rounded up
+	for _, z := range slices.Sorted(maps.Keys(list)) {
+		n := list[z].sum / whole
+		up = append(up, byZone[z][:n]...)
+		left -= n
+		if list[z].sum%whole > 0 {
+			open = append(open, z)
+		}
+	}
+	next := func(z int) int { return stays(byZone[z][list[z].sum/whole]) }
+	slices.SortStableFunc(open, func(a, b int) int {
+		return cmp.Or(next(b)-next(a), cmp.Compare(list[b].sum%whole, list[a].sum%whole), cmp.Compare(list[b].owned, list[a].owned))
+	})
+	for _, z := range open[:min(left, len(open))] {
+		up = append(up, byZone[z][list[z].sum/whole])
+	}
+	return up
+}
