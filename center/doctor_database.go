@@ -86,6 +86,7 @@ type need struct{ table, verbs, key string }
 var needs = []need{
 	{"schedule_task_type", "SELECT INSERT", "task_type"},
 	{"schedule_task_running", "SELECT INSERT UPDATE", "task_type"},
+	{"schedule_environment", "SELECT INSERT UPDATE", "own_sign"},
 	{"schedule_server", "SELECT INSERT UPDATE DELETE", "uuid"},
 	{"schedule_server_history", "SELECT INSERT DELETE", "uuid"},
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},

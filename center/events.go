@@ -54,6 +54,8 @@ const (
 	EventPlanner = roster.EventPlanner // other rules divide the queues from now on
 
 	EventReserved = roster.EventReserved // a queue waits for the return of a server that has left
+
+	EventTotals = roster.EventTotals // queues are to move so that the processes have equal numbers of all task types
 )
 
 // EventKinds lists the kinds of events.

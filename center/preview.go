@@ -120,6 +120,8 @@ type planInput struct {
 	queues  []plan.Queue
 	servers []roster.ServerRow
 	limits  plan.Limits
+
+	elsewhere map[string]int // by process: its queues of other task types
 }
 
 func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInput, err error) {
@@ -140,7 +142,10 @@ func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInp
 	if in.queues, err = r.Queues(ctx, removing); err != nil {
 		return in, err
 	}
-	in.limits, err = r.Limits(ctx)
+	if in.limits, err = r.Limits(ctx); err != nil {
+		return in, err
+	}
+	in.elsewhere, err = r.Elsewhere(ctx)
 	return in, err
 }
 
@@ -150,7 +155,9 @@ func (in planInput) plan() Preview {
 		if s.State == stateStopping || in.overdue(s) {
 			continue
 		}
-		live = append(live, s.PlanServer())
+		server := s.PlanServer()
+		server.Elsewhere = in.elsewhere[s.Process]
+		live = append(live, server)
 	}
 	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limits)}
 	next := map[string]plan.Queue{}
@@ -216,12 +223,19 @@ func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 		return "no server may own it"
 	case !in.limits.Require.Matches(in.servers[at].PlanServer()):
 		return "require forbids its owner, which lacks a label"
+	case in.roundedUp(to) && !in.roundedUp(q.Owner):
+		return "the totals of the processes over all task types are to be equal"
 	case (in.limits.Servers > 0 || in.limits.ServersPerHost > 0) && !keeps:
 		return "max_servers or max_servers_per_host lets its owner stand by"
 	case in.limits.InFlight > 0 && !keeps:
 		return fmt.Sprintf("max_in_flight (%d) leaves its owner no call", in.limits.InFlight)
 	}
 	return "its owner has more than its share"
+}
+
+// roundedUp reports whether the share of the server is rounded up before those of others (P15).
+func (in planInput) roundedUp(uuid string) bool {
+	return slices.ContainsFunc(in.servers, func(s roster.ServerRow) bool { return s.UUID == uuid && s.RoundedUp })
 }
 
 func (in planInput) shares(moves []Move) []Share {

@@ -70,6 +70,8 @@ type ServerRecord struct {
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
 	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
+	Process           string     `json:"process"`         // the id that the servers of one process share, one for each task type
+	RoundedUp         bool       `json:"rounded_up"`      // its share is rounded up before those of others, so that the totals of the processes are equal
 	Name              string     `json:"name"`            // of its process, which a later process has again; empty: none
 	Witness           string     `json:"witness"`         // the lock file that its process holds until it ends (S15); empty: none
 	HungQueues        []string   `json:"hung_queues"`     // it gets none of them, because calls of its process's former session are in flight for them (P9)

@@ -140,6 +140,7 @@ func (c Config) validate() error {
 type Manager struct {
 	c           *center.Center
 	cfg         Config
+	process     string // its id, in the rows of all its servers
 	heartbeater *heartbeater
 	witness     *witnessing
 	alone       chan struct{} // the processors share it: Env.Alone
@@ -156,7 +157,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	m := &Manager{c: c, cfg: cfg, heartbeater: newHeartbeater(c, cfg), witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1)}
+	m := &Manager{c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg), witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1)}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}

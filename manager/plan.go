@@ -185,8 +185,8 @@ func (p *planner) finishRepartition() *job {
 // unservedText is the text of the alert UNSERVED.
 const unservedText = "no worker has served the task type for longer than judge_dead_interval: its queues wait. Start a worker, or pause or delete the task type"
 
-// audit returns the job that repairs rows that were edited by hand, deletes old ones, and looks for task types that
-// have no server, once per audit interval and roster (S4).
+// audit returns the job that repairs rows that were edited by hand, evens the totals of the processes (P15), deletes old
+// rows, and looks for task types that have no server, once per audit interval and roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	maxAge := 2 * p.settings.HeartbeatInterval
 	expireAfter := p.settings.ExpireOwnSignInterval
@@ -195,7 +195,11 @@ func (p *planner) audit(r heartbeatReply) *job {
 	return &job{
 		name: "audit",
 		call: func(ctx context.Context) (err error) {
-			if turn, err = p.roster.Roster().Planner(p.taskType, p.uuid).Audit(ctx); err != nil || !turn {
+			planner := p.roster.Roster().Planner(p.taskType, p.uuid)
+			if turn, err = planner.Audit(ctx); err != nil || !turn {
+				return err
+			}
+			if err = planner.BalanceTotals(ctx); err != nil {
 				return err
 			}
 			if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil {

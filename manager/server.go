@@ -20,6 +20,7 @@ type server struct {
 	host        string
 	heartbeater *heartbeater
 	witness     *witnessing
+	process     string        // its id: the same for all servers of the Manager
 	backlog     *backlogMeter // nil if the dealer is no Backlogger
 	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
@@ -41,7 +42,7 @@ func newServer(m *Manager, t Task) *server {
 		base: base{
 			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
 		},
-		task: t, host: hostName(), heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
+		task: t, host: hostName(), process: m.process, heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
 		alerts: make(chan center.Alert, 16), raised: map[string]time.Time{}, ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
@@ -175,7 +176,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight, HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Labels: s.cfg.Labels, Name: s.cfg.Name, Witness: s.witness.lockID(),
+		Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 const serverColumns = `uuid task_type own_sign ip host_name pid thread_number state register_time heartbeat_time beat_token beat_count
 		judge_dead_interval_ms watching_since drained_partition last_fetch_time next_run_start_time next_run_end_time
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
-		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version witness name`
+		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version witness name process rounded_up`
 
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
@@ -26,6 +26,7 @@ var columns = map[string]string{
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
 		plan_version item_version planner_version epoch_high audited_at last_assign_time last_assign_server skipped reserved_until version`,
+	"schedule_environment":    `own_sign balanced_at balanced_by version`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
@@ -109,6 +110,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 	for _, row := range []string{
 		`task_type (task_type) VALUES ('settle')`,
 		`task_running (task_type) VALUES ('settle')`,
+		`environment (own_sign) VALUES ('BASE')`,
 		`server (uuid, task_type) VALUES ('a', 'settle')`,
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
@@ -214,7 +216,8 @@ func TestIdentifiersHaveTheirCollation(t *testing.T) {
 			got := texts(t, db, `SELECT DISTINCT COALESCE(collation_name, '(the default)') FROM information_schema.columns
 				WHERE table_name LIKE 'schedule%' AND column_name IN ('task_type', 'own_sign', 'queue_id', 'uuid', 'item_key', 'beat_token',
 				'cur_server', 'req_server', 'from_server', 'to_server', 'last_assign_server', 'name', 'trigger_id', 'target', 'upstream',
-				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server', 'witness', 'reserved_for') ORDER BY 1`)
+				'run_id', 'run_key', 'root_run_id', 'trigger_name', 'backfill_id', 'upstream_run_id', 'server', 'witness', 'reserved_for',
+				'process', 'balanced_by') ORDER BY 1`)
 			if !slices.Equal(got, []string{want}) {
 				t.Errorf("collations: %q, want %s", got, want)
 			}

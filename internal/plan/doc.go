@@ -12,6 +12,10 @@
 // The shares of the servers are in proportion to their weights, rounded down or up (P2). Where they may be rounded either
 // way, the number of moves decides. Limits can leave out servers, which stand by (P12).
 //
+// BalanceTotals chooses, over all task types, whose shares are rounded up, so that the processes have equal numbers of queues
+// (P15). It is a problem of its own, a semi-matching: single moves, by way of other processes where need be, reach the least
+// sum of the squares.
+//
 // A queue that is reserved for a server that returns soon is not assigned (P13). The server gets it back by its name.
 //
 // Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which one is

@@ -147,40 +147,40 @@ func zones(servers []Server, label string) []int {
 	return list
 }
 
-// spread chooses which of the candidates, in the order of preference, are rounded up: as many as the sum of the parts by
-// which they were rounded down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, a zone
-// comes first in which a queue stays then, then the one with the larger remainder, then the one that owns most.
-func spread(candidates, zones []int, part func(int) int, whole int, stays, owned func(int) int) (up []int) {
-	type zone struct{ sum, owned int }
+// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded down.
+// Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose next server
+// does, then the one with the larger remainder, then the one that owns most.
+func (p preference) spread() (up []int) {
+	type zone struct{ part, owned int }
 	byZone := map[int][]int{}
 	list := map[int]*zone{}
 	total := 0
-	for _, s := range candidates {
-		z := zones[s]
+	for _, s := range p.open {
+		z := p.zones[s]
 		if list[z] == nil {
 			list[z] = &zone{}
 		}
 		byZone[z] = append(byZone[z], s)
-		list[z].sum += part(s)
-		list[z].owned += owned(s)
-		total += part(s)
+		list[z].part += p.parts[s]
+		list[z].owned += p.owned[s]
+		total += p.parts[s]
 	}
-	left := total / whole
+	left := total / p.whole
 	var open []int // the zones that may be rounded up
 	for _, z := range slices.Sorted(maps.Keys(list)) {
-		n := list[z].sum / whole
+		n := list[z].part / p.whole
 		up = append(up, byZone[z][:n]...)
 		left -= n
-		if list[z].sum%whole > 0 {
+		if list[z].part%p.whole > 0 {
 			open = append(open, z)
 		}
 	}
-	next := func(z int) int { return stays(byZone[z][list[z].sum/whole]) }
+	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
 	slices.SortStableFunc(open, func(a, b int) int {
-		return cmp.Or(next(b)-next(a), cmp.Compare(list[b].sum%whole, list[a].sum%whole), cmp.Compare(list[b].owned, list[a].owned))
+		return cmp.Or(p.compareGain(next(a), next(b)), cmp.Compare(list[b].part%p.whole, list[a].part%p.whole), cmp.Compare(list[b].owned, list[a].owned))
 	})
 	for _, z := range open[:min(left, len(open))] {
-		up = append(up, byZone[z][list[z].sum/whole])
+		up = append(up, next(z))
 	}
 	return up
 }

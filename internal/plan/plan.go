@@ -36,6 +36,14 @@ type Server struct {
 	// weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server has a weight, all
 	// count alike.
 	Weight int
+	// Process is the id of the server's process, which has a server for each of its task types. Empty means that it is not
+	// known. Only BalanceTotals uses it.
+	Process string
+	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15).
+	RoundedUp bool
+	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise alike,
+	// the one with less for its weight gets a queue without an owner (P15).
+	Elsewhere int
 	// HungQueues are the queues that the server must not get, because calls of a former session of its process are still
 	// in flight for them (P9).
 	HungQueues []string
@@ -65,7 +73,7 @@ type Limits struct {
 	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P14. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P15. It returns only the rows to change, in natural order
 // of their ids. Applying the result and planning again changes nothing.
 func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	p := newPlanning(queues, servers, limits)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P14) over the same rows.
+// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P15) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	unassigned   []row // the queues that are not assigned, because they are removed (N2) or reserved (P13), in the same order
@@ -17,6 +17,8 @@ type planning struct {
 	live         map[string]bool
 	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9)
 	zones        []int                   // of the eligible servers; nil: the queues are not spread (P14)
+	roundedUp    []bool                  // of the eligible servers: those whose shares are rounded up first (P15)
+	elsewhere    []int                   // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
 }
 
@@ -59,13 +61,16 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	for _, s := range working {
 		p.position[s.UUID] = len(p.eligible)
 		p.bar(len(p.eligible), s.HungQueues)
+		p.roundedUp = append(p.roundedUp, s.RoundedUp)
+		p.elsewhere = append(p.elsewhere, s.Elsewhere)
 		p.eligible = append(p.eligible, s.UUID)
 	}
 	return p
 }
 
 // working returns the servers that may get queues, the oldest first. The limits choose the heaviest, among equals
-// those that own most queues, so that few queues move, and then the older ones (P10, P12). The others stand by. If the
+// those that own most queues, so that few queues move, then those whose processes have fewer queues elsewhere (P15), and then the
+// older ones (P10, P12). The others stand by. If the
 // queues came before the weights, a light server that has given its last queue to a heavy one would make room for a
 // server that then gets queues: planning again would change something.
 func (p *planning) working(servers []Server, limits Limits) []Server {
@@ -79,7 +84,7 @@ func (p *planning) working(servers []Server, limits Limits) []Server {
 		owned[row.Owner]++
 	}
 	slices.SortStableFunc(eligible, func(a, b Server) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(owned[b.UUID], owned[a.UUID]))
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(owned[b.UUID], owned[a.UUID]), cmp.Compare(a.Elsewhere, b.Elsewhere))
 	})
 	var chosen []Server
 	ofHost := map[string]int{}

@@ -44,7 +44,18 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 	if rapid.Bool().Draw(t, "labelled") {
 		drawLabels(t, r)
 	}
+	if rapid.Bool().Draw(t, "totals") {
+		drawTotals(t, r)
+	}
 	return r
+}
+
+// drawTotals draws what the processes have of other task types, and whose shares are rounded up first (P15).
+func drawTotals(t *rapid.T, r *plantest.Roster) {
+	for i := range r.Servers {
+		r.Servers[i].Elsewhere = rapid.IntRange(0, 5).Draw(t, "elsewhere")
+		r.Servers[i].RoundedUp = rapid.Bool().Draw(t, "rounded up")
+	}
 }
 
 // drawLabels draws labels, a rule which servers may have queues, and whether their zones share the queues (P14).
@@ -286,9 +297,11 @@ func TestPlanSpreadsHungQueues(t *testing.T) {
 }
 
 // checkMoves checks that the plan requests as few queues as any plan that balances: each server has its exact share rounded
-// down or up. It does so without a limit and without hung queues only.
+// down or up. It does so for plans without a limit, hung queues, zones and shares to round up only: for the latter two,
+// TestPlanAgainstAllAssignments does.
 func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
-	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || len(hungOn(after.Servers)) > 0 {
+	preferred := slices.ContainsFunc(after.Servers, func(s plan.Server) bool { return s.RoundedUp })
+	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || after.Limits.Spread != "" || len(hungOn(after.Servers)) > 0 || preferred {
 		return
 	}
 	owned := after.Owned()
@@ -341,12 +354,14 @@ func TestMinMoves(t *testing.T) {
 	})
 }
 
-// Of all assignments that give each server its exact share rounded down or up, none moves fewer queues than the plan.
+// Of all assignments that give each server its exact share rounded down or up, and that round up as many servers as possible
+// that are to be, none moves fewer queues than the plan.
 func TestPlanAgainstAllAssignments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 6).Draw(t, "queues"))}
 		r.Join([]string{"A", "B", "C", "D"}[:rapid.IntRange(1, 4).Draw(t, "servers")]...)
 		drawLabels(t, &r)
+		drawTotals(t, &r)
 		for i := range r.Servers {
 			r.Servers[i].Weight = rapid.IntRange(0, 4).Draw(t, "weight")
 		}
@@ -358,7 +373,7 @@ func TestPlanAgainstAllAssignments(t *testing.T) {
 			return
 		}
 		weights, sum := weightsOf(may)
-		least := len(r.Queues) + 1
+		least, most := len(r.Queues)+1, -1 // moves, and servers that are rounded up as they are to be
 		owned := map[string]int{}
 		var assign func(queue, moves int)
 		assign = func(queue, moves int) {
@@ -389,7 +404,18 @@ func TestPlanAgainstAllAssignments(t *testing.T) {
 					return
 				}
 			}
-			least = min(least, moves)
+			preferred := 0
+			for _, s := range may {
+				if s.RoundedUp && owned[s.UUID]*sum > len(r.Queues)*weights[s.UUID] {
+					preferred++
+				}
+			}
+			switch {
+			case preferred > most:
+				most, least = preferred, moves
+			case preferred == most:
+				least = min(least, moves)
+			}
 		}
 		assign(0, 0)
 		if got := plan.MinMoves(r.Queues, r.Servers, r.Limits); got != least {

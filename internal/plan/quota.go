@@ -32,13 +32,8 @@ func (p *planning) quotas(owners, load []int) []int {
 	for _, n := range load {
 		total += n
 	}
-	owned := make([]int, len(load))
-	for _, s := range owners {
-		if s >= 0 {
-			owned[s]++
-		}
-	}
-	shares := divide(total, p.bounds(load), p.weights, owned, p.zones)
+	owned := count(owners, len(load))
+	shares := p.divide(total, p.bounds(load), p.weights, owned).rounded()
 	left := total
 	for _, n := range shares {
 		left -= n
@@ -50,12 +45,23 @@ func (p *planning) quotas(owners, load []int) []int {
 				reserve[s] = 1
 			}
 		}
-		shares = divide(total, p.bounds(shares), reserve, owned, p.zones)
+		shares = p.divide(total, p.bounds(shares), reserve, owned).rounded()
 	}
 	for s, n := range load {
 		shares[s] -= n
 	}
 	return shares
+}
+
+// count returns how many rows each server owns.
+func count(owners []int, servers int) []int {
+	owned := make([]int, servers)
+	for _, s := range owners {
+		if s >= 0 {
+			owned[s]++
+		}
+	}
+	return owned
 }
 
 // bounds returns the range in which the share of each server must lie. A server with more than its limit keeps what it has.
@@ -74,48 +80,89 @@ func (p *planning) bounds(least []int) []bound {
 // bound is the range of a share.
 type bound struct{ least, most int }
 
-// divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound says,
-// and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. A server
-// that owns more than its share rounded down is the first to be rounded up, because a queue stays then. Among such servers
-// the largest remainder decides, then the number of owned queues, then the age, by which the servers are sorted. If there are
-// zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
-// room.
-func divide(total int, bounds []bound, weights, owned, zones []int) []int {
-	reached := levelOf(total, bounds, weights)
-	shares := make([]int, len(bounds))
-	var free []int // the servers whose shares are in proportion
-	rest, weight := total, 0
-	for s, b := range bounds {
-		share, bounded := reached.bounded(b, weights[s])
-		if !bounded {
-			free = append(free, s)
-			weight += weights[s]
-		}
-		shares[s] = share
-		rest -= share
-	}
-	left := rest
-	for _, s := range free {
-		shares[s] = rest * weights[s] / weight
-		left -= shares[s]
-	}
-	remainder := func(s int) int { return rest * weights[s] % weight }
-	free = slices.DeleteFunc(free, func(s int) bool { return remainder(s) == 0 })
-	stays := func(s int) int { return min(max(0, owned[s]-shares[s]), 1) }
-	slices.SortStableFunc(free, func(a, b int) int {
-		return cmp.Or(stays(b)-stays(a), cmp.Compare(remainder(b), remainder(a)), cmp.Compare(owned[b], owned[a]))
-	})
-	if len(free) == 0 {
-		return shares
-	}
-	up := free[:left]
-	if zones != nil {
-		up = spread(free, zones, remainder, weight, stays, func(s int) int { return owned[s] })
-	}
-	for _, s := range up {
+// rounding is a total that is divided in proportion to the weights: the shares rounded down, and the servers of which some
+// are rounded up.
+type rounding struct {
+	shares []int // of all servers; rounded down
+	open   []int // the servers whose exact shares are no whole numbers, in the order in which they are rounded up
+	up     []int // those of them that are rounded up
+	parts  []int // of all servers: by how much the share was rounded down, as a part of whole
+	whole  int
+}
+
+// rounded returns the shares with those that are rounded up.
+func (r rounding) rounded() []int {
+	shares := slices.Clone(r.shares)
+	for _, s := range r.up {
 		shares[s]++
 	}
 	return shares
+}
+
+// divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound says,
+// and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. If there are
+// zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
+// room.
+func (p *planning) divide(total int, bounds []bound, weights, owned []int) rounding {
+	reached := levelOf(total, bounds, weights)
+	r := rounding{shares: make([]int, len(bounds)), parts: make([]int, len(bounds))}
+	rest := total
+	for s, b := range bounds {
+		share, bounded := reached.bounded(b, weights[s])
+		if !bounded {
+			r.open = append(r.open, s) // its share is in proportion
+			r.whole += weights[s]
+		}
+		r.shares[s] = share
+		rest -= share
+	}
+	left := rest
+	for _, s := range r.open {
+		r.shares[s], r.parts[s] = rest*weights[s]/r.whole, rest*weights[s]%r.whole
+		left -= r.shares[s]
+	}
+	r.open = slices.DeleteFunc(r.open, func(s int) bool { return r.parts[s] == 0 })
+	order := preference{p, r, weights, owned}
+	slices.SortStableFunc(r.open, order.compare)
+	switch {
+	case len(r.open) == 0:
+	case p.zones != nil:
+		r.up = order.spread()
+	default:
+		r.up = r.open[:left]
+	}
+	return r
+}
+
+// preference is the order in which servers are rounded up.
+type preference struct {
+	*planning
+	rounding
+	weights, owned []int
+}
+
+// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down, because
+// a queue stays then, then the one whose process has less for its weight. After that the larger remainder decides, then the
+// number of owned queues, then the age, by which the servers are sorted.
+func (p preference) compare(a, b int) int {
+	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), cmp.Compare(p.owned[b], p.owned[a]))
+}
+
+// compareGain does what compare does as far as the reasons count for zones, too.
+func (p preference) compareGain(a, b int) int {
+	return cmp.Or(compareTrue(p.roundedUp[a], p.roundedUp[b]), compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]),
+		cmp.Compare((p.elsewhere[a]+p.shares[a]+1)*p.weights[b], (p.elsewhere[b]+p.shares[b]+1)*p.weights[a]))
+}
+
+// compareTrue puts what is true first.
+func compareTrue(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
 }
 
 // level is how many queues a weight gets: the fraction queues/weight.

@@ -116,6 +116,7 @@
 //	reader.go write_plan.go skipped.go    its input, its output and what it could not write,
 //	in_flight.go                          the servers' shares of max_in_flight,
 //	rebalance_event.go audit.go           its events, and the periodic check of the rows
+//	totals.go                             the totals of the processes over all task types,
 //	expire.go server_history.go ended.go  removing dead servers, and those whose processes have ended
 //	view.go release.go                    what a server reads of its queues, and handing a queue over
 //	fence.go queue_progress.go            what an owner does under its epoch: fence, cursor, permit window

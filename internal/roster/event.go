@@ -44,6 +44,8 @@ const (
 	EventPlanner = "PLANNER" // other rules divide the queues from now on
 
 	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
+
+	EventTotals = "TOTALS" // queues are to move so that the processes have equal numbers of all task types
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -51,7 +53,7 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
 		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals,
 	}
 }
 

@@ -81,8 +81,8 @@ type shareChange struct {
 
 // shares returns the changes of the shares that a plan with these changes wants. servers are all servers whose calls
 // count, the oldest first.
-func (in planInput) shares(servers []ServerRow, changes []plan.Change) []shareChange {
-	if in.limits.InFlight == 0 && !slices.ContainsFunc(servers, ServerRow.limited) {
+func (in PlanInput) shares(servers []ServerRow, changes []plan.Change) []shareChange {
+	if in.Limits.InFlight == 0 && !slices.ContainsFunc(servers, ServerRow.limited) {
 		return nil
 	}
 	next := make(map[string]string, len(changes))
@@ -90,7 +90,7 @@ func (in planInput) shares(servers []ServerRow, changes []plan.Change) []shareCh
 		next[c.QueueID] = cmp.Or(c.Requester, c.Owner)
 	}
 	queues := make(map[string]int, len(servers))
-	for _, q := range in.queues {
+	for _, q := range in.Queues {
 		to, changed := next[q.ID]
 		if !changed {
 			to = cmp.Or(q.Requester, q.Owner)
@@ -103,7 +103,7 @@ func (in planInput) shares(servers []ServerRow, changes []plan.Change) []shareCh
 	for i := range before {
 		before[i].Queues = queues[before[i].UUID]
 	}
-	return shareChanges(before, plan.ShareOut(in.limits.InFlight, before))
+	return shareChanges(before, plan.ShareOut(in.Limits.InFlight, before))
 }
 
 // limited reports whether the server has a limit.

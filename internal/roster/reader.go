@@ -37,6 +37,8 @@ type ServerRow struct {
 	PlannerVersion    int // the newest rules that its program knows (P11)
 	Labels            plan.Labels
 	Name              string   // of its process (P13); empty: none
+	Process           string   // id of its process (P15); empty: unknown
+	RoundedUp         bool     // its share is rounded up before those of others (P15)
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
 	Share             InFlightShare
@@ -44,7 +46,7 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, Process: s.Process, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
@@ -52,12 +54,12 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
 		var labels string
-		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &labels, (*sqldb.List)(&s.HungQueues)}
+		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &labels, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, labels, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, labels, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -75,27 +77,58 @@ func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
 	return removing, nil
 }
 
-// planInput is what a plan reads besides the servers.
-type planInput struct {
-	limits plan.Limits
-	queues []plan.Queue
+// PlanInput is the input of the planner.
+type PlanInput struct {
+	Queues  []plan.Queue
+	Servers []plan.Server
+	Limits  plan.Limits
 }
 
-// planInput reads the settings and the queues.
-func (r Reader) planInput(ctx context.Context, removing []string) (in planInput, err error) {
-	if in.limits, err = r.Limits(ctx); err == nil {
-		in.queues, err = r.Queues(ctx, removing)
+// Changes returns the changes that the planner wants.
+func (in PlanInput) Changes() []plan.Change { return plan.Plan(in.Queues, in.Servers, in.Limits) }
+
+// PlanInput reads the settings, the queues and what else a plan for these servers needs.
+func (r Reader) PlanInput(ctx context.Context, removing []string, servers []ServerRow) (in PlanInput, err error) {
+	if in.Limits, err = r.Limits(ctx); err != nil {
+		return in, err
+	}
+	if in.Queues, err = r.Queues(ctx, removing); err != nil {
+		return in, err
+	}
+	live := make(map[string]bool, len(servers))
+	in.Servers = make([]plan.Server, len(servers))
+	for i, s := range servers {
+		live[s.UUID] = true
+		in.Servers[i] = s.PlanServer()
+	}
+	if !slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return !live[q.Owner] }) {
+		return in, nil // what the processes have elsewhere decides only who gets a queue without an owner
+	}
+	elsewhere, err := r.Elsewhere(ctx)
+	for i, s := range in.Servers {
+		in.Servers[i].Elsewhere = elsewhere[s.Process]
 	}
 	return in, err
 }
 
-// changes returns the changes that the planner wants for these servers.
-func (in planInput) changes(servers []ServerRow) []plan.Change {
-	inputs := make([]plan.Server, len(servers))
-	for i, s := range servers {
-		inputs[i] = s.PlanServer()
+// Elsewhere returns how many queues of other task types the processes of the servers have, or are to have (P15).
+func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error) {
+	queues = map[string]int{}
+	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
+		var process string
+		var n int
+		err := rows.Scan(&process, &n)
+		queues[process] = n
+		return err
+	}, `SELECT s.process, SUM((SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.req_server IS NULL)
+			+ (SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid))
+		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
+		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?) GROUP BY s.process`,
+		r.OwnSign, r.TaskType, r.TaskType, r.OwnSign)
+	if err != nil {
+		return nil, fmt.Errorf("count the queues of other task types: %w", err)
 	}
-	return plan.Plan(in.queues, inputs, in.limits)
+	return queues, nil
 }
 
 // Limits returns the settings that the planner needs.

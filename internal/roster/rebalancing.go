@@ -44,7 +44,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	p.newState.assumeIn(servers)
 	staying := p.staying(servers)
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
-	in, err := r.planInput(ctx, l.removing)
+	in, err := r.PlanInput(ctx, l.removing, servers)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,10 +53,10 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		return nil, nil, err
 	}
 	if !may {
-		skipped, err = p.leaveUnplanned(ctx, l, in.queues)
+		skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return skipped, silences, err
 	}
-	changes := in.changes(servers)
+	changes := in.Changes()
 	written, skipped, err := writePlan(ctx, l, changes)
 	if err != nil {
 		return nil, nil, err

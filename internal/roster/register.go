@@ -25,6 +25,7 @@ type ServerInfo struct {
 	HungQueues        []string          // the server gets none of them before ClearHungQueues, because calls of a former session are in flight for them (P9)
 	GivenSettings     map[string]string // the settings of the program, for the diagnosis; the row's are in force
 	Labels            plan.Labels       // what it has (P14)
+	Process           string            // id of its process, which has a server for each of its task types (P15)
 	Name              string            // a later server of the same name gets the queues back that this one reserves (P13); empty: none
 	Witness           string            // the lock that the process holds until it ends (S15); empty: none
 }
@@ -59,10 +60,10 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		}
 		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings, weight, planner_version, witness, name, labels, max_in_flight, max_in_flight_target)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+firstShare+`, `+firstShare+`)`,
+			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings, weight, planner_version, witness, name, process, labels, max_in_flight, max_in_flight_target)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+firstShare+`, `+firstShare+`)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), s.weight(), l.plannerVersion, sqldb.Null(s.Witness), s.Name, s.Labels.String(), l.TaskType, l.TaskType)
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), s.weight(), l.plannerVersion, sqldb.Null(s.Witness), s.Name, s.Process, s.Labels.String(), l.TaskType, l.TaskType)
 		if err != nil {
 			return err
 		}

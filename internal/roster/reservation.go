@@ -89,8 +89,8 @@ func (r Reservation) mayKeep(ctx context.Context, l *LockTx, uuid string) (may b
 }
 
 // reserved reports whether queues are reserved.
-func (in planInput) reserved() bool {
-	return slices.ContainsFunc(in.queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
+func (in PlanInput) reserved() bool {
+	return slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
 }
 
 // noteReservations writes to the lock row when the next reservation ends: from then on a plan is due.

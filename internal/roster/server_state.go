@@ -36,7 +36,8 @@ func (n newState) assumeIn(servers []ServerRow) {
 
 // setState rebalances and changes the state of a server, so that no server has to wait for the next heartbeat. The plan
 // assumes the new state. The server's row is written last: from then on until the commit, the heartbeat of its process
-// waits (S1). It returns the changes that rebalance skipped.
+// waits (S1). Its share is not rounded up before those of others any more (P15): it would take back what the others got
+// meanwhile. It returns the changes that rebalance skipped.
 func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skipped []plan.Change, err error) {
 	if err := l.membershipChanged(ctx); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skippe
 	if err != nil {
 		return nil, err
 	}
-	rows, err := l.Exec(ctx, `UPDATE schedule_server SET state = ? WHERE uuid = ?`, n.state, n.uuid)
+	rows, err := l.Exec(ctx, `UPDATE schedule_server SET state = ?, rounded_up = FALSE WHERE uuid = ?`, n.state, n.uuid)
 	if err == nil && rows == 0 {
 		err = ErrGone // deleted by hand
 	}

@@ -131,6 +131,17 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     PRIMARY KEY (task_type, own_sign)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
+-- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
+-- updates this row, so that one server at a time does so. The row is never deleted.
+CREATE TABLE IF NOT EXISTS schedule_environment (
+    own_sign    VARCHAR(50)  NOT NULL PRIMARY KEY, -- environment
+    balanced_at DATETIME(6)  NULL,                 -- when a server last compared the totals of the processes
+    balanced_by VARCHAR(150) NULL,                 -- server that did
+    version     BIGINT       NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
 -- The live servers. A server is one task type in one worker process.
 -- heartbeat_time has no index on purpose: every heartbeat would have to update it. A task type has few servers.
 CREATE TABLE IF NOT EXISTS schedule_server (
@@ -175,6 +186,8 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
+    process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -238,6 +251,8 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     planner_version        BIGINT       NOT NULL DEFAULT 1,                  -- newest rules of the planner that its program knows
     witness                VARCHAR(160) NULL,                                -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
+    process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

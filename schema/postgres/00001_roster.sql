@@ -127,6 +127,17 @@ CREATE TABLE schedule_task_running (
     PRIMARY KEY (task_type, own_sign)
 ) WITH (fillfactor = 50);
 
+-- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
+-- updates this row, so that one server at a time does so. The row is never deleted.
+CREATE TABLE schedule_environment (
+    own_sign    text COLLATE "C" NOT NULL PRIMARY KEY, -- environment
+    balanced_at timestamptz(6)   NULL,                 -- when a server last compared the totals of the processes
+    balanced_by text COLLATE "C" NULL,                 -- server that did
+    version     bigint           NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+);
+
 -- The live servers. A server is one task type in one worker process.
 -- heartbeat_time has no index on purpose: a heartbeat that changes no indexed column, on a page with room, is a HOT update.
 -- It writes to no index and needs no vacuum. A task type has few servers.
@@ -172,6 +183,8 @@ CREATE TABLE schedule_server (
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
+    process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -235,6 +248,8 @@ CREATE TABLE schedule_server_history (
     planner_version        bigint           NOT NULL DEFAULT 1,                 -- newest rules of the planner that its program knows
     witness                text COLLATE "C" NULL,                               -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
+    process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );

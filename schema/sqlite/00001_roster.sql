@@ -108,7 +108,7 @@ CREATE TABLE schedule_task_running (
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
     skipped            TEXT    NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
-    reserved_until     TEXT   NULL,                       -- when the next reservation of a queue ends: a plan is due then, or NULL
+    reserved_until     TEXT    NULL,                    -- when the next reservation of a queue ends: a plan is due then, or NULL
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -126,6 +126,17 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)
+);
+
+-- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
+-- updates this row, so that one server at a time does so. The row is never deleted.
+CREATE TABLE schedule_environment (
+    own_sign    TEXT    NOT NULL PRIMARY KEY, -- environment
+    balanced_at TEXT    NULL,                 -- when a server last compared the totals of the processes
+    balanced_by TEXT    NULL,                 -- server that did
+    version     BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    CONSTRAINT ck_schedule_environment_balanced_at CHECK (datetime(substr(balanced_at, 1, 19)) IS substr(balanced_at, 1, 19) AND rtrim(substr(balanced_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
 );
 
 -- The live servers. A server is one task type in one worker process.
@@ -172,6 +183,8 @@ CREATE TABLE schedule_server (
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
+    process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -235,6 +248,8 @@ CREATE TABLE schedule_server_history (
     planner_version        BIGINT NOT NULL DEFAULT 1,         -- newest rules of the planner that its program knows
     witness                TEXT   NULL,                       -- lock file that its process holds: boot, name, device, inode; NULL for none
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
+    process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
+    rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );

@@ -1,0 +1,270 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Task is a task type as BalanceTotals takes it: the input of Plan.
+type Task struct {
+	Name    string
+	Queues  []Queue
+	Servers []Server // each with its Process
+	Limits  Limits
+	// Fixed says that the shares of the task type stay as they are. They count all the same.
+	Fixed bool
+}
+
+// BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its queues among
+// its servers within one queue, so that some shares are rounded up. Level chooses which: it returns, for each task type
+// whose choice changes, the uuids of all servers that are to be rounded up. The caller sets RoundedUp of these, and of no
+// other server of the task type, before the next Plan.
+//
+// The result has the smallest sum of the squared totals, each divided by the weight of its process, and Level changes nothing
+// that does not make it smaller. If all processes serve all task types with equal weights, the totals differ by one queue at
+// most, and as few queues as possible move.
+func BalanceTotals(tasks []Task) map[string][]string {
+	tasks = slices.SortedFunc(slices.Values(tasks), func(a, b Task) int { return cmp.Compare(a.Name, b.Name) })
+	l := newBalancing(tasks)
+	changed := map[int]bool{}
+	for l.improve(changed) {
+	}
+	result := map[string][]string{}
+	for t := range changed {
+		uuids := []string{}
+		for _, s := range l.tasks[t].open {
+			if s.up {
+				uuids = append(uuids, s.uuid)
+			}
+		}
+		result[tasks[t].Name] = uuids
+	}
+	return result
+}
+
+// balancing is one computation of BalanceTotals.
+type balancing struct {
+	totals, weights []int // of the processes
+	tasks           []openTask
+	at              [][]place // of the processes: their open servers
+}
+
+// openTask is a task type with the servers whose shares may be rounded up or down. In each zone at least so many are rounded
+// up as zoneLeast says, and one more at most if zoneOpen says so.
+type openTask struct {
+	open      []openServer
+	zoneLeast map[int]int
+	zoneOpen  map[int]bool
+	zoneUp    map[int]int
+}
+
+type openServer struct {
+	uuid    string
+	process int
+	zone    int
+	up      bool
+}
+
+// place is an open server: its task type, and its number there.
+type place struct{ task, server int }
+
+func newBalancing(tasks []Task) *balancing {
+	var names []string
+	for _, task := range tasks {
+		for _, s := range task.Servers {
+			names = append(names, s.Process)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	l := &balancing{totals: make([]int, len(names)), weights: make([]int, len(names)), tasks: make([]openTask, len(tasks)), at: make([][]place, len(names))}
+	number := make(map[string]int, len(names))
+	for i, name := range names {
+		number[name] = i
+		l.weights[i] = 1
+	}
+	for t, task := range tasks {
+		l.add(t, task, number)
+	}
+	return l
+}
+
+// add adds a task type: what its servers get by the plan, and which of them may be rounded up or down.
+func (l *balancing) add(t int, task Task, number map[string]int) {
+	p := newPlanning(task.Queues, task.Servers, task.Limits)
+	servers := map[string]Server{}
+	for _, s := range task.Servers {
+		servers[s.UUID] = s
+	}
+	p.assignOwnerless()
+	planned := p.settled()
+	for i, row := range p.rows {
+		if s, there := servers[cmp.Or(planned[i], row.Owner)]; there && s.Process != "" {
+			l.totals[number[s.Process]]++
+		}
+	}
+	if task.Fixed || len(p.barred) > 0 || len(p.eligible) == 0 {
+		return
+	}
+	owners := p.owners()
+	r := p.divide(len(p.rows), p.bounds(make([]int, len(p.eligible))), p.weights, count(owners, len(p.eligible)))
+	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}}
+	parts := map[int]int{}
+	for _, at := range r.open {
+		s := servers[p.eligible[at]]
+		if s.Process == "" {
+			continue
+		}
+		open := openServer{uuid: s.UUID, process: number[s.Process], up: slices.Contains(r.up, at)}
+		if p.zones != nil {
+			open.zone = p.zones[at]
+		}
+		l.weights[open.process] = max(l.weights[open.process], p.weights[at])
+		l.at[open.process] = append(l.at[open.process], place{t, len(o.open)})
+		o.open = append(o.open, open)
+		parts[open.zone] += r.parts[at]
+		if open.up {
+			o.zoneUp[open.zone]++
+		}
+	}
+	for zone, part := range parts {
+		o.zoneLeast[zone], o.zoneOpen[zone] = part/r.whole, part%r.whole > 0
+	}
+	l.tasks[t] = o
+}
+
+// gives is what the sum becomes smaller by, for the process's weight, if a process gives a queue, and takes what it becomes
+// larger by if it takes one.
+func (l *balancing) gives(process int) int { return 2*l.totals[process] - 1 }
+func (l *balancing) takes(process int) int { return 2*l.totals[process] + 1 }
+
+// improves reports whether the sum becomes smaller if one process gives a queue and another takes one.
+func (l *balancing) improves(from, to int) bool {
+	return l.gives(from)*l.weights[to] > l.takes(to)*l.weights[from]
+}
+
+// improve moves one queue from a process with a large total to one with a small total, perhaps by way of others, of which
+// each takes a queue of one task type and gives one of another. It reports whether it could, and notes the task types.
+func (l *balancing) improve(changed map[int]bool) bool {
+	byTotal := make([]int, len(l.totals))
+	lowest := 0
+	for i := range byTotal {
+		byTotal[i] = i
+		if l.takes(i)*l.weights[lowest] < l.takes(lowest)*l.weights[i] {
+			lowest = i
+		}
+	}
+	slices.SortStableFunc(byTotal, func(a, b int) int {
+		return cmp.Compare(l.gives(b)*l.weights[a], l.gives(a)*l.weights[b])
+	})
+	for _, from := range byTotal {
+		if !l.improves(from, lowest) {
+			return false
+		}
+		if l.improveFrom(from, changed) {
+			return true
+		}
+	}
+	return false
+}
+
+// step is a move of one queue of a task type from the open server of one process to that of another.
+type step struct {
+	task     int
+	from, to int // open servers of the task type
+}
+
+// improveFrom does what improve does for the process that gives.
+func (l *balancing) improveFrom(from int, changed map[int]bool) bool {
+	reached, last := l.reach(from)
+	best := -1
+	for _, to := range reached { // the nearest first
+		if l.improves(from, to) && (best < 0 || l.takes(to)*l.weights[best] < l.takes(best)*l.weights[to]) {
+			best = to
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	var path []step
+	for at := best; at != from; at = l.tasks[path[len(path)-1].task].open[path[len(path)-1].from].process {
+		path = append(path, last[at])
+	}
+	for i, s := range path { // from the end on: each process takes before it gives
+		if !l.may(s) { // two steps of one task type can be too many for a zone
+			for _, done := range path[:i] {
+				l.move(step{done.task, done.to, done.from})
+			}
+			return false
+		}
+		l.move(s)
+	}
+	for _, s := range path {
+		changed[s.task] = true
+	}
+	return true
+}
+
+// reach returns the processes that a queue can reach from a process, the nearest first, and the last step to each.
+func (l *balancing) reach(from int) (reached []int, last map[int]step) {
+	last = map[int]step{from: {}}
+	for at := []int{from}; len(at) > 0; at = at[1:] {
+		for _, place := range l.at[at[0]] {
+			task := l.tasks[place.task]
+			if !task.open[place.server].up {
+				continue
+			}
+			for to, s := range task.open {
+				step := step{place.task, place.server, to}
+				if _, there := last[s.process]; there || !l.may(step) {
+					continue
+				}
+				last[s.process] = step
+				reached, at = append(reached, s.process), append(at, s.process)
+			}
+		}
+	}
+	return reached, last
+}
+
+// may reports whether the step leaves each zone its part of the servers that are rounded up (P14).
+func (l *balancing) may(s step) bool {
+	t := l.tasks[s.task]
+	from, to := t.open[s.from], t.open[s.to]
+	if !from.up || to.up {
+		return false
+	}
+	most := t.zoneLeast[to.zone]
+	if t.zoneOpen[to.zone] {
+		most++
+	}
+	return from.zone == to.zone || t.zoneUp[from.zone] > t.zoneLeast[from.zone] && t.zoneUp[to.zone] < most
+}
+
+func (l *balancing) move(s step) {
+	t := l.tasks[s.task]
+	from, to := &t.open[s.from], &t.open[s.to]
+	from.up, to.up = false, true
+	t.zoneUp[from.zone]--
+	t.zoneUp[to.zone]++
+	l.totals[from.process]--
+	l.totals[to.process]++
+}
+
+// TotalsBalanced reports whether BalanceTotals has nothing to do, whichever servers may have which queues: no queue that goes from one process
+// to another makes the sum smaller. The maps have the totals and the weights of the processes.
+func TotalsBalanced(totals, weights map[string]int) bool {
+	l := &balancing{}
+	highest, lowest := 0, 0
+	for i, process := range slices.Sorted(maps.Keys(totals)) {
+		l.totals, l.weights = append(l.totals, totals[process]), append(l.weights, max(1, weights[process]))
+		if l.gives(i)*l.weights[highest] > l.gives(highest)*l.weights[i] {
+			highest = i
+		}
+		if l.takes(i)*l.weights[lowest] < l.takes(lowest)*l.weights[i] {
+			lowest = i
+		}
+	}
+	return len(totals) == 0 || !l.improves(highest, lowest)
+}
