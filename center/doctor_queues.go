@@ -3,6 +3,9 @@ package center
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +24,40 @@ func (d queueCheck) ownerless(r rosterRows) {
 	if list := hungQueues(r); len(list) > 0 {
 		d.problem("queues", "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
 	}
-	if list := queuesWithStatus(r, "UNASSIGNED"); len(list) > 0 {
-		d.problem("queues", "raise max_queues_per_server or max_servers, or start more workers; otherwise the next audit assigns them within 30 s", "queues without an owner: %s", firstFive(list))
+	for reason, list := range r.waiting() {
+		switch {
+		case reason == "":
+			d.problem("queues", "wait: the next audit assigns them within 30 s, if a server may own them", "queues without an owner: %s", firstFive(list))
+		case !strings.HasPrefix(reason, "require: "): // the check of the labels reports those
+			d.problem("queues", "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list))
+		}
 	}
 	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
 		d.note("queues", "wait until the workers are back, or until return_within is over", "queues that wait for the return of workers that have left: %s", firstFive(list))
 	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
 		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
+	}
+}
+
+// waiting yields the queues without an owner by the rule that no server meets.
+func (r rosterRows) waiting() iter.Seq2[string, []string] {
+	byReason := map[string][]string{}
+	for _, q := range r.queues {
+		if q.Status == "UNASSIGNED" && !isHung(q) {
+			reason := ""
+			if q.WaitsFor != nil {
+				reason = *q.WaitsFor
+			}
+			byReason[reason] = append(byReason[reason], q.QueueID)
+		}
+	}
+	return func(yield func(string, []string) bool) {
+		for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+			if !yield(reason, byReason[reason]) {
+				return
+			}
+		}
 	}
 }
 

@@ -56,6 +56,8 @@ const (
 	EventReserved = roster.EventReserved // a queue waits for the return of a server that has left
 
 	EventTotals = roster.EventTotals // queues are to move so that the processes have equal numbers of all task types
+
+	EventPinned = roster.EventPinned // an operator said which servers may own a queue
 )
 
 // EventKinds lists the kinds of events.

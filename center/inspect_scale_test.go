@@ -63,14 +63,14 @@ func reads(c *center.Center) map[string]read {
 			_, err := c.Engine().Triggers.List(ctx, center.TriggerFilter{})
 			return err
 		}},
-		"plan": {8, func(ctx context.Context) error {
+		"plan": {9, func(ctx context.Context) error {
 			p, err := c.Queues().Plan(ctx, "settle", center.Scenario{Add: 1})
 			if want := manyQueues / (manyServers + 1); err == nil && p.Moved() != want {
 				err = fmt.Errorf("moves of the plan: got %d, want %d", p.Moved(), want)
 			}
 			return err
 		}},
-		"doctor": {84, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
+		"doctor": {87, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
 	}
 }
 

@@ -223,6 +223,10 @@ func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 		return "no server may own it"
 	case !in.limits.Require.Matches(in.servers[at].PlanServer()):
 		return "require forbids its owner, which lacks a label"
+	case !q.Pin.Matches(in.servers[at].PlanServer()):
+		return "its pin forbids its owner, which lacks a label"
+	case !in.limits.Prefer.Matches(in.servers[at].PlanServer()) && !keeps:
+		return "prefer lets its owner stand by, which lacks a label"
 	case in.roundedUp(to) && !in.roundedUp(q.Owner):
 		return "the totals of the processes over all task types are to be equal"
 	case (in.limits.Servers > 0 || in.limits.ServersPerHost > 0) && !keeps:

@@ -42,6 +42,8 @@ type QueueRecord struct {
 	BacklogTrend   *string    `json:"backlog_trend"`    // EMPTY, DRAINING, STEADY, GROWING, STUCK, or empty
 	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
 	ReservedUntil  *time.Time `json:"reserved_until"`
+	Pin            string     `json:"pin"`             // labels that a server must have to own the queue; empty: none
+	WaitsFor       *string    `json:"waits_for"`       // why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said
 	Status         string     `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
 	Removing       bool       `json:"removing" db:"-"` // it is removed as soon as it is drained
 	HungOn         []string   `json:"hung_on" db:"-"`  // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
@@ -113,6 +115,13 @@ func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 // the number of numbered queues.
 func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor string) error {
 	return q.c.roster.Operator(actor).AddQueue(ctx, taskType, queueID, parameter)
+}
+
+// Pin says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2". The empty list
+// says that any server may. A live owner that lacks a label hands the queue over when another server may have it. The pin of a
+// numbered queue is lost when Repartition deletes the queue.
+func (q *Queues) Pin(ctx context.Context, taskType, queueID, labels, actor string) error {
+	return q.c.roster.Operator(actor).PinQueue(ctx, taskType, queueID, labels)
 }
 
 // Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items

@@ -29,6 +29,9 @@ func (s Settings) Validate() error {
 	if _, err := plan.ParseSelector(s.Require); err != nil {
 		bad("require (%s) %w", s.Require, err)
 	}
+	if _, err := plan.ParseSelector(s.Prefer); err != nil {
+		bad("prefer (%s) %w", s.Prefer, err)
+	}
 	if err := plan.CheckLabelKey(s.Spread); err != nil {
 		bad("spread (%s) %w", s.Spread, err)
 	}

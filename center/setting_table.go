@@ -193,6 +193,10 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Require },
 	},
 	{
+		Name: "prefer", Column: "prefer_labels", Help: "labels that a worker should have: the others own queues only while no worker has these, or has room",
+		field: func(s *Settings) any { return &s.Prefer },
+	},
+	{
 		Name: "spread", Column: "spread_label", Help: "label whose values share the queues evenly, such as `zone`",
 		field: func(s *Settings) any { return &s.Spread },
 	},

@@ -69,6 +69,9 @@ type Settings struct {
 	// the name of its host. A server that has queues already keeps those that no server with the labels may take. Defaults to
 	// none.
 	Require string
+	// Prefer says which labels a server should have, as Require does. The others own queues only if no server with a weight has
+	// the labels, or what those have no room for. Defaults to none.
+	Prefer string
 	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of their
 	// servers: the loss of one value takes at most its share. Defaults to none.
 	Spread string

@@ -123,6 +123,8 @@ func conditionOf(q center.QueueRecord) Mark {
 	switch {
 	case q.Status == "OVERDUE" || q.Status == "ORPHAN":
 		return Mark{"bad", text}
+	case q.Status == "UNASSIGNED" && q.WaitsFor != nil:
+		return Mark{"warn", text + ", " + *q.WaitsFor}
 	case q.Status == "UNASSIGNED":
 		return Mark{"warn", text}
 	case q.Status == "MOVING" || q.Status == "RESERVED" || q.Removing:

@@ -21,7 +21,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
-		max_queues_per_server max_servers max_servers_per_host require_labels spread_label rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
@@ -30,7 +30,7 @@ var columns = map[string]string{
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
-		cursor_value window_done_at crash_count reserved_for reserved_until gmt_created gmt_modified`,
+		cursor_value window_done_at crash_count reserved_for reserved_until pin waits_for gmt_created gmt_modified`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
@@ -46,7 +46,7 @@ var columns = map[string]string{
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until`,
+		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin waits_for`,
 	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,

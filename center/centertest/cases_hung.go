@@ -58,7 +58,7 @@ func testHungQueues(t *testing.T, c *center.Center) {
 func testHungQueuesSeen(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 3, MaxQueuesPerServer: 1})
 	r.joinHung("A", "1")
-	want := []string{"PROBLEM queues without an owner, because calls of former sessions still hang: 1 on A", "PROBLEM queues without an owner: 2"}
+	want := []string{"PROBLEM queues without an owner, because calls of former sessions still hang: 1 on A", "PROBLEM queues without an owner (max_queues_per_server: 1): 2"}
 	if diff := cmp.Diff(want, r.findings("queues")); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}

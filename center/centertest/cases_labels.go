@@ -80,6 +80,67 @@ func testLabels(t *testing.T, c *center.Center) {
 			t.Errorf("the queues are in %d zones, want 2", n)
 		}
 	})
+	t.Run("P14 the others are a reserve for servers with the preferred labels", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, Prefer: "zone=a"})
+		r.register("A")
+		r.register("B")
+		labelled(r, "zone=a", "B")
+		r.rebalance("A")
+		r.wantOwners("B", "B")
+		r.makeSilent("B")
+		r.rebalanceExpiring("A")
+		r.wantOwners("A", "A")
+	})
+	t.Run("P14 a pinned queue goes to a server with the labels only", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.register("A")
+		r.register("B")
+		labelled(r, "zone=b", "B")
+		r.must(c.Queues().Pin(t.Context(), r.task, "0", "zone=b", "ann"))
+		r.rebalance("A")
+		r.wantOwners("B", "A")
+		r.must(c.Queues().Pin(t.Context(), r.task, "1", "zone=c", "ann"))
+		r.rebalance("A")
+		r.wantOwners("B", "A") // nobody else may have it (P7)
+		r.makeSilent("A")
+		r.rebalanceExpiring("B")
+		r.wantOwners("B", "-")
+		wantWaiting := func(want ...string) {
+			t.Helper()
+			if got := r.readColumn("SELECT waits_for FROM schedule_assignment WHERE task_type = '%s' ORDER BY queue_index", r.task); !slices.Equal(got, want) {
+				t.Errorf("the queues wait for %v, want %v", got, want)
+			}
+		}
+		wantWaiting("-", "pin: zone=c")
+		if list := r.findings("queues"); len(list) != 1 || !strings.Contains(list[0], "queues without an owner (pin: zone=c): 1") {
+			t.Errorf("the doctor finds %v", list)
+		}
+		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventPinned}, 10)
+		r.must(err)
+		if len(events) != 2 || events[0].Actor != "ann" {
+			t.Errorf("events %+v", events)
+		}
+		r.must(c.Queues().Pin(t.Context(), r.task, "1", "", "ann"))
+		r.rebalance("B")
+		r.wantOwners("B", "B")
+		wantWaiting("-", "-")
+	})
+	t.Run("P14 a queue without an owner names the rule", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, MaxQueuesPerServer: 1})
+		r.join("A")
+		r.wantOwners("A", "-")
+		waits := func() []string {
+			return r.readColumn("SELECT waits_for FROM schedule_assignment WHERE task_type = '%s' AND cur_server IS NULL", r.task)
+		}
+		if got := waits(); !slices.Equal(got, []string{"max_queues_per_server: 1"}) {
+			t.Errorf("it waits for %v", got)
+		}
+		set(r, "zone=b", "")
+		r.rebalance("A")
+		if got := waits(); !slices.Equal(got, []string{"require: zone=b"}) {
+			t.Errorf("it waits for %v", got)
+		}
+	})
 	t.Run("P14 no server gets a queue by a rule that cannot be read", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.exec("UPDATE schedule_task_type SET require_labels = 'zone' WHERE task_type = '%s'", r.task)

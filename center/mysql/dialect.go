@@ -42,7 +42,8 @@ var dialect = &sqldb.Dialect{
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
 		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
-		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, q.reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END, q.plan_version = v.plan, q.gmt_modified = {now}
+		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, q.reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+		q.waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, q.plan_version = v.plan, q.gmt_modified = {now}
 		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
 	ScheduledDay: "DATE_FORMAT(scheduled_at, '%Y-%m-%d')",
 

@@ -38,7 +38,8 @@ var dialect = &sqldb.Dialect{
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END, plan_version = v.plan, gmt_modified = {now}
+		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+		waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}
 		FROM (SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb))
 			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id

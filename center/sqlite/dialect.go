@@ -28,7 +28,8 @@ var dialect = &sqldb.Dialect{
 		UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END, plan_version = v.plan, gmt_modified = {now}
+		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+		waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}
 		FROM v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		AND q.epoch = v.old_epoch AND q.cur_server IS v.old_cur`,

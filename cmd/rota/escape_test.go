@@ -74,7 +74,7 @@ var hostileCommands = []string{
 	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan nope", "doctor", "doctor TASK", "top --once",
 	"version",
 	"task apply", "task pause TASK", "task resume TASK",
-	"queue add TASK a\x1bb", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
+	"queue add TASK a\x1bb", "queue pin TASK QUEUE zone=\x1bb", "queue pin TASK QUEUE zone=b", "queue unpin TASK QUEUE", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
 	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server weight SERVER 1", "server pause web",
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",

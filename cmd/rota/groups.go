@@ -59,7 +59,7 @@ func newQueueCommand() *cobra.Command {
 		Use:   "queue",
 		Short: "List queues and their owners; add or remove named queues",
 	})
-	cmd.AddCommand(newQueueListCommand(), newQueueAddCommand(), newQueueRemoveCommand())
+	cmd.AddCommand(newQueueListCommand(), newQueueAddCommand(), newQueueRemoveCommand(), newQueuePinCommand(), newQueueUnpinCommand())
 	return cmd
 }
 

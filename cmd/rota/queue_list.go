@@ -25,7 +25,7 @@ The status of a queue:
   OVERDUE     its owner has sent no heartbeat for judge_dead_interval
   ORPHAN      its owner has no row any more
   RESERVED    it waits for its worker, which has left and returns soon
-  UNASSIGNED  it has no owner: no server can own it
+  UNASSIGNED  it has no owner: no server meets the rule beside it
   REMOVING    it is deleted as soon as its owner has drained it
 
 SERVER is a uuid, a process (host:pid) or a host.
@@ -70,7 +70,7 @@ func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter, serve
 var queueColumns = []column[center.QueueRecord]{
 	{title: "TASK", text: func(q center.QueueRecord) string { return q.TaskType }, dropRank: 2},
 	{title: "QUEUE", text: func(q center.QueueRecord) string { return q.QueueID }},
-	{title: "STATUS", text: center.QueueRecord.DisplayState, color: byMeaning[center.QueueRecord]},
+	{title: "STATUS", text: queueStatusText, color: queueStatusColor},
 	{title: "OWNER", text: func(q center.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
 	{title: "HEARTBEAT", text: func(q center.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
 	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
@@ -78,8 +78,22 @@ var queueColumns = []column[center.QueueRecord]{
 	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
 	{title: "BACKLOG", text: queueBacklogText, dropRank: 7},
 	{title: "HUNG ON", text: hungOnText, dropRank: 6},
+	{title: "PIN", text: func(q center.QueueRecord) string { return cmp.Or(q.Pin, "-") }, dropRank: 6},
 	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
 	{title: "CURSOR", text: func(q center.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
+}
+
+// queueStatusText returns the state of the queue, with the rule that no server meets if it has no owner.
+func queueStatusText(q center.QueueRecord) string {
+	if q.WaitsFor != nil && q.DisplayState() == "UNASSIGNED" {
+		return "UNASSIGNED (" + *q.WaitsFor + ")"
+	}
+	return q.DisplayState()
+}
+
+// queueStatusColor colours the text by the state in it.
+func queueStatusColor(q center.QueueRecord, cell string) string {
+	return strings.Replace(cell, q.DisplayState(), byMeaning(q, q.DisplayState()), 1)
 }
 
 // hungOnText returns the short names of the servers that do not get the queue because of calls that hang.

@@ -44,6 +44,8 @@ func TestRepliesAsJSONAndCSV(t *testing.T) {
 			{"migrate up", map[string]any{"version": float64(schema.Latest()), "from_version": float64(schema.Latest())}},
 			{"task pause settle", map[string]any{"object": "settle$BASE", "result": "paused; every server finishes what it has in flight"}},
 			{"queue add regions west", map[string]any{"object": "regions$BASE", "queue_id": "west", "result": "queue west added"}},
+			{"queue pin regions west zone=b|c", map[string]any{"object": "regions$BASE", "queue_id": "west", "pin": "zone=b|c", "result": "queue west is pinned to zone=b|c"}},
+			{"queue unpin regions west", map[string]any{"queue_id": "west", "pin": "", "result": "queue west is not pinned any more"}},
 			{"queue remove regions west --yes", map[string]any{"object": "regions$BASE", "queue_id": "west"}},
 			{"item retry settle --all", map[string]any{"object": "settle$BASE", "items": 0.0}},
 			{"trigger pause nightly", map[string]any{"object": "nightly$BASE"}},

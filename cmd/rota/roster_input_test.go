@@ -16,7 +16,7 @@ import (
 // rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
 var rosterCommands = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
-	"queue list", "queue add settle x", "queue remove settle x --yes", "server list", "server pause web1:1", "server resume web1:1",
+	"queue list", "queue add settle x", "queue remove settle x --yes", "queue pin settle x zone=b", "queue unpin settle x", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "server weight web1:1 2", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
 	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
 	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
@@ -127,6 +127,9 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"task resume nope", 1, "nope$BASE: unknown task type\n"},
 			{"task delete nope --yes", 1, "rota: find nope: unknown task type\n"},
 			{"queue list nope", 1, "rota: find nope: unknown task type\n"},
+			{"queue pin settle 99 zone=b", 1, "pin queue \"99\" of settle$BASE: there is no queue of that name\n"},
+			{"queue pin settle 0 zone", 1, "labels (zone) must be a list of labels such as zone=b or disk=ssd|nvme,zone=b\n"},
+			{"queue pin settle 0", 2, "rota: queue pin: missing argument LABELS (see rota queue pin --help)\n"},
 			{"queue add nope x", 1, "nope$BASE: unknown task type\n"},
 			{"queue add settle x", 1, "the queues have numbers: change how many there are instead\n"},
 			{"queue add regions north", 1, "there is a queue of that name\n"},

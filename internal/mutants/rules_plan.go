@@ -70,8 +70,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P9", "a server gets the queue of its own hung call",
-		"bar", "p.barred[id][server] = true",
-		"p.barred[id][server] = false",
+		"bar", "p.barred[id] = set\n",
+		"_ = set\n",
 		"TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -193,6 +193,24 @@ var planMutants = []mutant{
 		"spread", "return cmp.Or(p.compareGain(next(a), next(b)), ",
 		"return cmp.Or(p.compareGain(next(b), next(a)), ",
 		"TestPlanAgainstAllAssignments",
+	},
+	{
+		"P14", "any server gets a pinned queue",
+		"bar", "if !row.Pin.Matches(s) {",
+		"if false && !row.Pin.Matches(s) {",
+		"TestConformance",
+	},
+	{
+		"P14", "servers that lack a preferred label are no reserve",
+		"prefer", "servers[i].Weight = 0",
+		"servers[i].Weight = max(0, servers[i].Weight)",
+		"TestConformance",
+	},
+	{
+		"P14", "a queue that waits does not say for what",
+		"writeWaiting", "if len(owners) == 0 {",
+		"if len(owners) >= 0 {",
+		"TestConformance",
 	},
 	{
 		"P15", "a server that is to be rounded up is not",

@@ -86,8 +86,15 @@ func CheckLabelKey(key string) error {
 // Selector says which labels a server must have (P14). The zero value demands none.
 type Selector struct {
 	terms []term
+	text  string
 	never bool // no server matches
 }
+
+// String returns the text that ParseSelector has parsed.
+func (s Selector) String() string { return s.text }
+
+// all reports whether the selector demands nothing.
+func (s Selector) all() bool { return len(s.terms) == 0 && !s.never }
 
 // term demands that a label has one of the values.
 type term struct {
@@ -95,18 +102,16 @@ type term struct {
 	values []string
 }
 
-// Nothing is a selector that no server matches: that of a rule that cannot be read.
-var Nothing = Selector{never: true}
-
 // ParseSelector parses a list such as "disk=ssd|nvme,zone=b": a server must have all the labels, each with one of the values.
-// The label host is the name of its host.
+// The label host is the name of its host. With an error it returns a selector that no server matches: nobody gets a queue by
+// a rule that cannot be read.
 func ParseSelector(text string) (Selector, error) {
-	var s Selector
+	s := Selector{text: text}
 	for _, part := range parts(text, ",") {
 		key, values, ok := strings.Cut(part, "=")
 		t := term{key, parts(values, "|")}
 		if !ok || !labelKey.MatchString(key) || len(t.values) == 0 || slices.ContainsFunc(t.values, func(v string) bool { return !labelValue.MatchString(v) }) {
-			return Nothing, errors.New("must be a list of labels such as zone=b or disk=ssd|nvme,zone=b")
+			return Selector{text: text, never: true}, errors.New("must be a list of labels such as zone=b or disk=ssd|nvme,zone=b")
 		}
 		s.terms = append(s.terms, t)
 	}

@@ -21,6 +21,8 @@ type Queue struct {
 	// ReservedFor is the name of the server for which the queue is reserved while it has no owner (P13). Empty means that it
 	// is not, or not any more.
 	ReservedFor string
+	// Pin says which labels a server must have to get the queue (P14). The zero value demands none.
+	Pin Selector
 }
 
 // Server is a live server. A server that is not eligible (paused or draining) keeps its queues until an eligible
@@ -39,7 +41,8 @@ type Server struct {
 	// Process is the id of the server's process, which has a server for each of its task types. Empty means that it is not
 	// known. Only BalanceTotals uses it.
 	Process string
-	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15).
+	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15). It does
+	// not count if limits choose which servers get queues: a server that then has none would lose its place to another.
 	RoundedUp bool
 	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise alike,
 	// the one with less for its weight gets a queue without an owner (P15).
@@ -70,6 +73,7 @@ type Limits struct {
 	ServersPerHost  int // most servers of one host that do (P12)
 
 	Require Selector // the labels that a server must have to get queues (P14)
+	Prefer  Selector // the others get queues only if no server has these, or has room (P14)
 	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
 }
 

@@ -15,7 +15,8 @@ type planning struct {
 	weight       int            // their sum
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
-	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9)
+	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9, P14)
+	hung         bool                    // calls of a queue hang (P9)
 	zones        []int                   // of the eligible servers; nil: the queues are not spread (P14)
 	roundedUp    []bool                  // of the eligible servers: those whose shares are rounded up first (P15)
 	elsewhere    []int                   // of the eligible servers: the queues of other task types (P15)
@@ -41,6 +42,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 		p.live[s.UUID] = true
 		servers[i].Eligible = s.Eligible && limits.Require.Matches(s)
 	}
+	prefer(servers, limits.Prefer)
 	names := newReturning(servers)
 	p.rows = make([]row, 0, len(queues))
 	for _, row := range sorted(queues) {
@@ -60,12 +62,25 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 	p.zones = zones(working, limits.Spread)
 	for _, s := range working {
 		p.position[s.UUID] = len(p.eligible)
-		p.bar(len(p.eligible), s.HungQueues)
-		p.roundedUp = append(p.roundedUp, s.RoundedUp)
+		p.roundedUp = append(p.roundedUp, s.RoundedUp && !limits.choose())
 		p.elsewhere = append(p.elsewhere, s.Elsewhere)
 		p.eligible = append(p.eligible, s.UUID)
 	}
+	p.bar(working)
 	return p
+}
+
+// prefer takes their weights from the servers that lack a label of prefer, if one that has a weight has them: they become a
+// reserve (P2, P14).
+func prefer(servers []Server, selector Selector) {
+	if selector.all() || !slices.ContainsFunc(servers, func(s Server) bool { return s.Eligible && s.Weight > 0 && selector.Matches(s) }) {
+		return
+	}
+	for i, s := range servers {
+		if !selector.Matches(s) {
+			servers[i].Weight = 0
+		}
+	}
 }
 
 // working returns the servers that may get queues, the oldest first. The limits choose the heaviest, among equals
@@ -76,7 +91,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 func (p *planning) working(servers []Server, limits Limits) []Server {
 	eligible := slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !s.Eligible })
 	slices.SortFunc(eligible, byAge)
-	if limits.InFlight == 0 && limits.Servers == 0 && limits.ServersPerHost == 0 {
+	if !limits.choose() {
 		return eligible
 	}
 	owned := make(map[string]int, len(p.live))
@@ -97,6 +112,9 @@ func (p *planning) working(servers []Server, limits Limits) []Server {
 	slices.SortFunc(chosen, byAge)
 	return chosen
 }
+
+// choose reports whether the limits choose which servers get queues.
+func (l Limits) choose() bool { return l.InFlight > 0 || l.Servers > 0 || l.ServersPerHost > 0 }
 
 // within reports whether there is room for one more within a limit; 0 is no limit.
 func within(n, limit int) bool { return limit == 0 || n < limit }
@@ -158,7 +176,7 @@ func (p *planning) assign() []string {
 		return assigned
 	}
 	owners := p.owners()
-	room := p.quotas(owners, p.assignHung(assigned, owners))
+	room := p.quotas(owners, p.assignBarred(assigned, owners))
 	p.keep(assigned, room, owners)
 	open := newVacancies(room)
 	assignRest := func(ownerless bool) {

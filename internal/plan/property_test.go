@@ -47,6 +47,12 @@ func drawRoster(t *rapid.T) *plantest.Roster {
 	if rapid.Bool().Draw(t, "totals") {
 		drawTotals(t, r)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "pinned") == 0 {
+		for i := range r.Queues {
+			pin := rapid.SampledFrom([]string{"", "", "zone=a", "disk=ssd,zone=b"}).Draw(t, "pin")
+			r.Queues[i].Pin, _ = plan.ParseSelector(pin)
+		}
+	}
 	return r
 }
 
@@ -72,6 +78,9 @@ func drawLabels(t *rapid.T, r *plantest.Roster) {
 	r.Limits.Spread = rapid.SampledFrom([]string{"", "zone"}).Draw(t, "spread")
 	if rapid.IntRange(0, 2).Draw(t, "require") == 0 {
 		r.Limits.Require, _ = plan.ParseSelector("disk=ssd")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "prefer") == 0 {
+		r.Limits.Prefer, _ = plan.ParseSelector("zone=a")
 	}
 }
 
@@ -104,7 +113,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		checkOwners(t, before.Queues, r.Queues, live, eligible)
 		checkRemoving(t, r.Queues, live)
-		checkHung(t, changes, r.Servers)
+		checkHung(t, changes, r)
 		staying := r.Clone()
 		staying.Servers, staying.Limits.Require = slices.Clone(staying.Servers), plan.Selector{}
 		for i, s := range staying.Servers {
@@ -117,7 +126,7 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatalf("planning again changes %+v", again)
 		}
 		r.ReleaseAll("")
-		if r.Limits.QueuesPerServer > 0 && len(hungOn(r.Servers)) > 0 {
+		if r.Limits.QueuesPerServer > 0 && len(hungOn(r)) > 0 {
 			// A queue can wait for the hand-over of another, which makes room on the only server that may get it.
 			for range r.Queues {
 				rebalance(t, r)
@@ -167,7 +176,7 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 		return
 	}
 	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
-	if hung := hungOn(settled.Servers); len(hung) > 0 {
+	if hung := hungOn(settled); len(hung) > 0 {
 		checkBalanceWithHung(t, settled, hung)
 		return
 	}
@@ -186,14 +195,20 @@ func checkBalance(t *rapid.T, settled *plantest.Roster, live, eligible map[strin
 	}
 }
 
-// weightsOf returns the weights of the eligible servers. They are alike if none has a weight.
-func weightsOf(servers []plan.Server) (weights map[string]int, sum int) {
+// weightsOf returns the weights of the eligible servers: 0 for those that lack a label of prefer, if others have a weight. The
+// weights are alike if none has one.
+func weightsOf(servers []plan.Server, prefer plan.Selector) (weights map[string]int, sum int) {
 	weights = map[string]int{}
+	preferred := slices.ContainsFunc(servers, func(s plan.Server) bool { return s.Eligible && s.Weight > 0 && prefer.Matches(s) })
 	for _, s := range servers {
-		if s.Eligible {
-			weights[s.UUID] = s.Weight
-			sum += s.Weight
+		if !s.Eligible {
+			continue
 		}
+		weights[s.UUID] = s.Weight
+		if preferred && !prefer.Matches(s) {
+			weights[s.UUID] = 0
+		}
+		sum += weights[s.UUID]
 	}
 	if sum == 0 {
 		for s := range weights {
@@ -208,7 +223,7 @@ func weightsOf(servers []plan.Server) (weights map[string]int, sum int) {
 // that are below it do so among themselves, and a server of weight 0 has queues only if all others are full.
 func checkShares(t *rapid.T, settled *plantest.Roster) {
 	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
-	weights, _ := weightsOf(settled.Servers)
+	weights, _ := weightsOf(settled.Servers, settled.Limits.Prefer)
 	full := func(s string) bool { return limit > 0 && owned[s] >= limit }
 	for a, wa := range weights {
 		for b, wb := range weights {
@@ -231,16 +246,24 @@ func unfair(queues, weight, other, otherWeight int) bool {
 	return otherWeight > 0 && (queues-1)*otherWeight >= (other+1)*weight
 }
 
-// hungOn returns the eligible servers that must not get a queue, by queue.
-func hungOn(servers []plan.Server) map[string]map[string]bool {
+// hungOn returns the eligible servers that must not get a queue, by queue: calls of it hang, or they lack a label of its pin.
+func hungOn(r *plantest.Roster) map[string]map[string]bool {
 	hung := map[string]map[string]bool{}
-	for _, s := range servers {
+	bar := func(id string, s plan.Server) {
+		if s.Eligible && hung[id] == nil {
+			hung[id] = map[string]bool{}
+		}
+		if s.Eligible {
+			hung[id][s.UUID] = true
+		}
+	}
+	for _, s := range r.Servers {
 		for _, id := range s.HungQueues {
-			if s.Eligible && hung[id] == nil {
-				hung[id] = map[string]bool{}
-			}
-			if s.Eligible {
-				hung[id][s.UUID] = true
+			bar(id, s)
+		}
+		for _, q := range r.Queues {
+			if !q.Pin.Matches(s) {
+				bar(q.ID, s)
 			}
 		}
 	}
@@ -248,8 +271,8 @@ func hungOn(servers []plan.Server) map[string]map[string]bool {
 }
 
 // checkHung checks that the plan gives no queue to a server on which a call of it hangs, and requests none for it (P9).
-func checkHung(t *rapid.T, changes []plan.Change, servers []plan.Server) {
-	hung := hungOn(servers)
+func checkHung(t *rapid.T, changes []plan.Change, r *plantest.Roster) {
+	hung := hungOn(r)
 	for _, c := range changes {
 		if c.ChangesOwner() && hung[c.QueueID][c.Owner] || hung[c.QueueID][c.Requester] {
 			t.Fatalf("a call of queue %s hangs on its new owner or requester: %+v", c.QueueID, c)
@@ -261,7 +284,7 @@ func checkHung(t *rapid.T, changes []plan.Change, servers []plan.Server) {
 // whose owner is not eligible. If one server owns over one queue more than another, each of its queues hangs somewhere.
 func checkBalanceWithHung(t *rapid.T, settled *plantest.Roster, hung map[string]map[string]bool) {
 	limit, owned := settled.Limits.QueuesPerServer, settled.Owned()
-	weights, _ := weightsOf(settled.Servers)
+	weights, _ := weightsOf(settled.Servers, settled.Limits.Prefer)
 	eligible := map[string]bool{}
 	for _, s := range settled.Servers {
 		eligible[s.UUID] = s.Eligible
@@ -301,11 +324,11 @@ func TestPlanSpreadsHungQueues(t *testing.T) {
 // TestPlanAgainstAllAssignments does.
 func checkMoves(t *rapid.T, after *plantest.Roster, eligible map[string]bool) {
 	preferred := slices.ContainsFunc(after.Servers, func(s plan.Server) bool { return s.RoundedUp })
-	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || after.Limits.Spread != "" || len(hungOn(after.Servers)) > 0 || preferred {
+	if len(eligible) == 0 || after.Limits.QueuesPerServer > 0 || after.Limits.Spread != "" || len(hungOn(after)) > 0 || preferred {
 		return
 	}
 	owned := after.Owned()
-	weights, sum := weightsOf(after.Servers)
+	weights, sum := weightsOf(after.Servers, after.Limits.Prefer)
 	least, ceilings, surplus := 0, len(after.Queues), 0
 	for s, n := range owned {
 		if !eligible[s] {
@@ -372,7 +395,7 @@ func TestPlanAgainstAllAssignments(t *testing.T) {
 		if len(may) == 0 {
 			return
 		}
-		weights, sum := weightsOf(may)
+		weights, sum := weightsOf(may, r.Limits.Prefer)
 		least, most := len(r.Queues)+1, -1 // moves, and servers that are rounded up as they are to be
 		owned := map[string]int{}
 		var assign func(queue, moves int)

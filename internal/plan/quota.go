@@ -24,11 +24,11 @@ func (p *planning) weigh(servers []Server) {
 	}
 }
 
-// quotas returns how many queues each eligible server should get beside its hung queues. load is the number of its hung
-// queues. Together they are the server's exact share rounded down or up, within the limit. A server with more hung queues
-// than that gets no others. A server of weight 0 gets what the limits of the others leave (P2).
+// quotas returns how many queues each eligible server should get beside its barred queues. load is the number of its
+// barred queues. Together they are the server's exact share rounded down or up, within the limit. A server with more barred
+// queues than that gets no others. A server of weight 0 gets what the limits of the others leave (P2).
 func (p *planning) quotas(owners, load []int) []int {
-	total := len(p.rows) - p.hungRows()
+	total := len(p.rows) - p.barredRows()
 	for _, n := range load {
 		total += n
 	}

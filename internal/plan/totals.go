@@ -104,11 +104,16 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 			l.totals[number[s.Process]]++
 		}
 	}
-	if task.Fixed || len(p.barred) > 0 || len(p.eligible) == 0 {
+	if task.Fixed || task.Limits.choose() || p.hung || len(p.eligible) == 0 {
 		return
 	}
 	owners := p.owners()
-	r := p.divide(len(p.rows), p.bounds(make([]int, len(p.eligible))), p.weights, count(owners, len(p.eligible)))
+	load := p.assignBarred(make([]string, len(p.rows)), owners)
+	total := len(p.rows) - p.barredRows()
+	for _, n := range load {
+		total += n
+	}
+	r := p.divide(total, p.bounds(load), p.weights, count(owners, len(p.eligible)))
 	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}}
 	parts := map[int]int{}
 	for _, at := range r.open {

@@ -149,7 +149,7 @@ func TestTotalsAgainstAllChoices(t *testing.T) {
 
 // allShares returns all assignments of numbers of queues that give each server its exact share rounded down or up.
 func allShares(r *plantest.Roster) (list []map[string]int) {
-	weights, sum := weightsOf(r.Servers)
+	weights, sum := weightsOf(r.Servers, plan.Selector{})
 	var choose func(server, left int, shares map[string]int)
 	choose = func(server, left int, shares map[string]int) {
 		if server == len(r.Servers) {

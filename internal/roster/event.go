@@ -46,6 +46,8 @@ const (
 	EventReserved = "RESERVED" // a queue waits for the return of a server that has left
 
 	EventTotals = "TOTALS" // queues are to move so that the processes have equal numbers of all task types
+
+	EventPinned = "PINNED" // an operator said which servers may own a queue
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -53,7 +55,7 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
 		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals,
+		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
 	}
 }
 

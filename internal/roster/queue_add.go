@@ -24,7 +24,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return addQueue(ctx, l, QueueRow{queueID, queues[len(queues)-1].index + 1, parameter}, o.actor)
+		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].index + 1, parameter: parameter}, o.actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)

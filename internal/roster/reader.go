@@ -82,6 +82,8 @@ type PlanInput struct {
 	Queues  []plan.Queue
 	Servers []plan.Server
 	Limits  plan.Limits
+
+	waiting map[string]string // why queues have no owner, as the last plan wrote it
 }
 
 // Changes returns the changes that the planner wants.
@@ -92,7 +94,7 @@ func (r Reader) PlanInput(ctx context.Context, removing []string, servers []Serv
 	if in.Limits, err = r.Limits(ctx); err != nil {
 		return in, err
 	}
-	if in.Queues, err = r.Queues(ctx, removing); err != nil {
+	if in.Queues, in.waiting, err = r.queues(ctx, removing); err != nil {
 		return in, err
 	}
 	live := make(map[string]bool, len(servers))
@@ -133,15 +135,14 @@ func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error
 
 // Limits returns the settings that the planner needs.
 func (r Reader) Limits(ctx context.Context) (limits plan.Limits, err error) {
-	var require string
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, spread_label FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
-		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &limits.Spread)
+	var require, prefer string
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return limits, fmt.Errorf("read the limits: %w", err)
 	}
-	if limits.Require, err = plan.ParseSelector(require); err != nil {
-		limits.Require = plan.Nothing // written by hand: nobody gets a queue by a rule that cannot be read (S13)
-	}
+	limits.Require, _ = plan.ParseSelector(require) // no server, if it was written by hand and cannot be read (S13)
+	limits.Prefer, _ = plan.ParseSelector(prefer)
 	limits.InFlight, limits.Servers, limits.ServersPerHost = max(0, limits.InFlight), max(0, limits.Servers), max(0, limits.ServersPerHost)
 	return limits, nil
 }
@@ -152,16 +153,28 @@ var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
 
 // Queues returns the queues, and marks the queues that are to be removed.
 func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
+	queues, _, err = r.queues(ctx, removing)
+	return queues, err
+}
+
+// queues does what Queues does, and returns why queues have no owner.
+func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, waiting map[string]string, err error) {
+	waiting = map[string]string{}
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue
-		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor))
+		var pin, waitsFor string
+		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor), &pin, (*sqldb.Text)(&waitsFor))
 		q.Removing = slices.Contains(removing, q.ID)
+		q.Pin, _ = plan.ParseSelector(pin) // no server, if it was written by hand and cannot be read (S13)
 		queues = append(queues, q)
+		if waitsFor != "" {
+			waiting[q.ID] = waitsFor
+		}
 		return err
-	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END FROM schedule_queue
+	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END, pin, waits_for FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, r.TaskType, r.OwnSign)
 	if err != nil {
-		return nil, fmt.Errorf("read the queues: %w", err)
+		return nil, nil, fmt.Errorf("read the queues: %w", err)
 	}
-	return queues, nil
+	return queues, waiting, nil
 }

@@ -95,7 +95,7 @@ func writeChange(ctx context.Context, l *LockTx, c plan.Change, version int64) e
 	case c.ChangesOwner() && c.Owner == "":
 		set.WriteString(`, cur_server = NULL, cur_since = NULL, epoch = epoch + 1`)
 	case c.ChangesOwner():
-		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1, reserved_for = NULL, reserved_until = NULL`)
+		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1, reserved_for = NULL, reserved_until = NULL, waits_for = NULL`)
 		args = append(args, c.Owner)
 	}
 	owned := ` AND cur_server IS NULL`

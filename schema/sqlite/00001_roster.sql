@@ -32,6 +32,7 @@ CREATE TABLE schedule_task_type (
     max_servers                 BIGINT NOT NULL DEFAULT 0,            -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        BIGINT NOT NULL DEFAULT 0,            -- as max_servers, of one host
     require_labels              TEXT   NOT NULL DEFAULT '',           -- labels that a server must have to own queues, such as zone=b|c,disk=ssd
+    prefer_labels               TEXT   NOT NULL DEFAULT '',           -- labels that a server should have: the others own queues only if it must be
     spread_label                TEXT   NOT NULL DEFAULT '',           -- label whose values share the queues evenly, such as zone
     rate_per_second             DOUBLE NOT NULL DEFAULT 0,            -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of the whole task type, 0 for no limit
@@ -272,6 +273,8 @@ CREATE TABLE schedule_queue (
     crash_count     BIGINT NOT NULL DEFAULT 0,      -- owners in a row that were expired before a page was executed
     reserved_for    TEXT   NULL,                       -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  TEXT   NULL,                       -- until when other servers do not get the queue
+    pin             TEXT   NOT NULL DEFAULT '',        -- labels that a server must have to own the queue; empty: none
+    waits_for       TEXT   NULL,                       -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
@@ -334,7 +337,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        round((julianday('now') - julianday(substr(b.oldest_at, 1, 23))) * 86400, 3) AS backlog_oldest_s,
        round((julianday('now') - julianday(substr(b.measured_at, 1, 23))) * 86400, 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
-       q.reserved_for, q.reserved_until
+       q.reserved_for, q.reserved_until, q.pin,
+       CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server

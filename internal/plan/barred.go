@@ -2,24 +2,48 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
-// bar notes the queues that an eligible server must not get.
-func (p *planning) bar(server int, queues []string) {
-	if len(queues) > 0 && p.barred == nil {
-		p.barred = map[string]map[int]bool{}
-	}
-	for _, id := range queues {
-		if p.barred[id] == nil {
-			p.barred[id] = map[int]bool{}
+// bar notes which eligible servers must not get a queue: those that lack a label of its pin (P14), and those on which a call
+// of it hangs (P9).
+func (p *planning) bar(servers []Server) {
+	p.barred = map[string]map[int]bool{}
+	pins := map[string]map[int]bool{} // queues with the same pin share their set
+	for _, row := range p.rows {
+		if row.Pin.all() {
+			continue
 		}
-		p.barred[id][server] = true
+		set, there := pins[row.Pin.text]
+		if !there {
+			set = map[int]bool{}
+			for i, s := range servers {
+				if !row.Pin.Matches(s) {
+					set[i] = true
+				}
+			}
+			pins[row.Pin.text] = set
+		}
+		if len(set) > 0 {
+			p.barred[row.ID] = set
+		}
+	}
+	for i, s := range servers {
+		for _, id := range s.HungQueues {
+			p.hung = true
+			set := maps.Clone(p.barred[id])
+			if set == nil {
+				set = map[int]bool{}
+			}
+			set[i] = true
+			p.barred[id] = set
+		}
 	}
 }
 
-// hungRows returns the number of rows that some eligible server must not get.
-func (p *planning) hungRows() (n int) {
+// barredRows returns the number of rows that some eligible server must not get.
+func (p *planning) barredRows() (n int) {
 	if len(p.barred) == 0 {
 		return 0
 	}
@@ -31,11 +55,11 @@ func (p *planning) hungRows() (n int) {
 	return n
 }
 
-// assignHung assigns the queues that some eligible server must not get (P9). It does so before all other queues: they
+// assignBarred assigns the queues that some eligible server must not get (P9, P14). It does so before all other queues: they
 // can go to any server, and so balance what this leaves uneven. An owner keeps its own up to its share. It keeps more,
-// within its limit, only where no server that may get them has less for its weight. assignHung returns how many of these
+// within its limit, only where no server that may get them has less for its weight. assignBarred returns how many of these
 // queues each server gets.
-func (p *planning) assignHung(assigned []string, owners []int) (load []int) {
+func (p *planning) assignBarred(assigned []string, owners []int) (load []int) {
 	load = make([]int, len(p.eligible))
 	if len(p.barred) == 0 {
 		return load
@@ -104,7 +128,7 @@ func (p *planning) leastLoaded(row int, load []int) int {
 }
 
 // settled returns what assign returns in the end, if each of its results becomes the roster that it is called on.
-// Without hung queues that is its first result. With them, each further result evens out the loads of hung queues,
+// Without barred queues that is its first result. With them, each further result evens out their loads,
 // until nothing changes.
 func (p *planning) settled() []string {
 	assigned := p.assign()
