@@ -26,15 +26,17 @@ type Options struct {
 	Heartbeat time.Duration // 0: the default
 	Short     time.Duration // the short heartbeat interval with which workers are killed once more
 	Witnessed int           // how many workers are killed while the others hold locks in one directory
+	Fenced    int           // how many more, whose items are fenced transactions
 
 	witness string // this directory
-	named   bool   // the workers have names and return after a restart
+	fenced  bool
+	named   bool // the workers have names and return after a restart
 }
 
 // `make bench` runs Full, the tests run Short.
 var (
-	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond, Witnessed: 20}
-	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond, Witnessed: 1}
+	Full  = Options{Workers: 8, Queues: 64, Item: 40 * time.Millisecond, Kills: 2, Calm: 5 * time.Second, Short: 250 * time.Millisecond, Witnessed: 20, Fenced: 10}
+	Short = Options{Workers: 2, Queues: 4, Item: 5 * time.Millisecond, Kills: 1, Calm: 200 * time.Millisecond, Heartbeat: 200 * time.Millisecond, Short: 300 * time.Millisecond, Witnessed: 1, Fenced: 1}
 )
 
 // settings gives a worker an executor for each queue that it can own.
@@ -52,6 +54,7 @@ type Result struct {
 	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
 	Soon     []time.Duration // the same with the short heartbeat interval
 	Proved   []time.Duration // the same with the default intervals, and a witness directory
+	Fenced   []time.Duration // the same with items in fenced transactions, too
 	Named    Named
 	Overlaps []string
 	Moves    int64 // changes of owner
@@ -85,7 +88,9 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 			return report.Part{}, fmt.Errorf("moves on %s with heartbeats %s apart: %w", r.Database, o.Short, err)
 		}
 		if err := witnessed(o, func(o Options) error {
-			return on(ctx, s, o, func(c *fleet) error { return c.playKills(r, &r.Proved) })
+			err := on(ctx, s, o, func(c *fleet) error { return c.playKills(r, &r.Proved) })
+			o.fenced, o.Kills = true, o.Fenced
+			return errors.Join(err, on(ctx, s, o, func(c *fleet) error { return c.playKills(r, &r.Fenced) }))
 		}); err != nil {
 			return report.Part{}, fmt.Errorf("moves on %s with a witness directory: %w", r.Database, err)
 		}
@@ -254,11 +259,12 @@ func (c *fleet) finish() error {
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
 restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed, and
-workers with the default intervals and a witness directory, of which %d are killed. At last, workers with names are
-restarted one after the other, and get their queues back. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed)}
+workers with the default intervals and a witness directory, of which %d are killed, and %d more whose items are fenced
+transactions. At last, workers with names are
+restarted one after the other, and get their queues back. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed, o.Fenced)}
 	times := report.Table{Title: "Gaps", Columns: []string{
 		"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest",
-		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest", "after kill -9, with a witness directory", "p50", "p99", "largest",
+		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest", "after kill -9, with a witness directory", "p50", "p99", "largest", "the same, fenced", "p50", "p99", "largest",
 	}}
 	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
 	named := report.Table{Title: "Rolling restart of workers with names", Columns: []string{"database", "queues", "nobody works a queue of a worker that is restarted, p50", "largest", "rate of the other queues", "moves"}}
@@ -266,11 +272,13 @@ restarted one after the other, and get their queues back. A gap is the time in w
 	bound := (dead.JudgeDeadInterval + 3*dead.HeartbeatInterval).Seconds()
 	soonBound := (8 * o.Short).Seconds()
 	for _, r := range results {
-		planned, resumed, soon, proved := report.Millis(r.Planned...), report.Millis(r.Resumed...), report.Millis(r.Soon...), report.Millis(r.Proved...)
+		planned, resumed, soon := report.Millis(r.Planned...), report.Millis(r.Resumed...), report.Millis(r.Soon...)
+		proved, fenced := report.Millis(r.Proved...), report.Millis(r.Fenced...)
 		times.Add(r.Database, len(planned), report.MS(0, report.Median(planned)), report.MS(0, report.Percentile(planned, 99)), report.MS(0, report.Percentile(planned, 100)),
 			len(resumed), report.MS(0, report.Median(resumed)), report.MS(0, report.Percentile(resumed, 100)),
 			len(soon), report.MS(0, report.Median(soon)), report.MS(0, report.Percentile(soon, 100)),
-			len(proved), report.MS(0, report.Median(proved)), report.MS(0, report.Percentile(proved, 99)), report.MS(0, report.Percentile(proved, 100)))
+			len(proved), report.MS(0, report.Median(proved)), report.MS(0, report.Percentile(proved, 99)), report.MS(0, report.Percentile(proved, 100)),
+			len(fenced), report.MS(0, report.Median(fenced)), report.MS(0, report.Percentile(fenced, 99)), report.MS(0, report.Percentile(fenced, 100)))
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
@@ -282,6 +290,7 @@ restarted one after the other, and get their queues back. A gap is the time in w
 			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
 			report.AtMost(fmt.Sprintf("%s: the same with heartbeats %s apart", r.Database, o.Short), "%.1f s", soonBound, report.Percentile(soon, 100)/1000),
 			report.AtMost(r.Database+": the same with a witness directory, p99", "%.0f ms", 500, report.Percentile(proved, 99)),
+			report.AtMost(r.Database+": the same with fenced items, p99", "%.0f ms", 500, report.Percentile(fenced, 99)),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
 			report.Exactly(r.Database+": moves in a rolling restart of workers with names", "%.0f", 0, float64(r.Named.Moves)),
 			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 99, 100*r.Named.Others),

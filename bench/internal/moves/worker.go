@@ -2,6 +2,7 @@ package moves
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ type order struct {
 	URL      string
 	Settings manager.Settings
 	Item     time.Duration // the time of an item without its UPDATE
+	Fenced   bool          // items are executed in fenced transactions
 	Witness  string        // the witness directory; empty: none
 	Name     string        // for which the worker reserves its queues when it leaves; empty: not at all
 }
@@ -48,7 +50,7 @@ func Work(ctx context.Context) error {
 	if o.Name != "" {
 		cfg.ReturnWithin = patience
 	}
-	m, err := manager.New(c, cfg, manager.Serve(taskType, &dealer{c: c, took: o.Item}, o.Settings))
+	m, err := manager.New(c, cfg, manager.Serve(taskType, &dealer{c: c, took: o.Item, fenced: o.Fenced}, o.Settings))
 	if err != nil {
 		return err
 	}
@@ -76,9 +78,10 @@ type item struct {
 
 // dealer always has an item for each queue.
 type dealer struct {
-	c    *center.Center
-	took time.Duration // of an item without its UPDATE
-	n    atomic.Int64
+	c      *center.Center
+	took   time.Duration // of an item without its UPDATE
+	fenced bool
+	n      atomic.Int64
 }
 
 // Select implements processor.TaskDealer.
@@ -86,14 +89,30 @@ func (d *dealer) Select(_ context.Context, s processor.Selection) ([]item, error
 	return []item{{s.Queue.Index, d.n.Add(1)}}, nil
 }
 
+// execer is a pool or a transaction.
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
 // Execute implements processor.TaskDealer. It reports each item with one write, so that a kill loses no report.
 func (d *dealer) Execute(ctx context.Context, items []item) error {
 	begin := time.Now()
-	query := map[bool]string{true: `UPDATE work SET items = items + 1 WHERE queue = $1`, false: `UPDATE work SET items = items + 1 WHERE queue = ?`}
-	if _, err := d.c.DB().ExecContext(ctx, query[d.c.Dialect() == "postgres"], items[0].queue); err != nil {
-		return err
+	work := func(db execer) error {
+		query := map[bool]string{true: `UPDATE work SET items = items + 1 WHERE queue = $1`, false: `UPDATE work SET items = items + 1 WHERE queue = ?`}
+		if _, err := db.ExecContext(ctx, query[d.c.Dialect() == "postgres"], items[0].queue); err != nil {
+			return err
+		}
+		time.Sleep(d.took)
+		return nil
 	}
-	time.Sleep(d.took)
-	_, err := fmt.Fprintf(os.Stdout, "%d %d %d\n", items[0].queue, begin.UnixNano(), time.Now().UnixNano())
+	var err error
+	if d.fenced {
+		err = center.InTx(ctx, d.c.DB(), func(tx *sql.Tx) error { return work(tx) })
+	} else {
+		err = work(d.c.DB())
+	}
+	if err == nil {
+		_, err = fmt.Fprintf(os.Stdout, "%d %d %d\n", items[0].queue, begin.UnixNano(), time.Now().UnixNano())
+	}
 	return err
 }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Three workers of four task types with one queue each have two, one and one of them (P15). A queue that is pinned to a label
+// goes to the worker that has it, and waits when that worker is gone (P14).
+func TestWorkersShareTaskTypes(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		db, dir := openOrders(t, url, 10)
+		path := filepath.Join(dir, "rota.yaml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, task, _ := strings.Cut(strings.Replace(string(text), "queues: 4", "queues: 1", 1), "  settle:\n")
+		tasks := before
+		for _, name := range []string{"north", "east", "south", "west"} {
+			tasks += "  " + name + ":\n" + task
+		}
+		writeFile(t, path, tasks)
+		rows := func(of string) int { return count(t, db, of) }
+		zones := []string{"a", "b", "c"}
+		workers := map[string]*process{}
+		for i, zone := range zones {
+			workers[zone] = startWorker(t, dir, "ROTA_LABELS=zone="+zone)
+			eventually(t, "the worker has joined", func() bool { return rows("schedule_server") == 4*(i+1) })
+		}
+		even := func() bool {
+			for _, zone := range zones {
+				if n := rows(owned + " WHERE s.labels = 'zone=" + zone + "'"); n < 1 || n > 2 {
+					return false
+				}
+			}
+			return rows("schedule_queue WHERE cur_server IS NOT NULL AND req_server IS NULL") == 4
+		}
+		eventually(t, "the totals are even", func() bool {
+			if even() {
+				return true
+			}
+			// An audit is due with the next heartbeat, and not only after half a minute.
+			execute(t, db, "UPDATE schedule_environment SET balanced_at = NULL")
+			execute(t, db, "UPDATE schedule_task_running SET audited_at = NULL")
+			return false
+		})
+		if n := rows("schedule_event WHERE kind = 'TOTALS'"); n == 0 {
+			t.Error("no event says that the totals were evened")
+		}
+		s := &testRoster{T: t, url: url, dir: dir}
+		s.wantOutput("queue pin north 0 zone=c", `queue 0 is pinned to zone=c`)
+		eventually(t, "the worker with the label owns the queue", func() bool {
+			return rows(owned+" WHERE q.task_type = 'north' AND s.labels = 'zone=c' AND q.req_server IS NULL") == 1
+		})
+		if err := workers["c"].cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the queue waits", func() bool { return rows("schedule_assignment WHERE task_type = 'north' AND waits_for = 'pin: zone=c'") == 1 })
+		s.wantOutput("queue list north", `UNASSIGNED \(pin: zone=c\)`)
+		s.wantOutput("queue unpin north 0", `queue 0 is not pinned any more`)
+		eventually(t, "another worker owns the queue", func() bool { return rows(owned+" WHERE q.task_type = 'north'") == 1 })
+	})
+}
