@@ -34,6 +34,7 @@ func (w *world) converge() int {
 
 func (w *world) heal() {
 	w.outage, w.db.halted = false, false
+	w.unpin()
 	alive := false
 	for i := range w.procs {
 		p := &w.procs[i]

@@ -30,6 +30,7 @@ type serverRow struct {
 	hung                           []string // replaced, never changed
 	proc, session                  int
 	judgeDead                      time.Duration
+	roundedUp                      bool
 }
 
 type queueRow struct {
@@ -37,6 +38,7 @@ type queueRow struct {
 	epoch        int64
 	edited       int64 // up to this epoch, an operator edited the row by hand
 
+	pin           string // the name of the process that alone may own it
 	reservedFor   string // the name of a process
 	reservedUntil time.Time
 

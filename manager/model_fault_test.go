@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -60,6 +60,8 @@ func (w *world) inject(p *process, s step) {
 		if w.db.judgeDead = modelJudgeDead + modelLonger - w.db.judgeDead; w.db.judgeDead == modelJudgeDead {
 			w.faults-- // as before
 		}
+	case stepPin, stepRoundUp:
+		w.place(s)
 	case stepProve:
 		w.prove(s.n)
 	case stepReturn:
@@ -79,7 +81,8 @@ func (w *world) wake(p *process) {
 
 // suspend is what an operator does with PauseServer.
 func (w *world) suspend(uuid string, suspended bool) {
-	w.db.server(uuid).suspended = suspended
+	s := w.db.server(uuid)
+	s.suspended, s.roundedUp = suspended, false
 	w.db.membership++
 	w.assign("", false, false)
 }
@@ -145,6 +148,7 @@ func (w *world) faultsOfAll(steps []step) []step {
 	if w.retimed {
 		steps = append(steps, step{kind: stepSettings})
 	}
+	steps = w.placements(steps)
 	for i := range clockSteps {
 		if w.now >= w.steady {
 			steps = append(steps, step{kind: stepClock, n: i})

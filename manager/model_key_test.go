@@ -33,13 +33,14 @@ func (w *world) key(b []byte) []byte {
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token), int64(s.judgeDead))
-		k.flags(s.draining, s.suspended, k.w.lockFree(s))
+		k.flags(s.draining, s.suspended, s.roundedUp, k.w.lockFree(s))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
 	}
 	for _, q := range w.db.rows {
 		k.text(q.cur)
 		k.text(q.req)
+		k.text(q.pin)
 		if k.text(w.reservation(q)); w.reservation(q) != "" {
 			k.times(k.now, q.reservedUntil)
 		}

@@ -90,12 +90,12 @@ func (w *world) planned() []plan.Change {
 	var queues []plan.Queue
 	for _, q := range w.db.rows {
 		if !q.gone {
-			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing, ReservedFor: w.reservation(q)})
+			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing, ReservedFor: w.reservation(q), Pin: w.pin(q)})
 		}
 	}
 	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = plan.Server{UUID: s.uuid, Name: processName(s.uuid), RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
+		servers[i] = plan.Server{UUID: s.uuid, Host: processName(s.uuid), Name: processName(s.uuid), RoundedUp: s.roundedUp, RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
 	}
 	if w.without.reserved {
 		for i := range queues {
