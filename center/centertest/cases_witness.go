@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -43,6 +44,29 @@ func testWitness(t *testing.T, c *center.Center) {
 		}
 		if n := expireEnded(r, "A", "boot.2@0:1/2"); n != 0 {
 			t.Errorf("%d servers expired a second time", n)
+		}
+	})
+	t.Run("S15 rows that the ended process still holds are taken over", func(t *testing.T) {
+		needsRowLocks(t, c)
+		other, err := c.In("ended")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newFixture(t, other, center.Settings{Queues: 2})
+		r.join("A")
+		tx := r.fence("A", "1")
+		r.register("B")
+		locked(r, "boot.7@0:1/7", "A")
+		plans := 0
+		other.Roster().OnLock = func(string, time.Duration) {
+			if plans++; plans == 2 { // the database notices that the connection is gone
+				r.must(tx.Rollback())
+			}
+		}
+		done, err := other.Roster().Planner(r.task, r.uuid("B")).ExpireEnded(t.Context(), []string{"boot.7@0:1/7"})
+		r.must(err)
+		if r.wantOwners("B", "B"); len(done.Skipped) > 0 || plans < 2 {
+			t.Errorf("after %d plans, %v are still to be taken over", plans, done.Skipped)
 		}
 	})
 	t.Run("S15 a process that joins expires its predecessor", func(t *testing.T) {

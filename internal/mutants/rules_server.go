@@ -177,6 +177,12 @@ var serverMutants = []mutant{
 		"TestDirectoryOfTwoHostsIsRefused",
 	},
 	{
+		"S15", "rows that the ended process still holds wait for a heartbeat",
+		"ExpireEnded", "len(done.Skipped) > 0 && pause",
+		"false && pause",
+		"TestConformance",
+	},
+	{
 		"S15", "the end of one process expires the servers of another",
 		"ended", "slices.Contains(o.Ended, s.Witness)",
 		"len(o.Ended) > 0",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -11,8 +12,18 @@ import (
 // endedAttempts bounds the attempts to expire a server whose heartbeat was still under way when its process ended.
 const endedAttempts = 3
 
+// The pauses before the attempts to take over queues whose rows transactions of the ended process hold.
+const (
+	firstEndedPause = 20 * time.Millisecond
+	lastEndedPause  = 1280 * time.Millisecond
+)
+
 // ExpireEnded expires the servers of the task type whose processes held these locks and have ended (S15), and gives their
 // queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server.
+//
+// The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the rows of
+// their queues, which the plan skips (L5). So ExpireEnded plans again, after pauses that double, for two and a half seconds
+// at most. Then the heartbeats of the servers go on with it.
 func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
 	for range endedAttempts { // the last one usually finds nothing left: a heartbeat may arrive between read and write (L3)
 		next, err := p.Rebalance(ctx, RebalanceOptions{Ended: locks})
@@ -24,6 +35,18 @@ func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done Rebalanc
 		}
 		next.Silences = append(done.Silences, next.Silences...)
 		done = next
+	}
+	for pause := firstEndedPause; len(done.Skipped) > 0 && pause <= lastEndedPause; pause *= 2 {
+		select {
+		case <-ctx.Done():
+			return done, nil
+		case <-time.After(pause):
+		}
+		next, err := p.Rebalance(ctx, RebalanceOptions{RetrySkipped: true})
+		if err != nil {
+			return done, err
+		}
+		done.Skipped = next.Skipped
 	}
 	return done, nil
 }

@@ -293,7 +293,7 @@ restarted one after the other, and get their queues back. A gap is the time in w
 			report.AtMost(r.Database+": the same with fenced items, p99", "%.0f ms", 500, report.Percentile(fenced, 99)),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
 			report.Exactly(r.Database+": moves in a rolling restart of workers with names", "%.0f", 0, float64(r.Named.Moves)),
-			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 99, 100*r.Named.Others),
+			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 97, 100*r.Named.Others),
 			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}
 	part.Tables = []report.Table{times, rates, named}
