@@ -196,8 +196,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "any server gets a pinned queue",
-		"bar", "if !row.Pin.Matches(s) {",
-		"if false && !row.Pin.Matches(s) {",
+		"bar", "set[i] = !row.Pin.Matches(s)",
+		"set[i] = false && !row.Pin.Matches(s)",
 		"TestConformance",
 	},
 	{

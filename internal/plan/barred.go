@@ -2,44 +2,45 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
 // bar notes which eligible servers must not get a queue: those that lack a label of its pin (P14), and those on which a call
 // of it hangs (P9).
 func (p *planning) bar(servers []Server) {
-	p.barred = map[string]map[int]bool{}
-	pins := map[string]map[int]bool{} // queues with the same pin share their set
+	p.barred = map[string][]bool{}
+	pins := map[string][]bool{} // queues with the same pin share their set
 	for _, row := range p.rows {
 		if row.Pin.all() {
 			continue
 		}
 		set, there := pins[row.Pin.text]
 		if !there {
-			set = map[int]bool{}
+			set = make([]bool, len(servers))
 			for i, s := range servers {
-				if !row.Pin.Matches(s) {
-					set[i] = true
-				}
+				set[i] = !row.Pin.Matches(s)
 			}
 			pins[row.Pin.text] = set
 		}
-		if len(set) > 0 {
+		if slices.Contains(set, true) {
 			p.barred[row.ID] = set
 		}
 	}
 	for i, s := range servers {
 		for _, id := range s.HungQueues {
 			p.hung = true
-			set := maps.Clone(p.barred[id])
-			if set == nil {
-				set = map[int]bool{}
-			}
+			set := make([]bool, len(servers))
+			copy(set, p.barred[id])
 			set[i] = true
 			p.barred[id] = set
 		}
 	}
+}
+
+// bars reports whether an eligible server must not get the queue.
+func (p *planning) bars(id string, server int) bool {
+	set := p.barred[id]
+	return set != nil && set[server]
 }
 
 // barredRows returns the number of rows that some eligible server must not get.
@@ -118,9 +119,10 @@ func (p *planning) lighter(a, b int, load []int) bool {
 // it is the first at or after the position of the row.
 func (p *planning) leastLoaded(row int, load []int) int {
 	least, n := -1, len(load)
+	barred := p.barred[p.rows[row].ID] // the caller has one
 	for k := range n {
 		s := (row + k) % n
-		if !p.barred[p.rows[row].ID][s] && p.hasRoom(load[s]) && (least < 0 || p.lighter(s, least, load)) {
+		if !barred[s] && p.hasRoom(load[s]) && (least < 0 || p.lighter(s, least, load)) {
 			least = s
 		}
 	}

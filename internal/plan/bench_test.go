@@ -8,29 +8,56 @@ import (
 	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
+// The servers have equal weights, different weights, or all rules apply: weights, labels, zones, shares that are rounded up
+// first, queues elsewhere, and a pin of each hundredth queue.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ queues, servers int }{{100, 10}, {10_000, 1_000}, {100_000, 10_000}} {
-		for name, weight := range map[string]func(server int) int{
-			"join":    func(int) int { return 1 },
-			"weights": func(server int) int { return server % 7 },
+		for name, prepare := range map[string]func(r *plantest.Roster){
+			"join":    func(*plantest.Roster) {},
+			"weights": weigh,
+			"rules":   applyRules,
 		} {
-			b.Run(fmt.Sprintf("%s/%dx%d", name, size.queues, size.servers), func(b *testing.B) { benchmarkJoin(b, size.queues, size.servers, weight) })
+			b.Run(fmt.Sprintf("%s/%dx%d", name, size.queues, size.servers), func(b *testing.B) { benchmarkJoin(b, size.queues, size.servers, prepare) })
+		}
+	}
+}
+
+func weigh(r *plantest.Roster) {
+	for i := range r.Servers {
+		r.Servers[i].Weight = i % 7
+	}
+}
+
+func applyRules(r *plantest.Roster) {
+	weigh(r)
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		s.Labels = plan.Labels{"zone": fmt.Sprint("z", i%3), "disk": []string{"ssd", "nvme", "hdd"}[i%5%3]}
+		s.RoundedUp, s.Elsewhere = i%2 == 0, i%11
+	}
+	r.Limits = plan.Limits{QueuesPerServer: 100, Servers: len(r.Servers) - 1, Spread: "zone"}
+	r.Limits.Require, _ = plan.ParseSelector("disk=ssd|nvme")
+	r.Limits.Prefer, _ = plan.ParseSelector("zone=z0|z1")
+	for i := range r.Queues {
+		if i%100 == 0 {
+			r.Queues[i].Pin, _ = plan.ParseSelector(fmt.Sprint("zone=z", i/100%3))
 		}
 	}
 }
 
 // benchmarkJoin measures the plan when one server joins. The others own their shares.
-func benchmarkJoin(b *testing.B, queues, number int, weight func(server int) int) {
+func benchmarkJoin(b *testing.B, queues, number int, prepare func(*plantest.Roster)) {
 	r := plantest.Roster{Queues: plantest.Numbered(0, queues)}
 	for i := range number {
 		r.Join(fmt.Sprintf("host-%05d:1:00000000", i))
-		r.Servers[i].Weight = weight(i)
 	}
+	prepare(&r)
 	rebalance(b, &r)
+	r.ReleaseAll("")
 	r.Join("host-new:1:00000000")
-	r.Servers[number].Weight = 3
+	r.Servers[number].Labels = plan.Labels{"zone": "z0", "disk": "ssd"}
 	b.ReportAllocs()
 	for b.Loop() {
-		plan.Plan(r.Queues, r.Servers, plan.Limits{})
+		plan.Plan(r.Queues, r.Servers, r.Limits)
 	}
 }

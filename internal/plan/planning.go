@@ -15,11 +15,11 @@ type planning struct {
 	weight       int            // their sum
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
-	barred       map[string]map[int]bool // by queue: the positions of the eligible servers that must not get it (P9, P14)
-	hung         bool                    // calls of a queue hang (P9)
-	zones        []int                   // of the eligible servers; nil: the queues are not spread (P14)
-	roundedUp    []bool                  // of the eligible servers: those whose shares are rounded up first (P15)
-	elsewhere    []int                   // of the eligible servers: the queues of other task types (P15)
+	barred       map[string][]bool // by queue: the positions of the eligible servers that must not get it (P9, P14)
+	hung         bool              // calls of a queue hang (P9)
+	zones        []int             // of the eligible servers; nil: the queues are not spread (P14)
+	roundedUp    []bool            // of the eligible servers: those whose shares are rounded up first (P15)
+	elsewhere    []int             // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
 }
 
@@ -216,7 +216,7 @@ func (p *planning) owners() []int {
 	owners := make([]int, len(p.rows))
 	for i, row := range p.rows {
 		owners[i] = -1
-		if s, ok := p.position[row.Owner]; ok && !p.barred[row.ID][s] {
+		if s, ok := p.position[row.Owner]; ok && !p.bars(row.ID, s) {
 			owners[i] = s
 		}
 	}
