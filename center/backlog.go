@@ -20,6 +20,7 @@ type QueueBacklog struct {
 	Took    time.Duration // the count
 	Rate    *float64      // items per second by which they become more; nil if unknown
 	Trend   string        // one of the constants below, or empty
+	Demand  *float64      // executors that the queue needs to keep up with what arrives; nil if unknown
 }
 
 // The trends of a backlog, by its last ten counts or fewer.
@@ -42,12 +43,12 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 			if !b.Oldest.IsZero() {
 				oldest = q.c.db.Time(b.Oldest)
 			}
-			values = append(values, "(?, ?, ?, ?, ?, ?, {ago ?}, ?, ?, ?)")
-			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(), b.Took.Milliseconds(), b.Rate, b.Trend)
+			values = append(values, "(?, ?, ?, ?, ?, ?, {ago ?}, ?, ?, ?, ?)")
+			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(), b.Took.Milliseconds(), b.Rate, b.Trend, b.Demand)
 		}
 		err := q.c.db.Retry(ctx, func() (bool, error) {
 			_, err := q.c.db.Exec(ctx, `INSERT INTO schedule_backlog
-				(task_type, own_sign, queue_id, epoch, items, oldest_at, measured_at, took_ms, rate, trend)
+				(task_type, own_sign, queue_id, epoch, items, oldest_at, measured_at, took_ms, rate, trend, demand)
 				VALUES `+strings.Join(values, ", ")+q.c.db.UpsertBacklog, args...)
 			return true, err
 		})

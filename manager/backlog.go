@@ -116,9 +116,9 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) (pause 
 		w = &backlogWindow{epoch: s.Queue.Epoch}
 		m.windows[s.Queue.ID] = w
 	}
-	w.add(backlogCount{at: time.Now(), Backlog: b})
+	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	m.pending = append(m.pending, center.QueueBacklog{
-		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took, Rate: w.rate(), Trend: w.trend(),
+		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took, Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
 	})
 	m.counted = append(m.counted, time.Now())
 	m.sum()

@@ -21,6 +21,7 @@ const backlogCounts = 10
 type backlogCount struct {
 	at time.Time
 	processor.Backlog
+	worked processor.Work
 }
 
 func (w *backlogWindow) add(c backlogCount) {
@@ -41,6 +42,21 @@ func (w *backlogWindow) rate() *float64 {
 	}
 	rate := float64(last.Items-first.Items) / took
 	return &rate
+}
+
+// demand returns how many executors the queue needs to keep up with what arrives: the part of the time in which its calls were
+// in flight, and more in proportion if its backlog grows. It is nil after one count.
+func (w *backlogWindow) demand() *float64 {
+	first, last := w.counts[0], w.last()
+	took := last.at.Sub(first.at).Seconds()
+	if len(w.counts) < 2 || took <= 0 {
+		return nil
+	}
+	demand := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // less if the queue was granted once more meanwhile
+	if done, more := last.worked.Items-first.worked.Items, last.Items-first.Items; done > 0 && more > 0 {
+		demand *= float64(done+more) / float64(done)
+	}
+	return &demand
 }
 
 // trend returns what the counts say together: nothing after fewer than three, unless the queue is empty.

@@ -194,6 +194,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l.batches--
 	s.endBatchLocked()
 	s.stats.countBatch(b)
+	b.countWorkLocked()
 	b.measurePaceLocked(s)
 	b.countInStreakLocked(s)
 	if b.capabilities.cursored {

@@ -17,6 +17,7 @@ type grant struct {
 	survived   bool        // worked since its last crash, while Queue.Crashes is not 0
 	emptySince time.Time   // when the last select began, if it found nothing; else zero
 	cursor     cursorState // of a Cursored dealer
+	work       Work
 
 	failures failures
 

@@ -62,6 +62,9 @@ var groups = map[string]group{
 	// cases_planner.go
 	"P11 planner versions": {run: testPlannerVersions, about: Session},
 
+	// cases_load.go
+	"load": {run: testLoad, about: Session},
+
 	// cases_totals.go
 	"P15 totals": {run: testTotals, about: Session},
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,21 +19,36 @@ func newPlanCommand() *cobra.Command {
 	var o output
 	var add int
 	var remove, weights []string
+	var byLoad bool
 	cmd := &cobra.Command{
 		Use:   "plan TASK",
 		Short: "Show which queues would move, and why; write nothing",
 		Long: `Show which queues would move, and why: with the servers as they are, or if
 servers joined (--add), stopped (--remove) or had another weight (--weight). It
-writes nothing.`,
+writes nothing.
+
+--by-load shows which queues would move so that no server is much busier than
+the others. The load of a queue is the number of executors that it needs to keep
+up with what arrives, as its owner measures it beside its backlog. The servers
+themselves balance the numbers of queues, not the loads.`,
 		Example: `  rota plan settle
   rota plan settle --add 2
   rota plan settle --remove web1:4711 --remove web2:815
-  rota plan settle --weight web1=3`,
+  rota plan settle --weight web1=3
+  rota plan settle --by-load`,
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if add < 0 || add > maxAdd {
 				return usageError{fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)}
+			}
+			if byLoad && (add > 0 || len(remove) > 0 || len(weights) > 0) {
+				return usageError{errors.New("--by-load shows the servers as they are: without --add, --remove and --weight")}
+			}
+			if byLoad {
+				return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+					return showPlanByLoad(ctx, c, args[0])
+				})
 			}
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
 				return showPlan(ctx, c, args[0], add, remove, weights)
@@ -44,6 +60,7 @@ writes nothing.`,
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
 	completeFlag(cmd, "remove", listServers)
+	cmd.Flags().BoolVar(&byLoad, "by-load", false, "which queues would move if the measured loads counted")
 	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
 	return cmd
 }

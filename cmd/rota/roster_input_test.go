@@ -151,6 +151,8 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"item retry settle", 2, "rota: item retry: give either the keys of items or --all (see rota item retry --help)\n"},
 			{"item drop settle a --all --yes", 2, "rota: item drop: give either the keys of items or --all (see rota item drop --help)\n"},
 			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 item not found among the failed items; 0 scheduled for a retry\n"},
+			{"plan settle --by-load --add 1", 2, "rota: --by-load shows the servers as they are: without --add, --remove and --weight\n"},
+			{"plan settle --by-load", 1, "rota: plan settle$BASE by load: no queue has a measured load: the dealer counts no backlog, or has counted once so far\n"},
 			{"plan nope", 1, "rota: find nope: unknown task type\n"},
 			{"plan settle --remove nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
 			{"plan regions --remove web1:1", 2, "rota: plan regions without server web1:1:00000001: the server serves another task type: settle\n"},

@@ -62,7 +62,9 @@ func TestWorkersShareTaskTypes(t *testing.T) {
 		if err := workers["c"].cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the queue waits", func() bool { return rows("schedule_assignment WHERE task_type = 'north' AND waits_for = 'pin: zone=c'") == 1 })
+		eventually(t, "the queue waits", func() bool {
+			return rows("schedule_assignment WHERE task_type = 'north' AND waits_for = 'pin: zone=c'") == 1
+		})
 		s.wantOutput("queue list north", `UNASSIGNED \(pin: zone=c\)`)
 		s.wantOutput("queue unpin north 0", `queue 0 is not pinned any more`)
 		eventually(t, "another worker owns the queue", func() bool { return rows(owned+" WHERE q.task_type = 'north'") == 1 })

@@ -16,6 +16,8 @@
 // (P15). It is a problem of its own, a semi-matching: single moves, by way of other processes where need be, reach the least
 // sum of the squares.
 //
+// ByLoad computes what would move if the loads of the queues counted, and not their numbers. Only previews call it.
+//
 // A queue that is reserved for a server that returns soon is not assigned (P13). The server gets it back by its name.
 //
 // Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which one is

@@ -25,7 +25,7 @@ func (p *planning) ruleAgainst(q Queue, servers []Server, limits Limits) string 
 			continue
 		}
 		able++
-		if at, works := p.position[s.UUID]; works && !p.barred[q.ID][at] {
+		if at, works := p.position[s.UUID]; works && !p.bars(q.ID, at) {
 			return fmt.Sprintf("max_queues_per_server: %d", limits.QueuesPerServer)
 		} else if works && q.Pin.Matches(s) {
 			hanging = true

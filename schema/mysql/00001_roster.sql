@@ -307,10 +307,12 @@ CREATE TABLE IF NOT EXISTS schedule_backlog (
     took_ms     BIGINT       NOT NULL,                -- how long that took
     rate        DOUBLE       NULL,                    -- items per second by which they become more, or NULL if it was counted once
     trend       VARCHAR(20)  NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
+    demand      DOUBLE       NULL,                    -- executors that the queue needs to keep up with what arrives, or NULL if it was counted once
     CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
+    CONSTRAINT ck_schedule_backlog_demand CHECK (demand BETWEEN 0 AND 1e18),
     CONSTRAINT ck_schedule_backlog_oldest_at CHECK (oldest_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_backlog_measured_at CHECK (measured_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (task_type, own_sign, queue_id),

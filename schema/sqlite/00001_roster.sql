@@ -304,10 +304,12 @@ CREATE TABLE schedule_backlog (
     took_ms     BIGINT NOT NULL,                -- how long that took
     rate        DOUBLE NULL,                    -- items per second by which they become more, or NULL if it was counted once
     trend       TEXT   NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
+    demand      DOUBLE NULL,                    -- executors that the queue needs to keep up with what arrives, or NULL if it was counted once
     CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
+    CONSTRAINT ck_schedule_backlog_demand CHECK (demand BETWEEN 0 AND 1e18),
     CONSTRAINT ck_schedule_backlog_oldest_at CHECK (datetime(substr(oldest_at, 1, 19)) IS substr(oldest_at, 1, 19) AND rtrim(substr(oldest_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_backlog_measured_at CHECK (datetime(substr(measured_at, 1, 19)) IS substr(measured_at, 1, 19) AND rtrim(substr(measured_at, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (task_type, own_sign, queue_id)
