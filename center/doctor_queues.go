@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -37,6 +38,23 @@ func (d queueCheck) ownerless(r rosterRows) {
 	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
 		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
+	}
+}
+
+// misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).
+func (d queueCheck) misplaced(r rosterRows) {
+	var list []string
+	for _, q := range r.queues {
+		pin, err := plan.ParseSelector(q.Pin)
+		at := slices.IndexFunc(r.servers, func(s ServerRecord) bool { return q.CurServer != nil && s.UUID == *q.CurServer })
+		able := slices.ContainsFunc(r.servers, func(s ServerRecord) bool { return s.Eligible() && pin.Matches(s.planServer()) })
+		if at < 0 || able || err == nil && pin.Matches(r.servers[at].planServer()) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
+	}
+	if len(list) > 0 {
+		d.problem("pins", "start a worker with the labels, or: rota queue unpin "+r.task.TaskType+" QUEUE", "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
 	}
 }
 

@@ -74,6 +74,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.availability(r)
 	servers.overdue(r)
 	queues.ownerless(r)
+	queues.misplaced(r)
 	queues.pendingHandovers(r)
 	servers.withoutCalls(r)
 	servers.planners(r)

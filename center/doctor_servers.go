@@ -106,6 +106,12 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 }
 
+// planServer returns what a selector needs of the server.
+func (s ServerRecord) planServer() plan.Server {
+	labels, _ := plan.ParseLabels(s.Labels)
+	return plan.Server{Host: s.HostName, Labels: labels}
+}
+
 // requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
 func (d serverCheck) requirement(r rosterRows, require string) {
 	selector, err := plan.ParseSelector(require)
@@ -115,8 +121,7 @@ func (d serverCheck) requirement(r rosterRows, require string) {
 	var may int
 	var lack []string
 	for _, s := range r.servers {
-		labels, _ := plan.ParseLabels(s.Labels)
-		switch matches := selector.Matches(plan.Server{Host: s.HostName, Labels: labels}); {
+		switch matches := selector.Matches(s.planServer()); {
 		case matches && s.Eligible():
 			may++
 		case !matches && s.Queues > 0:

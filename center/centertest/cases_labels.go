@@ -102,6 +102,9 @@ func testLabels(t *testing.T, c *center.Center) {
 		r.must(c.Queues().Pin(t.Context(), r.task, "1", "zone=c", "ann"))
 		r.rebalance("A")
 		r.wantOwners("B", "A") // nobody else may have it (P7)
+		if list := r.findings("pins"); len(list) != 1 || !strings.Contains(list[0], "their owners keep them: 1 (zone=c)") {
+			t.Errorf("the doctor finds %v", list)
+		}
 		r.makeSilent("A")
 		r.rebalanceExpiring("B")
 		r.wantOwners("B", "-")

@@ -16,13 +16,13 @@ type Task struct {
 	Fixed bool
 }
 
-// BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its queues among
-// its servers within one queue, so that some shares are rounded up. Level chooses which: it returns, for each task type
-// whose choice changes, the uuids of all servers that are to be rounded up. The caller sets RoundedUp of these, and of no
-// other server of the task type, before the next Plan.
+// BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its queues
+// among its servers within one queue, so that some shares are rounded up. BalanceTotals chooses which: it returns, for each
+// task type whose choice changes, the uuids of all servers that are to be rounded up. The caller sets RoundedUp of these, and
+// of no other server of the task type, before the next Plan.
 //
-// The result has the smallest sum of the squared totals, each divided by the weight of its process, and Level changes nothing
-// that does not make it smaller. If all processes serve all task types with equal weights, the totals differ by one queue at
+// The result has the smallest sum of the squared totals, each divided by the weight of its process, and BalanceTotals changes
+// nothing that does not make it smaller. If all processes serve all task types with equal weights, the totals differ by one queue at
 // most, and as few queues as possible move.
 func BalanceTotals(tasks []Task) map[string][]string {
 	tasks = slices.SortedFunc(slices.Values(tasks), func(a, b Task) int { return cmp.Compare(a.Name, b.Name) })
@@ -73,7 +73,9 @@ func newBalancing(tasks []Task) *balancing {
 	var names []string
 	for _, task := range tasks {
 		for _, s := range task.Servers {
-			names = append(names, s.Process)
+			if s.Process != "" {
+				names = append(names, s.Process)
+			}
 		}
 	}
 	slices.Sort(names)
