@@ -219,9 +219,9 @@ var planMutants = []mutant{
 		"TestPlanAgainstAllAssignments",
 	},
 	{
-		"P15", "totals that are equal are changed",
+		"P15", "totals that differ by two stay",
 		"improves", "l.gives(from)*l.weights[to] > l.takes(to)",
-		"l.gives(from)*l.weights[to]+2 > l.takes(to)",
+		"l.gives(from)*l.weights[to]-2 > l.takes(to)",
 		"TestTotalsOfManyTaskTypes|TestTotalsAgainstAllChoices",
 	},
 	{

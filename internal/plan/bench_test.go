@@ -61,3 +61,25 @@ func benchmarkJoin(b *testing.B, queues, number int, prepare func(*plantest.Rost
 		plan.Plan(r.Queues, r.Servers, r.Limits)
 	}
 }
+
+// Half of the processes have all queues of 20 task types: a worst case, in which thousands of queues move.
+func BenchmarkBalanceTotals(b *testing.B) {
+	for _, processes := range []int{10, 100, 1_000} {
+		b.Run(fmt.Sprintf("20x%d", processes), func(b *testing.B) {
+			f := fleet{}
+			for range 20 {
+				f.tasks = append(f.tasks, &plantest.Roster{Queues: plantest.Numbered(0, processes/2)})
+			}
+			for i := range processes {
+				f.join(fmt.Sprintf("P%04d", i), 1, all)
+			}
+			for _, r := range f.tasks {
+				rebalance(b, r)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.BalanceTotals(f.input())
+			}
+		})
+	}
+}

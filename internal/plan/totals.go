@@ -48,6 +48,10 @@ type balancing struct {
 	totals, weights []int // of the processes
 	tasks           []openTask
 	at              [][]place // of the processes: their open servers
+
+	search int    // the number of the present search
+	seen   []int  // of the processes: the last search that reached it
+	last   []step // of the processes: the last step to it in that search
 }
 
 // openTask is a task type with the servers whose shares may be rounded up or down. In each zone at least so many are rounded
@@ -57,6 +61,7 @@ type openTask struct {
 	zoneLeast map[int]int
 	zoneOpen  map[int]bool
 	zoneUp    map[int]int
+	searched  map[int]int // of the zones: the last search that has tried the steps from the servers that are rounded up
 }
 
 type openServer struct {
@@ -80,7 +85,7 @@ func newBalancing(tasks []Task) *balancing {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	l := &balancing{totals: make([]int, len(names)), weights: make([]int, len(names)), tasks: make([]openTask, len(tasks)), at: make([][]place, len(names))}
+	l := &balancing{totals: make([]int, len(names)), weights: make([]int, len(names)), tasks: make([]openTask, len(tasks)), at: make([][]place, len(names)), seen: make([]int, len(names)), last: make([]step, len(names))}
 	number := make(map[string]int, len(names))
 	for i, name := range names {
 		number[name] = i
@@ -116,7 +121,7 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 		total += n
 	}
 	r := p.divide(total, p.bounds(load), p.weights, count(owners, len(p.eligible)))
-	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}}
+	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}, searched: map[int]int{}}
 	parts := map[int]int{}
 	for _, at := range r.open {
 		s := servers[p.eligible[at]]
@@ -169,7 +174,7 @@ func (l *balancing) improve(changed map[int]bool) bool {
 		if !l.improves(from, lowest) {
 			return false
 		}
-		if l.improveFrom(from, changed) {
+		if l.improveFrom(from, lowest, changed) {
 			return true
 		}
 	}
@@ -182,11 +187,10 @@ type step struct {
 	from, to int // open servers of the task type
 }
 
-// improveFrom does what improve does for the process that gives.
-func (l *balancing) improveFrom(from int, changed map[int]bool) bool {
-	reached, last := l.reach(from)
+// improveFrom does what improve does for the process that gives. No process has a smaller total than lowest.
+func (l *balancing) improveFrom(from, lowest int, changed map[int]bool) bool {
 	best := -1
-	for _, to := range reached { // the nearest first
+	for _, to := range l.reach(from, lowest) { // the nearest first
 		if l.improves(from, to) && (best < 0 || l.takes(to)*l.weights[best] < l.takes(best)*l.weights[to]) {
 			best = to
 		}
@@ -196,7 +200,7 @@ func (l *balancing) improveFrom(from int, changed map[int]bool) bool {
 	}
 	var path []step
 	for at := best; at != from; at = l.tasks[path[len(path)-1].task].open[path[len(path)-1].from].process {
-		path = append(path, last[at])
+		path = append(path, l.last[at])
 	}
 	for i, s := range path { // from the end on: each process takes before it gives
 		if !l.may(s) { // two steps of one task type can be too many for a zone
@@ -213,26 +217,34 @@ func (l *balancing) improveFrom(from int, changed map[int]bool) bool {
 	return true
 }
 
-// reach returns the processes that a queue can reach from a process, the nearest first, and the last step to each.
-func (l *balancing) reach(from int) (reached []int, last map[int]step) {
-	last = map[int]step{from: {}}
+// reach returns the processes that a queue can reach from a process, the nearest first, and notes the last step to each. It
+// ends with a process that has the smallest total, if it finds one. It tries the steps of a task type from each zone once, as
+// they lead to the same servers.
+func (l *balancing) reach(from, lowest int) (reached []int) {
+	l.search++
+	l.seen[from] = l.search
 	for at := []int{from}; len(at) > 0; at = at[1:] {
 		for _, place := range l.at[at[0]] {
 			task := l.tasks[place.task]
-			if !task.open[place.server].up {
+			giver := task.open[place.server]
+			if !giver.up || task.searched[giver.zone] == l.search {
 				continue
 			}
+			task.searched[giver.zone] = l.search
 			for to, s := range task.open {
 				step := step{place.task, place.server, to}
-				if _, there := last[s.process]; there || !l.may(step) {
+				if l.seen[s.process] == l.search || !l.may(step) {
 					continue
 				}
-				last[s.process] = step
+				l.seen[s.process], l.last[s.process] = l.search, step
 				reached, at = append(reached, s.process), append(at, s.process)
+				if l.takes(s.process)*l.weights[lowest] <= l.takes(lowest)*l.weights[s.process] {
+					return reached
+				}
 			}
 		}
 	}
-	return reached, last
+	return reached
 }
 
 // may reports whether the step leaves each zone its part of the servers that are rounded up (P14).
