@@ -23,15 +23,13 @@ const (
 //
 // The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the rows of
 // their queues, which the plan skips (L5). So ExpireEnded plans again, after pauses that double, for two and a half seconds
-// at most. Then the heartbeats of the servers go on with it.
+// at most. Then the heartbeats of the servers go on with it. It does so, too, if another server has expired the servers and
+// skipped the rows: when it returns, the caller can read which queues it has got.
 func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
 	for range endedAttempts { // the last one usually finds nothing left: a heartbeat may arrive between read and write (L3)
-		next, err := p.Rebalance(ctx, RebalanceOptions{Ended: locks})
+		next, err := p.Rebalance(ctx, RebalanceOptions{Ended: locks, RetrySkipped: true})
 		if err != nil {
 			return done, err
-		}
-		if !next.SkippedKnown {
-			break
 		}
 		next.Silences = append(done.Silences, next.Silences...)
 		done = next

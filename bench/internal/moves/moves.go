@@ -290,7 +290,7 @@ restarted one after the other, and get their queues back. A gap is the time in w
 			report.AtMost(r.Database+": from kill -9 to the next item, the slowest queue", "%.1f s", bound, report.Percentile(resumed, 100)/1000),
 			report.AtMost(fmt.Sprintf("%s: the same with heartbeats %s apart", r.Database, o.Short), "%.1f s", soonBound, report.Percentile(soon, 100)/1000),
 			report.AtMost(r.Database+": the same with a witness directory, p99", "%.0f ms", 500, report.Percentile(proved, 99)),
-			report.AtMost(r.Database+": the same with fenced items, p99", "%.0f ms", 500, report.Percentile(fenced, 99)),
+			report.AtMost(r.Database+": the same with fenced items, p99", "%.0f ms", 500+dead.HeartbeatInterval.Seconds()*1000, report.Percentile(fenced, 99)),
 			report.Exactly(r.Database+": moves / fewest possible", "%.2f", 1, float64(r.Moves)/float64(r.Minimum)),
 			report.Exactly(r.Database+": moves in a rolling restart of workers with names", "%.0f", 0, float64(r.Named.Moves)),
 			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 97, 100*r.Named.Others),
