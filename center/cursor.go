@@ -22,7 +22,7 @@ func SaveCursor(ctx context.Context) error {
 	if b.Run != "" {
 		err := b.c.db.Transact(ctx, b.c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error { return b.fenceRun(ctx, t.Raw) })
 		if err != nil {
-			return fmt.Errorf("save the cursor of run %s: %w", b.Run, err)
+			return fmt.Errorf("save the cursor of run %s: %w", b.Run, lostSince(ctx, err))
 		}
 		return nil
 	}
@@ -30,7 +30,7 @@ func SaveCursor(ctx context.Context) error {
 		return true, b.fenceByWriting(ctx, b.c.db.Dealers, `cursor_value = ?, `, *b.Cursor)
 	})
 	if err != nil {
-		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, err)
+		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, lostSince(ctx, err))
 	}
 	return nil
 }

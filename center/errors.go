@@ -12,7 +12,8 @@ import (
 // The errors that a caller may compare with errors.Is.
 var (
 	// ErrFenced means that a queue of the batch has another owner or epoch by now, or is gone. The transaction must not be
-	// committed. The items have not failed: the new owner of the queue selects them again.
+	// committed. The items have not failed: the new owner of the queue selects them again. It is also the cause
+	// (context.Cause) of the cancellation of a batch whose server has noticed the loss by itself.
 	ErrFenced = roster.ErrFenced
 
 	// ErrGone means that the server is not registered any more: it left or was expired. Its uuid is never used again.

@@ -87,7 +87,7 @@ func Fence(ctx context.Context, tx Tx) error {
 	if err != nil {
 		return err
 	}
-	err = b.fence(ctx, tx)
+	err = lostSince(ctx, b.fence(ctx, tx))
 	switch {
 	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
@@ -98,6 +98,17 @@ func Fence(ctx context.Context, tx Tx) error {
 		return fmt.Errorf("fence %s$%s: %w", b.TaskType, b.OwnSign, err)
 	}
 	return nil
+}
+
+// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a queue of
+// the batch. The statement does not reach the fence then, or its reply is not waited for. An unknown commit stays one: the
+// fence may have let it pass before.
+func lostSince(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknownCommit) || !errors.Is(cause, ErrFenced) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // owned reports whether the server still owns the queues of the batch by the roster's own connections. The fence of a
@@ -164,7 +175,7 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if !ok {
 		return ErrNoBatch
 	}
-	return b.c.db.Retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) })
+	return lostSince(ctx, b.c.db.Retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) }))
 }
 
 func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {

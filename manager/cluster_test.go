@@ -72,6 +72,7 @@ type work struct {
 	more   time.Duration // each queue takes so much longer than the one before
 	stub   bool          // ignores its context
 	before func()
+	ended  func(cause error) // called when its context is cancelled
 }
 
 func (w *work) Select(_ context.Context, s processor.Selection) ([]int, error) {
@@ -89,6 +90,9 @@ func (w *work) Execute(ctx context.Context, items []int) error {
 	}
 	select {
 	case <-ctx.Done():
+		if w.ended != nil {
+			w.ended(context.Cause(ctx))
+		}
 		return ctx.Err()
 	case <-time.After(w.takes + time.Duration(items[0])*w.more):
 		return nil

@@ -49,7 +49,7 @@ func notDrained(p *processor.Processor) (queues []string) {
 // cancelDrain cancels what is in flight, and returns the queues that do not drain within the grace (H5).
 func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 	for _, h := range p.Queues() {
-		p.Revoke(h.Queue.ID)
+		p.Revoke(h.Queue.ID, nil)
 	}
 	timeout := time.After(grace)
 	for !drainedAll(p.Queues()) {

@@ -1,10 +1,14 @@
 package manager_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // S7: a dead server is expired and its queues are taken over, by a server that has watched for judge_dead_interval.
@@ -88,6 +92,47 @@ func TestLossIsLoggedOnce(t *testing.T) {
 			cl.Errorf("the loss of a queue is not logged once:\n%s", log)
 		}
 	})
+}
+
+// A batch that is cancelled learns whether its queue is lost. A server whose lease has expired may still be the owner.
+func TestCancelledBatchLearnsOfTheLoss(t *testing.T) {
+	cases := map[string]struct {
+		happens func(cl *cluster)
+		want    error
+	}{
+		"the queues have another owner": {func(cl *cluster) {
+			cl.exec("UPDATE schedule_queue SET cur_server = 'other', epoch = epoch + 1")
+			cl.exec("UPDATE schedule_task_running SET plan_version = plan_version + 1")
+		}, center.ErrFenced},
+		"the row of the server is gone": {func(cl *cluster) { cl.exec("DELETE FROM schedule_server") }, center.ErrFenced},
+		"the lease expires": {func(cl *cluster) {
+			block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: no statement gets an answer
+			if err != nil {
+				cl.Fatal(err)
+			}
+			cl.Cleanup(func() { _ = block.Rollback() })
+			time.AfterFunc(20*time.Second, func() { _ = block.Rollback() })
+		}, context.Canceled},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(cl *cluster) {
+				causes := make(chan error, 100)
+				cl.start("a", &work{takes: time.Minute, ended: func(cause error) { causes <- cause }}, fast)
+				time.Sleep(5 * time.Second)
+				c.happens(cl)
+				time.Sleep(15 * time.Second)
+				if len(causes) == 0 {
+					cl.Fatal("no batch was cancelled")
+				}
+				for len(causes) > 0 {
+					if cause := <-causes; !errors.Is(cause, c.want) {
+						cl.Errorf("a batch was cancelled because of %q, want %q", cause, c.want)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A server without heartbeats stops before other servers may take its queues, and resumes under the same epochs when

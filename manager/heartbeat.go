@@ -196,6 +196,6 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 // expire ends a registration whose row is gone.
 func (h *heartbeater) expire(r *registration) {
 	h.remove(r)
+	close(r.gone) // first: the end of the lease cancels what is in flight, and says why
 	r.lease.end()
-	close(r.gone)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
@@ -67,7 +68,7 @@ func (r *reconciler) revoke(ctx context.Context, id string) {
 		r.log.LogAttrs(ctx, slog.LevelWarn, "queue lost", slog.String("queue", id))
 		r.moved(MoveLost, 0)
 	}
-	r.proc.Revoke(id)
+	r.proc.Revoke(id, center.ErrFenced)
 }
 
 // forget reports whether the processor has forgotten the queue, so that it may be granted again under another epoch.

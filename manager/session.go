@@ -160,11 +160,16 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	return nil
 }
 
-// cancelAll cancels what is in flight. Any goroutine may call it.
+// cancelAll cancels what is in flight. The calls learn that their queues are lost only if the row is gone: a server whose
+// lease has expired may find itself still the owner. Any goroutine may call it.
 func (s *session) cancelAll() {
 	s.reg.lapses.Add(1)
+	var cause error
+	if s.reg.ended() {
+		cause = center.ErrFenced
+	}
 	for _, h := range s.proc.Queues() {
-		s.proc.Revoke(h.Queue.ID)
+		s.proc.Revoke(h.Queue.ID, cause)
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 	open, paused := s.ticker.open()
 	switch {
 	case sw.over || sw.RunID != open: // the run was cancelled, or its deadline has passed
-		s.proc.Revoke(h.Queue.ID)
+		s.proc.Revoke(h.Queue.ID, fmt.Errorf("%w: %w", center.ErrFenced, center.ErrRunOver))
 		return func(context.Context, *sweep) error {
 			s.count(sw, SweepLost)
 			return nil

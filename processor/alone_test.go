@@ -118,7 +118,7 @@ func TestCancelledItemIsNotBlamed(t *testing.T) {
 		w.start(t, r, processor.Env{Items: failedItems{m}}, crashing())
 		w.grantCrashed(t, map[string]int{"a": 2}, "a")
 		time.Sleep(time.Second)
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		w.expect(t, "0s [a1]")
 		if len(m.records()) != 0 {
 			t.Errorf("records of items: %v, want none", m.records())

@@ -61,7 +61,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
-		b.ctx, b.cancel = context.WithCancel(ctx)
+		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	}
 	switch {
 	case b.page.unstarted() == 0:

@@ -14,8 +14,8 @@ import (
 type call struct {
 	*setup
 	lane   *lane
-	grants []*grant           // all queues that the call concerns
-	cancel context.CancelFunc // of a call for several queues; else nil
+	grants []*grant                // all queues that the call concerns
+	cancel context.CancelCauseFunc // of a call for several queues; else nil
 	began  time.Time
 
 	ctx      context.Context // of the queue, or of cancel

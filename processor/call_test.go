@@ -199,12 +199,17 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 			}
 			return plain(ctx, s)
 		}
-		d.exec = func(ctx context.Context, _ []string) error { return nap(ctx, time.Hour) }
+		d.exec = func(ctx context.Context, _ []string) error {
+			err := nap(ctx, time.Hour)
+			w.note("%v", context.Cause(ctx))
+			return err
+		}
 		w.start(t, d, processor.Env{}, settings(), "a", "b", "c")
 		synctest.Wait()
-		w.Revoke("a")
-		w.Revoke("b")
-		synctest.Wait()
+		w.Revoke("a", errBroken)
+		w.Revoke("a", nil)
+		w.Revoke("b", nil)
+		w.expect(t, "0s "+errBroken.Error())
 		w.stop()
 		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InFlight != 0 {
 			t.Errorf("stats: %+v, want FailureCount 0, SkipCount 0, no LastError, SuccessCount 0, InFlight 0", s)

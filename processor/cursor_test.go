@@ -215,7 +215,7 @@ func TestCursorDoesNotPassUnstartedBatch(t *testing.T) {
 func TestCursorAfterRevoke(t *testing.T) {
 	for name, stop := range map[string]func(*world){
 		"drain":  func(w *world) { w.Drain("a") },
-		"revoke": func(w *world) { w.Revoke("a") },
+		"revoke": func(w *world) { w.Revoke("a", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {

@@ -36,7 +36,8 @@ type TaskDealer[T any] interface {
 	// any other error fails the sweep.
 	//
 	// ctx carries the queues of the batch under the epochs of its selection, for the fence. It is cancelled when the
-	// queue is lost or the process must stop, and it expires after Settings.BatchTimeout. An Execute that ignores ctx
+	// queue is lost or the process must stop, and it expires after Settings.BatchTimeout. context.Cause(ctx) wraps
+	// center.ErrFenced if the process knows that it does not own the queue any more. An Execute that ignores ctx
 	// delays the hand-over of its queue. items is valid until Execute returns.
 	Execute(ctx context.Context, items []T) error
 }

@@ -96,7 +96,7 @@ func TestEachRepeatsAnInterruptedCall(t *testing.T) {
 		w.expect(t)
 		w.Wake()
 		time.Sleep(time.Second)
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		time.Sleep(time.Second)
 		w.Resume("a")
 		time.Sleep(time.Hour)

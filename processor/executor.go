@@ -114,7 +114,7 @@ func (e *executor) perform() {
 func (e *executor) finishLocked() {
 	s, c := e.scheduler, e.call
 	if c.cancel != nil {
-		c.cancel()
+		c.cancel(nil)
 		c.cancel = nil
 	}
 	for _, g := range c.grants {

@@ -23,19 +23,19 @@ type grant struct {
 
 	// The context of the calls that concern this queue alone. The first call creates it. Revoke cancels it.
 	ctx    context.Context
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 }
 
 func (g *grant) contextLocked(parent context.Context) context.Context {
 	if g.ctx == nil {
-		g.ctx, g.cancel = context.WithCancel(parent)
+		g.ctx, g.cancel = context.WithCancelCause(parent)
 	}
 	return g.ctx
 }
 
-func (g *grant) cancelLocked() {
+func (g *grant) cancelLocked(cause error) {
 	if g.ctx != nil {
-		g.cancel()
+		g.cancel(cause)
 		g.ctx, g.cancel = nil, nil
 	}
 }

@@ -134,7 +134,7 @@ func (h *operator) drain(rt *rapid.T) {
 func (h *operator) revoke(rt *rapid.T) {
 	q := queue(rt)
 	synctest.Wait()
-	h.p.Revoke(q)
+	h.p.Revoke(q, nil)
 	h.close(q)
 }
 

@@ -95,10 +95,11 @@ func (p *Processor) Resume(id string) {
 	s.wakeLocked()
 }
 
-// Revoke drains a queue that this server does not own any more, and cancels the contexts of all its running calls. It
-// cancels a batch or a select of a SetSelector as a whole. The other queues of that call are then selected again. An
-// error of a cancelled call does not count as a failure.
-func (p *Processor) Revoke(id string) {
+// Revoke drains a queue that this server does not own any more, or must not work on, and cancels the contexts of all its
+// running calls. cause is what context.Cause returns then, unless an earlier Revoke has cancelled the call; nil stands for
+// context.Canceled. Revoke cancels a batch or a select of a SetSelector as a whole. The other queues of that call are then
+// selected again. An error of a cancelled call does not count as a failure.
+func (p *Processor) Revoke(id string, cause error) {
 	s := p.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,10 +108,10 @@ func (p *Processor) Revoke(id string) {
 		return
 	}
 	s.drainLocked(g, time.Now())
-	g.cancelLocked()
+	g.cancelLocked(cause)
 	for e := range s.executors {
 		if c := e.call; c != nil && c.cancel != nil && slices.Contains(c.grants, g) {
-			c.cancel()
+			c.cancel(cause)
 		}
 	}
 	g.lost = false
@@ -129,7 +130,7 @@ func (p *Processor) Forget(id string) bool {
 	if !g.draining || g.inFlight > 0 {
 		return false
 	}
-	g.cancelLocked()
+	g.cancelLocked(nil)
 	g.failures.release()
 	delete(s.grants, id)
 	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })

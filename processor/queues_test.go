@@ -119,7 +119,7 @@ func TestResumeKeepsSelectsApart(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{}, settings(), "a")
 		synctest.Wait()
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		w.Resume("a")
 		time.Sleep(4 * time.Second)
 		w.expect(t, "0s select", "3s select")
@@ -138,7 +138,7 @@ func TestRevokeCancelsCallsInFlight(t *testing.T) {
 		synctest.Wait()
 		w.Drain("a")
 		time.Sleep(time.Second)
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		synctest.Wait()
 		if !w.holding(t, "a").Drained || !w.signalled() {
 			t.Errorf("holding: %+v, want Drained, a signal", w.holding(t, "a"))
@@ -162,7 +162,7 @@ func TestRevokeBeforeTheCall(t *testing.T) {
 		asked := 0
 		env := processor.Env{Trusted: func() bool {
 			if asked++; asked == 2 { // the first batch
-				w.Revoke("a")
+				w.Revoke("a", nil)
 			}
 			return true
 		}}

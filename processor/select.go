@@ -60,7 +60,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		g := c.grants[0]
 		c.selection.Queue, c.selection.Run, c.cursor, c.ctx = g.queue, g.queue.Run, g.cursor, c.parts[0].ctx
 	} else {
-		c.ctx, c.cancel = context.WithCancel(ctx)
+		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
 	c.givesUp = l.sweep != nil && s.sweepsGiveUpLocked(now)
 	c.noteInFlightLocked(s, l)

@@ -99,7 +99,7 @@ func TestSetRevoke(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{}, settings(), "a", "b", "c")
 		synctest.Wait()
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		w.expect(t, "0s [a1 b1] context canceled", "0s [a2 a3] context canceled")
 		if !w.holding(t, "a").Drained || w.holding(t, "b").InFlight != 2 {
 			t.Errorf("held: %+v, want Drained, InFlight 2", w.Queues())
@@ -122,7 +122,7 @@ func TestSetRevokeDuringSelect(t *testing.T) {
 		}
 		w.start(t, d, processor.Env{}, settings(), "a", "b")
 		time.Sleep(time.Second)
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		w.expect(t, "0s 2 queues", "1s 1 queues")
 	})
 }

@@ -75,7 +75,7 @@ func TestSweepLoadsTheCursorAfterACancelledBatch(t *testing.T) {
 		m.mu.Lock()
 		m.cursors["a"] = "a01"
 		m.mu.Unlock()
-		w.Revoke("a")
+		w.Revoke("a", nil)
 		synctest.Wait()
 		w.Resume("a")
 		time.Sleep(time.Minute)

@@ -126,7 +126,7 @@ func TestSweepThatFailsDuringARest(t *testing.T) {
 func TestSweepGoesOnAfterAnInterruption(t *testing.T) {
 	for name, stop := range map[string]func(*world){
 		"drain":  func(w *world) { w.Drain("a") },
-		"revoke": func(w *world) { w.Revoke("a") },
+		"revoke": func(w *world) { w.Revoke("a", nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachForm(t, 10, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
@@ -171,7 +171,7 @@ func TestSweepIgnoresTheResultOfACancelledSelect(t *testing.T) {
 				w.sweep(t, d, processor.Env{}, s, "a")
 				time.Sleep(time.Second)
 				if name == "revoke" {
-					w.Revoke("a")
+					w.Revoke("a", nil)
 				}
 				time.Sleep(time.Second)
 				synctest.Wait()

@@ -161,7 +161,7 @@ func (g *sweepOperator) grant(q string) {
 // calls.
 func (g *sweepOperator) revoke(q string) {
 	synctest.Wait()
-	g.p.Revoke(q)
+	g.p.Revoke(q, nil)
 }
 
 // again takes a queue away, at any state of its sweep, and grants it again from the cursor that it had.

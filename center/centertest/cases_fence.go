@@ -209,6 +209,21 @@ func testInTx(t *testing.T, c *center.Center) {
 			t.Fatalf("task parameter %q, want %q", got, "written")
 		}
 	})
+	t.Run("F1 InTx says that a cancelled batch has lost its queue", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.join("A")
+		for cause, fenced := range map[error]bool{center.ErrFenced: true, errors.New("the lease has expired"): false} {
+			ctx, cancel := context.WithCancelCause(r.batch("A", "0"))
+			err := center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {
+				cancel(cause)
+				_, err := tx.ExecContext(ctx, "UPDATE schedule_task_type SET task_parameter = 'written' WHERE task_type = '"+r.task+"'")
+				return err
+			})
+			if !errors.Is(err, context.Canceled) || errors.Is(err, center.ErrFenced) != fenced {
+				t.Errorf("InTx cancelled because of %q: error %v, want context canceled, and ErrFenced: %v", cause, err, fenced)
+			}
+		}
+	})
 	t.Run("F5 InTx does not repeat an unknown commit", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")

@@ -24,7 +24,8 @@ func (r *Roster) TakeOver(ctx context.Context) error {
 	for _, q := range b.Queues {
 		inFlight = append(inFlight, q.ID)
 	}
-	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(ctx, inFlight, roster.Reservation{}); err != nil {
+	// The worker may notice the loss, and cancel the batch, before Leave returns.
+	if err := r.c.Roster().Server(b.TaskType, b.Server).Leave(context.WithoutCancel(ctx), inFlight, roster.Reservation{}); err != nil {
 		return fmt.Errorf("take the queues over: %w", err)
 	}
 	return nil
