@@ -135,7 +135,7 @@ func runScript(t *testing.T, dir, text string) {
 			cmd.Env = append(cmd.Env, entry)
 		}
 	}
-	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "REPOSITORY="+root, "GOFLAGS=-mod=mod", "GOPROXY=off", "GONOSUMDB=*")
+	cmd.Env = append(cmd.Env, "PATH="+bin+":"+os.Getenv("PATH"), "REPOSITORY="+root, "GOFLAGS=-mod=mod", "GONOSUMDB=*")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = 5 * time.Second
