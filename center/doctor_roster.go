@@ -86,6 +86,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.errors(r)
 	queues.items(r.task)
 	queues.backlog(r)
+	if err := queues.load(ctx, settings.Balance); err != nil {
+		return err
+	}
 	d.alerts(r)
 	if err := runCheck(d).problems(ctx, r.task); err != nil {
 		return err

@@ -150,7 +150,24 @@ func (q *Queues) readPlanInput(ctx context.Context, taskType string) (in planInp
 }
 
 func (in planInput) plan() Preview {
-	var live []plan.Server
+	live := in.live()
+	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limits)}
+	next := map[string]plan.Queue{}
+	for _, q := range in.queues {
+		next[q.ID] = q
+	}
+	byLoad := map[string]bool{}
+	for _, change := range plan.Plan(in.queues, live, in.limits) {
+		next[change.QueueID] = plan.Queue{ID: change.QueueID, Owner: change.Owner, Requester: change.Requester}
+		byLoad[change.QueueID] = change.ByLoad
+	}
+	preview.Moves = in.moves(next, byLoad)
+	preview.Shares = in.shares(preview.Moves)
+	return preview
+}
+
+// live returns the servers that live after the scenario.
+func (in planInput) live() (live []plan.Server) {
 	for _, s := range in.servers {
 		if s.State == stateStopping || in.overdue(s) {
 			continue
@@ -159,25 +176,15 @@ func (in planInput) plan() Preview {
 		server.Elsewhere = in.elsewhere[s.Process]
 		live = append(live, server)
 	}
-	preview := Preview{Minimum: plan.MinMoves(in.queues, live, in.limits)}
-	next := map[string]plan.Queue{}
-	for _, q := range in.queues {
-		next[q.ID] = q
-	}
-	for _, change := range plan.Plan(in.queues, live, in.limits) {
-		next[change.QueueID] = plan.Queue{ID: change.QueueID, Owner: change.Owner, Requester: change.Requester}
-	}
-	preview.Moves = in.moves(next)
-	preview.Shares = in.shares(preview.Moves)
-	return preview
+	return live
 }
 
 func (in planInput) overdue(s roster.ServerRow) bool {
 	return in.now.Sub(s.Heartbeat) > s.JudgeDeadInterval
 }
 
-// moves compares the present owners with the owners after all hand-overs.
-func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
+// moves compares the present owners with the owners after all hand-overs. byLoad has the queues that move only to even the load.
+func (in planInput) moves(next map[string]plan.Queue, byLoad map[string]bool) (moves []Move) {
 	working := map[string]bool{} // the servers that own queues after the moves
 	for _, q := range next {
 		working[cmp.Or(q.Requester, q.Owner)] = true
@@ -190,7 +197,11 @@ func (in planInput) moves(next map[string]plan.Queue) (moves []Move) {
 		if to == q.Owner {
 			continue
 		}
-		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: in.moveReason(q, to, working[q.Owner])}
+		reason := in.moveReason(q, to, working[q.Owner])
+		if byLoad[q.ID] {
+			reason = "the load is to be even"
+		}
+		move := Move{QueueID: q.ID, Requested: to != "" && q.Requester == to, Reason: reason}
 		if q.Owner != "" {
 			move.CurServer = &q.Owner
 		}

@@ -201,6 +201,15 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Spread },
 	},
 	{
+		Name: "balance", Column: "balance", Default: BalanceQueues,
+		Help:  "QUEUES gives the workers equal numbers of queues; `LOAD` equal loads, as they measure them beside the backlog",
+		field: func(s *Settings) any { return &s.Balance }, oneOf: []string{BalanceQueues, BalanceLoad},
+	},
+	{
+		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60, Help: "with `balance: LOAD`, most queues per hour that move only to even the load",
+		field: func(s *Settings) any { return &s.LoadMovesPerHour }, least: 1, most: 1_000_000,
+	},
+	{
 		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
 		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
 		field: func(s *Settings) any { return &s.DrainTimeout },

@@ -7,6 +7,16 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
+// What can be even among the servers of a task type.
+const (
+	// BalanceQueues gives the servers equal numbers of queues, in proportion to their weights.
+	BalanceQueues = roster.BalanceQueues
+	// BalanceLoad gives the servers equal loads, in proportion to their weights: of the executors that their queues need to keep
+	// up with what arrives. The dealer must be a Backlogger, beside whose counts the load is measured. Until then, all queues
+	// count alike.
+	BalanceLoad = roster.BalanceLoad
+)
+
 // The processor types. They are TBSchedule's.
 const (
 	// ProcessorSleep selects from a queue when nothing of it is in flight.
@@ -75,6 +85,11 @@ type Settings struct {
 	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of their
 	// servers: the loss of one value takes at most its share. Defaults to none.
 	Spread string
+	// Balance says what is even among the servers: BalanceQueues or BalanceLoad. Defaults to BalanceQueues.
+	Balance string
+	// LoadMovesPerHour is the most queues per hour that move only to even the load, with BalanceLoad. Unused moves add up to
+	// those of one hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
+	LoadMovesPerHour int
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron expressions

@@ -3,39 +3,141 @@ package centertest
 import (
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
 )
 
-// testLoad checks a plan by load, which moves nothing.
 func testLoad(t *testing.T, c *center.Center) {
+	t.Run("P16 a preview moves nothing", func(t *testing.T) { testLoadPreview(t, c) })
+	t.Run("P16 the load is even within the budget", func(t *testing.T) { testLoadBalance(t, c) })
+	t.Run("P16 the last load counts until there is another", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.measure("0", 2, new(2.0))
+		r.measure("0", 3, nil) // the new owner has counted once
+		p, err := c.Queues().PlanByLoad(t.Context(), r.task)
+		r.must(err)
+		if p.Measured != 1 || p.Servers[0].Load < 4 {
+			t.Errorf("%+v, want the load of the former owner for both queues", p)
+		}
+	})
+}
+
+// measure records what the owner of a queue measures. nil stands for the first count of an owner.
+func (r *fixture) measure(queue string, epoch int64, demand *float64) {
+	r.Helper()
+	r.must(r.c.Queues().SaveBacklogs(r.Context(), r.task, []center.QueueBacklog{{QueueID: queue, Epoch: epoch, Items: 1, Demand: demand}}))
+}
+
+func testLoadPreview(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.join("A", "B")
 	r.release("A", r.handover("1", "B"), r.handover("3", "B"))
-	if _, err := c.Queues().PlanByLoad(t.Context(), r.task, -1); !errors.Is(err, center.ErrNoLoad) {
+	if _, err := c.Queues().PlanByLoad(t.Context(), r.task); !errors.Is(err, center.ErrNoLoad) {
 		t.Errorf("without measurements: %v, want ErrNoLoad", err)
 	}
-	save := func(queue string, epoch int64, demand *float64) {
-		r.must(c.Queues().SaveBacklogs(t.Context(), r.task, []center.QueueBacklog{{QueueID: queue, Epoch: epoch, Items: 1, Demand: demand}}))
-	}
-	save("0", 2, new(2.0))
-	save("2", 2, new(1.0))
-	save("1", 3, new(0.2))
-	save("1", 2, new(100.0)) // of an earlier owner
-	save("3", 3, nil)        // counted once
-	p, err := c.Queues().PlanByLoad(t.Context(), r.task, -1)
+	r.measure("0", 2, new(2.0))
+	r.measure("2", 2, new(1.0))
+	r.measure("1", 3, new(0.2))
+	r.measure("1", 2, new(100.0)) // of an earlier owner
+	p, err := c.Queues().PlanByLoad(t.Context(), r.task)
 	r.must(err)
-	if p.Queues != 4 || p.Measured != 3 || math.Abs(p.Fair-(3.2+3.2/3)/2) > 1e-9 || p.Largest != 2 || len(p.Servers) != 2 || p.Servers[0].Load != 3 {
+	if p.Queues != 4 || p.Measured != 3 || math.Abs(p.Fair-(3.23+3.23/3)/2) > 0.01 || p.InForce || len(p.Servers) != 2 || math.Abs(p.Servers[0].Load-3.02) > 0.01 {
 		t.Errorf("%+v", p)
 	}
 	if len(p.Moves) != 1 || p.Moves[0].QueueID != "2" || p.Moves[0].NextServer != r.uuid("B") {
 		t.Errorf("moves %+v, want queue 2 to B", p.Moves)
 	}
-	r.exec("UPDATE schedule_backlog SET measured_at = '2026-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
-	if _, err := c.Queues().PlanByLoad(t.Context(), r.task, -1); !errors.Is(err, center.ErrNoLoad) {
-		t.Errorf("with old measurements: %v, want ErrNoLoad", err)
-	}
 	r.rebalance("A")
 	r.wantOwners("A", "B", "A", "B")
+}
+
+func (r *fixture) records() []center.QueueRecord {
+	r.Helper()
+	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task})
+	r.must(err)
+	return list
+}
+
+// testLoadBalance checks that only moves that even the load count in the budget, that they stop when it is used up, and go on
+// later.
+func testLoadBalance(t *testing.T, c *center.Center) {
+	r := newFixture(t, c, center.Settings{Queues: 8, Balance: center.BalanceLoad, LoadMovesPerHour: 2})
+	r.join("A", "B")
+	until := func() int64 {
+		return r.readInt("SELECT COUNT(*) FROM schedule_task_running WHERE load_moves_until IS NOT NULL AND task_type = '%s'", r.task)
+	}
+	r.rebalance("A")
+	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "no queue has a measured load") {
+		t.Errorf("findings %q, want that no load is measured", found)
+	}
+	requested := func(of string) (ids []string) {
+		t.Helper()
+		for _, q := range r.records() {
+			if q.ReqServer != nil && *q.ReqServer == r.uuid(of) {
+				ids = append(ids, q.QueueID)
+			}
+		}
+		return ids
+	}
+	filled := requested("B")
+	if len(filled) != 4 || until() != 0 {
+		t.Fatalf("B requests %v, want half of the queues, beyond the budget", filled)
+	}
+	for _, id := range filled {
+		r.release("A", r.handover(id, "B"))
+	}
+	for _, q := range r.records() {
+		load := 0.0
+		if *q.CurServer == r.uuid("A") {
+			load = 4
+		}
+		r.measure(q.QueueID, q.Epoch, &load)
+	}
+	r.rebalanceAlways("A")
+	evened := requested("B")
+	if len(evened) != 2 || until() != 1 {
+		t.Fatalf("B requests %v, want two queues", evened)
+	}
+	if n := r.readInt("SELECT COUNT(*) FROM schedule_event WHERE task_type = '%s' AND kind = 'REQUESTED' AND reason = 'to even the load'", r.task); n != 2 {
+		t.Errorf("%d events say that a queue moves to even the load, want 2", n)
+	}
+	r.rebalanceAlways("B") // planning again changes nothing
+	if again := requested("B"); !slices.Equal(again, evened) {
+		t.Errorf("B requests %v, want %v", again, evened)
+	}
+	for _, id := range evened {
+		r.release("A", r.handover(id, "B"))
+	}
+	for _, q := range r.records() { // now B has all the load
+		load := 0.0
+		if *q.CurServer == r.uuid("B") {
+			load = 4
+		}
+		r.measure(q.QueueID, q.Epoch, &load)
+	}
+	r.rebalanceAlways("A")
+	if ids := requested("A"); len(ids) != 0 {
+		t.Errorf("A requests %v, but the budget is used up", ids)
+	}
+	p, err := c.Queues().PlanByLoad(t.Context(), r.task)
+	r.must(err)
+	if !p.InForce || p.Budget != 0 || len(p.Moves) < 2 {
+		t.Errorf("%+v, want no budget", p)
+	}
+	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "load_moves_per_hour lets 0 move now") {
+		t.Errorf("findings %q, want that the budget is used up", found)
+	}
+	r.exec("UPDATE schedule_task_running SET load_moves_until = NULL WHERE task_type = '%s'", r.task)
+	r.rebalanceAlways("A")
+	if ids := requested("A"); len(ids) != 2 {
+		t.Errorf("A requests %v, want two queues", ids)
+	}
+	r.measure(evened[0], 9, new(100.0))
+	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "no plan can even: "+evened[0]) {
+		t.Errorf("findings %q, want the queue that is too large", found)
+	}
 }

@@ -42,8 +42,7 @@ func testReserved(t *testing.T, c *center.Center) {
 			t.Errorf("the epoch went from %d to %d, want one more", epoch, after)
 		}
 		r.rebalance("B")
-		_, err := c.Roster().Planner(r.task, r.uuid("B")).Rebalance(t.Context(), roster.RebalanceOptions{Always: true})
-		r.must(err)
+		r.rebalanceAlways("B")
 		r.wantOwners("-", "B", "-", "B")
 		r.register("A2")
 		named(r, "A2", "web-0")

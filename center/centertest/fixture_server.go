@@ -58,6 +58,13 @@ func (r serverSteps) rebalance(name string) {
 	r.must(err)
 }
 
+// rebalanceAlways rebalances although nothing that the planner reads has changed, as an audit does.
+func (r serverSteps) rebalanceAlways(name string) {
+	r.Helper()
+	_, err := r.c.Roster().Planner(r.task, r.uuid(name)).Rebalance(r.Context(), roster.RebalanceOptions{Always: true})
+	r.must(err)
+}
+
 // rebalanceSkipped rebalances as an owner that has drained what an earlier plan skipped. It returns the queues that the
 // plan could not move.
 func (r serverSteps) rebalanceSkipped(name string) []string {

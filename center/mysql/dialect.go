@@ -27,7 +27,7 @@ var dialect = &sqldb.Dialect{
 	UpsertBacklog: ` ON DUPLICATE KEY UPDATE items = IF(epoch <= VALUES(epoch), VALUES(items), items), oldest_at = IF(epoch <= VALUES(epoch), VALUES(oldest_at), oldest_at),
 		measured_at = IF(epoch <= VALUES(epoch), VALUES(measured_at), measured_at), took_ms = IF(epoch <= VALUES(epoch), VALUES(took_ms), took_ms),
 		rate = IF(epoch <= VALUES(epoch), VALUES(rate), rate), trend = IF(epoch <= VALUES(epoch), VALUES(trend), trend),
-		demand = IF(epoch <= VALUES(epoch), VALUES(demand), demand),
+		demand = IF(epoch <= VALUES(epoch), COALESCE(VALUES(demand), demand), demand),
 		epoch = GREATEST(epoch, VALUES(epoch))`,
 	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,

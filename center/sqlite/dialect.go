@@ -18,7 +18,7 @@ var dialect = &sqldb.Dialect{
 	DeleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
 	UpsertBacklog: ` ON CONFLICT (task_type, own_sign, queue_id) DO UPDATE SET epoch = excluded.epoch, items = excluded.items,
 		oldest_at = excluded.oldest_at, measured_at = excluded.measured_at, took_ms = excluded.took_ms, rate = excluded.rate,
-		trend = excluded.trend, demand = excluded.demand WHERE schedule_backlog.epoch <= excluded.epoch`,
+		trend = excluded.trend, demand = COALESCE(excluded.demand, schedule_backlog.demand) WHERE schedule_backlog.epoch <= excluded.epoch`,
 	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
 		partition_version = excluded.partition_version, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,

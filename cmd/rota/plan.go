@@ -30,7 +30,8 @@ writes nothing.
 --by-load shows which queues would move so that no server is much busier than
 the others. The load of a queue is the number of executors that it needs to keep
 up with what arrives, as its owner measures it beside its backlog. The servers
-themselves balance the numbers of queues, not the loads.`,
+move these queues if the setting balance is LOAD. Otherwise they balance the
+numbers of queues.`,
 		Example: `  rota plan settle
   rota plan settle --add 2
   rota plan settle --remove web1:4711 --remove web2:815
@@ -60,7 +61,7 @@ themselves balance the numbers of queues, not the loads.`,
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
 	completeFlag(cmd, "remove", listServers)
-	cmd.Flags().BoolVar(&byLoad, "by-load", false, "which queues would move if the measured loads counted")
+	cmd.Flags().BoolVar(&byLoad, "by-load", false, "which queues would move to even the measured load")
 	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
 	return cmd
 }

@@ -133,6 +133,9 @@ func (p *planning) leastLoaded(row int, load []int) int {
 // Without barred queues that is its first result. With them, each further result evens out their loads,
 // until nothing changes.
 func (p *planning) settled() []string {
+	if p.loads != nil {
+		return p.assignByLoad()
+	}
 	assigned := p.assign()
 	if len(p.barred) == 0 {
 		return assigned

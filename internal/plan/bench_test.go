@@ -9,13 +9,14 @@ import (
 )
 
 // The servers have equal weights, different weights, or all rules apply: weights, labels, zones, shares that are rounded up
-// first, queues elsewhere, and a pin of each hundredth queue.
+// first, queues elsewhere, and a pin of each hundredth queue. With load, the loads of the queues change, too.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ queues, servers int }{{100, 10}, {10_000, 1_000}, {100_000, 10_000}} {
 		for name, prepare := range map[string]func(r *plantest.Roster){
 			"join":    func(*plantest.Roster) {},
 			"weights": weigh,
 			"rules":   applyRules,
+			"load":    applyLoads,
 		} {
 			b.Run(fmt.Sprintf("%s/%dx%d", name, size.queues, size.servers), func(b *testing.B) { benchmarkJoin(b, size.queues, size.servers, prepare) })
 		}
@@ -43,6 +44,12 @@ func applyRules(r *plantest.Roster) {
 			r.Queues[i].Pin, _ = plan.ParseSelector(fmt.Sprint("zone=z", i/100%3))
 		}
 	}
+}
+
+// applyLoads applies all rules, and loads by Zipf's law.
+func applyLoads(r *plantest.Roster) {
+	applyRules(r)
+	byLoad(r, zipf(1, len(r.Queues)))
 }
 
 // benchmarkJoin measures the plan when one server joins. The others own their shares.

@@ -16,7 +16,8 @@
 // (P15). It is a problem of its own, a semi-matching: single moves, by way of other processes where need be, reach the least
 // sum of the squares.
 //
-// ByLoad computes what would move if the loads of the queues counted, and not their numbers. Only previews call it.
+// A plan can even the loads of the queues instead of their numbers (P16). It is a local search: each move makes the busier of
+// two servers less busy. To pack the queues anew would even the loads better, and move nearly all of them.
 //
 // A queue that is reserved for a server that returns soon is not assigned (P13). The server gets it back by its name.
 //

@@ -53,7 +53,7 @@ func compareNumbers(a, b string) int {
 func sorted(queues []Queue) []row {
 	rows := make([]row, len(queues))
 	for i, at := range order(queues) {
-		rows[i] = row{queues[at], &queues[at]}
+		rows[i] = row{Queue: queues[at], old: &queues[at]}
 	}
 	return rows
 }

@@ -59,6 +59,7 @@ type Change struct {
 	OldEpoch  int64
 	Owner     string
 	Requester string
+	ByLoad    bool // the change only evens loads (P16)
 }
 
 // ChangesOwner reports whether the change gives the queue another owner, or none. Such a change adds one to the
@@ -75,9 +76,11 @@ type Limits struct {
 	Require Selector // the labels that a server must have to get queues (P14)
 	Prefer  Selector // the others get queues only if no server has these, or has room (P14)
 	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
+
+	Loads *Loads // even the loads and not the numbers of queues (P16); nil: the numbers
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P15. It returns only the rows to change, in natural order
+// Plan assigns the queues to the live servers by the rules P1 to P16. It returns only the rows to change, in natural order
 // of their ids. Applying the result and planning again changes nothing.
 func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	p := newPlanning(queues, servers, limits)
@@ -88,13 +91,13 @@ func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 }
 
 // MinMoves returns the least number of queues that must change their owner before every server has its quota (P8). Queues
-// without an owner count. With hung queues it is the number of moves of the plan, which is not always the least.
+// without an owner count. With hung queues or loads it is the number of moves of the plan, which is not always the least.
 func MinMoves(queues []Queue, servers []Server, limits Limits) (moves int) {
 	p := newPlanning(queues, servers, limits)
 	if len(p.eligible) == 0 {
 		return 0
 	}
-	if len(p.barred) > 0 {
+	if len(p.barred) > 0 || p.loads != nil {
 		return p.plannedMoves()
 	}
 	owners := p.owners()
@@ -115,7 +118,7 @@ func (p *planning) changes() (changes []Change) {
 	for _, rows := range [][]row{p.rows, p.unassigned} {
 		for _, row := range rows {
 			if old := row.old; old.Owner != row.Owner || old.Requester != row.Requester {
-				changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester})
+				changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester, row.byLoad})
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P15) over the same rows.
+// planning is one computation of a plan. Its methods are the passes of the planner (P1 to P16) over the same rows.
 type planning struct {
 	rows         []row // the queues to assign, in natural order of the ids
 	unassigned   []row // the queues that are not assigned, because they are removed (N2) or reserved (P13), in the same order
@@ -21,13 +21,16 @@ type planning struct {
 	roundedUp    []bool            // of the eligible servers: those whose shares are rounded up first (P15)
 	elsewhere    []int             // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
+	loads        *Loads // nil: the numbers of queues are balanced (P16)
+	evened       []bool // of the rows: those that the result of assignByLoad moves only to even the loads
 }
 
 // row is a queue as the plan leaves it, together with the queue as it was read. A change has both, so that it never
 // compares the rows of two queues.
 type row struct {
 	Queue
-	old *Queue
+	old    *Queue
+	byLoad bool // the request only evens loads (P16)
 }
 
 // newPlanning sorts the queues by id (P1) and the servers by register_time and uuid.
@@ -36,6 +39,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 		position:     make(map[string]int, len(servers)),
 		live:         make(map[string]bool, len(servers)),
 		maxPerServer: limits.QueuesPerServer,
+		loads:        limits.Loads,
 	}
 	servers = slices.Clone(servers)
 	for i, s := range servers {
@@ -132,6 +136,10 @@ func (p *planning) assignOwnerless() {
 			p.rows[i].Owner = ""
 		}
 	}
+	if p.loads != nil {
+		p.grantByLoad()
+		return
+	}
 	for gave := true; gave; {
 		gave = false
 		for i, server := range p.assign() {
@@ -151,6 +159,7 @@ func (p *planning) request() {
 		row.Requester = ""
 		if server != row.Owner && row.Owner != "" {
 			row.Requester = server
+			row.byLoad = p.evened != nil && p.evened[i]
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 			l.totals[number[s.Process]]++
 		}
 	}
-	if task.Fixed || task.Limits.choose() || p.hung || len(p.eligible) == 0 {
+	if task.Fixed || task.Limits.choose() || p.loads != nil || p.hung || len(p.eligible) == 0 {
 		return
 	}
 	owners := p.owners()

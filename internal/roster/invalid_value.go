@@ -90,6 +90,7 @@ var checkedTables = []checkedTable{
 		{"planner_version", 1, maxPlannerVersion},
 		{"version", 0, maxCounter},
 		{name: "reserved_until"},
+		{name: "load_moves_until"},
 	}},
 	{"schedule_server", "uuid", "task_type", []checkedColumn{
 		{"judge_dead_interval_ms", 0, sqldb.MaxDuration.Milliseconds()},

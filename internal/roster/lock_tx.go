@@ -24,6 +24,8 @@ type LockTx struct {
 
 	plannerVersion int // of this program (P11)
 
+	loadMovesUntil time.Time // zero for none
+
 	queuesRemoved QueuesRemovedFunc // the hook of the Roster
 	mayPassLine   bool              // take the row without the line before it, if the row is free
 	passedLine    bool              // it did
@@ -55,9 +57,9 @@ func (l *LockTx) lock(ctx context.Context) error {
 	}
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version, planned_version, plan_version, epoch_high, item_version, planner_version, removing,
-		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped, CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END
+		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped, CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).
-		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove, &v.reserved)
+		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan, &l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove, &v.reserved, (*sqldb.Instant)(&l.loadMovesUntil))
 	if err != nil {
 		return fmt.Errorf("read the lock row: %w", err)
 	}

@@ -83,7 +83,8 @@ type PlanInput struct {
 	Servers []plan.Server
 	Limits  plan.Limits
 
-	waiting map[string]string // why queues have no owner, as the last plan wrote it
+	waiting   map[string]string // why queues have no owner, as the last plan wrote it
+	loadMoves int               // load_moves_per_hour
 }
 
 // Changes returns the changes that the planner wants.
@@ -91,7 +92,7 @@ func (in PlanInput) Changes() []plan.Change { return plan.Plan(in.Queues, in.Ser
 
 // PlanInput reads the settings, the queues and what else a plan for these servers needs.
 func (r Reader) PlanInput(ctx context.Context, removing []string, servers []ServerRow) (in PlanInput, err error) {
-	if in.Limits, err = r.Limits(ctx); err != nil {
+	if in.Limits, in.loadMoves, err = r.limits(ctx); err != nil {
 		return in, err
 	}
 	if in.Queues, in.waiting, err = r.queues(ctx, removing); err != nil {
@@ -133,18 +134,28 @@ func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error
 	return queues, nil
 }
 
-// Limits returns the settings that the planner needs.
-func (r Reader) Limits(ctx context.Context) (limits plan.Limits, err error) {
-	var require, prefer string
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
-		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread)
+// Limits returns the settings that the planner needs, with the loads if it is to even them.
+func (r Reader) Limits(ctx context.Context) (plan.Limits, error) {
+	limits, _, err := r.limits(ctx)
+	return limits, err
+}
+
+// limits does what Limits does, and returns how many moves per hour may even the load.
+func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
+	var require, prefer, balance string
+	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread, &balance, &perHour)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
-		return limits, fmt.Errorf("read the limits: %w", err)
+		return limits, 0, fmt.Errorf("read the limits: %w", err)
 	}
 	limits.Require, _ = plan.ParseSelector(require) // no server, if it was written by hand and cannot be read (S13)
 	limits.Prefer, _ = plan.ParseSelector(prefer)
 	limits.InFlight, limits.Servers, limits.ServersPerHost = max(0, limits.InFlight), max(0, limits.Servers), max(0, limits.ServersPerHost)
-	return limits, nil
+	if balance != BalanceLoad {
+		return limits, 0, nil
+	}
+	limits.Loads, err = r.loads(ctx, perHour)
+	return limits, perHour, err
 }
 
 // validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner

@@ -15,7 +15,7 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		case !c.ChangesOwner() && c.Requester == "":
 			continue // the change withdraws a request
 		case !c.ChangesOwner():
-			e.Kind, e.to, e.epoch = EventRequested, c.Requester, c.OldEpoch
+			e.Kind, e.to, e.epoch, e.Reason = EventRequested, c.Requester, c.OldEpoch, reasonOf(c)
 		case c.OldOwner == p.leaving && p.leaving != "" && slices.Contains(p.forced, c.QueueID):
 			e.Kind, e.Reason = EventForced, p.reason
 		case c.OldOwner == p.leaving && p.leaving != "" && c.Owner != "":
@@ -29,8 +29,16 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		}
 		events = append(events, e)
 		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor})
+			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor, Reason: reasonOf(c)})
 		}
 	}
 	return events
+}
+
+// reasonOf returns why a queue is requested, if the numbers of queues do not tell.
+func reasonOf(c plan.Change) string {
+	if c.ByLoad {
+		return "to even the load"
+	}
+	return ""
 }

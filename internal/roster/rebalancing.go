@@ -64,6 +64,9 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if err := writeWaiting(ctx, l, in, written); err != nil {
 		return nil, nil, err
 	}
+	if err := countLoadMoves(ctx, l, in.loadMoves, written); err != nil {
+		return nil, nil, err
+	}
 	if err := countCrashes(ctx, l, p.crashed(written, servers)); err != nil {
 		return nil, nil, err
 	}

@@ -33,6 +33,8 @@ CREATE TABLE schedule_task_type (
     require_labels              text             NOT NULL DEFAULT '',                -- labels that a server must have to own queues, such as zone=b|c,disk=ssd
     prefer_labels               text             NOT NULL DEFAULT '',                -- labels that a server should have: the others own queues only if it must be
     spread_label                text             NOT NULL DEFAULT '',                -- label whose values share the queues evenly, such as zone
+    balance                     text             NOT NULL DEFAULT 'QUEUES',          -- what is even among the servers: QUEUES (their numbers) or LOAD
+    load_moves_per_hour         bigint           NOT NULL DEFAULT 60,                -- most queues per hour that move only to even the load
     rate_per_second             double precision NOT NULL DEFAULT 0,                 -- most items per second of the whole task type, 0 for no limit
     max_in_flight               bigint           NOT NULL DEFAULT 0,                 -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            bigint           NOT NULL DEFAULT 0,                 -- time limit of one call of the dealer, 0 for none
@@ -65,6 +67,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_max_servers CHECK (max_servers BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_max_servers_per_host CHECK (max_servers_per_host BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
     CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
@@ -109,6 +112,7 @@ CREATE TABLE schedule_task_running (
     last_assign_server text COLLATE "C" NULL,                    -- server that wrote it
     skipped            text             NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
     reserved_until     timestamptz(6)   NULL,                    -- when the next reservation of a queue ends: a plan is due then, or NULL
+    load_moves_until   timestamptz(6)   NULL,                    -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            bigint           NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -123,6 +127,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)

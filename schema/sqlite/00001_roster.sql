@@ -34,6 +34,8 @@ CREATE TABLE schedule_task_type (
     require_labels              TEXT   NOT NULL DEFAULT '',           -- labels that a server must have to own queues, such as zone=b|c,disk=ssd
     prefer_labels               TEXT   NOT NULL DEFAULT '',           -- labels that a server should have: the others own queues only if it must be
     spread_label                TEXT   NOT NULL DEFAULT '',           -- label whose values share the queues evenly, such as zone
+    balance                     TEXT   NOT NULL DEFAULT 'QUEUES',     -- what is even among the servers: QUEUES (their numbers) or LOAD
+    load_moves_per_hour         BIGINT NOT NULL DEFAULT 60,           -- most queues per hour that move only to even the load
     rate_per_second             DOUBLE NOT NULL DEFAULT 0,            -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of the whole task type, 0 for no limit
     batch_timeout_ms            BIGINT NOT NULL DEFAULT 0,            -- time limit of one call of the dealer, 0 for none
@@ -66,6 +68,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_max_servers CHECK (max_servers BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_max_servers_per_host CHECK (max_servers_per_host BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
     CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
@@ -110,6 +113,7 @@ CREATE TABLE schedule_task_running (
     last_assign_server TEXT    NULL,                    -- server that wrote it
     skipped            TEXT    NULL,                    -- JSON list of the queues that the last plan could not move because transactions hold their rows; NULL if it skipped nothing
     reserved_until     TEXT    NULL,                    -- when the next reservation of a queue ends: a plan is due then, or NULL
+    load_moves_until   TEXT    NULL,                    -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
@@ -124,6 +128,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (datetime(substr(load_moves_until, 1, 19)) IS substr(load_moves_until, 1, 19) AND rtrim(substr(load_moves_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (task_type, own_sign)

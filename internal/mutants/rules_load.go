@@ -1,0 +1,77 @@
+package main
+
+// loadMutants break the plan by load: rule P16.
+var loadMutants = []mutant{
+	{
+		"P16", "queues move as soon as a server has a tenth too much",
+		"uneven", "b.excess(s, b.loads.Start)",
+		"b.excess(s, b.loads.Stop)",
+		"TestPlanByLoadBeginsLaterThanItEnds",
+	},
+	{
+		"P16", "a queue moves for any gain",
+		"helps", "*(1-leastGain)",
+		"",
+		"TestPlanByLoadNeedsAGain",
+	},
+	{
+		"P16", "the smallest queue goes, though it is not enough",
+		"chooseFrom", "compareTrue(enough, b.load[j] >= excess), b.byLoad(i, j)",
+		"b.byLoad(j, i)",
+		"TestPlanByLoadOfZipf",
+	},
+	{
+		"P16", "a plan moves more than its budget",
+		"even", "b.budget != 0; b.budget--",
+		"b.budget != 0; b.budget += 0",
+		"TestConformance",
+	},
+	{
+		"P16", "a server that joins gets nothing while the others have not too much",
+		"fill", "len(mine) > 0 ||",
+		"len(mine) >= 0 ||",
+		"TestPlanByLoadFeedsAServerThatJoins",
+	},
+	{
+		"P16", "the queues of a server that joins count in the budget",
+		"give", "b.put(row, to)",
+		"b.move(row, to)",
+		"TestConformance",
+	},
+	{
+		"P16", "a queue goes to a server that lacks a label of its pin",
+		"idlestFor", "!b.bars(b.rows[row].ID, s) &&",
+		"",
+		"TestPlanByLoadObeysPins",
+	},
+	{
+		"P16", "a zone gets more than its part",
+		"zoneOpen", "if b.zones == nil {",
+		"if b.zones == nil || row >= 0 {",
+		"TestPlanByLoadObeysZones",
+	},
+	{
+		"P16", "a queue that nobody could be granted takes the room of others",
+		"settle", `s < 0 && b.rows[i].Owner != ""`,
+		"s < 0",
+		"TestPlanByLoadLeavesRoomForQueuesThatMustMove",
+	},
+	{
+		"P16", "a request of a dead owner's queue outlives the grant",
+		"grantByLoad", `p.rows[i].Owner, p.rows[i].Requester = p.eligible[s], ""`,
+		"p.rows[i].Owner = p.eligible[s]",
+		"TestPlanByLoadGrantsWithoutOldRequests",
+	},
+	{
+		"P16", "the moves of an hour are not counted",
+		"countLoadMoves", "moves++",
+		"moves += 0",
+		"TestConformance",
+	},
+	{
+		"P16", "the moves of the last plan are forgotten",
+		"movesLeft", "used := min(max(0, until.Sub(now)), budgetTime)",
+		"used := 0 * until.Sub(now)",
+		"TestConformance",
+	},
+}

@@ -1,0 +1,127 @@
+package plan
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// idle finds the idlest server for a row without looking at all of them: there are thousands, and each row needs one. It keeps
+// the servers that have the same weight and zone in a heap.
+type idle struct {
+	b      *loadBalancing
+	groups []*idleGroup
+	of     []*idleGroup // of the servers
+	at     []int        // of the servers: the position in the heap of the group
+}
+
+// idleGroup is a heap of servers: those with room first, among them those with the least load, then with the fewest rows, then
+// those whose processes have fewest queues elsewhere, and then the oldest.
+type idleGroup struct {
+	*idle
+	weight, zone int
+	servers      []int
+}
+
+func newIdle(b *loadBalancing) *idle {
+	n := len(b.eligible)
+	d := &idle{b: b, of: make([]*idleGroup, n), at: make([]int, n)}
+	type key struct{ weight, zone int }
+	groups := map[key]*idleGroup{}
+	for s, weight := range b.weights {
+		k := key{weight: weight}
+		if b.zones != nil {
+			k.zone = b.zones[s]
+		}
+		if groups[k] == nil {
+			groups[k] = &idleGroup{idle: d, weight: k.weight, zone: k.zone}
+			d.groups = append(d.groups, groups[k])
+		}
+		d.of[s], d.at[s] = groups[k], len(groups[k].servers)
+		groups[k].servers = append(groups[k].servers, s)
+	}
+	for _, g := range d.groups {
+		heap.Init(g)
+	}
+	return d
+}
+
+// changed takes note of another load of a server.
+func (d *idle) changed(s int) { heap.Fix(d.of[s], d.at[s]) }
+
+// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. The row's server,
+// and those that must not get the row, do not count, nor do the groups for which among is false.
+func (d *idle) idlest(row int, among func(g *idleGroup) bool) int {
+	barred := d.b.barred[d.b.rows[row].ID]
+	least := -1
+	for _, g := range d.groups {
+		if !among(g) {
+			continue
+		}
+		if s := g.first(d.b.at[row], barred); s >= 0 && (least < 0 || d.compareAfter(row, s, least) < 0) {
+			least = s
+		}
+	}
+	return least
+}
+
+func (d *idle) compareAfter(row, s, t int) int {
+	b, ws, wt := d.b, max(1, d.b.weights[s]), max(1, d.b.weights[t])
+	return cmp.Or(
+		cmp.Compare((b.sums[s]+b.load[row])*float64(wt), (b.sums[t]+b.load[row])*float64(ws)),
+		cmp.Compare(b.count[s]*wt, b.count[t]*ws),
+		cmp.Compare(b.elsewhere[s]*wt, b.elsewhere[t]*ws),
+		s-t)
+}
+
+// first returns the first server with room but for one, and but for those that are barred, or -1.
+func (g *idleGroup) first(without int, barred []bool) int {
+	excluded := func(s int) bool { return s == without || barred != nil && barred[s] }
+	s := g.servers[0]
+	if excluded(s) { // which is rare
+		s = -1
+		for _, t := range g.servers {
+			if !excluded(t) && (s < 0 || g.compare(t, s) < 0) {
+				s = t
+			}
+		}
+	}
+	if s < 0 || !g.b.open(s) {
+		return -1
+	}
+	return s
+}
+
+func (g *idleGroup) compare(s, t int) int {
+	b := g.b
+	return cmp.Or(compareTrue(b.open(s), b.open(t)), cmp.Compare(b.sums[s], b.sums[t]), b.count[s]-b.count[t], b.elsewhere[s]-b.elsewhere[t], s-t)
+}
+
+// Len implements heap.Interface.
+func (g *idleGroup) Len() int { return len(g.servers) }
+
+// Less implements heap.Interface.
+func (g *idleGroup) Less(i, j int) bool { return g.compare(g.servers[i], g.servers[j]) < 0 }
+
+// Swap implements heap.Interface.
+func (g *idleGroup) Swap(i, j int) {
+	g.servers[i], g.servers[j] = g.servers[j], g.servers[i]
+	g.at[g.servers[i]], g.at[g.servers[j]] = i, j
+}
+
+// Push implements heap.Interface. The servers of a group stay the same.
+func (g *idleGroup) Push(any) {}
+
+// Pop implements heap.Interface.
+func (g *idleGroup) Pop() any { return nil }
+
+// remove removes a row from a list that is sorted by load, and insert inserts it.
+func (b *loadBalancing) remove(list []int, row int) []int {
+	i, _ := slices.BinarySearchFunc(list, row, b.byLoad)
+	return slices.Delete(list, i, i+1)
+}
+
+func (b *loadBalancing) insert(list []int, row int) []int {
+	i, _ := slices.BinarySearchFunc(list, row, b.byLoad)
+	return slices.Insert(list, i, row)
+}

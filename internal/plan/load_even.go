@@ -1,0 +1,192 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// findParts sets the parts of a server with the weight 1. A queue that is larger than the part of the heaviest server that is
+// left fills it, and neither counts any more for the least part. The rows are sorted by load.
+func (b *loadBalancing) findParts(rows []int) {
+	if len(rows) == 0 || b.weight == 0 {
+		return
+	}
+	var rest float64
+	for _, load := range b.load {
+		rest += load
+	}
+	weights := slices.SortedFunc(slices.Values(b.weights), func(a, b int) int { return b - a })
+	weight := b.weight
+	b.fair = rest / float64(weight)
+	b.level = max(b.fair, b.load[rows[0]]/float64(weights[0]))
+	for i, row := range rows {
+		if weight == 0 || b.load[row]*float64(weight) <= rest*float64(weights[i])*(1+1e-9) {
+			break
+		}
+		b.tooLarge = append(b.tooLarge, b.rows[row].ID)
+		rest -= b.load[row]
+		weight -= weights[i]
+	}
+	if weight > 0 {
+		b.least = rest / float64(weight)
+	}
+}
+
+// excess returns how much load a server has beyond its part, or beyond the largest of its queues if that is more.
+func (b *loadBalancing) excess(s int, more float64) float64 {
+	most := b.level * float64(b.weights[s])
+	if len(b.mine[s]) > 0 {
+		most = max(most, b.load[b.mine[s][0]])
+	}
+	return b.sums[s] - most*(1+more)
+}
+
+// enough returns the load from which on a server does not lack any.
+func (b *loadBalancing) enough(s int) float64 {
+	return b.least * float64(b.weights[s]) * (1 - b.loads.Stop)
+}
+
+// compareRatio compares the loads of two servers for their weights.
+func (b *loadBalancing) compareRatio(s, t int) int {
+	return cmp.Compare(b.sums[s]*float64(b.weights[t]), b.sums[t]*float64(b.weights[s]))
+}
+
+// uneven reports whether a server has more than Start allows.
+func (b *loadBalancing) uneven() bool {
+	for s, w := range b.weights {
+		if w > 0 && b.excess(s, b.loads.Start) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// even moves rows until all servers are within Stop, if they are not within Start.
+func (b *loadBalancing) even() {
+	if !b.uneven() {
+		return
+	}
+	stuck := make([]bool, len(b.eligible)) // busy servers none of whose rows can go anywhere
+	for ; b.budget != 0; b.budget-- {
+		if !b.relieve(stuck) {
+			return
+		}
+	}
+}
+
+// move moves a row to even the loads.
+func (b *loadBalancing) move(row, to int) {
+	b.put(row, to)
+	b.evened[row] = true
+}
+
+// relieve takes a row from the busiest server that is beyond its bound, if one can go to another server.
+func (b *loadBalancing) relieve(stuck []bool) bool {
+	for {
+		from := -1
+		for s, w := range b.weights {
+			if w > 0 && !stuck[s] && b.excess(s, b.loads.Stop) > 0 && (from < 0 || b.compareRatio(s, from) > 0) {
+				from = s
+			}
+		}
+		if from < 0 {
+			return false
+		}
+		if row, to := b.chooseFrom(from); row >= 0 {
+			b.move(row, to)
+			clear(stuck)
+			return true
+		}
+		stuck[from] = true
+	}
+}
+
+// chooseFrom returns the row of a server that should go, and where to, or -1: of those that are enough the smallest, then of
+// the others the largest. At last it takes a row that helps although the other server gets beyond its bound.
+func (b *loadBalancing) chooseFrom(from int) (row, to int) {
+	mine, excess := b.mine[from], b.excess(from, b.loads.Stop)
+	enough := sort.Search(len(mine), func(i int) bool { return b.load[mine[i]] < excess })
+	for _, fits := range []bool{true, false} {
+		for _, i := range slices.Backward(mine[:enough]) {
+			if s := b.helped(i, fits); s >= 0 {
+				return i, s
+			}
+		}
+		for _, i := range mine[enough:] {
+			if s := b.helped(i, fits); s >= 0 {
+				return i, s
+			}
+		}
+	}
+	return -1, -1
+}
+
+// helped returns the idlest server to which a row may go, or -1: it stays within its bound, or is at least by leastGain less
+// busy than the row's server was.
+func (b *loadBalancing) helped(row int, fits bool) int {
+	from := b.at[row]
+	to := b.idle.idlest(row, func(g *idleGroup) bool { return g.weight > 0 && b.zoneOpen(row, g.zone) })
+	if to < 0 {
+		return -1
+	}
+	after := b.sums[to] + b.load[row]
+	if fits && after <= b.level*float64(b.weights[to])*(1+b.loads.Stop) ||
+		!fits && after*float64(b.weights[from]) <= b.sums[from]*float64(b.weights[to])*(1-leastGain) {
+		return to
+	}
+	return -1
+}
+
+// fill gives rows to the servers with a weight that have none, until they do not lack load any more: they have just joined, or
+// may own queues again. The rows come from the busiest servers.
+func (b *loadBalancing) fill() {
+	for to, mine := range b.mine {
+		if len(mine) > 0 || b.weights[to] == 0 {
+			continue
+		}
+		for fed := true; fed && b.sums[to] < b.enough(to); {
+			fed = b.feed(to)
+		}
+	}
+}
+
+// feed gives a row to a server from the busiest one that can do without, if there is one.
+func (b *loadBalancing) feed(to int) bool {
+	asked := make([]bool, len(b.eligible))
+	for {
+		from := -1
+		for s, w := range b.weights {
+			if w > 0 && s != to && !asked[s] && b.sums[s] > b.enough(s) && (from < 0 || b.compareRatio(s, from) > 0) {
+				from = s
+			}
+		}
+		if from < 0 {
+			return false
+		}
+		if row := b.spare(from, to); row >= 0 {
+			b.put(row, to)
+			return true
+		}
+		asked[from] = true
+	}
+}
+
+// spare returns the largest row without which the one server has enough, and with which the other one does not become as busy
+// as the first one was, or -1.
+func (b *loadBalancing) spare(from, to int) int {
+	mine := b.mine[from]
+	small := sort.Search(len(mine), func(i int) bool { return b.sums[from]-b.load[mine[i]] >= b.enough(from) })
+	for _, row := range mine[small:] {
+		after := (b.sums[to] + b.load[row]) * float64(b.weights[from])
+		if after < b.sums[from]*float64(b.weights[to]) && b.mayGet(row, to) {
+			return row
+		}
+	}
+	return -1
+}
+
+// mayGet reports whether a server may get a row of another.
+func (b *loadBalancing) mayGet(row, s int) bool {
+	return b.open(s) && b.zoneOpen(row, b.zoneOf(s)) && !b.bars(b.rows[row].ID, s)
+}
