@@ -14,12 +14,14 @@ type LoadPreview struct {
 	Moves    []LoadMove
 	Servers  []LoadShare // one for each server that may own queues, the oldest first
 	Queues   int
-	Measured int      // queues whose load is known; each other one counts as their average
-	Fair     float64  // the load that a server with the weight 1 would have if queues could be divided
-	Uneven   bool     // a server has so much more than its part that queues move
-	TooLarge []string // queues that are larger than the part of a server, the largest first: no plan evens their loads
-	InForce  bool     // balance is LOAD: the servers move the queues
-	Budget   int      // if it is in force, how many queues may move now
+	Measured int     // queues whose load is known; each other one counts as their average
+	Fair     float64 // the load that a server with the weight 1 would have if queues could be divided
+	// Incomplete says that nothing moves before nine tenths of the queues are measured.
+	Incomplete bool
+	Uneven     bool     // a server has so much more than its part that queues move
+	TooLarge   []string // queues that are larger than the part of a server, the largest first: no plan evens their loads
+	InForce    bool     // balance is LOAD: the servers move the queues
+	Budget     int      // if it is in force, how many queues may move now
 }
 
 // LoadMove is a queue that would move because of its load.
@@ -45,7 +47,7 @@ var ErrNoLoad = errors.New("no queue has a measured load: the dealer counts no b
 // servers move these queues if the setting balance is LOAD; otherwise they keep to Plan, by the numbers of queues.
 //
 // The load of a queue is the number of executors that it needs to keep up with what arrives, as in the column demand of
-// schedule_backlog, and a hundredth more. If no queue has one, PlanByLoad returns ErrNoLoad.
+// schedule_backlog, and a thousandth more. If no queue has one, PlanByLoad returns ErrNoLoad.
 func (q *Queues) PlanByLoad(ctx context.Context, taskType string) (LoadPreview, error) {
 	p, err := q.planByLoad(ctx, taskType)
 	if err != nil {
@@ -77,7 +79,7 @@ func (q *Queues) planByLoad(ctx context.Context, taskType string) (p LoadPreview
 	}
 	live := in.live()
 	result := plan.ByLoad(in.queues, live, in.limits)
-	p.Fair, p.Uneven, p.TooLarge = result.Fair, result.Uneven, result.TooLarge
+	p.Fair, p.Incomplete, p.Uneven, p.TooLarge = result.Fair, result.Incomplete, result.Uneven, result.TooLarge
 	for _, m := range result.Moves {
 		p.Moves = append(p.Moves, LoadMove{m.QueueID, m.From, m.To, m.Load})
 	}

@@ -72,6 +72,8 @@ func loadMovesText(p center.LoadPreview) string {
 		moves = plural.Of(len(p.Moves), "queue", "queues") + " would move to even the load"
 	}
 	switch {
+	case p.Incomplete:
+		return moves + " before nine tenths of the queues are measured"
 	case !p.InForce:
 		return moves + "; none does, because balance is QUEUES"
 	case len(p.Moves) > p.Budget:

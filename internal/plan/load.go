@@ -21,7 +21,7 @@ type Loads struct {
 
 // baseLoad is the load of a queue without work. It keeps the numbers of idle queues in proportion, and is too small to count
 // beside work.
-const baseLoad = 0.01
+const baseLoad = 0.001
 
 // Loads are rounded to loadUnit and at most maxLoad, so that their sums are exact: the order of additions does not matter.
 const (
@@ -47,6 +47,8 @@ type LoadPlan struct {
 	Before, After map[string]float64
 	// Fair is the load that a server with the weight 1 would have if queues could be divided.
 	Fair float64
+	// Incomplete says that nothing moves, because the loads of some queues are known, and those of too many are not.
+	Incomplete bool
 	// Uneven says that a server has more than Start allows, in the beginning.
 	Uneven bool
 	// TooLarge are the queues that are larger than the part of a server, the largest first: no plan evens their loads.
@@ -69,7 +71,7 @@ func ByLoad(queues []Queue, servers []Server, limits Limits) LoadPlan {
 	b.settle()
 	b.fill()
 	was := slices.Clone(b.at)
-	result := LoadPlan{Before: b.byServer(), Fair: b.fair, Uneven: b.uneven(), TooLarge: b.tooLarge}
+	result := LoadPlan{Before: b.byServer(), Fair: b.fair, Incomplete: b.incomplete(), Uneven: b.uneven(), TooLarge: b.tooLarge}
 	b.balance()
 	for i, s := range b.at {
 		if b.evened[i] && s != was[i] {
@@ -85,6 +87,8 @@ type loadBalancing struct {
 	*planning
 	at   []int     // of the rows: the position of the server that is to own it, or -1
 	load []float64 // of the rows
+
+	measured int // rows whose load is known
 
 	sums   []float64 // of the eligible servers
 	count  []int     // of the eligible servers: their rows, as far as they take room
@@ -106,7 +110,7 @@ type loadBalancing struct {
 func newLoadBalancing(p *planning) *loadBalancing {
 	n := len(p.eligible)
 	b := &loadBalancing{
-		planning: p, at: p.targets(), load: p.loadsOf(), sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n),
+		planning: p, at: p.targets(), sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n),
 		evened: make([]bool, len(p.rows)), budget: p.loads.Budget,
 	}
 	for s, zone := range p.zones {
@@ -118,6 +122,7 @@ func newLoadBalancing(p *planning) *loadBalancing {
 	for zone, weight := range b.zoneMost {
 		b.zoneMost[zone] = (len(p.rows)*weight + p.weight - 1) / p.weight
 	}
+	b.load, b.measured = p.loadsOf()
 	rows := b.sortedRows()
 	for _, i := range rows {
 		if s := b.at[i]; s >= 0 {
@@ -174,9 +179,9 @@ func (p *planning) targets() []int {
 	return list
 }
 
-// loadsOf returns the loads of the rows. Without any that is known, all are alike.
-func (p *planning) loadsOf() []float64 {
-	list := make([]float64, len(p.rows))
+// loadsOf returns the loads of the rows, and how many are known. Without any that is known, all are alike.
+func (p *planning) loadsOf() (list []float64, measured int) {
+	list = make([]float64, len(p.rows))
 	var known float64
 	var unknown []int
 	for i, row := range p.rows {
@@ -189,13 +194,13 @@ func (p *planning) loadsOf() []float64 {
 		known += list[i]
 	}
 	average := 1.0
-	if n := len(p.rows) - len(unknown); n > 0 {
-		average = known / float64(n)
+	if measured = len(p.rows) - len(unknown); measured > 0 {
+		average = known / float64(measured)
 	}
 	for _, i := range unknown {
 		list[i] = rounded(average)
 	}
-	return list
+	return list, measured
 }
 
 // usable returns a load that can be added up. One that is no number counts as none.

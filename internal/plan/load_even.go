@@ -62,16 +62,19 @@ func (b *loadBalancing) uneven() bool {
 	return false
 }
 
-// even moves rows until all servers are within Stop, if they are not within Start.
+// incomplete reports whether the loads of some queues are known, and those of over a tenth are not: owners that have just
+// started are measuring them.
+func (b *loadBalancing) incomplete() bool { return b.measured > 0 && b.measured*10 < len(b.rows)*9 }
+
+// even moves rows until all servers are within Stop, if one that is beyond Start can be relieved. A server that is beyond Start
+// and cannot be is no reason to move rows of the others.
 func (b *loadBalancing) even() {
-	if !b.uneven() {
+	if b.incomplete() {
 		return
 	}
 	stuck := make([]bool, len(b.eligible)) // busy servers none of whose rows can go anywhere
-	for ; b.budget != 0; b.budget-- {
-		if !b.relieve(stuck) {
-			return
-		}
+	for bound := b.loads.Start; b.budget != 0 && b.relieve(stuck, bound); bound = b.loads.Stop {
+		b.budget--
 	}
 }
 
@@ -81,12 +84,12 @@ func (b *loadBalancing) move(row, to int) {
 	b.evened[row] = true
 }
 
-// relieve takes a row from the busiest server that is beyond its bound, if one can go to another server.
-func (b *loadBalancing) relieve(stuck []bool) bool {
+// relieve takes a row from the busiest server that has so much more than its part, if one can go to another server.
+func (b *loadBalancing) relieve(stuck []bool, more float64) bool {
 	for {
 		from := -1
 		for s, w := range b.weights {
-			if w > 0 && !stuck[s] && b.excess(s, b.loads.Stop) > 0 && (from < 0 || b.compareRatio(s, from) > 0) {
+			if w > 0 && !stuck[s] && b.excess(s, more) > 0 && (from < 0 || b.compareRatio(s, from) > 0) {
 				from = s
 			}
 		}

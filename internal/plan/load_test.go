@@ -16,7 +16,7 @@ import (
 
 // byLoad makes the roster plan by the loads.
 func byLoad(r *plantest.Roster, loads map[string]float64) {
-	r.Limits.Loads = &plan.Loads{Of: loads, Start: 0.25, Stop: 0.1, Budget: -1}
+	r.Limits.Loads = &plan.Loads{Of: loads, Start: 0.25, Stop: 0.15, Budget: -1}
 }
 
 func planByLoad(r *plantest.Roster) plan.LoadPlan { return plan.ByLoad(r.Queues, r.Servers, r.Limits) }
@@ -178,9 +178,10 @@ func zipf(seed uint64, queues int) map[string]float64 {
 	return loads
 }
 
-// The loads of 256 queues follow Zipf's law. Eight servers get within a tenth of what is possible, with few moves more than
+// The loads of 256 queues follow Zipf's law. Eight servers get within 15 percent of what is possible, with few moves more than
 // must be. The largest queue alone has 1.3 times the mean of the servers.
 func TestPlanByLoadOfZipf(t *testing.T) {
+	var moves, fewest int
 	for seed := range uint64(20) {
 		r := &plantest.Roster{Queues: plantest.Numbered(0, 256)}
 		r.Join("A", "B", "C", "D", "E", "F", "G", "H")
@@ -189,14 +190,18 @@ func TestPlanByLoadOfZipf(t *testing.T) {
 		loads := zipf(seed, 256)
 		byLoad(r, loads)
 		before, p := ratio(r, loads), planByLoad(r)
-		fewest := fewestMoves(r, loads, 1.1*loads[p.TooLarge[0]])
+		least := fewestMoves(r, loads, 1.15*loads[p.TooLarge[0]])
 		rebalance(t, r)
 		r.ReleaseAll("")
 		after := ratio(r, loads)
-		t.Logf("seed %d: %.2f to %.2f times what is possible with %d moves, at least %d", seed, before, after, len(p.Moves), fewest)
-		if after > 1.15 || float64(len(p.Moves)) > 1.2*float64(fewest) {
-			t.Errorf("seed %d: at %v with %d moves, at least %d are necessary", seed, after, len(p.Moves), fewest)
+		t.Logf("seed %d: %.2f to %.2f times what is possible with %d moves, at least %d", seed, before, after, len(p.Moves), least)
+		if after > 1.15 || len(p.Moves) > least+4 {
+			t.Errorf("seed %d: at %v with %d moves, at least %d are necessary", seed, after, len(p.Moves), least)
 		}
+		moves, fewest = moves+len(p.Moves), fewest+least
+	}
+	if float64(moves) > 1.2*float64(fewest) {
+		t.Errorf("%d moves, at least %d are necessary", moves, fewest)
 	}
 }
 
@@ -226,11 +231,7 @@ func TestPlanByLoadDoesNotOscillate(t *testing.T) {
 				vary[id] = load * (0.95 + 0.1*noise.Float64())
 			}
 			byLoad(r, vary)
-			for _, c := range r.Plan() {
-				if c.ByLoad {
-					moves++
-				}
-			}
+			moves += len(planByLoad(r).Moves)
 			rebalance(t, r)
 			r.ReleaseAll("")
 		}
@@ -240,9 +241,9 @@ func TestPlanByLoadDoesNotOscillate(t *testing.T) {
 	})
 }
 
-// Nothing moves before a server has a quarter more than its part. Then no server keeps a tenth more.
+// Nothing moves before a server has a quarter more than its part. Then no server keeps 15 percent more.
 func TestPlanByLoadBeginsLaterThanItEnds(t *testing.T) {
-	for of, want := range map[int]int{12: 12, 13: 11} {
+	for of, want := range map[int]int{12: 12, 14: 11} {
 		r := &plantest.Roster{Queues: plantest.Numbered(0, 20)}
 		r.Join("A", "B")
 		weighAlike(r)

@@ -16,10 +16,10 @@ const (
 	BalanceLoad   = "LOAD"   // the loads of the queues (P16)
 )
 
-// A plan by load begins to move queues when the busiest server has a quarter more than its part, and ends within a tenth.
+// A plan by load begins to move queues when the busiest server has a quarter more than its part, and ends within 15 percent.
 const (
 	loadStart = 0.25
-	loadStop  = 0.1
+	loadStop  = 0.15
 )
 
 // budgetTime is the time to which load_moves_per_hour belongs.

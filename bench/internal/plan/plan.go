@@ -27,6 +27,12 @@ var (
 	Short = Options{Queues: 100, Servers: 10, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 20}}
 )
 
+// Data are the figures of the part.
+type Data struct {
+	Changes []Result
+	Loads   []LoadResult
+}
+
 // Result is one change of the roster.
 type Result struct {
 	What    string
@@ -55,6 +61,9 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 		sizes.Add(n, n*each, report.MS(1, report.Median(report.Millis(timePlan(n, each)))))
 	}
 	part.Tables = append(part.Tables, sizes)
+	loads := evenLoads()
+	part.Data = Data{results, loads}
+	loadTable(&part, loads)
 	return part, nil
 }
 
