@@ -39,6 +39,7 @@ type queueRow struct {
 	edited       int64 // up to this epoch, an operator edited the row by hand
 
 	pin           string // the name of the process that alone may own it
+	busy          bool   // it has work, if the plan evens the loads
 	reservedFor   string // the name of a process
 	reservedUntil time.Time
 

@@ -84,6 +84,7 @@ var menus = []struct {
 	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true, false, false},
 	{"restarts", 3, 6, []stepKind{stepQuit, stepCrash, stepHalt}, false, false, true, false},
 	{"placement", 3, 6, []stepKind{stepPin, stepRoundUp, stepQuit}, false, false, false, true},
+	{"loads", 3, 6, []stepKind{stepLoad, stepQuit, stepFail}, false, false, false, true},
 	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false, false},
 	{"all", 3, 4, nil, false, false, false, false},
 }

@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -60,7 +60,7 @@ func (w *world) inject(p *process, s step) {
 		if w.db.judgeDead = modelJudgeDead + modelLonger - w.db.judgeDead; w.db.judgeDead == modelJudgeDead {
 			w.faults-- // as before
 		}
-	case stepPin, stepRoundUp:
+	case stepPin, stepRoundUp, stepLoad:
 		w.place(s)
 	case stepProve:
 		w.prove(s.n)

@@ -45,7 +45,7 @@ func (w *world) key(b []byte) []byte {
 			k.times(k.now, q.reservedUntil)
 		}
 		k.ints(q.epoch, q.edited, k.plans.of(q.plan))
-		k.flags(q.removing, q.gone, q.req != "" && k.w.known(q))
+		k.flags(q.removing, q.gone, q.busy, q.req != "" && k.w.known(q))
 	}
 	for i := range w.procs {
 		k.process(&w.procs[i])

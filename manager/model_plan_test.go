@@ -102,7 +102,7 @@ func (w *world) planned() []plan.Change {
 			queues[i].ReservedFor = ""
 		}
 	}
-	changes := plan.Plan(queues, servers, plan.Limits{})
+	changes := plan.Plan(queues, servers, plan.Limits{Loads: w.loads()})
 	if w.without.consent {
 		for i, c := range changes {
 			if c.Requester != "" {

@@ -32,7 +32,7 @@ type scene struct {
 	witness bool          // the ends of processes may be proved (S15)
 	returns time.Duration // for which servers that leave reserve their queues (P13); 0: not at all
 	retimed bool          // judge_dead_interval may be changed (S5)
-	placed  bool          // queues may be pinned, and shares rounded up first (P14, P15)
+	placed  bool          // queues may be pinned, shares rounded up first, and loads be even (P14, P15, P16)
 	without without
 }
 

@@ -208,7 +208,7 @@ func (k *walk) finish(w *world) {
 func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 	for k := range weights {
 		switch kind := stepKind(k); {
-		case kind == stepProve, kind == stepSettings, kind == stepPin, kind == stepRoundUp:
+		case kind == stepProve, kind == stepSettings, kind == stepPin, kind == stepRoundUp, kind == stepLoad:
 			weights[k] = 6
 		case kind == stepTick:
 			weights[k] = 10 + r.IntN(60)
