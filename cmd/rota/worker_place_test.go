@@ -72,3 +72,50 @@ func TestWorkersShareTaskTypes(t *testing.T) {
 		eventually(t, "another worker owns the queue", func() bool { return rows(owned+" WHERE q.task_type = 'north'") == 1 })
 	})
 }
+
+// Two workers of four queues measure that two of these have all the work, and then one of them goes to the other worker (P16).
+func TestWorkersEvenTheirLoad(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		db, dir := openOrders(t, url, 40)
+		path := filepath.Join(dir, "rota.yaml")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, path, strings.NewReplacer(
+			"queues: 4\n", "queues: 4\n    balance: LOAD\n    rate_per_second: 100\n",
+			"execute_number: 10", "execute_number: 1",
+			// An order that is executed is another one of the same queue: the work does not end.
+			"SET state = 'SETTLED'", "SET id = id + 4000, state = 'NEW'",
+		).Replace(string(text)))
+		execute(t, db, "UPDATE orders SET state = 'DONE' WHERE mod(id, 4) >= 2")
+		startWorker(t, dir, "ROTA_LABELS=zone=a")
+		eventually(t, "the first worker has joined", func() bool { return count(t, db, owned+" WHERE s.labels = 'zone=a'") == 4 })
+		startWorker(t, dir, "ROTA_LABELS=zone=b")
+		of := func(zone, queues string) int {
+			return count(t, db, owned+" WHERE s.labels = 'zone="+zone+"' AND q.req_server IS NULL AND q.queue_id IN ("+queues+")")
+		}
+		eventually(t, "the second worker has half of the queues", func() bool { return of("b", "'0', '1', '2', '3'") == 2 })
+		busy := "'0', '1'"
+		if of("b", busy) != 2 {
+			t.Fatal("the second worker has others than the first queues: the test gives the wrong ones work")
+		}
+		s := &testRoster{T: t, url: url, dir: dir}
+		var due time.Time
+		eventually(t, "each worker has one of the busy queues", func() bool {
+			even := of("a", busy) == 1 && of("b", busy) == 1
+			if !even && time.Since(due) > 2*time.Second { // an audit is due with the next heartbeat, and not only after half a minute
+				execute(t, db, "UPDATE schedule_task_running SET audited_at = NULL")
+				due = time.Now()
+			}
+			return even
+		})
+		if n := count(t, db, "schedule_event WHERE kind = 'REQUESTED' AND reason = 'to even the load'"); n != 1 {
+			t.Errorf("%d queues moved to even the load, want 1", n)
+		}
+		s.wantOutput("plan settle --by-load", `no queue would move to even the load`)
+		s.wantOutput("plan settle", `no queue would move`)
+	})
+}
