@@ -18,6 +18,7 @@ type database struct {
 	reservedUntil             time.Time     // when the next reservation ends; zero: none
 	halted                    bool          // an operator has paused the task type
 	haltedAt                  time.Duration // when the operator paused it
+	rules                     int           // in force (P11)
 	servers                   []serverRow   // in the order of their age
 	rows                      []queueRow
 }
@@ -31,6 +32,7 @@ type serverRow struct {
 	proc, session                  int
 	judgeDead                      time.Duration
 	roundedUp                      bool
+	rules                          int // that its program knows (P11)
 }
 
 type queueRow struct {
@@ -94,7 +96,7 @@ func (w *world) insert(c *call, since time.Time) {
 		hung = nil
 	}
 	if w.db.server(c.uuid) == nil {
-		w.db.servers = append(w.db.servers, serverRow{uuid: c.uuid, proc: c.proc, session: c.session, judgeDead: c.judgeDead, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung})
+		w.db.servers = append(w.db.servers, serverRow{uuid: c.uuid, proc: c.proc, session: c.session, judgeDead: c.judgeDead, registered: w.dbNow(), heartbeat: w.dbNow(), watched: since, hung: hung, rules: w.procs[c.proc].rules()})
 	}
 }
 

@@ -72,21 +72,22 @@ var menus = []struct {
 	depth  int
 	kinds  []stepKind
 
-	witness, retimed, returns, placed bool
+	witness, retimed, returns, placed, rolled bool
 }{
-	{"no faults", 0, 9, nil, false, false, false, false},
-	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false, false, false, false},
-	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false, false, false, false},
-	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true, false, false, false},
-	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false, false, false, false},
-	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false, false, false, false},
-	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false, false, false, false},
-	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true, false, false},
-	{"restarts", 3, 6, []stepKind{stepQuit, stepCrash, stepHalt}, false, false, true, false},
-	{"placement", 3, 6, []stepKind{stepPin, stepRoundUp, stepQuit}, false, false, false, true},
-	{"loads", 3, 6, []stepKind{stepLoad, stepQuit, stepFail}, false, false, false, true},
-	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false, false},
-	{"all", 3, 4, nil, false, false, false, false},
+	{"no faults", 0, 9, nil, false, false, false, false, false},
+	{"network", 2, 6, []stepKind{stepFail, stepHeartbeatFail, stepCutHeartbeat, stepCutRoster}, false, false, false, false, false},
+	{"processes", 2, 6, []stepKind{stepCrash, stepPause, stepQuit}, false, false, false, false, false},
+	{"processes with a witness", 2, 6, []stepKind{stepCrash, stepPause, stepFail}, true, false, false, false, false},
+	{"lost replies and processes", 2, 6, []stepKind{stepFail, stepPause, stepCrash}, false, false, false, false, false},
+	{"queues removed", 2, 6, []stepKind{stepDrop, stepFail}, false, false, false, false, false},
+	{"calls that hang", 2, 6, []stepKind{stepHang, stepCutHeartbeat}, false, false, false, false, false},
+	{"judge_dead_interval", 3, 6, []stepKind{stepSettings, stepHeartbeatFail}, false, true, false, false, false},
+	{"restarts", 3, 6, []stepKind{stepQuit, stepCrash, stepHalt}, false, false, true, false, false},
+	{"placement", 3, 6, []stepKind{stepPin, stepRoundUp, stepQuit}, false, false, false, true, false},
+	{"loads", 3, 6, []stepKind{stepLoad, stepQuit, stepFail}, false, false, false, true, false},
+	{"planner versions", 3, 6, []stepKind{stepUpgrade, stepCrash, stepQuit}, false, false, false, false, true},
+	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false, false, false},
+	{"all", 3, 4, nil, false, false, false, false, false},
 }
 
 func TestModelExhaustively(t *testing.T) {
@@ -96,7 +97,7 @@ func TestModelExhaustively(t *testing.T) {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {
 				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
-				w.scene.faults, w.menu, w.witness, w.retimed, w.placed = m.faults, m.kinds, m.witness, m.retimed, m.placed
+				w.scene.faults, w.menu, w.witness, w.retimed, w.placed, w.rolled = m.faults, m.kinds, m.witness, m.retimed, m.placed, m.rolled
 				if m.returns {
 					w.returns = modelJudgeDead
 				}

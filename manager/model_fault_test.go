@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad, stepUpgrade:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -62,6 +62,8 @@ func (w *world) inject(p *process, s step) {
 		}
 	case stepPin, stepRoundUp, stepLoad:
 		w.place(s)
+	case stepUpgrade:
+		p.upgraded = !p.upgraded
 	case stepProve:
 		w.prove(s.n)
 	case stepReturn:
@@ -260,6 +262,7 @@ func (w *world) faultsFor(p *process, steps []step) []step {
 	add(p.heartbeat != nil && p.running(), stepHeartbeatFail, 0)
 	add(p.state != away, stepCrash, 0)
 	add(p.state == away, stepJoin, 0)
+	add(w.rolled && p.state == away, stepUpgrade, 0)
 	add(p.running(), stepPause, 0)
 	add(p.running() && !p.stop, stepQuit, 0)
 	s := w.db.server(p.uuid)

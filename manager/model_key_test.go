@@ -25,6 +25,7 @@ func (w *world) key(b []byte) []byte {
 	k := &key{b: b, w: w, now: w.dbNow()}
 	k.rank()
 	k.ints(int64(w.faults), int64(w.db.judgeDead), w.db.membership-w.db.planned, int64(min(k.now.Sub(w.db.audited), modelAudit+1)), int64(max(0, w.steady-w.now)))
+	k.ints(int64(w.db.rules))
 	k.flags(!w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(k.now), !w.db.reservedUntil.IsZero(), w.outage, w.edited, w.db.halted, w.db.skipped != nil)
 	if w.db.skipped != nil {
 		k.text(strings.Join(w.db.skipped, " "))
@@ -32,7 +33,7 @@ func (w *world) key(b []byte) []byte {
 	}
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
-		k.ints(int64(s.token), int64(s.judgeDead))
+		k.ints(int64(s.token), int64(s.judgeDead), int64(s.rules))
 		k.flags(s.draining, s.suspended, s.roundedUp, k.w.lockFree(s))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
@@ -136,7 +137,7 @@ func (k *key) process(p *process) {
 	k.here = k.w.local(p)
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions), int64(p.endedSessions), int64(p.judgeDead), int64(p.wanted), int64(p.next.intervals.judgeDead), int64(p.next.judgeDead))
-	k.flags(p.paused, p.stop, p.cutShort, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
+	k.flags(p.paused, p.stop, p.cutShort, p.upgraded, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
 		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.unannounced, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)

@@ -52,6 +52,11 @@ func (w *world) assign(actor string, always, retry bool) {
 	if !w.planDue() && !always && (!retry || w.db.skipped == nil) {
 		return
 	}
+	if !w.mayPlan(actor) {
+		w.giveUp(actor)
+		return
+	}
+	w.checkRules(actor)
 	changes := w.planned()
 	var skipped []string
 	changed := false
@@ -102,7 +107,7 @@ func (w *world) planned() []plan.Change {
 			queues[i].ReservedFor = ""
 		}
 	}
-	changes := plan.Plan(queues, servers, plan.Limits{Loads: w.loads()})
+	changes := plan.Plan(queues, w.byRules(servers), plan.Limits{Loads: w.loads()})
 	if w.without.consent {
 		for i, c := range changes {
 			if c.Requester != "" {

@@ -62,6 +62,7 @@ const (
 	stepPin      // an operator pins queue n to the process, or to none any more (P14)
 	stepRoundUp  // a server says that the process's share is rounded up first, or not any more (P15)
 	stepLoad     // queue n gets work, or has none any more: the plan evens the loads while some queue has work (P16)
+	stepUpgrade  // a process that is away gets a program with the newer rules of the planner, or with the older ones again (P11)
 	stepProve    // server n is expired, because its process has ended
 	stepReturn   // call n ends if it was cancelled; otherwise it goes on as before
 	stepKinds    = iota
@@ -71,7 +72,7 @@ func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "prove", "return",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "upgrade", "prove", "return",
 	}[k]
 }
 

@@ -32,16 +32,17 @@ type scene struct {
 	witness bool          // the ends of processes may be proved (S15)
 	returns time.Duration // for which servers that leave reserve their queues (P13); 0: not at all
 	retimed bool          // judge_dead_interval may be changed (S5)
+	rolled  bool          // processes may start with another version of the planner's rules (P11)
 	placed  bool          // queues may be pinned, shares rounded up first, and loads be even (P14, P15, P16)
 	without without
 }
 
 // without names the rule that a mutant lacks.
 type without struct {
-	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID                   bool
-	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch           bool
-	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh             bool
-	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat bool
+	drainWait, lease, margin, watch, ownBeat, dbClock, consent, newUUID                          bool
+	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch                  bool
+	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                    bool
+	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -77,7 +78,7 @@ var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newWorld returns a world with servers that have not joined yet and queues without owners.
 func newWorld(s *scene, servers, queues int) *world {
-	w := &world{scene: s, db: database{audited: startTime, judgeDead: modelJudgeDead}}
+	w := &world{scene: s, db: database{audited: startTime, judgeDead: modelJudgeDead, rules: oldRules}}
 	for i := range servers {
 		w.procs = append(w.procs, process{index: i, name: string(rune('a' + i)), pace: 100})
 	}
@@ -111,6 +112,7 @@ type process struct {
 
 	state                  processState
 	paused, stop, cutShort bool
+	upgraded               bool // its program knows the newer rules of the planner
 	noHeartbeat, noRoster  bool // the connections of the heartbeater and of the server's own goroutine are cut
 	registered, gone       bool
 

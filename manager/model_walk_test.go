@@ -30,7 +30,7 @@ type walk struct {
 func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, retimed: seed%retimeEach == 1, without: lacks}}
-	k.scene.placed = seed%placeEach == 5
+	k.scene.placed, k.scene.rolled = seed%placeEach == 5, seed%placeEach == 6
 	if seed%returnEach == 3 {
 		k.scene.returns = modelJudgeDead
 	}
@@ -81,7 +81,8 @@ const returnEach = 5
 // retimeEach: in one walk of so many, judge_dead_interval changes.
 const retimeEach = 5
 
-// placeEach: in one walk of so many, queues are pinned and shares are rounded up.
+// placeEach: in one walk of so many, queues are pinned, shares are rounded up and loads change, and in another one programs have
+// different versions of the rules of the planner.
 const placeEach = 7
 
 // expireHung lets a call of the first server hang while the network between the server and the database is cut, until the
@@ -208,7 +209,7 @@ func (k *walk) finish(w *world) {
 func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 	for k := range weights {
 		switch kind := stepKind(k); {
-		case kind == stepProve, kind == stepSettings, kind == stepPin, kind == stepRoundUp, kind == stepLoad:
+		case kind == stepProve, kind == stepSettings, kind == stepPin, kind == stepRoundUp, kind == stepLoad, kind == stepUpgrade:
 			weights[k] = 6
 		case kind == stepTick:
 			weights[k] = 10 + r.IntN(60)

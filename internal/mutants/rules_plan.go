@@ -82,7 +82,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P11", "new rules come into force before all servers know them",
-		"plannerInForce", "slices.MinFunc(servers, byVersion)",
+		"PlannerInForce", "slices.MinFunc(servers, byVersion)",
 		"slices.MaxFunc(servers, byVersion)",
 		"TestConformance",
 	},

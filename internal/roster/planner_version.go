@@ -8,10 +8,10 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// plannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some server
+// PlannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some server
 // knows stays in force, and newer rules come into force when all know them. If all servers that knew the version in force
 // are gone, as after the program was rolled back, the newest version that is left comes into force.
-func plannerInForce(inForce int, servers []ServerRow) int {
+func PlannerInForce(inForce int, servers []ServerRow) int {
 	if len(servers) == 0 {
 		return inForce
 	}
@@ -26,7 +26,7 @@ func plannerInForce(inForce int, servers []ServerRow) int {
 // mayPlan reports whether this program knows the rules in force. It first brings other rules into force if the servers call
 // for them. A program that does not know the rules does not plan: it would undo the plans of the servers that do.
 func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) (bool, error) {
-	inForce := plannerInForce(l.versions.planner, servers)
+	inForce := PlannerInForce(l.versions.planner, servers)
 	if l.plannerVersion < inForce {
 		return false, nil
 	}
