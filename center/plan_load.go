@@ -19,7 +19,7 @@ type LoadPreview struct {
 	// Incomplete says that nothing moves before nine tenths of the queues are measured.
 	Incomplete bool
 	Uneven     bool     // a server has so much more than its part that queues move
-	TooLarge   []string // queues that are larger than the part of a server, the largest first: no plan evens their loads
+	TooLarge   []string // queues that are larger by a quarter than the part of a server, the largest first: no plan evens their loads
 	InForce    bool     // balance is LOAD: the servers move the queues
 	Budget     int      // if it is in force, how many queues may move now
 }

@@ -245,6 +245,9 @@ func (in planInput) moveReason(q plan.Queue, to string, keeps bool) string {
 	case in.limits.InFlight > 0 && !keeps:
 		return fmt.Sprintf("max_in_flight (%d) leaves its owner no call", in.limits.InFlight)
 	}
+	if in.limits.Loads != nil {
+		return "its owner has more than its part of the load"
+	}
 	return "its owner has more than its share"
 }
 

@@ -85,7 +85,7 @@ func TestWorkersEvenTheirLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		writeFile(t, path, strings.NewReplacer(
-			"queues: 4\n", "queues: 4\n    balance: LOAD\n    rate_per_second: 100\n",
+			"queues: 4\n", "queues: 4\n    balance: LOAD\n    sleep_time_interval: 5ms\n",
 			"execute_number: 10", "execute_number: 1",
 			// An order that is executed is another one of the same queue: the work does not end.
 			"SET state = 'SETTLED'", "SET id = id + 4000, state = 'NEW'",

@@ -27,6 +27,12 @@ var loadMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"P16", "queues move between servers that have hardly anything to do",
+		"excess", "max(leastBusy, b.level*float64(b.weights[s]))",
+		"b.level*float64(b.weights[s])",
+		"TestPlanByLoadIgnoresIdleServers",
+	},
+	{
 		"P16", "a plan moves more than its budget",
 		"even", "b.budget--",
 		"b.budget += 0",

@@ -29,6 +29,9 @@ const (
 	maxLoad  = 1e6
 )
 
+// leastBusy is a load at which a server has so little to do that nothing moves because of it.
+const leastBusy = 0.1
+
 // leastGain is the part by which a move must make the busier of its two servers less busy, unless the other one stays within
 // its bound. With less, loads that vary would move queues to and fro.
 const leastGain = 0.1
@@ -51,19 +54,21 @@ type LoadPlan struct {
 	Incomplete bool
 	// Uneven says that a server has more than Start allows, in the beginning.
 	Uneven bool
-	// TooLarge are the queues that are larger than the part of a server, the largest first: no plan evens their loads.
+	// TooLarge are the queues that are larger than the part of a server by more than Start, the largest first: no plan evens
+	// their loads.
 	TooLarge []string
 }
 
-// ByLoad computes which queues move so that no server is much busier than the others for its weight, by limits.Loads. It moves
-// nothing while all servers are within Start of their parts. Otherwise it moves queues until all are within Stop, the fewest that
-// it finds: from the busiest server the smallest queue that is enough, or else the largest that another server has room for.
-// Where a queue is larger than the part of a server, no plan gets the busiest server below it. The part of each server
-// is then as large: to move more queues would not help.
+// ByLoad computes which queues move so that no server is much busier than the others for its weight. limits.Loads must not be nil.
+//
+// Nothing moves while all servers are within Start of their parts. Otherwise queues move until all are within Stop, the fewest
+// that ByLoad finds: from the busiest server the smallest queue that is enough, or else the largest that another server has
+// room for. If a queue is larger than the part of a server, no plan gets the busiest server below it. The part of each server
+// is then as large, because to move more queues would not help.
 //
 // The moves obey the rules of Plan: limits, labels, pins, zones and calls that hang. Each one makes the busier of its two
 // servers less busy, so that planning again with the same loads moves nothing. What Plan does for queues without an owner,
-// and for servers that may not own theirs any more, is not among them.
+// and for servers that are new or may not own theirs any more, is not among them.
 func ByLoad(queues []Queue, servers []Server, limits Limits) LoadPlan {
 	p := newPlanning(queues, servers, limits)
 	p.assignOwnerless()
@@ -71,10 +76,10 @@ func ByLoad(queues []Queue, servers []Server, limits Limits) LoadPlan {
 	b.settle()
 	b.fill()
 	was := slices.Clone(b.at)
-	result := LoadPlan{Before: b.byServer(), Fair: b.fair, Incomplete: b.incomplete(), Uneven: b.uneven(), TooLarge: b.tooLarge}
+	result := LoadPlan{Before: b.byServer(), Fair: b.fair, Incomplete: b.incomplete(), Uneven: b.uneven(), TooLarge: b.tooLarge()}
 	b.balance()
 	for i, s := range b.at {
-		if b.evened[i] && s != was[i] {
+		if b.evened[i] && was[i] >= 0 && s != was[i] { // others had to move
 			result.Moves = append(result.Moves, LoadMove{b.rows[i].ID, b.eligible[was[i]], b.eligible[s], b.load[i]})
 		}
 	}
@@ -100,10 +105,9 @@ type loadBalancing struct {
 	zoneRows []int // of the zones: how many rows their servers have
 	zoneMost []int // of the zones: their parts, rounded up
 
-	fair     float64 // with the weight 1, the part of the whole load
-	least    float64 // the same, without the queues that are too large and the servers that they fill
-	level    float64 // the same, if it is at least what the largest queue needs
-	tooLarge []string
+	fair  float64 // with the weight 1, the part of the whole load
+	least float64 // the same, without the queues that are too large and the servers that they fill
+	level float64 // the same, if it is at least what the largest queue needs
 }
 
 // newLoadBalancing puts each row where it is after the hand-overs under way.

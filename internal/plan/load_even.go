@@ -24,7 +24,6 @@ func (b *loadBalancing) findParts(rows []int) {
 		if weight == 0 || b.load[row]*float64(weight) <= rest*float64(weights[i])*(1+1e-9) {
 			break
 		}
-		b.tooLarge = append(b.tooLarge, b.rows[row].ID)
 		rest -= b.load[row]
 		weight -= weights[i]
 	}
@@ -33,9 +32,24 @@ func (b *loadBalancing) findParts(rows []int) {
 	}
 }
 
+// tooLarge returns the queues that are larger than the part of the heaviest server by more than Start, by load.
+func (b *loadBalancing) tooLarge() (ids []string) {
+	if len(b.weights) == 0 {
+		return nil
+	}
+	most := max(leastBusy, b.fair*float64(slices.Max(b.weights))) * (1 + b.loads.Start)
+	for _, row := range b.sortedRows() {
+		if b.load[row] <= most {
+			break
+		}
+		ids = append(ids, b.rows[row].ID)
+	}
+	return ids
+}
+
 // excess returns how much load a server has beyond its part, or beyond the largest of its queues if that is more.
 func (b *loadBalancing) excess(s int, more float64) float64 {
-	most := b.level * float64(b.weights[s])
+	most := max(leastBusy, b.level*float64(b.weights[s]))
 	if len(b.mine[s]) > 0 {
 		most = max(most, b.load[b.mine[s][0]])
 	}

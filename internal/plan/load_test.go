@@ -54,6 +54,9 @@ func TestPlanByLoadProperties(t *testing.T) {
 		byLoad(before, drawLoads(t, before))
 		before.Limits.Loads.Budget = rapid.SampledFrom([]int{-1, -1, 0, 1, 3}).Draw(t, "budget")
 		changes := before.Plan()
+		if p := planByLoad(before); before.Limits.Loads.Budget >= 0 && len(p.Moves) > before.Limits.Loads.Budget {
+			t.Fatalf("%d moves in the preview, the budget is %d", len(p.Moves), before.Limits.Loads.Budget)
+		}
 		r := before.Clone()
 		loads := *r.Limits.Loads
 		r.Limits.Loads = &loads
@@ -258,6 +261,26 @@ func TestPlanByLoadBeginsLaterThanItEnds(t *testing.T) {
 		r.ReleaseAll("")
 		if owned := r.Owned()["A"]; owned != want {
 			t.Errorf("a server with %d of 20 queues has %d after the plan, want %d", of, owned, want)
+		}
+	}
+}
+
+// Nothing moves while the busiest server needs less than a tenth of an executor.
+func TestPlanByLoadIgnoresIdleServers(t *testing.T) {
+	for each, want := range map[float64]int{0.02: 0, 0.2: 2} {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 8)}
+		r.Join("A", "B")
+		weighAlike(r)
+		loads := map[string]float64{}
+		for i, owner := range []string{"A", "A", "A", "A", "B", "B", "B", "B"} {
+			r.Queues[i].Owner, loads[r.Queues[i].ID] = owner, 0
+			if owner == "A" {
+				loads[r.Queues[i].ID] = each
+			}
+		}
+		byLoad(r, loads)
+		if moves := len(planByLoad(r).Moves); moves != want {
+			t.Errorf("%d moves of queues with a load of %v, want %d", moves, each, want)
 		}
 	}
 }
