@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"database/sql"
 	"errors"
 	"math"
 	"slices"
@@ -13,6 +14,24 @@ import (
 func testLoad(t *testing.T, c *center.Center) {
 	t.Run("P16 a preview moves nothing", func(t *testing.T) { testLoadPreview(t, c) })
 	t.Run("P16 the load is even within the budget", func(t *testing.T) { testLoadBalance(t, c) })
+	t.Run("P16 a server that joins gets the queues whose rows were locked, too", func(t *testing.T) {
+		needsRowLocks(t, c)
+		r := newFixture(t, c, center.Settings{Queues: 8, Balance: center.BalanceLoad, LoadMovesPerHour: 1})
+		r.join("A")
+		r.register("B")
+		stalled := []*sql.Tx{r.fence("A", "0"), r.fence("A", "2")}
+		r.rebalance("B")
+		if got := r.requestedBy("B"); !slices.Equal(got, []string{"1", "3"}) {
+			t.Errorf("B requests %v, want the queues whose rows are free", got)
+		}
+		for _, tx := range stalled {
+			r.must(tx.Rollback())
+		}
+		r.rebalanceSkipped("A")
+		if got := r.requestedBy("B"); len(got) != 4 {
+			t.Errorf("B requests %v, want half of the queues", got)
+		}
+	})
 	t.Run("P16 the last load counts until there is another", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
@@ -68,6 +87,17 @@ func (r *fixture) records() []center.QueueRecord {
 	return list
 }
 
+// requestedBy returns the queues that a server has requested.
+func (r *fixture) requestedBy(name string) (ids []string) {
+	r.Helper()
+	for _, q := range r.records() {
+		if q.ReqServer != nil && *q.ReqServer == r.uuid(name) {
+			ids = append(ids, q.QueueID)
+		}
+	}
+	return ids
+}
+
 // testLoadBalance checks that only moves that even the load count in the budget, that they stop when it is used up, and go on
 // later.
 func testLoadBalance(t *testing.T, c *center.Center) {
@@ -80,16 +110,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "no queue has a measured load") {
 		t.Errorf("findings %q, want that no load is measured", found)
 	}
-	requested := func(of string) (ids []string) {
-		t.Helper()
-		for _, q := range r.records() {
-			if q.ReqServer != nil && *q.ReqServer == r.uuid(of) {
-				ids = append(ids, q.QueueID)
-			}
-		}
-		return ids
-	}
-	filled := requested("B")
+	filled := r.requestedBy("B")
 	if len(filled) != 4 || until() != 0 {
 		t.Fatalf("B requests %v, want half of the queues, beyond the budget", filled)
 	}
@@ -104,7 +125,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 		r.measure(q.QueueID, q.Epoch, &load)
 	}
 	r.rebalanceAlways("A")
-	evened := requested("B")
+	evened := r.requestedBy("B")
 	if len(evened) != 2 || until() != 1 {
 		t.Fatalf("B requests %v, want two queues", evened)
 	}
@@ -112,7 +133,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 		t.Errorf("%d events say that a queue moves to even the load, want 2", n)
 	}
 	r.rebalanceAlways("B") // planning again changes nothing
-	if again := requested("B"); !slices.Equal(again, evened) {
+	if again := r.requestedBy("B"); !slices.Equal(again, evened) {
 		t.Errorf("B requests %v, want %v", again, evened)
 	}
 	for _, id := range evened {
@@ -126,7 +147,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 		r.measure(q.QueueID, q.Epoch, &load)
 	}
 	r.rebalanceAlways("A")
-	if ids := requested("A"); len(ids) != 0 {
+	if ids := r.requestedBy("A"); len(ids) != 0 {
 		t.Errorf("A requests %v, but the budget is used up", ids)
 	}
 	p, err := c.Queues().PlanByLoad(t.Context(), r.task)
@@ -139,7 +160,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	}
 	r.exec("UPDATE schedule_task_running SET load_moves_until = NULL WHERE task_type = '%s'", r.task)
 	r.rebalanceAlways("A")
-	if ids := requested("A"); len(ids) != 2 {
+	if ids := r.requestedBy("A"); len(ids) != 2 {
 		t.Errorf("A requests %v, want two queues", ids)
 	}
 	r.measure(evened[0], 9, new(100.0))

@@ -40,9 +40,15 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a server that joins gets nothing while the others have not too much",
-		"fill", "len(mine) > 0 ||",
+		"fill", "len(mine) > 0 && !b.loads.Fill ||",
 		"len(mine) >= 0 ||",
 		"TestPlanByLoadFeedsAServerThatJoins",
+	},
+	{
+		"P16", "a server that joins does not get the queues whose rows were locked",
+		"rebalance", "in.Limits.Loads.Fill = l.versions.skipped",
+		"in.Limits.Loads.Fill = false",
+		"TestConformance",
 	},
 	{
 		"P16", "the queues of a server that joins count in the budget",

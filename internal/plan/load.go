@@ -14,6 +14,9 @@ type Loads struct {
 	Start float64
 	// Stop is how much more it may have in the end. It is less than Start, so that small changes of the loads move nothing.
 	Stop float64
+	// Fill says that each server that lacks more than Stop gets queues, and not only one that has none: the rows of some queues
+	// that it was to get were locked.
+	Fill bool
 	// Budget is the most moves; negative: any number. Only moves that even loads count, and not those that a rule, or a server
 	// that is new or gone, makes necessary.
 	Budget int

@@ -156,10 +156,10 @@ func (b *loadBalancing) helped(row int, fits bool) int {
 }
 
 // fill gives rows to the servers with a weight that have none, until they do not lack load any more: they have just joined, or
-// may own queues again. The rows come from the busiest servers.
+// may own queues again. With Fill, it does so for all servers with a weight. The rows come from the busiest servers.
 func (b *loadBalancing) fill() {
 	for to, mine := range b.mine {
-		if len(mine) > 0 || b.weights[to] == 0 {
+		if len(mine) > 0 && !b.loads.Fill || b.weights[to] == 0 {
 			continue
 		}
 		for fed := true; fed && b.sums[to] < b.enough(to); {

@@ -52,6 +52,7 @@ func TestPlanByLoadProperties(t *testing.T) {
 		before := drawRoster(t)
 		before.Limits.Servers = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "max servers")
 		byLoad(before, drawLoads(t, before))
+		before.Limits.Loads.Fill = rapid.IntRange(0, 3).Draw(t, "fill") == 0
 		before.Limits.Loads.Budget = rapid.SampledFrom([]int{-1, -1, 0, 1, 3}).Draw(t, "budget")
 		changes := before.Plan()
 		if p := planByLoad(before); before.Limits.Loads.Budget >= 0 && len(p.Moves) > before.Limits.Loads.Budget {
