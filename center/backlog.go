@@ -20,7 +20,7 @@ type QueueBacklog struct {
 	Took    time.Duration // the count
 	Rate    *float64      // items per second by which they become more; nil if unknown
 	Trend   string        // one of the constants below, or empty
-	Demand  *float64      // executors that the queue needs to keep up with what arrives; nil if unknown
+	Demand  *float64      // executors that the queue needs to keep up with what arrives; nil keeps what the row has
 }
 
 // The trends of a backlog, by its last ten counts or fewer.

@@ -19,6 +19,10 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 	case err != nil:
 		return err
 	}
+	if p.Incomplete {
+		d.note("load", "wait until their owners have counted twice; if counts fail, the log of the workers and the alert BACKLOG say why",
+			"no queue moves to even the load: the loads of %d of %d queues are not known", p.Queues-p.Measured, p.Queues)
+	}
 	if len(p.TooLarge) > 0 {
 		d.note("load", "divide the items into more queues", "queues with more load than a server should have, which no plan can even: %s", firstFive(p.TooLarge))
 	}

@@ -27,7 +27,7 @@ type LoadPreview struct {
 // LoadMove is a queue that would move because of its load.
 type LoadMove struct {
 	QueueID    string  `json:"queue_id"`
-	CurServer  string  `json:"cur_server"`
+	CurServer  string  `json:"cur_server"` // the owner, or the server that has requested the queue
 	NextServer string  `json:"next_server"`
 	Load       float64 `json:"load"` // executors that the queue needs
 }

@@ -15,7 +15,7 @@ import (
 // Preview is the result of a rebalance that is not carried out.
 type Preview struct {
 	Moves   []Move  // in natural order of the queues
-	Minimum int     // the least number of moves after which the load is balanced within one queue
+	Minimum int     // the least number of moves that balances the queues within one; with balance LOAD, that of the plan
 	Shares  []Share // one for each server, the oldest server first
 }
 

@@ -206,7 +206,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Balance }, oneOf: []string{BalanceQueues, BalanceLoad},
 	},
 	{
-		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60, Help: "with `balance: LOAD`, most queues per hour that move only to even the load",
+		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60, Help: "with `balance: LOAD`, how many queues may move only to even the load: so many at once, then one in each part of an hour",
 		field: func(s *Settings) any { return &s.LoadMovesPerHour }, least: 1, most: 1_000_000,
 	},
 	{

@@ -87,8 +87,8 @@ type Settings struct {
 	Spread string
 	// Balance says what is even among the servers: BalanceQueues or BalanceLoad. Defaults to BalanceQueues.
 	Balance string
-	// LoadMovesPerHour is the most queues per hour that move only to even the load, with BalanceLoad. Unused moves add up to
-	// those of one hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
+	// LoadMovesPerHour is how many queues may move only to even the load, with BalanceLoad: so many at once, and then one in each
+	// part of an hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
 	LoadMovesPerHour int
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration

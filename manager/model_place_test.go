@@ -44,7 +44,7 @@ func (w *world) place(s step) {
 
 // loads returns the loads of the queues while one has work. Otherwise the plan goes by the numbers of queues.
 func (w *world) loads() *plan.Loads {
-	loads := &plan.Loads{Of: map[string]float64{}, Start: 0.25, Stop: 0.15, Budget: -1}
+	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
 	some := false
 	for _, q := range w.db.rows {
 		loads.Of[q.id] = 0

@@ -32,8 +32,8 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 // sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
 // Until the first release a changed sum calls for a new edition. From then on a sum never changes.
 var sums = map[string]string{
-	"edition":                   "29",
-	"bookkeeping":               "29547155d505",
+	"edition":                   "30",
+	"bookkeeping":               "be58bd500d66",
 	"postgres/00001_roster.sql": "fac0fda6b81a",
 	"mysql/00001_roster.sql":    "00767c516383",
 	"sqlite/00001_roster.sql":   "601b95944af1",

@@ -40,20 +40,20 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a server that joins gets nothing while the others have not too much",
-		"fill", "len(mine) > 0 && !b.loads.Fill ||",
-		"len(mine) >= 0 ||",
+		"fill", "if weight == 0 ||",
+		"if weight >= 0 ||",
 		"TestPlanByLoadFeedsAServerThatJoins",
 	},
 	{
 		"P16", "a server that joins does not get the queues whose rows were locked",
-		"rebalance", "in.Limits.Loads.Fill = l.versions.skipped",
-		"in.Limits.Loads.Fill = false",
+		"PlanServer", "New: s.New, ",
+		"",
 		"TestConformance",
 	},
 	{
 		"P16", "the queues of a server that joins count in the budget",
-		"feed", "b.put(row, to)",
-		"b.move(row, to)",
+		"feed", "d.b.put(row, to)",
+		"d.b.move(row, to)",
 		"TestConformance",
 	},
 	{
@@ -69,7 +69,7 @@ var loadMutants = []mutant{
 		"TestPlanByLoadObeysZones",
 	},
 	{
-		"P16", "a queue that nobody could be granted takes the room of others",
+		"P16", "a queue without an owner takes the room of others",
 		"settle", `s < 0 && b.rows[i].Owner != ""`,
 		"s < 0",
 		"TestPlanByLoadLeavesRoomForQueuesThatMustMove",

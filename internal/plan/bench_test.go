@@ -69,6 +69,28 @@ func benchmarkJoin(b *testing.B, queues, number int, prepare func(*plantest.Rost
 	}
 }
 
+// As many servers join as there are already.
+func BenchmarkPlanByLoadOfAMassJoin(b *testing.B) {
+	for _, servers := range []int{100, 1_000} {
+		b.Run(fmt.Sprint(servers), func(b *testing.B) {
+			r := plantest.Roster{Queues: plantest.Numbered(0, 15*servers/10)}
+			join := func(name string) {
+				for i := range servers {
+					r.Join(fmt.Sprintf("%s-%05d:1:00000000", name, i))
+				}
+			}
+			join("first")
+			byLoad(&r, nil)
+			rebalance(b, &r)
+			join("second")
+			b.ReportAllocs()
+			for b.Loop() {
+				plan.Plan(r.Queues, r.Servers, r.Limits)
+			}
+		})
+	}
+}
+
 // Half of the processes have all queues of 20 task types: a worst case, in which thousands of queues move.
 func BenchmarkBalanceTotals(b *testing.B) {
 	for _, processes := range []int{10, 100, 1_000} {

@@ -15,8 +15,8 @@ type idle struct {
 	at     []int        // of the servers: the position in the heap of the group
 }
 
-// idleGroup is a heap of servers: those with room first, among them those with the least load, then with the fewest rows, then
-// those whose processes have fewest queues elsewhere, and then the oldest.
+// idleGroup is a heap of servers. Servers with room come first. Among these the load decides, then the number of rows, then what
+// the process has elsewhere, and then the age.
 type idleGroup struct {
 	*idle
 	weight, zone int
@@ -74,22 +74,30 @@ func (d *idle) compareAfter(row, s, t int) int {
 		s-t)
 }
 
-// first returns the first server with room but for one, and but for those that are barred, or -1.
+// first returns the first server with room that is neither barred nor the excluded one, or -1.
 func (g *idleGroup) first(without int, barred []bool) int {
 	excluded := func(s int) bool { return s == without || barred != nil && barred[s] }
-	s := g.servers[0]
-	if excluded(s) { // which is rare
-		s = -1
-		for _, t := range g.servers {
-			if !excluded(t) && (s < 0 || g.compare(t, s) < 0) {
-				s = t
-			}
-		}
-	}
+	s := g.firstBelow(0, excluded)
 	if s < 0 || !g.b.open(s) {
 		return -1
 	}
 	return s
+}
+
+// firstBelow returns the first server at or below a position of the heap that is not excluded, or -1. It looks no further than it
+// must.
+func (g *idleGroup) firstBelow(at int, excluded func(s int) bool) int {
+	if at >= len(g.servers) {
+		return -1
+	}
+	if s := g.servers[at]; !excluded(s) {
+		return s
+	}
+	left, right := g.firstBelow(2*at+1, excluded), g.firstBelow(2*at+2, excluded)
+	if left < 0 || right >= 0 && g.compare(right, left) < 0 {
+		return right
+	}
+	return left
 }
 
 func (g *idleGroup) compare(s, t int) int {

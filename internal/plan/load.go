@@ -14,16 +14,19 @@ type Loads struct {
 	Start float64
 	// Stop is how much more it may have in the end. It is less than Start, so that small changes of the loads move nothing.
 	Stop float64
-	// Fill says that each server that lacks more than Stop gets queues, and not only one that has none: the rows of some queues
-	// that it was to get were locked.
-	Fill bool
 	// Budget is the most moves; negative: any number. Only moves that even loads count, and not those that a rule, or a server
 	// that is new or gone, makes necessary.
 	Budget int
 }
 
-// baseLoad is the load of a queue without work. It keeps the numbers of idle queues in proportion, and is too small to count
-// beside work.
+// The Start and Stop with which servers plan.
+const (
+	LoadStart = 0.25
+	LoadStop  = 0.15
+)
+
+// baseLoad is the load of a queue without work. Of two servers, the one with fewer such queues gets the next one. It is too
+// small to count beside work.
 const baseLoad = 0.001
 
 // Loads are rounded to loadUnit and at most maxLoad, so that their sums are exact: the order of additions does not matter.
@@ -35,8 +38,12 @@ const (
 // leastBusy is a load at which a server has so little to do that nothing moves because of it.
 const leastBusy = 0.1
 
-// leastGain is the part by which a move must make the busier of its two servers less busy, unless the other one stays within
-// its bound. With less, loads that vary would move queues to and fro.
+// mostLevel bounds how much more than its part, without the queues that are too large, a server may have because of such a queue
+// of another one.
+const mostLevel = 1.5
+
+// leastGain is the part by which the server that gets a queue must be less busy then than the other one was, unless it stays
+// within its bound. With less, loads that vary would move queues to and fro.
 const leastGain = 0.1
 
 // LoadMove is a queue that goes to another server because of its load.
@@ -67,7 +74,7 @@ type LoadPlan struct {
 // Nothing moves while all servers are within Start of their parts. Otherwise queues move until all are within Stop, the fewest
 // that ByLoad finds: from the busiest server the smallest queue that is enough, or else the largest that another server has
 // room for. If a queue is larger than the part of a server, no plan gets the busiest server below it. The part of each server
-// is then as large, because to move more queues would not help.
+// is then as large, up to half more than its part of the rest: to move more queues would not help much.
 //
 // The moves obey the rules of Plan: limits, labels, pins, zones and calls that hang. Each one makes the busier of its two
 // servers less busy, so that planning again with the same loads moves nothing. What Plan does for queues without an owner,
@@ -96,7 +103,7 @@ type loadBalancing struct {
 	at   []int     // of the rows: the position of the server that is to own it, or -1
 	load []float64 // of the rows
 
-	measured int // rows whose load is known
+	owned, measured int // rows with an owner, and how many of their loads are known
 
 	sums   []float64 // of the eligible servers
 	count  []int     // of the eligible servers: their rows, as far as they take room
@@ -110,7 +117,7 @@ type loadBalancing struct {
 
 	fair  float64 // with the weight 1, the part of the whole load
 	least float64 // the same, without the queues that are too large and the servers that they fill
-	level float64 // the same, if it is at least what the largest queue needs
+	level float64 // the same, if it is at least what the largest queue needs, up to mostLevel
 }
 
 // newLoadBalancing puts each row where it is after the hand-overs under way.
@@ -129,12 +136,19 @@ func newLoadBalancing(p *planning) *loadBalancing {
 	for zone, weight := range b.zoneMost {
 		b.zoneMost[zone] = (len(p.rows)*weight + p.weight - 1) / p.weight
 	}
-	b.load, b.measured = p.loadsOf()
+	b.load = p.loadsOf()
 	rows := b.sortedRows()
 	for _, i := range rows {
 		if s := b.at[i]; s >= 0 {
 			b.mine[s] = append(b.mine[s], i)
 			b.add(i, s, 1)
+		}
+		if p.rows[i].Owner == "" {
+			continue
+		}
+		b.owned++
+		if _, known := p.loads.Of[p.rows[i].ID]; known {
+			b.measured++
 		}
 	}
 	b.idle = newIdle(b)
@@ -186,9 +200,9 @@ func (p *planning) targets() []int {
 	return list
 }
 
-// loadsOf returns the loads of the rows, and how many are known. Without any that is known, all are alike.
-func (p *planning) loadsOf() (list []float64, measured int) {
-	list = make([]float64, len(p.rows))
+// loadsOf returns the loads of the rows. Without any that is known, all are alike.
+func (p *planning) loadsOf() []float64 {
+	list := make([]float64, len(p.rows))
 	var known float64
 	var unknown []int
 	for i, row := range p.rows {
@@ -201,13 +215,13 @@ func (p *planning) loadsOf() (list []float64, measured int) {
 		known += list[i]
 	}
 	average := 1.0
-	if measured = len(p.rows) - len(unknown); measured > 0 {
-		average = known / float64(measured)
+	if n := len(p.rows) - len(unknown); n > 0 {
+		average = known / float64(n)
 	}
 	for _, i := range unknown {
 		list[i] = rounded(average)
 	}
-	return list, measured
+	return list
 }
 
 // usable returns a load that can be added up. One that is no number counts as none.

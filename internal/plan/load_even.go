@@ -19,7 +19,7 @@ func (b *loadBalancing) findParts(rows []int) {
 	weights := slices.SortedFunc(slices.Values(b.weights), func(a, b int) int { return b - a })
 	weight := b.weight
 	b.fair = rest / float64(weight)
-	b.level = max(b.fair, b.load[rows[0]]/float64(weights[0]))
+	largest := b.load[rows[0]] / float64(weights[0])
 	for i, row := range rows {
 		if weight == 0 || b.load[row]*float64(weight) <= rest*float64(weights[i])*(1+1e-9) {
 			break
@@ -30,6 +30,7 @@ func (b *loadBalancing) findParts(rows []int) {
 	if weight > 0 {
 		b.least = rest / float64(weight)
 	}
+	b.level = max(b.fair, min(largest, mostLevel*b.least))
 }
 
 // tooLarge returns the queues that are larger than the part of the heaviest server by more than Start, by load.
@@ -78,7 +79,7 @@ func (b *loadBalancing) uneven() bool {
 
 // incomplete reports whether the loads of some queues are known, and those of over a tenth are not: owners that have just
 // started are measuring them.
-func (b *loadBalancing) incomplete() bool { return b.measured > 0 && b.measured*10 < len(b.rows)*9 }
+func (b *loadBalancing) incomplete() bool { return b.measured > 0 && b.measured*10 < b.owned*9 }
 
 // even moves rows until all servers are within Stop, if one that is beyond Start can be relieved. A server that is beyond Start
 // and cannot be is no reason to move rows of the others.
@@ -119,8 +120,8 @@ func (b *loadBalancing) relieve(stuck []bool, more float64) bool {
 	}
 }
 
-// chooseFrom returns the row of a server that should go, and where to, or -1: of those that are enough the smallest, then of
-// the others the largest. At last it takes a row that helps although the other server gets beyond its bound.
+// chooseFrom returns the row of a server that should go, and where to, or -1. It prefers the smallest row that is enough, and
+// then the largest of the others. At last it takes a row that helps although the other server gets beyond its bound.
 func (b *loadBalancing) chooseFrom(from int) (row, to int) {
 	mine, excess := b.mine[from], b.excess(from, b.loads.Stop)
 	enough := sort.Search(len(mine), func(i int) bool { return b.load[mine[i]] < excess })
@@ -153,57 +154,4 @@ func (b *loadBalancing) helped(row int, fits bool) int {
 		return to
 	}
 	return -1
-}
-
-// fill gives rows to the servers with a weight that have none, until they do not lack load any more: they have just joined, or
-// may own queues again. With Fill, it does so for all servers with a weight. The rows come from the busiest servers.
-func (b *loadBalancing) fill() {
-	for to, mine := range b.mine {
-		if len(mine) > 0 && !b.loads.Fill || b.weights[to] == 0 {
-			continue
-		}
-		for fed := true; fed && b.sums[to] < b.enough(to); {
-			fed = b.feed(to)
-		}
-	}
-}
-
-// feed gives a row to a server from the busiest one that can do without, if there is one.
-func (b *loadBalancing) feed(to int) bool {
-	asked := make([]bool, len(b.eligible))
-	for {
-		from := -1
-		for s, w := range b.weights {
-			if w > 0 && s != to && !asked[s] && b.sums[s] > b.enough(s) && (from < 0 || b.compareRatio(s, from) > 0) {
-				from = s
-			}
-		}
-		if from < 0 {
-			return false
-		}
-		if row := b.spare(from, to); row >= 0 {
-			b.put(row, to)
-			return true
-		}
-		asked[from] = true
-	}
-}
-
-// spare returns the largest row without which the one server has enough, and with which the other one does not become as busy
-// as the first one was, or -1.
-func (b *loadBalancing) spare(from, to int) int {
-	mine := b.mine[from]
-	small := sort.Search(len(mine), func(i int) bool { return b.sums[from]-b.load[mine[i]] >= b.enough(from) })
-	for _, row := range mine[small:] {
-		after := (b.sums[to] + b.load[row]) * float64(b.weights[from])
-		if after < b.sums[from]*float64(b.weights[to]) && b.mayGet(row, to) {
-			return row
-		}
-	}
-	return -1
-}
-
-// mayGet reports whether a server may get a row of another.
-func (b *loadBalancing) mayGet(row, s int) bool {
-	return b.open(s) && b.zoneOpen(row, b.zoneOf(s)) && !b.bars(b.rows[row].ID, s)
 }

@@ -61,7 +61,7 @@ func (b *loadBalancing) balance() {
 }
 
 // settle gives other servers the rows whose owners may not keep them, and what is beyond the limits of servers and zones, the
-// largest first. A row that no other server may get stays with its owner (P7). A queue that nobody could be granted waits.
+// largest first. A row that no other server may get stays with its owner (P7). A queue without an owner waits for the next plan.
 func (b *loadBalancing) settle() {
 	var homeless []int
 	for i, s := range b.at {

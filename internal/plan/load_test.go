@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -16,7 +15,7 @@ import (
 
 // byLoad makes the roster plan by the loads.
 func byLoad(r *plantest.Roster, loads map[string]float64) {
-	r.Limits.Loads = &plan.Loads{Of: loads, Start: 0.25, Stop: 0.15, Budget: -1}
+	r.Limits.Loads = &plan.Loads{Of: loads, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
 }
 
 func planByLoad(r *plantest.Roster) plan.LoadPlan { return plan.ByLoad(r.Queues, r.Servers, r.Limits) }
@@ -45,14 +44,16 @@ func drawLoads(t *rapid.T, r *plantest.Roster) map[string]float64 {
 	return loads
 }
 
-// A plan by load obeys the rules of P8 and P9 over arbitrary rosters, but for the numbers of queues: hard rules, stability, and
+// A plan by load obeys the rules of P8 and P9 over arbitrary rosters, except for the numbers of queues: hard rules, stability, and
 // independence of the order of the input. It keeps to its budget.
 func TestPlanByLoadProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawRoster(t)
 		before.Limits.Servers = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "max servers")
 		byLoad(before, drawLoads(t, before))
-		before.Limits.Loads.Fill = rapid.IntRange(0, 3).Draw(t, "fill") == 0
+		for i := range before.Servers {
+			before.Servers[i].New = rapid.IntRange(0, 3).Draw(t, "new") == 0
+		}
 		before.Limits.Loads.Budget = rapid.SampledFrom([]int{-1, -1, 0, 1, 3}).Draw(t, "budget")
 		changes := before.Plan()
 		if p := planByLoad(before); before.Limits.Loads.Budget >= 0 && len(p.Moves) > before.Limits.Loads.Budget {
@@ -127,48 +128,6 @@ func checkPlaced(t *rapid.T, r *plantest.Roster) {
 	}
 }
 
-// fewestMoves returns a number of moves below which no plan gets each server within the bound. Some server has the largest
-// queue in the end, and only the rest of the bound for others. Each server gives away what is too much, at best with its
-// largest queues.
-func fewestMoves(r *plantest.Roster, loads map[string]float64, bound float64) int {
-	largest := slices.MaxFunc(r.Queues, func(a, b plan.Queue) int { return cmp.Compare(loads[a.ID], loads[b.ID]) })
-	others := map[string][]float64{}
-	for _, q := range r.Queues {
-		if q.ID != largest.ID {
-			others[q.Owner] = append(others[q.Owner], loads[q.ID])
-		}
-	}
-	fewest := len(r.Queues)
-	for holder := range others {
-		moves := 0
-		if holder != largest.Owner {
-			moves = 1
-		}
-		for owner, list := range others {
-			most := bound
-			if owner == holder {
-				most -= loads[largest.ID]
-			}
-			moves += tooMany(list, most)
-		}
-		fewest = min(fewest, moves)
-	}
-	return fewest
-}
-
-// tooMany returns how many of the loads must go so that the sum of the others is within the bound.
-func tooMany(loads []float64, bound float64) (n int) {
-	var sum float64
-	for _, load := range loads {
-		sum += load
-	}
-	slices.Sort(loads)
-	for ; sum > bound+1e-9; n++ {
-		sum -= loads[len(loads)-1-n]
-	}
-	return n
-}
-
 // zipf returns loads that follow Zipf's law with the exponent 1, and whose mean is 1. The seed says which queues have most.
 func zipf(seed uint64, queues int) map[string]float64 {
 	var sum float64
@@ -194,7 +153,7 @@ func TestPlanByLoadOfZipf(t *testing.T) {
 		loads := zipf(seed, 256)
 		byLoad(r, loads)
 		before, p := ratio(r, loads), planByLoad(r)
-		least := fewestMoves(r, loads, 1.15*loads[p.TooLarge[0]])
+		least := plantest.FewestMoves(r.Queues, loads, 1.15*loads[p.TooLarge[0]])
 		rebalance(t, r)
 		r.ReleaseAll("")
 		after := ratio(r, loads)
@@ -215,34 +174,37 @@ func weighAlike(r *plantest.Roster) {
 	}
 }
 
-// Loads that vary around fixed values move nothing once the plan has evened them.
+// Loads that vary by five percent around fixed values move nothing once the plan has evened them. The rosters are always the
+// same.
 func TestPlanByLoadDoesNotOscillate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := &plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 40).Draw(t, "queues"))}
-		r.Join([]string{"A", "B", "C", "D", "E"}[:rapid.IntRange(1, 5).Draw(t, "servers")]...)
+	for seed := range uint64(500) {
+		chance := rand.New(rand.NewPCG(seed, 2))
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 1+chance.IntN(40))}
+		r.Join([]string{"A", "B", "C", "D", "E"}[:1+chance.IntN(5)]...)
 		for i := range r.Servers {
-			r.Servers[i].Weight = rapid.IntRange(1, 3).Draw(t, "weight")
+			r.Servers[i].Weight = 1 + chance.IntN(3)
 		}
 		loads := map[string]float64{}
 		for _, q := range r.Queues {
-			loads[q.ID] = rapid.SampledFrom([]float64{0, 0.5, 1, 2, 3, 10, 30}).Draw(t, "load")
+			loads[q.ID] = []float64{0, 0.5, 1, 2, 3, 10, 30}[chance.IntN(7)]
 		}
-		noise := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		moves := 0
-		for range 100 {
+		for round := range 60 {
 			vary := map[string]float64{}
-			for id, load := range loads {
-				vary[id] = load * (0.95 + 0.1*noise.Float64())
+			for _, q := range r.Queues {
+				vary[q.ID] = loads[q.ID] * (0.95 + 0.1*chance.Float64())
 			}
 			byLoad(r, vary)
-			moves += len(planByLoad(r).Moves)
+			if round >= 10 {
+				moves += len(planByLoad(r).Moves)
+			}
 			rebalance(t, r)
 			r.ReleaseAll("")
 		}
-		if moves > 2*len(r.Queues) {
-			t.Fatalf("%d moves of %d queues in 100 plans", moves, len(r.Queues))
+		if moves > 0 {
+			t.Errorf("seed %d: %d moves of %d queues in 50 plans", seed, moves, len(r.Queues))
 		}
-	})
+	}
 }
 
 // Nothing moves before a server has a quarter more than its part. Then no server keeps 15 percent more.
@@ -300,7 +262,7 @@ func TestPlanByLoadNeedsAGain(t *testing.T) {
 	}
 }
 
-// A queue that nobody can be granted takes no room from a queue that must move.
+// A queue that no server could be granted takes no room from a queue that must move.
 func TestPlanByLoadLeavesRoomForQueuesThatMustMove(t *testing.T) {
 	r := &plantest.Roster{Queues: []plan.Queue{{ID: "0", Owner: "C"}, {ID: "1"}, {ID: "2"}}}
 	r.Limits.QueuesPerServer = 1
@@ -339,6 +301,49 @@ func TestPlanByLoadFeedsAServerThatJoins(t *testing.T) {
 	r.ReleaseAll("")
 	if owned := r.Owned()["K"]; owned < 8 || owned > 10 {
 		t.Errorf("the eleventh server has %d of 100 queues, want about 9", owned)
+	}
+}
+
+// A server that joins gets a queue, though the other one then has less than its part, if that makes the busiest server less busy.
+func TestPlanByLoadLeavesNoServerWithoutAQueue(t *testing.T) {
+	for queues, servers := range map[int]int{5: 3, 7: 4, 8: 5, 9: 5, 13: 8, 20: 13} {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, queues)}
+		for i := range servers {
+			r.Join(fmt.Sprint("S", i))
+		}
+		weighAlike(r)
+		byLoad(r, nil)
+		r.Limits.Loads.Budget = 0
+		rebalance(t, r)
+		r.Join("new")
+		weighAlike(r)
+		rebalance(t, r)
+		r.ReleaseAll("")
+		if n := r.Owned()["new"]; n != 1 {
+			t.Errorf("%d queues on %d servers: one that joins has %d, want 1", queues, servers, n)
+		}
+		if again := r.Plan(); len(again) > 0 {
+			t.Errorf("planning again changes %+v", again)
+		}
+	}
+}
+
+// One queue with most of the load does not keep the rest of the load from being even.
+func TestPlanByLoadEvensBesideAHotQueue(t *testing.T) {
+	r := &plantest.Roster{Queues: plantest.Numbered(0, 82)}
+	r.Join("A", "B", "C", "D")
+	weighAlike(r)
+	loads := map[string]float64{}
+	for i := range r.Queues {
+		loads[r.Queues[i].ID], r.Queues[i].Owner = 1, "B"
+	}
+	loads["0"], r.Queues[0].Owner = 100, "A"
+	r.Queues[1].Owner, r.Queues[2].Owner = "C", "D"
+	byLoad(r, loads)
+	rebalance(t, r)
+	r.ReleaseAll("")
+	if owned := r.Owned(); owned["A"] != 1 || owned["B"] > 53 || owned["C"] < 10 || owned["D"] < 10 {
+		t.Errorf("the queues are divided as %v", owned)
 	}
 }
 

@@ -44,6 +44,9 @@ type Server struct {
 	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15). It does
 	// not count if limits choose which servers get queues: a server that then has none would lose its place to another.
 	RoundedUp bool
+	// New says that the server registered a short time ago. It then gets its part of the load at once (P16), also in a plan that
+	// repeats one which skipped rows (L5).
+	New bool
 	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise alike,
 	// the one with less for its weight gets a queue without an owner (P15).
 	Elsewhere int

@@ -19,6 +19,7 @@ type planning struct {
 	hung         bool              // calls of a queue hang (P9)
 	zones        []int             // of the eligible servers; nil: the queues are not spread (P14)
 	roundedUp    []bool            // of the eligible servers: those whose shares are rounded up first (P15)
+	isNew        []bool            // of the eligible servers: those that registered a short time ago (P16)
 	elsewhere    []int             // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
 	loads        *Loads // nil: the numbers of queues are balanced (P16)
@@ -68,6 +69,7 @@ func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
 		p.position[s.UUID] = len(p.eligible)
 		p.roundedUp = append(p.roundedUp, s.RoundedUp && !limits.choose())
 		p.elsewhere = append(p.elsewhere, s.Elsewhere)
+		p.isNew = append(p.isNew, s.New)
 		p.eligible = append(p.eligible, s.UUID)
 	}
 	p.bar(working)

@@ -130,7 +130,7 @@ func shareChanges(before, after []plan.Share) (changes []shareChange) {
 
 // raiseShares grants calls that are free because a server has lowered its share. It needs no plan.
 func raiseShares(ctx context.Context, l *LockTx, r Reader, servers []ServerRow) error {
-	limits, err := r.Limits(ctx)
+	limits, _, err := r.limits(ctx)
 	if err != nil || limits.InFlight == 0 {
 		return err
 	}

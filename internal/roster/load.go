@@ -16,11 +16,8 @@ const (
 	BalanceLoad   = "LOAD"   // the loads of the queues (P16)
 )
 
-// A plan by load begins to move queues when the busiest server has a quarter more than its part, and ends within 15 percent.
-const (
-	loadStart = 0.25
-	loadStop  = 0.15
-)
+// newFor is how long a server counts as new: longer than a plan takes to be repeated because it skipped rows (L5).
+const newFor = 10 * time.Second
 
 // budgetTime is the time to which load_moves_per_hour belongs.
 const budgetTime = time.Hour
@@ -28,12 +25,14 @@ const budgetTime = time.Hour
 // LoadsOf returns the input for a plan by load that may move any number of queues (P16). A load has no age: while a new owner has
 // not measured it, or counts fail, the last one is the best that is known.
 func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
-	loads := &plan.Loads{Of: map[string]float64{}, Start: loadStart, Stop: loadStop, Budget: -1}
+	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
 	err := r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var id string
-		var demand float64
+		var demand any // SQLite keeps any text that was written by hand (S13)
 		err := rows.Scan(&id, &demand)
-		loads.Of[id] = demand
+		if load, ok := demand.(float64); ok {
+			loads.Of[id] = load
+		}
 		return err
 	}, `SELECT queue_id, demand FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND demand IS NOT NULL ORDER BY queue_id`, r.TaskType, r.OwnSign)
 	if err != nil {
@@ -59,13 +58,27 @@ func (r Reader) loads(ctx context.Context, perHour int) (*plan.Loads, error) {
 }
 
 // movesLeft returns how many queues may move to even the load. Each move adds its part of an hour to until, or to now if that is
-// later. A time that is later than an hour was written before the clock was set back.
+// later.
 func movesLeft(perHour int, now, until time.Time) int {
-	used := min(max(0, until.Sub(now)), budgetTime)
-	return int((budgetTime - used) / moveTime(perHour))
+	return int((budgetTime - budgetUsed(now, until)) / moveTime(perHour))
 }
 
-func moveTime(perHour int) time.Duration { return budgetTime / time.Duration(max(1, perHour)) }
+// budgetUsed returns how much of the hour is used up. A time that is over an hour away was written by hand, or before the clock
+// was set back, and does not count.
+func budgetUsed(now, until time.Time) time.Duration {
+	used := until.Sub(now)
+	if used < 0 || used > budgetTime {
+		return 0
+	}
+	return used
+}
+
+// moveTime returns the part of an hour of one move. maxMoves bounds a number that was written by hand.
+func moveTime(perHour int) time.Duration {
+	return budgetTime / time.Duration(min(max(1, perHour), maxMoves))
+}
+
+const maxMoves = 1_000_000
 
 // countLoadMoves counts the changes that only even the load in the budget of the hour.
 func countLoadMoves(ctx context.Context, l *LockTx, perHour int, changes []plan.Change) error {
@@ -78,10 +91,7 @@ func countLoadMoves(ctx context.Context, l *LockTx, perHour int, changes []plan.
 	if moves == 0 {
 		return nil
 	}
-	until := l.Now.Add(time.Duration(moves) * moveTime(perHour))
-	if used := l.loadMovesUntil.Sub(l.Now); used > 0 {
-		until = until.Add(min(used, budgetTime))
-	}
+	until := l.Now.Add(budgetUsed(l.Now, l.loadMovesUntil) + time.Duration(moves)*moveTime(perHour))
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET load_moves_until = ? WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(until), l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("count the moves that even the load: %w", err)

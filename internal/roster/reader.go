@@ -38,6 +38,7 @@ type ServerRow struct {
 	Labels            plan.Labels
 	Name              string   // of its process (P13); empty: none
 	Process           string   // id of its process (P15); empty: unknown
+	New               bool     // it registered within newFor
 	RoundedUp         bool     // its share is rounded up before those of others (P15)
 	Witness           string   // the lock that its process holds until it ends (S15); empty: none
 	HungQueues        []string // queues that the server must not get (P9)
@@ -46,7 +47,7 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, Process: s.Process, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.
@@ -54,12 +55,12 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var s ServerRow
 		var labels string
-		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &labels, (*sqldb.List)(&s.HungQueues)}
+		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, (*sqldb.List)(&s.HungQueues)}
 		err := rows.Scan(append(columns, s.Share.targets()...)...)
 		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, labels, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, CASE WHEN register_time > {ago `+fmt.Sprint(newFor.Milliseconds())+`} THEN 1 ELSE 0 END, labels, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -92,7 +93,7 @@ func (in PlanInput) Changes() []plan.Change { return plan.Plan(in.Queues, in.Ser
 
 // PlanInput reads the settings, the queues and what else a plan for these servers needs.
 func (r Reader) PlanInput(ctx context.Context, removing []string, servers []ServerRow) (in PlanInput, err error) {
-	if in.Limits, in.loadMoves, err = r.limits(ctx); err != nil {
+	if in.Limits, in.loadMoves, err = r.limitsAndLoads(ctx); err != nil {
 		return in, err
 	}
 	if in.Queues, in.waiting, err = r.queues(ctx, removing); err != nil {
@@ -105,7 +106,7 @@ func (r Reader) PlanInput(ctx context.Context, removing []string, servers []Serv
 		in.Servers[i] = s.PlanServer()
 	}
 	if !slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return !live[q.Owner] }) {
-		return in, nil // what the processes have elsewhere decides only who gets a queue without an owner
+		return in, nil // what the processes have elsewhere decides mostly who gets a queue without an owner
 	}
 	elsewhere, err := r.Elsewhere(ctx)
 	for i, s := range in.Servers {
@@ -136,11 +137,20 @@ func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error
 
 // Limits returns the settings that the planner needs, with the loads if it is to even them.
 func (r Reader) Limits(ctx context.Context) (plan.Limits, error) {
-	limits, _, err := r.limits(ctx)
+	limits, _, err := r.limitsAndLoads(ctx)
 	return limits, err
 }
 
-// limits does what Limits does, and returns how many moves per hour may even the load.
+// limitsAndLoads does what Limits does, and returns how many moves per hour may even the load.
+func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour int, err error) {
+	limits, perHour, err = r.limits(ctx)
+	if err == nil && perHour > 0 {
+		limits.Loads, err = r.loads(ctx, perHour)
+	}
+	return limits, perHour, err
+}
+
+// limits returns the settings without the loads, and how many moves per hour may even the load: none if it is not to be even.
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	var require, prefer, balance string
 	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
@@ -154,8 +164,7 @@ func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, er
 	if balance != BalanceLoad {
 		return limits, 0, nil
 	}
-	limits.Loads, err = r.loads(ctx, perHour)
-	return limits, perHour, err
+	return limits, max(1, perHour), nil
 }
 
 // validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner

@@ -56,9 +56,6 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return skipped, silences, err
 	}
-	if in.Limits.Loads != nil {
-		in.Limits.Loads.Fill = l.versions.skipped
-	}
 	changes := in.Changes()
 	written, skipped, err := writePlan(ctx, l, changes)
 	if err != nil {

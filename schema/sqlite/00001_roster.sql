@@ -309,7 +309,7 @@ CREATE TABLE schedule_backlog (
     took_ms     BIGINT NOT NULL,                -- how long that took
     rate        DOUBLE NULL,                    -- items per second by which they become more, or NULL if it was counted once
     trend       TEXT   NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
-    demand      DOUBLE NULL,                    -- executors that the queue needs to keep up with what arrives, or NULL if it was counted once
+    demand      DOUBLE NULL,                    -- executors that the queue needs to keep up with what arrives, or NULL if no owner has counted it twice
     CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),

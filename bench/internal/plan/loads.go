@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,18 +9,16 @@ import (
 
 	"github.com/dutyrota/rota/bench/internal/report"
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
 // The sizes of a roster whose loads are uneven, and the times at which workers measure and even them.
 const (
 	loadQueues, loadServers = 256, 8
-	loadSeeds               = 20
 
 	countInterval = 10 * time.Second // between two counts of the backlog of a queue
 	countWindow   = 10               // the counts from which the load follows
 	auditInterval = 30 * time.Second
-	loadStart     = 0.25
-	loadStop      = 0.15
 )
 
 // LoadResult is how a roster evens its loads. The times are virtual.
@@ -44,8 +41,8 @@ type loads struct {
 }
 
 // evenLoads plays rosters in which the loads of the queues suddenly follow Zipf's law, with other queues in each.
-func evenLoads() (results []LoadResult) {
-	for seed := range uint64(loadSeeds) {
+func evenLoads(rosters int) (results []LoadResult) {
+	for seed := range uint64(rosters) {
 		results = append(results, newLoads(seed).play(seed))
 	}
 	return results
@@ -58,7 +55,7 @@ func newLoads(seed uint64) *loads {
 		r.rows.Servers[i].Weight = 1
 	}
 	l := &loads{roster: r, actual: map[string]float64{}, owners: map[string]string{}, counts: map[string][]float64{}, known: map[string]float64{}}
-	r.rows.Limits.Loads = &plan.Loads{Of: l.known, Start: loadStart, Stop: loadStop, Budget: -1}
+	r.rows.Limits.Loads = &plan.Loads{Of: l.known, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
 	for _, s := range r.watched {
 		r.after(r.upTo(countInterval), func() { l.count(s) })
 	}
@@ -101,7 +98,7 @@ func (l *loads) play(seed uint64) LoadResult {
 		l.actual[l.rows.Queues[at].ID] = 10 / float64(rank+1)
 	}
 	possible := l.possible()
-	result := LoadResult{Seed: seed, Before: l.busiest() / possible, Least: l.least(1.15 * possible)}
+	result := LoadResult{Seed: seed, Before: l.busiest() / possible, Least: plantest.FewestMoves(l.rows.Queues, l.actual, 1.15*possible)}
 	since, moves := l.now, l.moves
 	for l.busiest() > 1.15*possible || l.requests > 0 {
 		l.pass(100 * time.Millisecond)
@@ -143,47 +140,6 @@ func (l *loads) busiest() (most float64) {
 		most = max(most, sums[q.Owner])
 	}
 	return most
-}
-
-// least returns a number of moves below which no server is within the bound. One server has the largest queue in the end, and
-// only the rest of the bound for others. Each gives away what is too much, at best its largest queues.
-func (l *loads) least(bound float64) int {
-	largest := slices.MaxFunc(l.rows.Queues, func(a, b plan.Queue) int { return cmp.Compare(l.actual[a.ID], l.actual[b.ID]) })
-	others := map[string][]float64{}
-	for _, q := range l.rows.Queues {
-		if q.ID != largest.ID {
-			others[q.Owner] = append(others[q.Owner], l.actual[q.ID])
-		}
-	}
-	fewest := len(l.rows.Queues)
-	for holder := range others {
-		moves := 0
-		if holder != largest.Owner {
-			moves = 1
-		}
-		for owner, list := range others {
-			most := bound
-			if owner == holder {
-				most -= l.actual[largest.ID]
-			}
-			moves += tooMany(list, most)
-		}
-		fewest = min(fewest, moves)
-	}
-	return fewest
-}
-
-// tooMany returns how many of the loads must go so that the sum of the others is within the bound.
-func tooMany(list []float64, bound float64) (n int) {
-	var sum float64
-	for _, load := range list {
-		sum += load
-	}
-	slices.Sort(list)
-	for ; sum > bound+1e-9; n++ {
-		sum -= list[len(list)-1-n]
-	}
-	return n
 }
 
 // loadTable shows the results, and adds the goals to the part.

@@ -17,14 +17,15 @@ type Options struct {
 	Heartbeat       time.Duration
 	Seed            uint64
 	Sizes           []int // the numbers of servers in the plot of how long a plan takes
+	Rosters         int   // that even their loads
 
 	instant bool // plans take no virtual time: a run can be repeated exactly
 }
 
 // Full is what `make bench` runs, Short what the tests run.
 var (
-	Full  = Options{Queues: 100_000, Servers: 10_000, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 100, 1_000, 10_000}}
-	Short = Options{Queues: 100, Servers: 10, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 20}}
+	Full  = Options{Queues: 100_000, Servers: 10_000, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 100, 1_000, 10_000}, Rosters: 20}
+	Short = Options{Queues: 100, Servers: 10, Heartbeat: 2 * time.Second, Seed: 1, Sizes: []int{10, 20}, Rosters: 3}
 )
 
 // Data are the figures of the part.
@@ -61,7 +62,7 @@ func Run(ctx context.Context, o Options) (report.Part, error) {
 		sizes.Add(n, n*each, report.MS(1, report.Median(report.Millis(timePlan(n, each)))))
 	}
 	part.Tables = append(part.Tables, sizes)
-	loads := evenLoads()
+	loads := evenLoads(o.Rosters)
 	part.Data = Data{results, loads}
 	loadTable(&part, loads)
 	return part, nil
