@@ -88,7 +88,7 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "the moves of the last plan are forgotten",
-		"movesLeft", "used := min(max(0, until.Sub(now)), budgetTime)",
+		"budgetUsed", "used := until.Sub(now)",
 		"used := 0 * until.Sub(now)",
 		"TestConformance",
 	},
