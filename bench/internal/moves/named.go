@@ -74,6 +74,9 @@ func (c *fleet) evaluateNamed(calm, from time.Time, restarts []restart) (n Named
 			}
 		}
 		for _, s := range c.done {
+			if s.begin.Before(calm) {
+				continue // the workers have started one after the other
+			}
 			if owner[s.queue] != restarted.name {
 				if !s.end.Before(restarted.from) && s.end.Before(restarted.to) {
 					items++

@@ -24,7 +24,8 @@ func TestShort(t *testing.T) {
 			t.Errorf("%s: %+v", r.Database, r.Idle)
 		}
 		for _, g := range r.Growth {
-			if g.Statements < 1.9 || g.Statements > 2.5 || g.RowsRead < 5 || g.Plan <= 0 || g.Beat <= 0 {
+			// PostgreSQL reports its counters up to a second late.
+			if g.Statements < 1.5 || g.Statements > 3 || g.RowsRead < 5 || g.Plan <= 0 || g.Beat <= 0 {
 				t.Errorf("%s: %+v", r.Database, g)
 			}
 		}
