@@ -49,8 +49,8 @@ func newIdle(b *loadBalancing) *idle {
 // changed takes note of another load of a server.
 func (d *idle) changed(s int) { heap.Fix(d.of[s], d.at[s]) }
 
-// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. The row's server,
-// and those that must not get the row, do not count, nor do the groups for which among is false.
+// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves out
+// the row's own server, servers that are barred from the row, and groups for which among is false.
 func (d *idle) idlest(row int, among func(g *idleGroup) bool) int {
 	barred := d.b.barred[d.b.rows[row].ID]
 	least := -1

@@ -97,7 +97,8 @@ func ByLoad(queues []Queue, servers []Server, limits Limits) LoadPlan {
 	return result
 }
 
-// loadBalancing is a computation by loads over the rows of a plan (P16).
+// loadBalancing is a computation by loads over the rows of a plan (P16). It has over 30 methods: each pass and each of its rules is
+// one. They have a file for each pass, and all change the same places and sums.
 type loadBalancing struct {
 	*planning
 	at   []int     // of the rows: the position of the server that is to own it, or -1
@@ -109,7 +110,7 @@ type loadBalancing struct {
 	count  []int     // of the eligible servers: their rows, as far as they take room
 	mine   [][]int   // of the eligible servers: their rows, by load
 	idle   *idle
-	evened []bool // of the rows: those that have moved only to even the loads
+	evened []bool // of the rows: whether the row has moved only to even the loads
 	budget int    // moves that are left; negative: any number
 
 	zoneRows []int // of the zones: how many rows their servers have

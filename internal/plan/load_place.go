@@ -139,7 +139,7 @@ func (b *loadBalancing) surplus() (rows []int) {
 	return rows
 }
 
-// byStay compares rows of servers: first those that the server owns already, then by load.
+// byStay compares rows of servers: a row that the server owns already comes first, then the load decides.
 func (b *loadBalancing) byStay(i, j int) int {
 	return cmp.Or(compareTrue(b.ownerOf(i) == b.at[i], b.ownerOf(j) == b.at[j]), b.byLoad(i, j))
 }
