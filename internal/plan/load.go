@@ -14,8 +14,8 @@ type Loads struct {
 	Start float64
 	// Stop is how much more it may have in the end. It is less than Start, so that small changes of the loads move nothing.
 	Stop float64
-	// Budget is the most moves; negative: any number. Only moves that even loads count, and not those that a rule, or a server
-	// that is new or gone, makes necessary.
+	// Budget is the most moves that only even loads; negative: any number. A move does not count if a rule makes it necessary, or
+	// a server that is new or gone.
 	Budget int
 }
 

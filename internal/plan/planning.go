@@ -19,11 +19,11 @@ type planning struct {
 	hung         bool              // calls of a queue hang (P9)
 	zones        []int             // of the eligible servers; nil: the queues are not spread (P14)
 	roundedUp    []bool            // of the eligible servers: those whose shares are rounded up first (P15)
-	isNew        []bool            // of the eligible servers: those that registered a short time ago (P16)
+	isNew        []bool            // of the eligible servers: whether it registered a short time ago (P16)
 	elsewhere    []int             // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
 	loads        *Loads // nil: the numbers of queues are balanced (P16)
-	evened       []bool // of the rows: those that the result of assignByLoad moves only to even the loads
+	evened       []bool // of the rows: whether assignByLoad moves the row only to even the loads
 }
 
 // row is a queue as the plan leaves it, together with the queue as it was read. A change has both, so that it never
