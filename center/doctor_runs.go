@@ -63,6 +63,9 @@ func runProblemHint(p RunProblem) string {
 		if p.Backfill != "" {
 			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
 		}
+		if p.Trigger == "" {
+			return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; rota run ack " + p.TaskType + " acknowledges all"
+		}
 		return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
 	case ProblemOverdue:
 		if p.State == RunReady {

@@ -205,8 +205,8 @@ func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, err
 }
 
 // Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: the failure is no problem any more. Ack also acknowledges
-// the earlier failures of the same trigger, and the dependants that failed because of this run. Ack returns ErrRunState
-// if the run has not failed, and ErrNoProblem if it is acknowledged already.
+// the earlier failures of the same trigger or backfill, and the dependants that failed because of this run, but no other
+// submitted runs. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged already.
 func (r *Runs) Ack(ctx context.Context, runID, actor string) error {
 	return r.runs.Ack(ctx, runID, actor)
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // problemInterval is the pause between two looks for problems of runs. It bounds the delay of the alert of a failed
-// run.
+// run. A failure whose problem ends between two looks raises its alert all the same: the row of the run says that it is
+// still to be raised.
 const problemInterval = 30 * time.Second
 
 // runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every
@@ -29,14 +30,21 @@ func (r *runProblems) nextJob() *job {
 		return nil
 	}
 	r.next = time.Now().Add(problemInterval)
+	var raised []center.Alert
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
 		call: func(ctx context.Context) (err error) {
+			if raised, err = r.runs.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
+				return err
+			}
 			list, err = r.runs.Runs().Problems(ctx, r.taskType)
 			return err
 		},
-		then: func(_ context.Context, err error) (more bool) {
+		then: func(ctx context.Context, err error) (more bool) {
+			for _, a := range raised {
+				r.alerter.recorded(ctx, a, true, nil)
+			}
 			if err != nil {
 				return false
 			}

@@ -21,6 +21,26 @@ func (a *alertLog) ofKind(kind string) (texts []string) {
 	return texts
 }
 
+// R19: the run of a key fails, and the run of another key succeeds before a server looks for problems.
+func TestFailedRunAlertsBesideASuccess(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		c := &curable{keyed: keyed{store{items: map[int]bool{}, takes: 10 * time.Millisecond}}}
+		c.put(40)
+		alerts := new(alertLog)
+		s := inRuns
+		s.QueueMaxAttempts = 1
+		cl.serveAlerted(alerts, c, s)
+		failed := cl.submit("fileA")
+		cl.wantRun(cl.ends(failed, time.Minute), center.RunFailed, 37, 3)
+		c.cured.Store(true)
+		cl.wantRun(cl.ends(cl.submit("fileB"), 10*time.Second), center.RunSuccess, 3, 0)
+		time.Sleep(time.Minute)
+		if texts := alerts.ofKind(center.ProblemFailed); len(texts) != 1 || !strings.HasPrefix(texts[0], "run "+failed+": ") {
+			cl.Fatalf("alerts %q, want one of run %s", texts, failed)
+		}
+	})
+}
+
 // R19: the servers together raise one alert for a failed run. They repeat it hourly until an operator acknowledges the
 // run. The next failure raises another alert at once.
 func TestFailedRunRaisesAlerts(t *testing.T) {

@@ -49,7 +49,7 @@ func (r *fixture) fire(trigger string) string {
 const failedOnce, failedTwice = "RUN_FAILED i FAILED", "RUN_FAILED ii FAILED"
 
 func testRunProblems(t *testing.T, c *center.Center) {
-	t.Run("R19 a failed run is a problem until a later one succeeds", func(t *testing.T) {
+	t.Run("R19 a failed run that was submitted is a problem until a rerun of it succeeds", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.wantProblems()
 		first := r.submitAndOpen("1")
@@ -71,9 +71,26 @@ func testRunProblems(t *testing.T, c *center.Center) {
 		}
 		r.submitAndOpen("3")
 		r.finishAll("A", "0")
+		r.wantProblems(failedTwice) // the success of another key makes up for neither
+		for _, id := range []string{first, second} {
+			r.must(c.Runs().Rerun(t.Context(), id, "test"))
+			r.tick()
+			r.finishAll("A", "0")
+		}
 		r.wantProblems()
 		if got := r.findings("runs"); len(got) != 0 || r.taskRecord().DisplayState() != center.StateIdle {
-			t.Fatalf("findings %q after a success, want none", got)
+			t.Fatalf("findings %q after the reruns, want none", got)
+		}
+	})
+	t.Run("R19 the end of a failed run records an event", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		root := g["a"].submit("k")
+		g.fail("a", "the disk is full")
+		for name, want := range map[string]string{"a": "run " + root + " is FAILED: ", "b": " is DEPENDENT_FAILED: "} {
+			got := g[name].readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN'", g[name].task)
+			if len(got) != 1 || !strings.Contains(got[0], want) || !strings.Contains(got[0], "the disk is full") {
+				t.Errorf("events of %s: %q, want one with %q and the cause", name, got, want)
+			}
 		}
 	})
 	t.Run("R19 a success of another trigger ends no problem", func(t *testing.T) {
@@ -97,13 +114,82 @@ func testRunProblems(t *testing.T, c *center.Center) {
 	})
 	t.Run("R19 an earlier success ends no problem", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		early := r.submitAndOpen("early")
+		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		early := r.fire(r.task)
 		r.finishAll("A", "0")
-		r.submitAndOpen("late")
+		r.fire(r.task)
 		r.failAll("A", "no", "0")
 		r.wantProblems(failedOnce)
 		r.exec("UPDATE schedule_run SET own_sign = 'OTHER' WHERE task_type = '%s' AND run_id <> '%s'", r.task, early)
 		r.wantProblems() // each environment has its own
+	})
+}
+
+// testAlertFailures checks which failed runs raise alerts, whatever happens before a server looks for them.
+func testAlertFailures(t *testing.T, c *center.Center) {
+	// raise looks as a server does, and returns the subjects of the alerts that it raised.
+	raise := func(r *fixture) (subjects []string) {
+		r.Helper()
+		raised, err := c.Engine().Runs.AlertFailures(r.Context(), r.task)
+		r.must(err)
+		for _, a := range raised {
+			subjects = append(subjects, a.Subject)
+		}
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_event WHERE task_type = '%s' AND kind = 'ALERT'", r.task); n < int64(len(raised)) {
+			r.Fatalf("%d events of alerts, want one for each of %q", n, subjects)
+		}
+		return subjects
+	}
+	want := func(r *fixture, when string, want ...string) {
+		r.Helper()
+		for i := range want {
+			want[i] = "run " + want[i]
+		}
+		if diff := cmp.Diff(want, raise(r), cmpopts.EquateEmpty()); diff != "" {
+			r.Fatalf("alerts %s (-want +got):\n%s", when, diff)
+		}
+	}
+	t.Run("R19 a failure raises one alert although a later slot has succeeded", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		first := r.fire(r.task)
+		r.failAll("A", "no", "0")
+		r.fire(r.task)
+		r.finishAll("A", "0")
+		r.wantProblems()
+		want(r, "after the success", first)
+		want(r, "at the next look")
+	})
+	t.Run("R19 the failures of a trigger raise one alert until it succeeds", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		first := r.fire(r.task)
+		r.failAll("A", "no", "0")
+		want(r, "after the first failure", first)
+		r.fire(r.task)
+		r.failAll("A", "no", "0")
+		want(r, "after the second failure")
+		r.fire(r.task)
+		r.finishAll("A", "0")
+		again := r.fire(r.task)
+		r.failAll("A", "no", "0")
+		want(r, "after a failure that follows a success", again)
+	})
+	t.Run("R19 each submitted run that fails raises an alert", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		for _, key := range []string{"fileA", "fileB"} {
+			id := r.submitAndOpen(key)
+			r.failAll("A", "no", "0")
+			want(r, "after "+key, id)
+		}
+		id := r.submitAndOpen("fileC")
+		r.failAll("A", "no", "0")
+		r.must(c.Runs().Ack(t.Context(), id, "test"))
+		want(r, "after an operator has acknowledged fileC")
+		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.tick()
+		r.failAll("A", "no", "0")
+		want(r, "after fileC has failed again", id)
 	})
 }
 
@@ -134,6 +220,15 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		if err != nil || len(acked) != 1 {
 			t.Fatalf("acknowledged %+v, want 1 problem: %v", acked, err)
 		}
+		r.wantProblems()
+		r.submitAndOpen("4")
+		r.failAll("A", "no", "0")
+		fifth := r.submitAndOpen("5")
+		r.failAll("A", "no", "0")
+		r.must(c.Runs().Ack(t.Context(), fifth, "dave"))
+		r.wantProblems(failedOnce) // the run of another key is another problem
+		_, err = c.Runs().AckTask(t.Context(), r.task, "carol")
+		r.must(err)
 		r.wantProblems()
 		if _, err := c.Runs().AckTask(t.Context(), r.task, "carol"); !errors.Is(err, center.ErrNoProblem) {
 			t.Fatalf("acknowledge nothing: error %v, want ErrNoProblem", err)

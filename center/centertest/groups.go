@@ -169,6 +169,7 @@ var groups = map[string]group{
 
 	// cases_run_problem.go
 	"run problems":     {run: testRunProblems, about: Clock},
+	"alert failures":   {run: testAlertFailures, about: Clock},
 	"acknowledge runs": {run: testAckRuns, about: Clock},
 	"acked runs":       {run: testAckedRuns, about: Clock},
 	"overdue runs":     {run: testOverdueRuns, about: Clock},

@@ -18,7 +18,8 @@ func newRunAckCommand() *cobra.Command {
 		Long: `Acknowledge that a run failed: its alert is not repeated, and "rota doctor" and
 "rota task list" do not count it any more. This also acknowledges the earlier
 failures of the same trigger or backfill, and the runs that failed because of
-this run. The next run that fails is a problem again.
+this run, but no other submitted runs. The next run that fails is a problem
+again.
 
 RUN is the id of a failed run, or a task type, which stands for all its failed
 runs and the missed slots of its triggers.`,

@@ -178,8 +178,38 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a success of any trigger ends the problem",
-		"failuresOf", "`trigger_name = ?`",
-		"`'' <> ?`",
+		"condition", "own_sign = ? AND trigger_name = ?`, []any{t.taskType, ownSign, t.name}",
+		"own_sign = ?`, []any{t.taskType, ownSign}",
+		"TestConformance",
+	},
+	{
+		"R19", "a submitted run makes up for the run of another key",
+		"apart", `t.name == "" || t.backfill != ""`,
+		`t.backfill != ""`,
+		"TestConformance",
+	},
+	{
+		"R19", "a success drops the alert of a failure before it",
+		"unalerted", "acked_at IS NULL AND alerted_at IS NULL",
+		"acked_at IS NULL AND alerted_at IS NULL AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = schedule_run.task_type AND s.state = 'SUCCESS' AND s.scheduled_at > schedule_run.scheduled_at)",
+		"TestConformance",
+	},
+	{
+		"R19", "a run fails without an event",
+		"recordFailure", "roster.Event{Kind: roster.EventRun, Reason: reason})",
+		"[]roster.Event{{Reason: reason}}[:0]...)",
+		"TestConformance",
+	},
+	{
+		"R19", "each failure of a trigger raises an alert",
+		"alertKnown", "return count > 0 && ",
+		"return count < 0 && ",
+		"TestConformance",
+	},
+	{
+		"R19", "an acknowledgement covers the runs of other keys",
+		"ackEarlier", "case !all:",
+		"case false:",
 		"TestConformance",
 	},
 	{

@@ -57,12 +57,17 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 		if raised = err == nil && recent == 0; !raised {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.head() + a.Text, Actor: a.Server})
+		return l.RecordAlert(ctx, a)
 	})
 	if err != nil {
 		return false, fmt.Errorf("alert %w", err)
 	}
 	return raised, nil
+}
+
+// RecordAlert records an alert as an event, even if a recent one is the same.
+func (l *LockTx) RecordAlert(ctx context.Context, a Alert) error {
+	return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.head() + a.Text, Actor: a.Server})
 }
 
 // head returns the beginning of the event's reason, which identifies the alert.

@@ -34,7 +34,7 @@ const (
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // an alert was raised
 
-	EventRun     = "RUN"     // an operator changed a run or a backfill, or a backfill ended
+	EventRun     = "RUN"     // a run failed, an operator changed a run or a backfill, or a backfill ended
 	EventTrigger = "TRIGGER" // an operator changed a trigger
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release
@@ -75,14 +75,19 @@ const InsertRows = 500
 
 // Record writes the events, in their order.
 func (l *LockTx) Record(ctx context.Context, events ...Event) error {
+	return RecordEvents(ctx, l.Tx, l.TaskType, l.OwnSign, events...)
+}
+
+// RecordEvents writes events of a task type, in their order, in a transaction that need not hold the lock row.
+func RecordEvents(ctx context.Context, t sqldb.Tx, taskType, ownSign string, events ...Event) error {
 	for len(events) > 0 {
 		n := min(InsertRows, len(events))
 		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
 		args := make([]any, 0, 9*n)
 		for _, e := range events[:n] {
-			args = append(args, l.TaskType, l.OwnSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor))
+			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor))
 		}
-		_, err := l.Exec(ctx, `INSERT INTO schedule_event
+		_, err := t.Exec(ctx, `INSERT INTO schedule_event
 			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)
 		if err != nil {
 			return err

@@ -15,15 +15,20 @@ var ErrNoProblem = errors.New("there is nothing to acknowledge")
 
 // Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: from now on the failure is no problem (R19). Ack also
 // acknowledges the earlier failures of the same trigger or backfill, and the dependants that failed because of this
-// run. A rerun undoes it. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged
+// run. Other submitted runs stay as they are. A rerun undoes it. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged
 // already.
 func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
+	return rs.ack(ctx, runID, actor, false)
+}
+
+// ack is Ack, and with all it also acknowledges the earlier submitted runs.
+func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed)
 		if err != nil || !failed {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
-		n, err := ackEarlier(ctx, l, runID, actor)
+		n, err := ackEarlier(ctx, l, runID, actor, all)
 		if err != nil {
 			return err
 		}
@@ -43,8 +48,9 @@ func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 }
 
 // ackEarlier acknowledges a failed run and the earlier failures of its trigger or backfill, and returns their number.
-// It reads the run first: MySQL reads no table that the same statement updates.
-func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string) (int, error) {
+// The earlier failures of submitted runs are other work, so that they count only with all. It reads the run first:
+// MySQL reads no table that the same statement updates.
+func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string, all bool) (int, error) {
 	var trigger, backfill sqldb.Text
 	if err := l.QueryRow(ctx, `SELECT trigger_name, backfill_id FROM schedule_run WHERE run_id = ?`, runID).Scan(&trigger, &backfill); err != nil {
 		return 0, err
@@ -55,6 +61,8 @@ func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string) (int
 		same, args = `backfill_id = ?`, append(args, string(backfill))
 	case trigger != "":
 		same, args = `backfill_id IS NULL AND trigger_name = ?`, append(args, string(trigger))
+	case !all:
+		same, args = `run_id = ?`, append(args, runID)
 	}
 	return l.Exec(ctx, ackRuns+`task_type = ? AND own_sign = ? AND run_id <= ? AND `+same, args...)
 }
@@ -90,7 +98,7 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 	list = slices.DeleteFunc(list, func(p Problem) bool { return p.Kind != ProblemFailed && p.Kind != ProblemMissed })
 	for _, p := range list {
 		if p.Kind == ProblemFailed {
-			err = rs.Ack(ctx, p.RunID, actor)
+			err = rs.ack(ctx, p.RunID, actor, true)
 		} else {
 			err = rs.ackSlots(ctx, p, actor)
 		}

@@ -15,10 +15,13 @@ const failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
 // runs of a backfill belong to one of their own.
 type failedTrigger struct{ taskType, name, backfill string }
 
+// apart reports whether each run does work of its own, which no other run makes up for: submitted runs have keys, and
+// the runs of a backfill have slots (R19).
+func (t failedTrigger) apart() bool { return t.name == "" || t.backfill != "" }
+
 // failures lists the failed runs of each trigger as one problem: a trigger that fires each minute must not give 1,440
-// problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A run
-// of a backfill counts until an operator acknowledges it: a later run of the same trigger says nothing about its slot
-// (R19).
+// problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A
+// submitted run, and a run of a backfill, counts until an operator acknowledges it or a rerun of it succeeds (R19).
 //
 // It sends statements for each trigger alone, so that every database reads the newest success once for each trigger. In
 // one statement, with a join, a subquery or a window, one database or another read it once for each failed run, and
@@ -29,7 +32,7 @@ func (rs *Runs) failures(ctx context.Context, taskType string) (list []Problem, 
 		return nil, err
 	}
 	for _, t := range triggers {
-		first, last, count, err := rs.failuresOf(ctx, t)
+		first, last, count, err := rs.failuresOf(ctx, rs.db, t)
 		if err != nil {
 			return nil, err
 		}
@@ -69,26 +72,30 @@ func (rs *Runs) failedTriggers(ctx context.Context, taskType string) (list []fai
 }
 
 // failuresOf returns the first and the last failed run of a trigger since its newest success, and their number.
-func (rs *Runs) failuresOf(ctx context.Context, t failedTrigger) (first, last string, count int64, err error) {
-	if t.backfill != "" {
-		err = rs.db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE backfill_id = ? AND task_type = ?
-			AND state IN `+failedStates+` AND acked_at IS NULL`, t.backfill, t.taskType).Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
-		return first, last, count, err
-	}
-	same, args := `trigger_name IS NULL`, []any{t.taskType, rs.ownSign}
-	if t.name != "" {
-		same, args = `trigger_name = ?`, append(args, t.name)
-	}
+func (rs *Runs) failuresOf(ctx context.Context, db rowReader, t failedTrigger) (first, last string, count int64, err error) {
+	same, args := t.condition(rs.ownSign)
 	var newest sqldb.Instant
-	err = rs.db.QueryRow(ctx, `SELECT MAX(scheduled_at) FROM schedule_run WHERE task_type = ? AND own_sign = ? AND `+same+`
-		AND state = '`+RunSuccess+`'`, args...).Scan(&newest)
-	if err != nil {
-		return "", "", 0, err
+	if !t.apart() {
+		err = db.QueryRow(ctx, `SELECT MAX(scheduled_at) FROM schedule_run WHERE `+same+` AND state = '`+RunSuccess+`'`, args...).Scan(&newest)
+		if err != nil {
+			return "", "", 0, err
+		}
+		same, args = same+` AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))
 	}
-	err = rs.db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE task_type = ? AND own_sign = ? AND `+same+`
-		AND state IN `+failedStates+` AND acked_at IS NULL AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))...).
-		Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
+	err = db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE `+same+` AND state IN `+failedStates+`
+		AND acked_at IS NULL`, args...).Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
 	return first, last, count, err
+}
+
+// condition selects the runs of the trigger. A success of a backfill counts for its trigger, too.
+func (t failedTrigger) condition(ownSign string) (string, []any) {
+	switch {
+	case t.backfill != "":
+		return `backfill_id = ? AND task_type = ?`, []any{t.backfill, t.taskType}
+	case t.name == "":
+		return `task_type = ? AND own_sign = ? AND trigger_name IS NULL`, []any{t.taskType, ownSign}
+	}
+	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.taskType, ownSign, t.name}
 }
 
 // since returns the instant of the newest success, or one before all runs if there is none.

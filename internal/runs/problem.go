@@ -7,7 +7,7 @@ import (
 
 // The kinds of problems. They are also the kinds of the alerts about them.
 const (
-	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded
+	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
 	ProblemOverdue = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
 	ProblemMissed  = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
 	ProblemLate    = "TRIGGER_LATE"  // a trigger is due, and no server fires it

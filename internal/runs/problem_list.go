@@ -41,7 +41,7 @@ var (
 )
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
-// (R19). It is two statements, and three more for each trigger whose runs have failed.
+// (R19). It is two statements, and up to three more for each trigger whose runs have failed.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.failures(ctx, taskType)
 	if err != nil {

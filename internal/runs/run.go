@@ -66,7 +66,9 @@ type Run struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
 	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
-	AckedAt     time.Time `json:"acked_at,omitzero"` // when an operator acknowledged its failure (R19)
+	FailedAt    time.Time `json:"failed_at,omitzero"`  // when it last became FAILED or DEPENDENT_FAILED; a rerun keeps it
+	AlertedAt   time.Time `json:"alerted_at,omitzero"` // when a server raised the alert of that failure
+	AckedAt     time.Time `json:"acked_at,omitzero"`   // when an operator acknowledged its failure (R19)
 	AckedBy     string    `json:"acked_by"`
 	Version     int64     `json:"version"`
 }

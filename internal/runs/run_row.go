@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -37,17 +39,34 @@ func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	return state == RunRunning, err
 }
 
-// moveRun changes the state of a run whose row is locked.
+// moveRun changes the state of a run whose row is locked. If the run fails by that, moveRun also records the event and
+// notes that no alert has been raised (R19): a later success may end the problem before a server looks for problems.
 func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
-	set := ``
-	if (Run{State: to}).Ended() {
+	set, fails := ``, to == RunFailed || to == RunDependentFailed
+	switch {
+	case fails:
+		set = `, finished_at = {now}, failed_at = {now}, alerted_at = NULL`
+	case (Run{State: to}).Ended():
 		set = `, finished_at = {now}`
 	}
 	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from)
 	if err == nil && n == 0 {
 		err = sqldb.ErrRaced
 	}
-	return err
+	if err != nil || !fails {
+		return err
+	}
+	return recordFailure(ctx, t, runID, to, message)
+}
+
+func recordFailure(ctx context.Context, t sqldb.Tx, runID, state, message string) error {
+	var taskType, ownSign string
+	err := t.QueryRow(ctx, `SELECT task_type, own_sign FROM schedule_run WHERE run_id = ?`, runID).Scan(&taskType, &ownSign)
+	if err != nil {
+		return err
+	}
+	reason := strings.TrimSuffix("run "+runID+" is "+state+": "+message, ": ")
+	return roster.RecordEvents(ctx, t, taskType, ownSign, roster.Event{Kind: roster.EventRun, Reason: reason})
 }
 
 // wrongState returns err, or else ErrRunState with the present state of the run.

@@ -471,6 +471,8 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     started_at       DATETIME(6)  NULL,                                      -- when it was opened; newer rows of the user belong to the next run
     deadline_at      DATETIME(6)  NULL,                                      -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      DATETIME(6)  NULL,                                      -- when it ended
+    failed_at        DATETIME(6)  NULL,                                      -- when it last became FAILED or DEPENDENT_FAILED
+    alerted_at       DATETIME(6)  NULL,                                      -- when a server raised the alert of that failure
     acked_at         DATETIME(6)  NULL,                                      -- when an operator acknowledged its failure
     acked_by         VARCHAR(255) NOT NULL DEFAULT '',                       -- operator who did
     version          BIGINT       NOT NULL DEFAULT 0,                        -- rises when a transaction locks the run
@@ -480,6 +482,8 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_failed_at CHECK (failed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_alerted_at CHECK (alerted_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_acked_at CHECK (acked_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     UNIQUE KEY uq_schedule_run_key (task_type, own_sign, run_key),           -- one run per key

@@ -470,6 +470,8 @@ CREATE TABLE schedule_run (
     started_at       TEXT    NULL,                                        -- when it was opened; newer rows of the user belong to the next run
     deadline_at      TEXT    NULL,                                        -- when it fails by itself because it has not started or ended; never NULL in state RUNNING
     finished_at      TEXT    NULL,                                        -- when it ended
+    failed_at        TEXT    NULL,                                        -- when it last became FAILED or DEPENDENT_FAILED
+    alerted_at       TEXT    NULL,                                        -- when a server raised the alert of that failure
     acked_at         TEXT    NULL,                                        -- when an operator acknowledged its failure
     acked_by         TEXT    NOT NULL DEFAULT '',                         -- operator who did
     version          BIGINT  NOT NULL DEFAULT 0,                          -- rises when a transaction locks the run
@@ -479,6 +481,8 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_failed_at CHECK (datetime(substr(failed_at, 1, 19)) IS substr(failed_at, 1, 19) AND rtrim(substr(failed_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_alerted_at CHECK (datetime(substr(alerted_at, 1, 19)) IS substr(alerted_at, 1, 19) AND rtrim(substr(alerted_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_acked_at CHECK (datetime(substr(acked_at, 1, 19)) IS substr(acked_at, 1, 19) AND rtrim(substr(acked_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
