@@ -175,7 +175,7 @@ func DialectOf(db Database) (schema.Dialect, error) {
 	return db.Dialect.Name, nil
 }
 
-// Close closes all connections, also the connections of DB.
+// Close closes all connections, also the connections of DB. It returns no error for connections that were broken before.
 func (c *Center) Close() error { return c.db.Close() }
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the

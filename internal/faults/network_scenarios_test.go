@@ -18,6 +18,7 @@ var networkScenarios = []scenario{
 	{name: "partition-of-most", play: partitionOfMost, proxied: true},
 	{name: "partition-of-all", play: partitionOfAll, proxied: true, quick: true},
 	{name: "trickle-and-resets", play: trickleAndResets, proxied: true},
+	{name: "resets-before-the-end", play: resetsBeforeTheEnd, proxied: true, quick: true, threads: 8}, // many idle connections
 	{name: "refused-one", play: refusedOne, proxied: true},
 	{name: "replies-lost-by-one", play: repliesLostByOne, proxied: true},
 	{name: "replies-lost-by-all", play: repliesLostByAll, proxied: true},
@@ -80,6 +81,21 @@ func trickleAndResets(s *stage) {
 		w.proxy.Trickle(0)
 	}
 	s.works(20)
+}
+
+// resetsBeforeTheEnd: while a worker rests, its idle connections are reset, as a firewall does it. Then it leaves, hands
+// everything over, and ends without an error, as close demands of all workers.
+func resetsBeforeTheEnd(s *stage) {
+	s.stopSupply()
+	s.until("all items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
+	for _, w := range s.live()[1:] {
+		w.proxy.Reset()
+		s.leave(w)
+		if s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.pid) != 0 {
+			s.t.Errorf("worker %d has left, and owns queues", w.pid)
+		}
+		s.awaitBalance()
+	}
 }
 
 // killAtADistance: each round trip takes a fifteenth of the heartbeat interval: 133 ms if the interval is 2 s.

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -61,7 +62,7 @@ func (o order) open(ctx context.Context) (c *center.Center, err error) {
 }
 
 // work is the main function of a worker process. SIGTERM makes the worker leave in order.
-func work(text string) error {
+func work(text string) (err error) {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return fmt.Errorf("read the order: %w", err)
@@ -76,7 +77,7 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { err = errors.Join(err, c.Close()) }()
 	c.DB().SetMaxOpenConns(o.Pool)
 	d := &dealer{c: c, notes: n, work: o.Work}
 	go d.listen()
