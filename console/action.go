@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 		if !v.Actor.may(a.right, form.Get("task")) { // the text of the error would tell what there is
 			err = errNotAllowed
 		}
-		v.fail(ctx, w, cmpError(err, errors.New("the form names nothing")))
+		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")))
 		return
 	}
 	for _, taskType := range c.TaskTypes {
@@ -144,7 +145,7 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 // makeChange makes the change, and leads to the page that shows the result.
 func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change) {
 	done, err := c.do(ctx, v.Actor.Name)
-	v.reads.outdate()
+	v.cache.outdate()
 	attrs := []slog.Attr{slog.String("path", v.Path), slog.String("actor", v.Actor.Name)}
 	switch {
 	case err != nil:

@@ -46,7 +46,6 @@ type console struct {
 	*site
 	center  *center.Center
 	root    string // the relative address of the site, seen from the pages
-	reads   *reads
 	samples *samples
 	seen    *firstSeen
 	said    *said
@@ -107,21 +106,20 @@ func (s *console) lookers(next http.Handler) http.Handler {
 type page struct {
 	template string // of its content
 	make     func(*view, context.Context) error
-	needs    []func(*view, context.Context) // what it reads besides the top of all pages
 }
 
 // pages are the addresses. All are on one level, so that a link needs no prefix.
 var pages = map[string]page{
-	"/{$}":      {"overview", (*view).overview, needs{withRuns}},
-	"/task":     {"task", (*view).task, needs{withQueues, withSettings}},
-	"/queue":    {"queue", (*view).queue, needs{withQueues}},
-	"/servers":  {"servers", (*view).servers, nil},
-	"/items":    {"items", (*view).items, nil},
-	"/runs":     {"runs", (*view).runs, nil},
-	"/run":      {"run", (*view).run, nil},
-	"/triggers": {"triggers", (*view).triggers, needs{withRuns}},
-	"/trigger":  {"trigger", (*view).trigger, nil},
-	"/events":   {"events", (*view).events, nil},
+	"/{$}":      {"overview", (*view).overview},
+	"/task":     {"task", (*view).task},
+	"/queue":    {"queue", (*view).queue},
+	"/servers":  {"servers", (*view).servers},
+	"/items":    {"items", (*view).items},
+	"/runs":     {"runs", (*view).runs},
+	"/run":      {"run", (*view).run},
+	"/triggers": {"triggers", (*view).triggers},
+	"/trigger":  {"trigger", (*view).trigger},
+	"/events":   {"events", (*view).events},
 }
 
 // serve returns the handler of a page.
@@ -140,7 +138,6 @@ func (s *console) serve(p page) http.Handler {
 			v.refuse(r.Context(), w, http.StatusForbidden, fmt.Errorf("look at %s: %w", orAll(task), errNotAllowed))
 			return
 		}
-		defer v.prefetch(r.Context(), p)()
 		if err := p.make(v, r.Context()); err != nil {
 			v.fail(r.Context(), w, err)
 			return

@@ -3,12 +3,20 @@ package console
 import (
 	"cmp"
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+)
+
+const (
+	// diagnosisLimit is how long the checks of the doctor may take, which are many queries.
+	diagnosisLimit = 10 * time.Second
+	// diagnosisPatience is how long a viewer waits for the checks. The page has them two seconds later.
+	diagnosisPatience = 60 * time.Millisecond
 )
 
 // Found is a finding of the doctor, with the time since which this console has seen it.
@@ -59,13 +67,16 @@ type diagnosis struct {
 // diagnose returns what the doctor finds. A page asks for it last, and shows the rest without it: in a large roster the
 // checks take longer than a viewer waits, and what else the page reads would wait for them.
 func (v *view) diagnose(ctx context.Context) (d diagnosis) {
-	ctx, cancel := context.WithTimeout(ctx, diagnosisPatience)
-	defer cancel()
-	list, err := loadWithin(ctx, v, diagnosisLimit, "findings", func(ctx context.Context) ([]Found, error) {
+	p := v.cache.get(ctx, request{v.partKey("findings"), v.life(), diagnosisLimit, func(ctx context.Context) (any, error) {
 		findings, err := v.center.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err
-	})
-	d.Err = err
+	}}, diagnosisPatience)
+	list, known := p.value.([]Found)
+	if !known || errors.Is(p.err, errLate) {
+		d.Err = p.err
+		return d
+	}
+	v.note("findings", p)
 	for _, f := range list {
 		if f.Status == center.FindingOK {
 			d.Good = append(d.Good, f)

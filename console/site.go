@@ -16,8 +16,8 @@ import (
 type site struct {
 	options  Options
 	sessions *sessions // nil without passwords
-	slots    chan struct{}
-	main     *console // of the center that the handler was made with
+	cache    *cache    // of all environments, which share the limit of queries at a time
+	main     *console  // of the center that the handler was made with
 
 	mu     sync.Mutex
 	others map[string]http.Handler // by own_sign
@@ -27,7 +27,7 @@ type site struct {
 const maxEnvironments = 100
 
 func newSite(c *center.Center, o Options) *site {
-	s := &site{slots: make(chan struct{}, maxQueries), others: map[string]http.Handler{}}
+	s := &site{cache: newCache(), others: map[string]http.Handler{}}
 	if o.Passwords != nil {
 		s.sessions = newSessions(o.Passwords)
 		o.Access = s.sessions.access
@@ -37,9 +37,9 @@ func newSite(c *center.Center, o Options) *site {
 	return s
 }
 
-// newConsole returns the console of an environment. All environments share the limit of queries at a time.
+// newConsole returns the console of an environment.
 func (s *site) newConsole(c *center.Center, root string) *console {
-	return &console{site: s, center: c, root: root, reads: newReads(s.slots), samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
+	return &console{site: s, center: c, root: root, samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
 }
 
 // serveEnvironment serves the pages of another environment.

@@ -30,11 +30,10 @@ type view struct {
 	// Records are what the page has as JSON and CSV: a slice of records, or nil.
 	Records any
 
-	AsOf    time.Time // when the page was what the database has, but for the progress of work
+	AsOf    time.Time // when the oldest part of the page was read
 	Failing time.Time // since when the database does not answer; zero if it does
 	Nav     nav
 
-	pulsed bool                 // the pulse was taken
 	readAt map[string]time.Time // when the results of queries were read, by their keys
 }
 
@@ -45,22 +44,17 @@ type nav struct {
 	DeadItems                   int64
 }
 
-// note keeps the age of a part of the page, and that of the oldest.
-func (v *view) note(key string, r read) {
+// note keeps the age of a part of the page, that of the oldest part, and since when the database does not answer.
+func (v *view) note(key string, p part) {
 	if v.readAt == nil {
 		v.readAt = map[string]time.Time{}
 	}
-	v.readAt[key] = r.at
-	if v.AsOf.IsZero() || r.asOf.Before(v.AsOf) {
-		v.AsOf = r.asOf
+	v.readAt[key] = p.at
+	if p.value != nil && (v.AsOf.IsZero() || p.at.Before(v.AsOf)) {
+		v.AsOf = p.at
 	}
-	v.noteFailure(r)
-}
-
-// noteFailure keeps since when the database does not answer.
-func (v *view) noteFailure(r read) {
-	if r.err != nil && (v.Failing.IsZero() || r.failing.Before(v.Failing)) {
-		v.Failing = r.failing
+	if p.err != nil && (v.Failing.IsZero() || p.failing.Before(v.Failing)) {
+		v.Failing = p.failing
 	}
 }
 
@@ -249,8 +243,7 @@ func (v *view) MayAny(right string) bool {
 	if v.Actor.may(Right(right), "") {
 		return true
 	}
-	tasks, _ := v.reads.peek("tasks").([]center.TaskRecord)
-	return slices.ContainsFunc(tasks, func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
+	return slices.ContainsFunc(v.knownTasks(), func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
 }
 
 // Said returns what the change has done that led to this page.

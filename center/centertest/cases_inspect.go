@@ -20,40 +20,6 @@ func (r *taskType) taskRecord() center.TaskRecord {
 	return list[0]
 }
 
-// testPulse checks that the pulse changes with the roster, and only then.
-func testPulse(t *testing.T, c *center.Center) {
-	c, err := c.In("PULSE") // other cases change the environment of the suite meanwhile
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newFixture(t, c, center.Settings{Queues: 2})
-	read := func() (p center.Pulse) {
-		t.Helper()
-		p, err := c.Pulse(t.Context())
-		r.must(err)
-		p.Events, p.Run, p.RunChanges = 0, "", 0 // of all task types of the suite
-		return p
-	}
-	last := read()
-	changes := func(what string, want bool, do func()) {
-		t.Helper()
-		do()
-		now := read()
-		if (now != last) != want {
-			t.Errorf("%s: the pulse changes: %t, want %t: %+v", what, now != last, want, now)
-		}
-		last = now
-	}
-	changes("a server joins", true, func() { r.join("A") })
-	changes("it sends a heartbeat", false, func() { r.heartbeat("A") })
-	changes("it falls silent", true, func() { r.makeSilent("A") })
-	changes("an item is retried", true, func() {
-		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "k", QueueID: "0", State: center.ItemDead, Attempts: 1}}))
-		_, err := c.Items().Retry(t.Context(), r.task, "test")
-		r.must(err)
-	})
-}
-
 // testInspect checks that the lists for operators show what the tables hold.
 func testInspect(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 12})

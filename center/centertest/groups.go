@@ -139,7 +139,6 @@ var groups = map[string]group{
 	"events":       {run: testEvents, about: Clock},
 	"inspect runs": {run: testInspectRuns, about: Clock},
 	"run days":     {run: testRunDays},
-	"pulse":        {run: testPulse, about: Clock},
 	"run lists":    {run: testRunLists, about: Clock},
 
 	// cases_doctor.go

@@ -318,9 +318,6 @@ process, with %d connections for heartbeats. The database gets the statements th
 	changes.Note = fmt.Sprintf("The benchmark gives up a change after "+patience.String()+" and leaves out the changes after it. The heartbeats of a death count from %s after the last heartbeat of the dead servers, when they expire.", 5*o.Heartbeat)
 	part.Tables = []report.Table{idle, viewersTable(results, o), changes, growthTable(results), intervals(results, o)}
 	part.Goals = append(part.Goals, flat(results, o)...)
-	for _, r := range results {
-		part.Goals = append(part.Goals, report.Below(r.Database+fmt.Sprintf(": %d viewers of the console, in heartbeats of so many workers", viewerCount), "%.1f", 10, r.workers(o.Heartbeat)))
-	}
 	return part
 }
 

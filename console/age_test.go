@@ -1,0 +1,41 @@
+package console_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// A page never says that it is newer than what it shows: if it lacks an item that has failed, it is as of a moment before.
+// Workers save failed items without an event.
+func TestPageTellsItsAge(t *testing.T) {
+	t.Parallel()
+	for page, text := range map[string]string{"/items?task=settle": ">9001<", "/": ">3 dead<"} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+			s.get(page)
+			s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: "9001", QueueID: "3", State: center.ItemDead}}))
+			saved := time.Now()
+			for deadline := saved.Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+				r := s.do(request(http.MethodGet, page))
+				if r.code == http.StatusOK && strings.Contains(r.body, text) {
+					return
+				}
+				ms, _ := strconv.ParseInt(r.Get("Rota-As-Of"), 10, 64)
+				if asOf := time.UnixMilli(ms); asOf.After(saved) {
+					t.Fatalf("an item has failed at %s; the page does not show it, and says that it is as of %s", saved, asOf)
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("the page never shows the failed item")
+				}
+			}
+		})
+	}
+}

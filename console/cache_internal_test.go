@@ -1,0 +1,272 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// slowQuery is a query that counts its runs. It returns the time of its beginning.
+type slowQuery struct {
+	runs atomic.Int64
+	now  atomic.Int64 // how many are under way
+	most atomic.Int64
+	took time.Duration
+	err  atomic.Pointer[error]
+}
+
+func (q *slowQuery) run(ctx context.Context) (any, error) {
+	q.runs.Add(1)
+	q.most.Store(max(q.most.Load(), q.now.Add(1)))
+	defer q.now.Add(-1)
+	begin := time.Now()
+	if err := q.err.Load(); err != nil {
+		return nil, *err
+	}
+	select {
+	case <-time.After(q.took):
+		return begin, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (q *slowQuery) request(key string, life time.Duration) request {
+	return request{key, life, readLimit, q.run}
+}
+
+// look reads for a number of viewers, ten times a second each, and hands what they see to check.
+func look(c *cache, r request, viewers int, span time.Duration, check func(part)) {
+	var all sync.WaitGroup
+	for range viewers {
+		all.Go(func() {
+			for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				check(c.get(context.Background(), r, patience))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// However many viewers look, a query runs once in the life of its result, and no viewer sees anything that is older than
+// that and the time that the query takes. A query that takes long is no exception.
+func TestOneQueryForAllViewers(t *testing.T) {
+	for _, life := range []time.Duration{shortLife, longLife} {
+		for _, took := range []time.Duration{time.Millisecond, 25 * time.Millisecond, 900 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				q, c := &slowQuery{took: took}, newCache()
+				const span = 2 * time.Minute
+				look(c, q.request("q", life), 50, span, func(p part) {
+					if age := time.Since(p.at); p.err != nil || age > max(life, took) || age > maxAge || p.value != p.at {
+						t.Errorf("life %s, took %s: a viewer sees %v, which is %s old, error %v", life, took, p.value, age, p.err)
+					}
+				})
+				if n, want := q.runs.Load(), int64(span/life); n > want+1 || n < want*8/10 {
+					t.Errorf("a query of %s ran %d times in %s, want %d", took, n, span, want)
+				}
+			})
+		}
+	}
+}
+
+// A viewer who does not wait sees the last result until it is ten seconds old, and then none.
+func TestImpatientViewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, c := &slowQuery{took: time.Hour}, newCache()
+		r := request{"q", shortLife, 2 * time.Hour, q.run}
+		see := func() part { return c.get(t.Context(), r, diagnosisPatience) }
+		if p := see(); !errors.Is(p.err, errLate) || p.value != nil {
+			t.Errorf("before the first result a viewer sees %+v", p)
+		}
+		time.Sleep(time.Hour)
+		read := see().at
+		for age := time.Since(read); age < 2*maxAge; age = time.Since(read) {
+			p := see()
+			if late := errors.Is(p.err, errLate); late != (time.Since(read) > maxAge) {
+				t.Errorf("after %s a viewer sees %+v", time.Since(read), p)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}
+
+// While the database is away, viewers see what was read last, and since when it does not answer. The query is tried again
+// as often as it ran before.
+func TestPartsOutliveAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, c := &slowQuery{took: time.Millisecond}, newCache()
+		r := q.request("q", shortLife)
+		last := c.get(t.Context(), r, patience)
+		before, away := q.runs.Load(), errors.New("connection refused")
+		q.err.Store(&away)
+		time.Sleep(shortLife)
+		begin := time.Now()
+		look(c, r, 3, time.Hour, func(p part) {
+			if p.value != last.value || !errors.Is(p.err, away) || !p.failing.Equal(begin) {
+				t.Errorf("%+v, want the value %v and the error since %s", p, last.value, begin)
+			}
+		})
+		if n := q.runs.Load() - before; n < 1700 || n > 1801 {
+			t.Errorf("%d tries in an hour, want 1,800", n)
+		}
+		q.err.Store(nil)
+		time.Sleep(shortLife)
+		if p := c.get(t.Context(), r, patience); p.err != nil || !p.failing.IsZero() || p.value == last.value {
+			t.Errorf("after the outage: %+v", p)
+		}
+	})
+}
+
+// Queries that hang end after a second, and no viewer waits for longer, also if all of them begin at once. They do not hold
+// up other queries for longer than that.
+func TestQueriesAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, q := newCache(), &slowQuery{took: time.Hour}
+		var all sync.WaitGroup
+		for i := range 3 * maxQueries {
+			all.Go(func() {
+				begin := time.Now()
+				p := c.get(t.Context(), q.request(fmt.Sprint(i), shortLife), patience)
+				if took := time.Since(begin); took > patience || p.value != nil || p.err == nil {
+					t.Errorf("a viewer waited for %s: %+v", took, p)
+				}
+			})
+		}
+		all.Wait()
+		if n := q.most.Load(); n != maxQueries {
+			t.Errorf("%d queries ran at a time, want %d", n, maxQueries)
+		}
+		healthy := &slowQuery{took: time.Millisecond}
+		if p := c.get(t.Context(), healthy.request("healthy", shortLife), patience); p.err != nil {
+			t.Errorf("a healthy query after those that hang: %+v", p)
+		}
+	})
+}
+
+// Results are bounded in bytes, and those that nobody uses are dropped even if nobody looks again.
+func TestResultsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache()
+		show := func(i int) part {
+			return c.get(t.Context(), request{fmt.Sprint(i), shortLife, readLimit, func(context.Context) (any, error) {
+				return []string{strings.Repeat("x", 8<<20)}, nil
+			}}, patience)
+		}
+		for i := range 70 {
+			if p := show(i); p.value == nil || p.err != nil {
+				t.Fatalf("result %d: %+v", i, p.err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n := len(c.byKey) * 8 << 20; c.bytes > maxCached || n > maxCached || n < maxCached*8/10 {
+			t.Errorf("%d results are kept, %d bytes by their own account, want at most %d", len(c.byKey), c.bytes, maxCached)
+		}
+		if _, kept := c.byKey["69"]; !kept {
+			t.Error("the newest result is not kept")
+		}
+		for i := range 1000 {
+			away := errors.New("away")
+			c.get(t.Context(), request{fmt.Sprint("failed", i), shortLife, readLimit, func(context.Context) (any, error) { return nil, away }}, patience)
+		}
+		time.Sleep(2 * keptFor)
+		synctest.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.byKey) != 0 || c.bytes != 0 || c.sweeping {
+			t.Errorf("%d results with %d bytes are kept after %s without a viewer", len(c.byKey), c.bytes, 2*keptFor)
+		}
+	})
+}
+
+// After a change a viewer sees only what a query has read since, also if a query was running when the change was made.
+func TestAChangeShowsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, q := newCache(), &slowQuery{took: 100 * time.Millisecond}
+		see := func() (begun time.Time) { return c.get(t.Context(), q.request("q", shortLife), patience).at }
+		see()
+		changed := time.Now()
+		c.outdate()
+		if at := see(); at.Before(changed) {
+			t.Errorf("after a change at %s a viewer sees what was read at %s", changed, at)
+		}
+		time.Sleep(shortLife)
+		other := make(chan struct{})
+		go func() {
+			defer close(other)
+			see() // begins before the change
+		}()
+		time.Sleep(50 * time.Millisecond)
+		changed = time.Now()
+		c.outdate()
+		if at := see(); at.Before(changed) {
+			t.Errorf("a viewer sees what was read at %s, before the change at %s", at, changed)
+		}
+		<-other
+		if at := see(); at.Before(changed) {
+			t.Errorf("the query that began before the change has replaced the newer one: %s", at)
+		}
+	})
+}
+
+// The age of a page is that of its oldest part.
+func TestAgeOfAPage(t *testing.T) {
+	now := time.Now()
+	v := &view{}
+	v.note("new", part{value: 1, at: now})
+	v.note("old", part{value: 1, at: now.Add(-4 * time.Second)})
+	v.note("failed", part{err: errors.New("away"), failing: now.Add(-time.Second)})
+	v.note("middle", part{value: 1, at: now.Add(-2 * time.Second)})
+	if want := now.Add(-4 * time.Second); !v.AsOf.Equal(want) || !v.Failing.Equal(now.Add(-time.Second)) {
+		t.Errorf("the page is as of %s, want %s; the database is away since %s", v.AsOf, want, v.Failing)
+	}
+}
+
+// In a roster of more than 1,000 queues results live longer.
+func TestLifeOfResults(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	v := &view{console: newSite(c, Options{}).main}
+	for _, step := range []struct {
+		queues int64
+		want   time.Duration
+	}{{1, shortLife}, {manyQueues / 2, shortLife}, {manyQueues/2 + 1, longLife}} {
+		record := center.TaskRecord{QueueTotal: step.queues}
+		v.cache.keep(v.partKey("tasks"), part{value: []center.TaskRecord{record, record}})
+		if got := v.life(); got != step.want {
+			t.Errorf("2 task types of %d queues: results live for %s, want %s", step.queues, got, step.want)
+		}
+	}
+}
+
+// The size of a result counts all that it points to.
+func TestSizeOfResults(t *testing.T) {
+	text := strings.Repeat("x", 1000)
+	at := time.Now()
+	type record struct {
+		Name  string
+		Owner *string
+		At    *time.Time
+		More  map[string]string
+		list  []string
+	}
+	least := 5 * 1000
+	size := sizeOf(reflect.ValueOf([]record{{text, &text, &at, map[string]string{text: text}, []string{text}}}))
+	if size < least || size > least+500 {
+		t.Errorf("a record with five texts of 1,000 bytes has %d", size)
+	}
+	if size := sizeOf(reflect.ValueOf(part{value: []record{}, err: errors.New(text)})); size < 1000 || size > 1500 {
+		t.Errorf("a part with an error of 1,000 bytes has %d", size)
+	}
+}
