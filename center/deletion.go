@@ -168,7 +168,7 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	for _, table := range []struct{ name, key string }{
-		{"schedule_failed_item", "task_type"}, {"schedule_backlog", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+		{"schedule_failed_item", "task_type"}, {"schedule_backlog", "task_type"}, {"schedule_pin", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
 	} {
 		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)

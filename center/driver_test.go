@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -198,6 +199,72 @@ func TestMySQLLimitsIdleTransactionsOfDealers(t *testing.T) {
 		err := c.DB().QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout, @@wait_timeout, @@global.wait_timeout").Scan(&idle, &wait, &usual)
 		if err != nil || idle != want || wait != usual {
 			t.Errorf("IdleTxTimeout %s: %d s for a transaction, want %d; %d s for a connection, want %d; %v", limit, idle, want, wait, usual, err)
+		}
+	}
+}
+
+// F6: a shorter limit of the server or of the URL stays in force, and a longer one does not.
+func TestMySQLKeepsAShorterIdleLimit(t *testing.T) {
+	t.Parallel()
+	server, err := testdb.StartServer(testdb.MySQL) // its own, because a global variable changes
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Close()) })
+	url, _, err := testdb.Create(t.Context(), server.URL())
+	must(t, err)
+	administrator := centertest.Open(t, url, center.Options{})
+	for _, tt := range []struct {
+		global, url   string
+		dealer, store int
+	}{
+		{"0", "", 60, 10},
+		{"5", "", 5, 5},
+		{"90", "", 60, 10},
+		{"0", "idle_transaction_timeout=30", 30, 10},
+		{"0", "idle_transaction_timeout=90", 60, 10},
+		{"5", "idle_transaction_timeout=90", 5, 5},
+	} {
+		centertest.Exec(t, administrator, "SET GLOBAL idle_transaction_timeout = "+tt.global)
+		c := centertest.Open(t, url+"?"+tt.url, center.Options{})
+		var dealer, store int
+		must(t, c.DB().QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout").Scan(&dealer))
+		must(t, c.Store().QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout").Scan(&store))
+		if dealer != tt.dealer || store != tt.store {
+			t.Errorf("%+v: %d s on connections for dealers, and %d s on the roster's own", tt, dealer, store)
+		}
+	}
+}
+
+// F6: a shorter limit of the database stays in force, in fenced transactions and in the roster's own.
+func TestPostgresKeepsAShorterIdleLimit(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string][2]string{ // for the idle time, and for what is unsent
+		"0": {"1min 10s", "60000 10000"}, "5s": {"5s 5s", "5000 5000"}, "20s": {"20s 10s", "20000 10000"}, "2min": {"1min 10s", "60000 10000"},
+	} {
+		url := testdb.URL(t, testdb.Postgres)
+		c := centertest.Open(t, url, center.Options{})
+		var database string
+		must(t, c.DB().QueryRowContext(t.Context(), "SELECT quote_ident(current_database())").Scan(&database))
+		for _, name := range []string{"idle_in_transaction_session_timeout", "tcp_user_timeout"} {
+			centertest.Exec(t, c, fmt.Sprintf("ALTER DATABASE %s SET %s = '%s'", database, name, limit))
+		}
+		c = centertest.Open(t, url, center.Options{})
+		_, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
+		must(t, err)
+		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
+		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
+		const idle, unsent = "SELECT current_setting('idle_in_transaction_session_timeout')", "SELECT current_setting('tcp_user_timeout')"
+		var got, gotUnsent [2]string
+		must(t, center.InTx(ctx, c.DB(), func(tx *sql.Tx) error {
+			return errors.Join(tx.QueryRowContext(ctx, idle).Scan(&got[0]), tx.QueryRowContext(ctx, unsent).Scan(&gotUnsent[0]))
+		}))
+		must(t, c.Roster().UnderLock(ctx, "settle", func(ctx context.Context, l *roster.LockTx) error {
+			return errors.Join(l.QueryRow(ctx, idle).Scan(&got[1]), l.QueryRow(ctx, unsent).Scan(&gotUnsent[1]))
+		}))
+		if list := strings.Join(got[:], " "); list != want[0] {
+			t.Errorf("with a limit of %s: %s for a dealer's and the roster's transaction, want %s", limit, list, want[0])
+		}
+		if list := strings.Join(gotUnsent[:], " "); runtime.GOOS == "linux" && list != want[1] {
+			t.Errorf("with tcp_user_timeout %s: %s for a dealer's and the roster's transaction, want %s", limit, list, want[1])
 		}
 	}
 }

@@ -70,7 +70,7 @@ func reads(c *center.Center) map[string]read {
 			}
 			return err
 		}},
-		"doctor": {87, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
+		"doctor": {89, func(ctx context.Context) error { _, err := c.Diagnose(ctx, ""); return err }},
 	}
 }
 

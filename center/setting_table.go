@@ -197,7 +197,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Prefer },
 	},
 	{
-		Name: "spread", Column: "spread_label", Help: "label whose values share the queues evenly, such as `zone`",
+		Name: "spread", Column: "spread_label", Help: "label whose values share the queues by the weights of their workers, such as `zone`",
 		field: func(s *Settings) any { return &s.Spread },
 	},
 	{

@@ -30,7 +30,8 @@ var columns = map[string]string{
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
-		cursor_value window_done_at crash_count reserved_for reserved_until pin waits_for gmt_created gmt_modified`,
+		cursor_value window_done_at crash_count reserved_for reserved_until waits_for gmt_created gmt_modified`,
+	"schedule_pin":         `task_type own_sign queue_id labels`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
@@ -114,6 +115,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`server (uuid, task_type) VALUES ('a', 'settle')`,
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
+		`pin (task_type, queue_id, labels) VALUES ('settle', '0', 'zone=b')`,
 		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
 		`failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`,
 		`backlog (task_type, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', '0', 1, 5, ` + at + `, 1)`,
@@ -247,6 +249,7 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
 		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
 			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
+		execute(t, db, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, 'zone=b')`, wide(100), wide(50), wide(150))
 		execute(t, db, `INSERT INTO schedule_backlog (task_type, own_sign, queue_id, epoch, items, measured_at, took_ms)
 			VALUES (?, ?, ?, 1, 1, '2026-01-01 00:00:00.000000', 1)`, wide(100), wide(50), wide(150))
 	})

@@ -71,6 +71,10 @@ var groups = map[string]group{
 	// cases_labels.go
 	"P14 labels": {run: testLabels, about: Session},
 
+	// cases_pin.go
+	"P14 pins":        {runURL: testPins},
+	"P14 pin at once": {run: testPinAtOnce, about: Session},
+
 	// cases_reserved.go
 	"P13 reserved queues": {run: testReserved, about: Session},
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,7 +99,7 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		cfg.Params["net_write_timeout"] = "10"
 		// Without this setting a host that vanishes would keep the lock row until TCP notices, after hours. Only MariaDB has
 		// the variable, and only MariaDB reads such a comment.
-		cfg.Params["time_zone"] += " /*M!100300 , idle_transaction_timeout = 10 */"
+		atMost(cfg, "M!100300", idleVariable, 10*time.Second)
 	}
 	if role.Brief() {
 		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
@@ -121,13 +122,21 @@ func limitIdle(cfg *driver.Config, limit time.Duration) {
 	if limit <= 0 {
 		return
 	}
+	atMost(cfg, "M!100300", idleVariable, limit)
+	atMost(cfg, "!80000", "wait_timeout", limit)
+}
+
+// atMost limits a variable on the servers that read the comment. A shorter limit stays, because an administrator has set it
+// for the server, or the program in the URL or in its own connector.
+func atMost(cfg *driver.Config, comment, name string, limit time.Duration) {
+	seconds := int64((limit + time.Second - 1) / time.Second)
 	// In a statement that sets a variable twice, the last value counts. The driver's order of variables is random.
-	for _, name := range []string{"idle_transaction_timeout", "wait_timeout"} {
-		if value, ok := cfg.Params[name]; ok {
-			delete(cfg.Params, name)
-			cfg.Params["time_zone"] += fmt.Sprintf(", %s = %s", name, value)
+	if value, ok := cfg.Params[name]; ok {
+		delete(cfg.Params, name)
+		cfg.Params["time_zone"] += fmt.Sprintf(", %s = %s", name, value)
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 {
+			seconds = min(seconds, n)
 		}
 	}
-	seconds := int64((limit + time.Second - 1) / time.Second)
-	cfg.Params["time_zone"] += fmt.Sprintf(" /*M!100300 , idle_transaction_timeout = %d */ /*!80000 , wait_timeout = %d */", seconds, seconds)
+	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s BETWEEN 1 AND %[3]d, @@%[2]s, %[3]d) */", comment, name, seconds)
 }

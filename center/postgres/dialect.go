@@ -59,18 +59,36 @@ var dialect = &sqldb.Dialect{
 // attempt would leave a session in the server. The third ends a statement that the program has given up
 // (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from the transaction's
 // second statement on.
-const limits = `set_config('idle_in_transaction_session_timeout', '10000', true) || set_config('lock_timeout', '1000', true) ||
-	set_config('statement_timeout', '10000', true) || ` + unsentLimit + ` <> ''`
+// An idle limit of the session that is shorter stays (F6).
+var limits = atMost(idleTimeout, "", "'10s'") + ` || set_config('lock_timeout', '1000', true) ||
+	set_config('statement_timeout', '10000', true) || ` + unsentLimit("'10s'") + ` <> ''`
 
-// unsentLimit ends a connection whose client takes nothing of what the server sends for ten seconds, because it is
+// idleTimeout is the time-out of a transaction whose client is silent.
+const idleTimeout = "idle_in_transaction_session_timeout"
+
+// unsentLimit ends a connection whose client takes nothing of what the server sends for the given time, because it is
 // stopped while it reads a large roster. No other time-out ends a statement that waits for its client. Only Linux has
 // it, and only for TCP.
-const unsentLimit = `CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', '10000', true) ELSE '' END`
+func unsentLimit(limit string) string {
+	return `CASE WHEN version() LIKE '%linux%' THEN ` + atMost("tcp_user_timeout", "ms", limit) + ` ELSE '' END`
+}
+
+// atMost is an expression that sets a time-out for the transaction. A shorter one of the session stays, because an
+// administrator has set it for the role, the database or the server. unit is what the server leaves out when it shows the
+// time-out.
+func atMost(name, unit, limit string) string {
+	now := "current_setting('" + name + "')"
+	span := "CAST(" + now + " || '" + unit + "' AS interval)"
+	return `set_config('` + name + `', CASE WHEN ` + span + ` > interval '0' AND ` + span + ` < CAST(` + limit + ` AS interval)
+		THEN ` + now + ` ELSE ` + limit + ` END, true)`
+}
 
 // idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent:
 // between two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).
-const idleLimit = `set_config('idle_in_transaction_session_timeout', ?, true)
-	|| CASE WHEN version() LIKE '%linux%' THEN set_config('tcp_user_timeout', ?, true) ELSE '' END <> ''`
+var idleLimit = atMost(idleTimeout, "", mark) + ` || ` + unsentLimit(mark) + ` <> ''`
+
+// mark is a parameter that is a text.
+const mark = "CAST(? AS text)"
 
 // line is the key of the advisory lock on which callers wait before a lock row. It is computed from a bound text and
 // from the table, so that rosters in other schemas have other keys.

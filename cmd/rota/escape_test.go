@@ -27,6 +27,7 @@ var hostileColumns = map[string]string{
 	"schedule_server":         "uuid task_type ip host_name last_error library_version",
 	"schedule_server_history": "uuid task_type ip host_name last_error library_version",
 	"schedule_queue":          "task_type queue_id cur_server req_server queue_parameter cursor_value",
+	"schedule_pin":            "task_type queue_id labels",
 	"schedule_event":          "task_type queue_id from_server to_server reason actor",
 	"schedule_failed_item":    "task_type item_key queue_id last_error",
 	"schedule_trigger":        "name target params message",

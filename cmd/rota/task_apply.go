@@ -28,8 +28,7 @@ func newTaskApplyCommand() *cobra.Command {
 the named ones. A setting that the file leaves out gets its default. The command
 shows each difference before it writes. It creates missing task types.
 
-Workers adopt new settings with their next heartbeats, and the two intervals
-when they start again. A change of the number of queues is a barrier: every
+Workers adopt new settings with their next heartbeats. A change of the number of queues is a barrier: every
 worker finishes what it has in flight, then rows are added or removed, then all
 workers continue. Named queues are added at once, and removed when they are
 drained. cron and every belong to the trigger that has the task type's name, in

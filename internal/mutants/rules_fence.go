@@ -57,6 +57,18 @@ var fenceMutants = []mutant{
 		"TestHostVanishesInsideAFencedTransaction/postgres",
 	},
 	{
+		"F6", "a shorter limit of PostgreSQL is replaced",
+		"atMost", "` + span + ` > interval '0' AND",
+		"` + span + ` < interval '0' AND",
+		"TestPostgresKeepsAShorterIdleLimit",
+	},
+	{
+		"F6", "a shorter limit of MariaDB is replaced",
+		"atMost", "BETWEEN 1 AND %[3]d",
+		"BETWEEN 1 AND 0",
+		"TestMySQLKeepsAShorterIdleLimit",
+	},
+	{
 		"F7", "sessions on Galera do not wait for the cluster",
 		"Connect", "return c.waiting.Connect(ctx)",
 		"return c.Connector.Connect(ctx)",

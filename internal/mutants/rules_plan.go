@@ -201,6 +201,12 @@ var planMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"P14", "a new queue inherits the pin of a deleted one",
+		"deleteLostPins", "AND NOT EXISTS (SELECT 1",
+		"AND FALSE AND NOT EXISTS (SELECT 1",
+		"TestConformance",
+	},
+	{
 		"P14", "servers that lack a preferred label are no reserve",
 		"prefer", "servers[i].Weight = 0",
 		"servers[i].Weight = max(0, servers[i].Weight)",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -102,6 +103,6 @@ func idleLimit(r *Roster) (condition string, args []any) {
 	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
 		return "", nil
 	}
-	ms := strconv.FormatInt(max(r.IdleTxTimeout.Milliseconds(), 1), 10)
-	return r.DB.IdleLimit, []any{ms, ms}
+	ms := strconv.FormatInt(max(r.IdleTxTimeout.Milliseconds(), 1), 10) + "ms"
+	return r.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(r.DB.IdleLimit, "?"))
 }

@@ -34,7 +34,10 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 
 // addQueue inserts the row of a queue.
 func addQueue(ctx context.Context, l *LockTx, q QueueRow, actor string) error {
-	cancelRemoval(l, q.ID) // the id is still listed if the row was deleted by hand
+	cancelRemoval(l, q.ID) // the id is still listed, and has its pin, if the row was deleted by hand
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
 	if err := insertQueueRows(ctx, l, []QueueRow{q}, pastWindows(l)); err != nil {
 		return err
 	}

@@ -22,6 +22,9 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 	if err := insertQueueRows(ctx, l, queues, pastWindows(l)); err != nil {
 		return err
 	}
+	if err := clonePins(ctx, l); err != nil {
+		return err
+	}
 	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
 		WHERE task_type = ? AND own_sign = ?`, len(queues), l.TaskType, l.OwnSign)
 	if err != nil {
@@ -35,7 +38,6 @@ type QueueRow struct {
 	ID        string
 	Index     int
 	parameter string
-	pin       string
 }
 
 // NumberedQueues returns the queues with the numbers from first to total - 1.
@@ -59,12 +61,12 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	}
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var q QueueRow
-		err := rows.Scan(&q.ID, &q.Index, &q.parameter, &q.pin)
+		err := rows.Scan(&q.ID, &q.Index, &q.parameter)
 		if !slices.Contains(removing, q.ID) {
 			queues = append(queues, q)
 		}
 		return err
-	}, `SELECT queue_id, queue_index, queue_parameter, pin FROM schedule_queue
+	}, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
@@ -80,13 +82,13 @@ func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsec
 // each epoch that this roster has used (H6).
 func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
-		args := make([]any, 0, 8*len(part))
+		args := make([]any, 0, 7*len(part))
 		for _, q := range part {
-			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.parameter, q.pin, l.EpochHigh+1, windowDone)
+			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.parameter, l.EpochHigh+1, windowDone)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_queue
-			(task_type, own_sign, queue_id, queue_index, queue_parameter, pin, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
+			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
 		}

@@ -108,6 +108,9 @@ func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
 		return err
 	}
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
 	for _, e := range gone {
 		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
 			return err

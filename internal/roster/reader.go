@@ -191,7 +191,8 @@ func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Qu
 			waiting[q.ID] = waitsFor
 		}
 		return err
-	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END, pin, waits_for FROM schedule_queue
+	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END, COALESCE(labels, ''), waits_for
+		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
 		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the queues: %w", err)

@@ -123,6 +123,9 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err != nil {
 		return err
 	}
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
 	// All queues have other items now.
 	if _, err := l.Exec(ctx, `DELETE FROM schedule_backlog WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
 		return err

@@ -41,7 +41,7 @@ type Dialect struct {
 	TryLine string
 
 	// IdleLimit ends the WHERE of the statement that fences. It makes the server end the transaction when its client has
-	// been silent for some milliseconds (F6), which a text names that is bound twice. Empty if that is a setting of the
+	// been silent for as long as the text says that is bound to each of its parameters, such as 60000ms (F6). Empty if that is a setting of the
 	// connection, or if all clients are on the server's host.
 	IdleLimit string
 

@@ -281,7 +281,6 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     crash_count     BIGINT       NOT NULL DEFAULT 0,                  -- owners in a row that were expired before a page was executed
     reserved_for    VARCHAR(100) NULL,                                -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  DATETIME(6)  NULL,                                -- until when other servers do not get the queue
-    pin             TEXT         NOT NULL DEFAULT (''),               -- labels that a server must have to own the queue; empty: none
     waits_for       TEXT         NULL,                                -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
@@ -298,6 +297,16 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     PRIMARY KEY (task_type, own_sign, queue_id),
     INDEX idx_schedule_queue_cur_server (cur_server),                 -- the queues that a server owns
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The labels that a server must have to own a queue. They are not in the row of the queue, which the owner's
+-- transactions lock: an operator who changes them would wait for these.
+CREATE TABLE IF NOT EXISTS schedule_pin (
+    task_type VARCHAR(100) NOT NULL,                -- name of the task type
+    own_sign  VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
+    queue_id  VARCHAR(150) NOT NULL,                -- the queue
+    labels    TEXT         NOT NULL,                -- the labels
+    PRIMARY KEY (task_type, own_sign, queue_id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
@@ -345,11 +354,12 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.oldest_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_oldest_s,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.measured_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
-       q.reserved_for, q.reserved_until, q.pin,
+       q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
        CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  LEFT JOIN schedule_pin p ON p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id
   LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id;
 
 -- The events: what happened to queues and servers, and what operators did. The transaction that changes something

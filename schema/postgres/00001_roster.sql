@@ -278,7 +278,6 @@ CREATE TABLE schedule_queue (
     crash_count     bigint           NOT NULL DEFAULT 0,                 -- owners in a row that were expired before a page was executed
     reserved_for    text COLLATE "C" NULL,                               -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  timestamptz(6)   NULL,                               -- until when other servers do not get the queue
-    pin             text             NOT NULL DEFAULT '',                -- labels that a server must have to own the queue; empty: none
     waits_for       text             NULL,                               -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
@@ -296,6 +295,16 @@ CREATE TABLE schedule_queue (
 );
 CREATE INDEX idx_schedule_queue_cur_server ON schedule_queue (cur_server); -- the queues that a server owns
 CREATE INDEX idx_schedule_queue_req_server ON schedule_queue (req_server); -- the queues that a server waits for
+
+-- The labels that a server must have to own a queue. They are not in the row of the queue, which the owner's
+-- transactions lock: an operator who changes them would wait for these.
+CREATE TABLE schedule_pin (
+    task_type text COLLATE "C" NOT NULL,                -- name of the task type
+    own_sign  text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
+    queue_id  text COLLATE "C" NOT NULL,                -- the queue
+    labels    text             NOT NULL,                -- the labels
+    PRIMARY KEY (task_type, own_sign, queue_id)
+);
 
 -- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
 CREATE TABLE schedule_backlog (
@@ -346,11 +355,12 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        round(extract(epoch FROM clock.now - b.oldest_at), 3) AS backlog_oldest_s,
        round(extract(epoch FROM clock.now - b.measured_at), 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
-       q.reserved_for, q.reserved_until, q.pin,
+       q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
        CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
+  LEFT JOIN schedule_pin p ON p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id
   LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id
   CROSS JOIN (SELECT clock_timestamp() AS now) clock;
 
