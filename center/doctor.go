@@ -28,7 +28,7 @@ func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, erro
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
 		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion, database.privileges,
-		func(ctx context.Context) error { return runCheck{d}.joins(ctx, taskType) },
+		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {
 		if err := check(ctx); err != nil {

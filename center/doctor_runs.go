@@ -27,13 +27,26 @@ func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	return nil
 }
 
-// joins reports joins for which triggers never make a run, because the upstreams share no slot (R18). The finding is a
-// note: an operator may submit the upstreams.
-func (d runCheck) joins(ctx context.Context, taskType string) error {
+// triggers reports what follows from the triggers and is no problem: slots that were skipped, and joins without runs.
+func (d runCheck) triggers(ctx context.Context, taskType string) error {
 	triggers, err := d.c.Triggers().List(ctx, TriggerFilter{})
 	if err != nil || len(triggers) == 0 {
 		return err
 	}
+	for _, t := range triggers {
+		if t.Skipped == 0 || t.SkippedTooLong(t.Now) || taskType != "" && taskType != t.Target {
+			continue
+		}
+		d.task = t.Target
+		d.note("triggers", "rota run list "+t.Target+" --state SKIPPED says which run was open", "trigger %s: %s", t.Name, t.SkippedText())
+	}
+	d.task = ""
+	return d.joins(ctx, taskType, triggers)
+}
+
+// joins reports joins for which triggers never make a run, because the upstreams share no slot (R18). The finding is a
+// note: an operator may submit the upstreams.
+func (d runCheck) joins(ctx context.Context, taskType string, triggers []TriggerRecord) error {
 	joins, err := d.c.Engine().Dependencies.UnmetJoins(ctx, triggers, triggers[0].Now)
 	if err != nil {
 		return err
@@ -74,6 +87,8 @@ func runProblemHint(p RunProblem) string {
 		return "rota run show " + p.RunID + "; it fails at its deadline; run_timeout sets the deadline of the next run"
 	case ProblemMissed:
 		return "the next success of the trigger ends this, or rota run ack " + p.TaskType + "; misfire of the trigger decides what late slots do"
+	case ProblemSkipped:
+		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait; the next slot that fires ends this, or rota run ack " + p.TaskType
 	case ProblemLate:
 		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
 	case ProblemInvalid:

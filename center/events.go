@@ -44,7 +44,7 @@ const (
 	EventItems     = roster.EventItems     // an operator changed failed items
 	EventAlert     = roster.EventAlert     // an alert was raised
 
-	EventRun     = roster.EventRun     // a run failed, an operator changed a run or a backfill, or a backfill ended
+	EventRun     = roster.EventRun     // a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
 	EventTrigger = roster.EventTrigger // an operator changed a trigger
 
 	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release

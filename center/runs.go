@@ -95,6 +95,7 @@ const (
 	ProblemFailed  = runs.ProblemFailed  // a run has failed, and no later run of its trigger has succeeded
 	ProblemOverdue = runs.ProblemOverdue // an open run has used 90 % of run_timeout
 	ProblemMissed  = runs.ProblemMissed  // a slot of a trigger never fires, and no run of a later slot has succeeded
+	ProblemSkipped = runs.ProblemSkipped // three slots of a trigger in a row were skipped, or all slots of a day
 	ProblemLate    = runs.ProblemLate    // a trigger has been due for a minute, and no server fires it
 	ProblemInvalid = runs.ProblemInvalid // the row of a trigger is invalid
 )

@@ -64,6 +64,8 @@ func triggerMark(t center.TriggerRecord) Mark {
 	switch {
 	case !t.MissedAt.IsZero():
 		return Mark{"bad", "missed a slot"}
+	case t.SkippedTooLong(t.Now):
+		return Mark{"bad", "skips its slots"}
 	case t.Status == center.TriggerActive:
 		return Mark{"ok", "active"}
 	case t.Status == center.TriggerPaused:

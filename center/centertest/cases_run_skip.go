@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +93,71 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 			t.Fatalf("the trigger is %+v after its slot has fired, want DONE and 1 firing", now)
 		}
 	})
+	t.Run("R4 R19 skipped slots are told until one fires", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		busy := r.submitAndOpen("busy")
+		for i := 3; i > 0; i-- {
+			r.downSince(hour.Add(-time.Duration(i) * time.Hour))
+			r.exec("UPDATE schedule_trigger SET end_at = next_fire_at WHERE name = '%s'", r.task) // the later slots are not due yet
+			r.tick()
+			r.exec("UPDATE schedule_trigger SET end_at = NULL, status = 'ACTIVE' WHERE name = '%s'", r.task)
+			note := r.findings("triggers")
+			if i > 1 && (len(r.problems()) > 0 || len(note) != 1 || !strings.HasPrefix(note[0], "NOTE ")) {
+				t.Fatalf("problems %q and findings %q after %d skipped slots, want only a note", r.problems(), note, 4-i)
+			}
+		}
+		r.wantProblems("SLOT_SKIPPED iii ACTIVE")
+		if got := r.readTrigger(r.task); !got.SkippedSince.Equal(hour.Add(-3 * time.Hour)) {
+			t.Fatalf("the slots are skipped since %s, want %s", got.SkippedSince, hour.Add(-3*time.Hour))
+		}
+		events := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN'", r.task)
+		if len(events) != 3 || !strings.HasSuffix(events[0], " is SKIPPED: run "+busy+" is RUNNING") {
+			t.Fatalf("events %q, want one for each skipped slot", events)
+		}
+		r.finishAll("A", "0")
+		r.wantProblems("SLOT_SKIPPED iii ACTIVE")
+		r.downSince(hour)
+		r.tick()
+		r.wantProblems()
+		if got := r.readTrigger(r.task); got.Skipped != 0 || !got.SkippedSince.IsZero() {
+			t.Fatalf("the trigger is %+v after a slot that fired, want no skipped slots", got)
+		}
+	})
+	t.Run("R19 one slot skipped for a day is a problem until it is acknowledged", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.submitAndOpen("busy")
+		r.downSince(hour)
+		r.tick()
+		r.wantProblems()
+		r.exec("UPDATE schedule_trigger SET skipped_since = '%s' WHERE name = '%s'", hour.Add(-24*time.Hour).UTC().Format(timeLayout), r.task)
+		r.wantProblems("SLOT_SKIPPED i ACTIVE")
+		_, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		r.must(err)
+		r.wantProblems()
+	})
+	for name, happen := range map[string]func(*fixture, string) error{
+		"rerun": func(r *fixture, id string) error { return c.Runs().Rerun(r.Context(), id, "test") },
+		"fire":  func(r *fixture, _ string) error { return second(c.Triggers().Fire(r.Context(), r.task, "test")) },
+	} {
+		t.Run("R4 a "+name+" ends the count of skipped slots", func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(nil)
+			r.submitAndOpen("busy")
+			r.downSince(hour)
+			r.tick()
+			r.finishAll("A", "0")
+			runs, err := c.Runs().List(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunSkipped}, 1)
+			if err != nil || len(runs) != 1 || r.readTrigger(r.task).Skipped != 1 {
+				t.Fatalf("%d skipped runs, want 1: %v", len(runs), err)
+			}
+			r.must(happen(r, runs[0].ID))
+			if got := r.readTrigger(r.task); got.Skipped != 0 {
+				t.Fatalf("%d skipped slots, want 0", got.Skipped)
+			}
+		})
+	}
 	for _, overlap := range []string{center.OverlapSkip, center.OverlapWait} {
 		t.Run("R4 paused runs that have not started skip no slot, overlap "+overlap, func(t *testing.T) {
 			r := newRunFixture(t, c, 1)

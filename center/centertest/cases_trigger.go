@@ -145,6 +145,90 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 	})
 }
 
+// testTriggerChange checks that a slot is not lost that is due when its trigger is changed, although no worker was there
+// to fire it.
+func testTriggerChange(t *testing.T, c *center.Center) {
+	apply := func(r *fixture, change func(*center.Trigger)) center.Trigger {
+		r.Helper()
+		now := r.readTrigger(r.task)
+		change(&now)
+		_, err := c.Triggers().Apply(t.Context(), now, "test")
+		r.must(err)
+		return r.readTrigger(r.task)
+	}
+	halve := func(t *center.Trigger) { t.Expression = "30m" }
+	t.Run("R3 the slots that are due fire before a change", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour.Add(-2 * time.Hour))
+		now := apply(r, halve)
+		r.wantSlots(hour, "0s")
+		if now.Missed != 2 || now.Fires != 1 || !now.NextFireAt.After(hour) || now.Expression != "30m" {
+			t.Fatalf("the trigger is %+v, want two missed slots, one firing and the next after %s", now, hour)
+		}
+		r.wantProblems("SLOT_MISSED ii ACTIVE")
+	})
+	t.Run("R3 a change of the misfire policy does not touch the due slots", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour)
+		apply(r, func(t *center.Trigger) { t.Misfire = center.MisfireAll })
+		r.wantSlots(hour)
+		r.tick()
+		r.wantSlots(hour, "0s")
+	})
+	for name, stop := range map[string]func(*fixture){
+		"paused": func(r *fixture) { r.must(c.Triggers().Pause(r.Context(), r.task, "test")) },
+		"invalid": func(r *fixture) {
+			r.exec("UPDATE schedule_trigger SET status = 'ERROR', expression = 'often' WHERE name = '%s'", r.task)
+		},
+	} {
+		t.Run("R3 the due slots are missed if a trigger is changed that is "+name, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(nil)
+			r.downSince(hour)
+			stop(r)
+			if now := apply(r, halve); now.Missed != 1 || !now.MissedAt.Equal(hour) || !now.NextFireAt.After(hour) {
+				t.Fatalf("the trigger is %+v, want the slot %s missed", now, hour)
+			}
+			r.wantSlots(hour)
+		})
+	}
+	t.Run("R3 the due slots are missed if an invalid trigger is resumed", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour)
+		r.exec("UPDATE schedule_trigger SET status = 'ERROR' WHERE name = '%s'", r.task)
+		r.must(c.Triggers().Resume(t.Context(), r.task, "test"))
+		if now := r.readTrigger(r.task); now.Missed != 1 || !now.MissedAt.Equal(hour) {
+			t.Fatalf("the trigger is %+v, want the slot %s missed", now, hour)
+		}
+	})
+	t.Run("R3 the due slots are missed if a trigger gets another target", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		other := r.sibling("other")
+		other.define(center.Settings{Mode: center.ModeRun, Queues: 1})
+		_, hour := r.hourly(nil)
+		r.downSince(hour)
+		if now := apply(r, func(t *center.Trigger) { t.Target = other.task }); now.Missed != 1 || now.Target != other.task {
+			t.Fatalf("the trigger is %+v, want one missed slot and target %s", now, other.task)
+		}
+		r.wantSlots(hour)
+	})
+	t.Run("R3 the slots that are due fire before the settings change the schedule", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		_, hour := r.hourly(nil)
+		r.downSince(hour)
+		a, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Mode: center.ModeRun, Queues: 1, Every: 30 * time.Minute})
+		r.must(err)
+		r.must(c.Tasks().Apply(t.Context(), a, "test"))
+		r.wantSlots(hour, "0s")
+		if now := r.readTrigger(r.task); now.Expression != "30m0s" || now.Fires != 1 {
+			t.Fatalf("the trigger is %+v, want it to fire every 30m0s, after one firing", now)
+		}
+	})
+}
+
 func testTriggerErrors(t *testing.T, c *center.Center) {
 	t.Run("errors name the setting and the rule", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)

@@ -215,6 +215,7 @@ var groups = map[string]group{
 	"trigger slots":    {runURL: testTriggerSlots, about: Clock},
 	"trigger states":   {run: testTriggerStates, about: Clock},
 	"trigger commands": {run: testTriggerCommands, about: Clock},
+	"trigger change":   {run: testTriggerChange, about: Clock},
 	"trigger errors":   {run: testTriggerErrors, about: Clock},
 	"misfires":         {run: testMisfires, about: Clock},
 	"overlaps":         {run: testOverlaps, about: Clock},

@@ -14,7 +14,7 @@ import (
 func newRunAckCommand() *cobra.Command {
 	return changeCommand(&cobra.Command{
 		Use:   "ack RUN",
-		Short: "Acknowledge failed runs and missed slots: they are no problem any more",
+		Short: "Acknowledge failed runs, missed and skipped slots: no problem any more",
 		Long: `Acknowledge that a run failed: its alert is not repeated, and "rota doctor" and
 "rota task list" do not count it any more. This also acknowledges the earlier
 failures of the same trigger or backfill, and the runs that failed because of
@@ -22,7 +22,7 @@ this run, but no other submitted runs. The next run that fails is a problem
 again.
 
 RUN is the id of a failed run, or a task type, which stands for all its failed
-runs and the missed slots of its triggers.`,
+runs and the missed and skipped slots of its triggers.`,
 		Example: `  rota run ack reindex
   rota run ack 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
 	}, listRuns(unresolvedRun), ack, "acknowledged")
@@ -58,5 +58,5 @@ func ackedText(taskType string, problems []center.RunProblem) string {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("%s (%s, missed slots of %s)", taskType, plural.Of(runs, "failed run", "failed runs"), plural.Of(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("%s (%s, missed or skipped slots of %s)", taskType, plural.Of(runs, "failed run", "failed runs"), plural.Of(triggers, "trigger", "triggers"))
 }

@@ -21,7 +21,8 @@ The status of a trigger:
   ERROR   its row is invalid; REASON says why
 
 MISSED counts the slots that never fire, because no server was running or the
-trigger was paused.`,
+trigger was paused. SKIPPED counts the slots since the last one that fired, whose
+runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
 	}, listRunTasks, triggerColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.TriggerRecord, error) {
@@ -38,6 +39,7 @@ var triggerColumns = []column[center.TriggerRecord]{
 	{title: "PREVIOUS", text: func(t center.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true, dropRank: 1},
 	{title: "FIRED", text: func(t center.TriggerRecord) string { return number(t.Fires) }, right: true, dropRank: 3},
 	{title: "MISSED", text: func(t center.TriggerRecord) string { return number(t.Missed) }, right: true, dropRank: 2},
+	{title: "SKIPPED", text: func(t center.TriggerRecord) string { return number(t.Skipped) }, right: true, dropRank: 2},
 	{title: "OVERLAP", text: func(t center.TriggerRecord) string { return t.Overlap }, dropRank: 6},
 	{title: "MISFIRE", text: func(t center.TriggerRecord) string { return t.Misfire }, dropRank: 6},
 	{title: "REASON", text: func(t center.TriggerRecord) string { return oneLine(t.Message) }, dropRank: 5, truncate: true},

@@ -71,7 +71,7 @@ func TestTriggers(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		first, _ := s.runs()
-		s.lists("trigger list", `nightly +extract +ACTIVE +0 0 2 \* \* \? Europe/Berlin +in \S+ +- +0 +0 +WAIT +ONE`, "schedule_trigger", 1, "")
+		s.lists("trigger list", `nightly +extract +ACTIVE +0 0 2 \* \* \? Europe/Berlin +in \S+ +- +0 +0 +0 +WAIT +ONE`, "schedule_trigger", 1, "")
 		s.lists("trigger list extract", `nightly +extract`, "schedule_trigger", 1, "")
 		if got := s.run("trigger list idle -o json"); got != "[]\n" {
 			t.Errorf("a trigger of another task type: %s", got)

@@ -196,8 +196,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a run fails without an event",
-		"recordFailure", "roster.Event{Kind: roster.EventRun, Reason: reason})",
-		"[]roster.Event{{Reason: reason}}[:0]...)",
+		"moveRun", "!fails && to != RunSkipped",
+		"to != RunSkipped",
 		"TestConformance",
 	},
 	{
@@ -210,6 +210,36 @@ var runMutants = []mutant{
 		"R19", "an acknowledgement covers the runs of other keys",
 		"ackEarlier", "case !all:",
 		"case false:",
+		"TestConformance",
+	},
+	{
+		"R3", "a change of a trigger loses the slot that is due",
+		"keepDue", "if t.NextFireAt.IsZero() || t.NextFireAt.After(l.Now) {",
+		"if true {",
+		"TestConformance",
+	},
+	{
+		"R3", "a paused trigger fires when it is changed",
+		"keepDue", "case t.Status == TriggerActive && t.Target == l.TaskType:",
+		"case t.Target == l.TaskType:",
+		"TestConformance",
+	},
+	{
+		"R4", "a slot that fires does not end the count of skipped slots",
+		"countSkipped", "f.Skipped, f.SkippedSince = 0, time.Time{}",
+		"",
+		"TestConformance",
+	},
+	{
+		"R4", "a skipped slot records no event",
+		"insertRuns", "if root.State == RunSkipped {",
+		"if root.State == RunFailed {",
+		"TestConformance",
+	},
+	{
+		"R19", "skipped slots are no problem before a day has passed",
+		"skippedProblems", "g.skipped >= ",
+		"g.skipped > 1000 + ",
 		"TestConformance",
 	},
 	{

@@ -34,7 +34,7 @@ const (
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // an alert was raised
 
-	EventRun     = "RUN"     // a run failed, an operator changed a run or a backfill, or a backfill ended
+	EventRun     = "RUN"     // a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
 	EventTrigger = "TRIGGER" // an operator changed a trigger
 
 	EventRetaken = "RETAKEN" // an owner kept a queue that it had been about to release

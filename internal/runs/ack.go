@@ -87,15 +87,15 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 	return acked, nil
 }
 
-// AckTask acknowledges all problems of a task type that can be acknowledged: its failed runs and the missed slots of
-// its triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type
+// AckTask acknowledges all problems of a task type that can be acknowledged: its failed runs and the missed and skipped
+// slots of its triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type
 // has no lock row.
 func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Problem, err error) {
 	list, err := rs.Problems(ctx, taskType)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(p Problem) bool { return p.Kind != ProblemFailed && p.Kind != ProblemMissed })
+	list = slices.DeleteFunc(list, func(p Problem) bool { return !p.acknowledgeable() })
 	for _, p := range list {
 		if p.Kind == ProblemFailed {
 			err = rs.ack(ctx, p.RunID, actor, true)
@@ -113,18 +113,32 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 	return acked, nil
 }
 
-// ackSlots acknowledges the missed slots of a trigger that the caller has seen.
+// acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.
+func (p Problem) acknowledgeable() bool {
+	return p.Kind == ProblemFailed || p.Kind == ProblemMissed || p.Kind == ProblemSkipped
+}
+
+// ackSlots acknowledges the missed or skipped slots of a trigger that the caller has seen.
 func (rs *Runs) ackSlots(ctx context.Context, p Problem, actor string) error {
-	err := rs.roster.UnderLock(ctx, p.TaskType, func(ctx context.Context, l *roster.LockTx) error {
-		n, err := l.Exec(ctx, `UPDATE schedule_trigger SET missed_at = NULL, version = version + 1 WHERE own_sign = ? AND name = ? AND missed_at <= ?`,
-			l.OwnSign, p.Trigger, l.Dialect.Time(p.Since))
+	slots := "missed"
+	if p.Kind == ProblemSkipped {
+		slots = "skipped"
+	}
+	err := rs.roster.UnderLock(ctx, p.TaskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+		var n int
+		if p.Kind == ProblemSkipped {
+			n, err = forgetSkipped(ctx, l, p.Trigger)
+		} else {
+			n, err = l.Exec(ctx, `UPDATE schedule_trigger SET missed_at = NULL, version = version + 1 WHERE own_sign = ? AND name = ? AND missed_at <= ?`,
+				l.OwnSign, p.Trigger, l.Dialect.Time(p.Since))
+		}
 		if err != nil || n == 0 {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "missed slots acknowledged: " + p.Trigger})
+		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: slots + " slots acknowledged: " + p.Trigger})
 	})
 	if err != nil {
-		return fmt.Errorf("acknowledge the missed slots of trigger %s: %w", p.Trigger, err)
+		return fmt.Errorf("acknowledge the %s slots of trigger %s: %w", slots, p.Trigger, err)
 	}
 	return nil
 }

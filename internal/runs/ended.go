@@ -27,7 +27,14 @@ func (n *endCounts) count(ctx context.Context, c core, runID string) {
 	if err != nil || !r.Ended() {
 		return // a lost count is no reason to fail the caller
 	}
+	n.add(RunEnd{r.TaskType, r.State}, 1)
+}
+
+func (n *endCounts) add(end RunEnd, ended int64) {
+	if ended == 0 {
+		return
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.runs[RunEnd{r.TaskType, r.State}]++
+	n.runs[end] += ended
 }

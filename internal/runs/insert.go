@@ -49,7 +49,8 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 }
 
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
-// dependants, WAITING, and a snapshot of the edges between them (R5). The roots wait for the runs in after.
+// dependants, WAITING, and a snapshot of the edges between them (R5). Of each SKIPPED run it records an event (R4). The
+// roots wait for the runs in after.
 func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []string) error {
 	g, err := newGraphBuilder(ctx, l, roots)
 	if err != nil {
@@ -62,7 +63,16 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 		}
 		g.add(root)
 	}
-	return g.insert(ctx, l)
+	if err := g.insert(ctx, l); err != nil {
+		return err
+	}
+	var skipped []roster.Event
+	for _, root := range roots {
+		if root.State == RunSkipped {
+			skipped = append(skipped, root.endEvent())
+		}
+	}
+	return l.Record(ctx, skipped...)
 }
 
 // insertDependants inserts the runs of the dependants of a root that exists.

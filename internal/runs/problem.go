@@ -3,6 +3,8 @@ package runs
 import (
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // The kinds of problems. They are also the kinds of the alerts about them.
@@ -10,13 +12,14 @@ const (
 	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
 	ProblemOverdue = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
 	ProblemMissed  = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
+	ProblemSkipped = "SLOT_SKIPPED"  // three slots of a trigger in a row were skipped, or all slots of a day
 	ProblemLate    = "TRIGGER_LATE"  // a trigger is due, and no server fires it
 	ProblemInvalid = "TRIGGER_ERROR" // a trigger cannot fire, because its row is invalid
 )
 
 // ProblemKinds lists the kinds of problems.
 func ProblemKinds() []string {
-	return []string{ProblemFailed, ProblemOverdue, ProblemMissed, ProblemLate, ProblemInvalid}
+	return []string{ProblemFailed, ProblemOverdue, ProblemMissed, ProblemSkipped, ProblemLate, ProblemInvalid}
 }
 
 // Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
@@ -28,7 +31,7 @@ type Problem struct {
 	Backfill string `json:"backfill_id"`  // of failed runs, if a backfill made them
 	RunID    string `json:"run_id"`       // the last run that failed, or the open run; empty for a problem of a trigger
 	FirstID  string `json:"first_run_id"` // the first run that failed since the last success
-	Count    int64  `json:"count"`        // of failed runs, or of missed slots
+	Count    int64  `json:"count"`        // of failed runs, or of missed or skipped slots
 	State    string `json:"state"`        // of the run or the trigger
 	Message  string `json:"message"`      // of the run or the trigger: the cause
 
@@ -57,12 +60,26 @@ func (p Problem) Text() string {
 		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
 	case ProblemMissed:
 		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
+	case ProblemSkipped:
+		return skippedText(p.Count, p.Since)
 	case ProblemLate:
 		return fmt.Sprintf("it has been due since %s, and no server has fired it", instant(p.Since))
 	case ProblemInvalid:
 		return "it does not fire, because its row is invalid: " + p.Message
 	}
 	return p.Message
+}
+
+// SkippedText says how many slots of a trigger were skipped since the last one that fired.
+func (t Trigger) SkippedText() string { return skippedText(t.Skipped, t.SkippedSince) }
+
+// SkippedTooLong reports whether the skipped slots of the trigger are a problem (R19).
+func (t Trigger) SkippedTooLong(now time.Time) bool {
+	return t.Skipped >= skippedSlots || t.Skipped > 0 && now.Sub(t.SkippedSince) > skippedFor
+}
+
+func skippedText(slots int64, since time.Time) string {
+	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open", plural.Of(slots, "slot was", "slots were"), instant(since))
 }
 
 // failedText describes a failed run, or several in succession.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -13,6 +14,13 @@ import (
 // lateTriggerMS is how long a trigger may be due before that is a problem, in milliseconds. Live servers fire it within
 // a second or two.
 const lateTriggerMS = 60_000
+
+// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none has
+// fired for so long.
+const (
+	skippedSlots = 3
+	skippedFor   = 24 * time.Hour
+)
 
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
@@ -33,6 +41,9 @@ var (
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
 			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
+
+	skippedProblems = `SELECT '` + ProblemSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message, g.skipped_since, g.skipped_since
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + ` OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
 
 	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `' THEN '` + ProblemInvalid + `' ELSE '` + ProblemLate + `' END,
 			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
@@ -65,7 +76,7 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 	if taskType != "" {
 		run, trigger, args = ` AND r.task_type = ?`, ` AND g.target = ?`, append(args, taskType)
 	}
-	parts := []string{overdueProblems, unopenedProblems, missedProblems, brokenProblems}
+	parts := []string{overdueProblems, unopenedProblems, missedProblems, skippedProblems, brokenProblems}
 	for i := range parts {
 		parts[i] = fmt.Sprintf(parts[i], run, trigger)
 	}

@@ -23,6 +23,11 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 		return err
 	}
 	wasSkipped := r.State == RunSkipped
+	if wasSkipped && r.RootID == runID {
+		if _, err := forgetSkipped(ctx, l, r.Trigger); err != nil {
+			return err
+		}
+	}
 	if err := reopenQueues(ctx, l.Tx, runID); err != nil {
 		return err
 	}

@@ -39,8 +39,9 @@ func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	return state == RunRunning, err
 }
 
-// moveRun changes the state of a run whose row is locked. If the run fails by that, moveRun also records the event and
-// notes that no alert has been raised (R19): a later success may end the problem before a server looks for problems.
+// moveRun changes the state of a run whose row is locked. If the run fails or is skipped, moveRun also records an event.
+// If it fails, moveRun notes that no alert has been raised (R19): a later success may end the problem before a server
+// looks for problems.
 func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
 	set, fails := ``, to == RunFailed || to == RunDependentFailed
 	switch {
@@ -53,20 +54,19 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 	if err == nil && n == 0 {
 		err = sqldb.ErrRaced
 	}
-	if err != nil || !fails {
+	if err != nil || !fails && to != RunSkipped {
 		return err
 	}
-	return recordFailure(ctx, t, runID, to, message)
+	r := Run{ID: runID, State: to, Message: message}
+	if err := t.QueryRow(ctx, `SELECT task_type, own_sign FROM schedule_run WHERE run_id = ?`, runID).Scan(&r.TaskType, &r.OwnSign); err != nil {
+		return err
+	}
+	return roster.RecordEvents(ctx, t, r.TaskType, r.OwnSign, r.endEvent())
 }
 
-func recordFailure(ctx context.Context, t sqldb.Tx, runID, state, message string) error {
-	var taskType, ownSign string
-	err := t.QueryRow(ctx, `SELECT task_type, own_sign FROM schedule_run WHERE run_id = ?`, runID).Scan(&taskType, &ownSign)
-	if err != nil {
-		return err
-	}
-	reason := strings.TrimSuffix("run "+runID+" is "+state+": "+message, ": ")
-	return roster.RecordEvents(ctx, t, taskType, ownSign, roster.Event{Kind: roster.EventRun, Reason: reason})
+// endEvent is the event of a run that has ended without its work.
+func (r Run) endEvent() roster.Event {
+	return roster.Event{Kind: roster.EventRun, Reason: strings.TrimSuffix("run "+r.ID+" is "+r.State+": "+r.Message, ": ")}
 }
 
 // wrongState returns err, or else ErrRunState with the present state of the run.

@@ -74,12 +74,17 @@ type Trigger struct {
 	Params   string `json:"params"`   // of the runs
 
 	// The store sets the following fields; a caller leaves them zero.
-	ID         string    `json:"trigger_id"` // follows from the own_sign and the name
-	Status     string    `json:"status"`
-	Message    string    `json:"message"`
-	Fires      int64     `json:"fires"`                 // slots that have fired, without those whose run was SKIPPED
-	Missed     int64     `json:"missed"`                // slots that will never fire
-	MissedAt   time.Time `json:"missed_at,omitzero"`    // the newest of them, until an operator acknowledges it (R19)
+	ID       string    `json:"trigger_id"` // follows from the own_sign and the name
+	Status   string    `json:"status"`
+	Message  string    `json:"message"`
+	Fires    int64     `json:"fires"`              // slots that have fired, without those whose run was SKIPPED
+	Missed   int64     `json:"missed"`             // slots that will never fire
+	MissedAt time.Time `json:"missed_at,omitzero"` // the newest of them, until an operator acknowledges it (R19)
+	// Skipped is the number of slots whose runs are SKIPPED, since the last slot that fired; SkippedSince is the first of
+	// them. Both are zero after an operator has acknowledged them (R19).
+	Skipped      int64     `json:"skipped"`
+	SkippedSince time.Time `json:"skipped_since,omitzero"`
+
 	NextFireAt time.Time `json:"next_fire_at,omitzero"` // the next slot, later by the jitter
 	PrevFireAt time.Time `json:"prev_fire_at,omitzero"` // the last slot that was due
 	Version    int64     `json:"version"`

@@ -51,10 +51,41 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 	if there && !change {
 		return old, nil
 	}
+	if there && !t.sameSlots(old) {
+		if old, err = keepDue(ctx, l, old); err != nil {
+			return Trigger{}, err
+		}
+	}
 	if t, err = t.replace(old, there, l.OwnSign, l.Now); err != nil {
 		return Trigger{}, err
 	}
 	return t, writeTrigger(ctx, l, t, old, there, actor)
+}
+
+// keepDue keeps the slots that are due of a trigger whose schedule is about to change: the new schedule does not know
+// them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must not
+// fire now, because it is paused, invalid or about to get another target, they are missed. keepDue returns the trigger
+// as it is then.
+func keepDue(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
+	if t.NextFireAt.IsZero() || t.NextFireAt.After(l.Now) {
+		return t, nil
+	}
+	f := newFiring(t, l.Now)
+	switch {
+	case f.Status == TriggerError:
+		t.Missed, t.MissedAt = t.Missed+1, t.NextFireAt.Add(-t.delay())
+		return t, nil
+	case t.Status == TriggerActive && t.Target == l.TaskType:
+		if _, err := fireTriggers(ctx, l, []firing{f}); err != nil {
+			return Trigger{}, err
+		}
+		return ReadTrigger(ctx, l, t.Name)
+	}
+	t.Missed, t.MissedAt = f.Missed+int64(len(f.slots)), f.MissedAt
+	if n := len(f.slots); n > 0 {
+		t.MissedAt = f.slots[n-1]
+	}
+	return t, nil
 }
 
 // replace returns the trigger that results when t is written over old, or as a new trigger if old does not exist.
@@ -70,6 +101,7 @@ func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time)
 	}
 	t.ID, t.Version = triggerID(ownSign, t.Name), old.Version+1
 	t.Fires, t.Missed, t.MissedAt, t.PrevFireAt = old.Fires, old.Missed, old.MissedAt, old.PrevFireAt
+	t.Skipped, t.SkippedSince = old.Skipped, old.SkippedSince
 	t.NextFireAt, t.Status = old.NextFireAt, old.Status
 	if !there || !t.sameSlots(old) || old.Status == TriggerError {
 		if err := t.resetSchedule(now); err != nil {

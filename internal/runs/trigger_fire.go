@@ -21,14 +21,18 @@ const (
 // after firePages pages.
 func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 	for range firePages {
-		var n int
-		err := s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			n, err = fireTriggers(ctx, l)
+		var n, skipped int
+		err := s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+			firings, err := dueTriggers(ctx, l)
+			if n = len(firings); err == nil {
+				skipped, err = fireTriggers(ctx, l, firings)
+			}
 			return err
 		})
 		if err != nil {
 			return fmt.Errorf("fire the triggers of %w", err)
 		}
+		s.closer.ends.add(RunEnd{taskType, RunSkipped}, int64(skipped))
 		if n < firePage {
 			return nil
 		}
@@ -42,13 +46,12 @@ type firing struct {
 	slots []time.Time
 }
 
-// fireTriggers advances a page of triggers and inserts the runs of their slots in one transaction (R2). It needs a few
-// statements, independent of the number of triggers. It returns the number of triggers. It compares the version of each
-// trigger although it holds the lock row, because an operator may edit the row by hand.
-func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
-	firings, err := dueTriggers(ctx, l)
-	if err != nil || len(firings) == 0 {
-		return 0, err
+// fireTriggers advances triggers and inserts the runs of their slots in one transaction (R2). It needs a few statements,
+// independent of the number of triggers. It returns the number of slots whose runs are SKIPPED. It compares the version
+// of each trigger although it holds the lock row, because an operator may edit the row by hand.
+func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skipped int, err error) {
+	if len(firings) == 0 {
+		return 0, nil
 	}
 	var keys []string
 	for _, f := range firings {
@@ -78,15 +81,37 @@ func fireTriggers(ctx context.Context, l *roster.LockTx) (int, error) {
 				continue // it fired before the trigger was deleted and made again; the trigger still advances
 			}
 			r = newRun(l, r, at)
+			f.countSkipped(r)
 			if runs = append(runs, r); r.State == RunReady {
 				open = append(open, r)
+			} else {
+				skipped++
 			}
 		}
 	}
 	if err := advanceTriggers(ctx, l, firings); err != nil {
 		return 0, err
 	}
-	return len(firings), insertRuns(ctx, l, runs, nil)
+	return skipped, insertRuns(ctx, l, runs, nil)
+}
+
+// countSkipped counts the slots whose runs are SKIPPED since the last run that happened (R4).
+func (f *firing) countSkipped(r Run) {
+	switch {
+	case r.State != RunSkipped:
+		f.Skipped, f.SkippedSince = 0, time.Time{}
+	case f.Skipped == 0:
+		f.Skipped, f.SkippedSince = 1, r.ScheduledAt
+	default:
+		f.Skipped++
+	}
+}
+
+// forgetSkipped forgets the skipped slots of a trigger, because a run of it happens after all or an operator has
+// acknowledged them.
+func forgetSkipped(ctx context.Context, l *roster.LockTx, trigger string) (int, error) {
+	return l.Exec(ctx, `UPDATE schedule_trigger SET skipped = 0, skipped_since = NULL, version = version + 1
+		WHERE own_sign = ? AND name = ? AND skipped > 0`, l.OwnSign, trigger)
 }
 
 // dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose
@@ -203,6 +228,8 @@ func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) er
 		{"fires", func(f firing) any { return f.Fires }},
 		{"missed", func(f firing) any { return f.Missed }},
 		{"missed_at", func(f firing) any { return l.Dialect.TimeOrNull(f.MissedAt) }},
+		{"skipped", func(f firing) any { return f.Skipped }},
+		{"skipped_since", func(f firing) any { return l.Dialect.TimeOrNull(f.SkippedSince) }},
 		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
 		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
 		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},

@@ -24,7 +24,11 @@ func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, act
 				t.Status = TriggerDone
 			}
 		case !paused && t.Status == TriggerError:
-			if err := errors.Join(t.validate(), t.resetSchedule(l.Now)); err != nil {
+			var err error
+			if t, err = keepDue(ctx, l, t); err == nil {
+				err = errors.Join(t.validate(), t.resetSchedule(l.Now))
+			}
+			if err != nil {
 				return err
 			}
 		default:
@@ -79,6 +83,11 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 		runID = r.ID
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
+		}
+		if r.State != RunSkipped {
+			if _, err := forgetSkipped(ctx, l, name); err != nil {
+				return err
+			}
 		}
 		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was fired as run " + runID})
 	})

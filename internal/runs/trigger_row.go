@@ -10,13 +10,13 @@ import (
 
 // TriggerColumns are the columns that [ScanTrigger] scans, in its order.
 const TriggerColumns = `name, target, kind, expression, time_zone, start_at, end_at, max_fires, misfire, misfire_after_ms, catchup_max, overlap,
-	priority, params, trigger_id, status, message, fires, missed, missed_at, next_fire_at, prev_fire_at, jitter_ms, excluded_days, version`
+	priority, params, trigger_id, status, message, fires, missed, missed_at, skipped, skipped_since, next_fire_at, prev_fire_at, jitter_ms, excluded_days, version`
 
 // ScanTrigger returns the trigger of a row of [TriggerColumns].
 func ScanTrigger(rows interface{ Scan(...any) error }) (t Trigger, err error) {
 	err = rows.Scan(&t.Name, &t.Target, &t.Kind, &t.Expression, &t.TimeZone, (*sqldb.Instant)(&t.StartAt), (*sqldb.Instant)(&t.EndAt), &t.MaxFires, &t.Misfire,
 		(*sqldb.Millis)(&t.MisfireAfter), &t.CatchupMax, &t.Overlap, &t.Priority, &t.Params, &t.ID, &t.Status, &t.Message, &t.Fires, &t.Missed,
-		(*sqldb.Instant)(&t.MissedAt), (*sqldb.Instant)(&t.NextFireAt), (*sqldb.Instant)(&t.PrevFireAt), (*sqldb.Millis)(&t.Jitter), &t.ExcludedDays, &t.Version)
+		(*sqldb.Instant)(&t.MissedAt), &t.Skipped, (*sqldb.Instant)(&t.SkippedSince), (*sqldb.Instant)(&t.NextFireAt), (*sqldb.Instant)(&t.PrevFireAt), (*sqldb.Millis)(&t.Jitter), &t.ExcludedDays, &t.Version)
 	return t, err
 }
 
@@ -91,6 +91,8 @@ func triggerValues(l *roster.LockTx, t Trigger) []columnValue {
 		{"excluded_days", t.ExcludedDays},
 		{"missed", t.Missed},
 		{"missed_at", l.Dialect.TimeOrNull(t.MissedAt)},
+		{"skipped", t.Skipped},
+		{"skipped_since", l.Dialect.TimeOrNull(t.SkippedSince)},
 		{"message", sqldb.Clean(t.Message)},
 		{"version", t.Version},
 	}

@@ -72,6 +72,7 @@ var runMetrics = []taskMetric{
 	problemsOf(center.ProblemFailed),
 	problemsOf(center.ProblemOverdue),
 	problemsOf(center.ProblemMissed),
+	problemsOf(center.ProblemSkipped),
 	problemsOf(center.ProblemLate),
 	problemsOf(center.ProblemInvalid),
 }

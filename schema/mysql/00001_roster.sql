@@ -429,6 +429,8 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     params           TEXT         NOT NULL DEFAULT (''),             -- parameters of the runs
     missed           BIGINT       NOT NULL DEFAULT 0,                -- slots that fired nothing and never will
     missed_at        DATETIME(6)  NULL,                              -- newest of these slots, or NULL if there is none or an operator has acknowledged them
+    skipped          BIGINT       NOT NULL DEFAULT 0,                -- slots in a row whose runs are SKIPPED, since the last slot that fired
+    skipped_since    DATETIME(6)  NULL,                              -- first of these slots, or NULL if there is none or an operator has acknowledged them
     message          TEXT         NOT NULL DEFAULT (''),             -- why it is in ERROR, for people
     version          BIGINT       NOT NULL DEFAULT 0,                -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (start_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -442,6 +444,8 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_missed_at CHECK (missed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_skipped_since CHECK (skipped_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name),
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due

@@ -431,6 +431,8 @@ CREATE TABLE schedule_trigger (
     params           text             NOT NULL DEFAULT '',       -- parameters of the runs
     missed           bigint           NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
     missed_at        timestamptz(6)   NULL,                      -- newest of these slots, or NULL if there is none or an operator has acknowledged them
+    skipped          bigint           NOT NULL DEFAULT 0,        -- slots in a row whose runs are SKIPPED, since the last slot that fired
+    skipped_since    timestamptz(6)   NULL,                      -- first of these slots, or NULL if there is none or an operator has acknowledged them
     message          text             NOT NULL DEFAULT '',       -- why it is in ERROR, for people
     version          bigint           NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (start_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -444,6 +446,8 @@ CREATE TABLE schedule_trigger (
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_missed_at CHECK (missed_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_skipped_since CHECK (skipped_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name)
 ) WITH (fillfactor = 70);

@@ -428,6 +428,8 @@ CREATE TABLE schedule_trigger (
     params           TEXT   NOT NULL DEFAULT '',       -- parameters of the runs
     missed           BIGINT NOT NULL DEFAULT 0,        -- slots that fired nothing and never will
     missed_at        TEXT   NULL,                      -- newest of these slots, or NULL if there is none or an operator has acknowledged them
+    skipped          BIGINT NOT NULL DEFAULT 0,        -- slots in a row whose runs are SKIPPED, since the last slot that fired
+    skipped_since    TEXT   NULL,                      -- first of these slots, or NULL if there is none or an operator has acknowledged them
     message          TEXT   NOT NULL DEFAULT '',       -- why it is in ERROR, for people
     version          BIGINT NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
@@ -441,6 +443,8 @@ CREATE TABLE schedule_trigger (
     CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_missed_at CHECK (datetime(substr(missed_at, 1, 19)) IS substr(missed_at, 1, 19) AND rtrim(substr(missed_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_skipped_since CHECK (datetime(substr(skipped_since, 1, 19)) IS substr(skipped_since, 1, 19) AND rtrim(substr(skipped_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name)
 );
