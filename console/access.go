@@ -53,10 +53,15 @@ var errNotAllowed = errors.New("you have no right to do this")
 // forwarded are the headers with which a proxy tells that the client is elsewhere.
 var forwarded = []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip"}
 
-// refusal returns the status of a request without access.
-func refusal(err error) int {
-	if errors.Is(err, errSignIn) {
+// deny returns the status of a request without access, and sets the headers that belong to it.
+func deny(w http.ResponseWriter, err error) int {
+	switch {
+	case errors.Is(err, errSignIn):
+		w.Header().Set("WWW-Authenticate", `Basic realm="Rota", charset="UTF-8"`)
 		return http.StatusUnauthorized
+	case errors.Is(err, errTooMany):
+		w.Header().Set("Retry-After", "10")
+		return http.StatusTooManyRequests
 	}
 	return http.StatusForbidden
 }
@@ -84,8 +89,7 @@ func Loopback(a Actor) func(*http.Request) (Actor, error) {
 
 // onThisHost refuses requests of clients on other hosts, and those that may come from there.
 func onThisHost(r *http.Request) error {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+	if !fromThisHost(r) {
 		return fmt.Errorf("the console serves only clients on its own host, and not %s", r.RemoteAddr)
 	}
 	for _, name := range forwarded {
@@ -97,6 +101,13 @@ func onThisHost(r *http.Request) error {
 		return fmt.Errorf("the console serves only requests to localhost, and not to %q", r.Host)
 	}
 	return nil
+}
+
+// fromThisHost reports whether the other end of the connection is on this host.
+func fromThisHost(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // localHost reports whether a Host header means this host by its address, or by the one name that no DNS server answers.

@@ -86,11 +86,8 @@ func (s *console) serveAction(path string, a action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &view{console: s, request: r, template: "ask", Path: r.URL.Path}
 		var err error
-		if v.Actor, err = s.options.Access(r); errors.Is(err, errSignIn) {
-			v.askToSignIn(w)
-			return
-		} else if err != nil {
-			v.refuse(r.Context(), w, http.StatusForbidden, err)
+		if v.Actor, err = s.options.Access(r); err != nil {
+			v.refuse(r.Context(), w, deny(w, err), err)
 			return
 		}
 		if err := r.ParseForm(); err != nil {
@@ -193,3 +190,10 @@ func (c *change) hide(name string, values ...string) {
 var errMissingValue = errors.New("is missing")
 
 func errMissing(what string) error { return fmt.Errorf("%s %w", what, errMissingValue) }
+
+// redirect leads to another page with a GET. http.Redirect would make the address absolute, without the prefix below which
+// the console is mounted.
+func redirect(w http.ResponseWriter, address string) {
+	w.Header().Set("Location", address)
+	w.WriteHeader(http.StatusSeeOther)
+}

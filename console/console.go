@@ -14,12 +14,9 @@ import (
 // Options are the settings of a Handler. The zero value is ready to use.
 type Options struct {
 	// Access returns who makes a request, and what they may do. An error is shown to the client, with the status 403.
-	// Access is called for every request but those for style sheets and scripts, concurrently. Loopback and Proxy.Access
-	// are two of many ways. Defaults to clients on the same host, which may look.
+	// Access is called for every request except those for style sheets and scripts, concurrently. Loopback,
+	// Passwords.Access and Proxy.Access are three of many ways. Defaults to clients on the same host, which may look.
 	Access func(*http.Request) (Actor, error)
-
-	// Passwords makes the console ask for a name and a password, instead of Access. Defaults to none.
-	Passwords *Passwords
 
 	// ReadOnly takes all rights but that to look from everybody. Defaults to false.
 	ReadOnly bool
@@ -57,14 +54,8 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if c == nil {
 		return nil, errors.New("console: no center")
 	}
-	if o.Access != nil && o.Passwords != nil {
-		return nil, errors.New("console: Access and Passwords exclude each other")
-	}
 	s := newSite(c, o)
 	mux := s.main.mux()
-	if s.sessions != nil {
-		s.main.handleLogin(mux)
-	}
 	mux.HandleFunc("/in/{sign}", func(w http.ResponseWriter, r *http.Request) {
 		redirect(w, url.PathEscape(r.PathValue("sign"))+"/")
 	})
@@ -95,7 +86,7 @@ func (s *console) lookers(next http.Handler) http.Handler {
 			err = errNotAllowed
 		}
 		if err != nil {
-			http.Error(w, err.Error(), refusal(err))
+			http.Error(w, err.Error(), deny(w, err))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -127,11 +118,8 @@ func (s *console) serve(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &view{console: s, request: r, template: p.template, Path: r.URL.Path}
 		var err error
-		if v.Actor, err = s.options.Access(r); errors.Is(err, errSignIn) {
-			v.askToSignIn(w)
-			return
-		} else if err != nil {
-			v.refuse(r.Context(), w, http.StatusForbidden, err)
+		if v.Actor, err = s.options.Access(r); err != nil {
+			v.refuse(r.Context(), w, deny(w, err), err)
 			return
 		}
 		if task := r.FormValue("task"); !v.Actor.may(Look, task) {

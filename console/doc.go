@@ -42,8 +42,9 @@
 //
 // Without Options.Access the console serves only clients on the same host, which may look and change nothing. It refuses
 // requests whose Host is not this host, because a web page could reach it under a name of its own (DNS rebinding), and
-// requests that a proxy has forwarded, because the client is elsewhere then. Options.Passwords makes people sign in, and
-// Proxy trusts the name that a proxy tells. The Content-Security-Policy allows nothing
+// requests that a proxy has forwarded, because the client is elsewhere then. Passwords makes people sign in by HTTP Basic, and
+// Proxy trusts the name that a proxy tells. There are no sessions: those of before were 412 lines with a limit of attempts
+// that any client could make forget, and that kept names of 1 MB. The Content-Security-Policy allows nothing
 // but the console's own style sheet and scripts. There is no inline script, and html/template escapes all that is read
 // from the database.
 package console

@@ -1,147 +1,207 @@
 package console
 
 import (
-	"bufio"
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"os"
 	"slices"
-	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
+	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 )
 
-// Passwords are the people who may sign in, with the bcrypt hashes of their passwords and their rights. They do not change:
-// a new file needs a new Handler, which ends all sessions too.
+const (
+	// successFor is how long a password that was right needs no comparison.
+	successFor = 5 * time.Minute
+	// fileEvery is the least time between two looks at the file.
+	fileEvery = time.Second
+	// maxFile is the greatest length of the file.
+	maxFile = 1 << 20
+	// maxHashing is how many passwords are compared at a time. Each takes a core for a good part of a second.
+	maxHashing = 2
+)
+
+var (
+	errSignIn  = errors.New("sign in with a name and a password")
+	errWrong   = fmt.Errorf("the name or the password is wrong: %w", errSignIn)
+	errTooMany = errors.New("too many attempts to sign in: try again in ten seconds")
+	errPlain   = errors.New("the console takes passwords over TLS or from its own host, because they would cross the network as plain text")
+)
+
+// Passwords lets people in who give a name and a password of a file, by HTTP Basic over TLS or from the same host. It
+// reads the file again when that has changed.
 type Passwords struct {
-	byName map[string]user
-	dummy  []byte // as costly as the hashes, for names that nobody has
+	path    string
+	log     *slog.Logger
+	key     []byte        // of the process
+	hashing chan struct{} // has room for the comparisons that run
+	limits  *limits
+	refused rate.Sometimes
+
+	mu     sync.Mutex
+	looked time.Time // at the file
+	text   []byte    // of the file then, or the text of the error
+	people *people
 }
 
-type user struct {
-	hash   []byte
-	rights []Right
+// people are those of one state of the file.
+type people struct {
+	byName  map[string]user
+	dummy   []byte // as costly as the hashes, for names that nobody has
+	flights singleflight.Group
+
+	mu sync.Mutex
+	// right says when passwords were last found right, by the HMAC of name and password. Only what the file's hashes
+	// accept gets in, and so the file bounds it.
+	right map[string]time.Time
 }
 
-// allRights are the rights of a person whose line names none.
-var allRights = []Right{Look, Operate, Change}
-
-// maxPassword is the length of a password, in bytes, after which bcrypt ignores the rest.
-const maxPassword = 72
-
-// ParsePasswords reads lines of the form NAME:HASH or NAME:HASH:RIGHTS, such as
+// OpenPasswords reads a file with a line NAME:HASH or NAME:HASH:RIGHTS for each person, such as
 //
 //	ann:$2a$12$...:look,operate
 //
 // HASH is a bcrypt hash, as PasswordLine or htpasswd -B makes it. RIGHTS is a list of look, operate and change; without
 // it the person has all three. Empty lines and lines that begin with # mean nothing. An error names the line.
-func ParsePasswords(r io.Reader) (*Passwords, error) {
-	p := &Passwords{byName: map[string]user{}}
-	highest := bcrypt.DefaultCost
-	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, u, err := parseUser(line)
-		if _, twice := p.byName[name]; err == nil && twice {
-			err = fmt.Errorf("%q is there twice", name)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("line %d of the passwords: %w", n, err)
-		}
-		cost, _ := bcrypt.Cost(u.hash) // parseUser has checked it
-		p.byName[name], highest = u, max(highest, cost)
+//
+// A change of the file takes effect within two seconds. While the file cannot be read or a line is wrong, the people of
+// before may go on. log gets that, and each sign-in that succeeds or fails. A password that was right needs no comparison for five minutes.
+func OpenPasswords(path string, log *slog.Logger) (*Passwords, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
 	}
-	if err := lines.Err(); err != nil {
+	p := &Passwords{
+		path: path, log: log, key: []byte(rand.Text()), hashing: make(chan struct{}, maxHashing), limits: newLimits(),
+		refused: rate.Sometimes{Interval: attemptPause}, looked: time.Now(),
+	}
+	var err error
+	if p.text, err = readLimited(path); err != nil {
 		return nil, fmt.Errorf("read the passwords: %w", err)
 	}
-	if len(p.byName) == 0 {
-		return nil, errors.New("the passwords name nobody: nobody could sign in")
-	}
-	dummy, err := bcrypt.GenerateFromPassword([]byte("nobody has this password"), highest)
-	p.dummy = dummy
+	p.people, err = parsePeople(bytes.NewReader(p.text))
 	return p, err
 }
 
-func parseUser(line string) (name string, u user, err error) {
-	fields := strings.Split(line, ":")
-	if len(fields) < 2 || len(fields) > 3 {
-		return "", user{}, errors.New("want NAME:HASH or NAME:HASH:RIGHTS")
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
 	}
-	name, u.hash, u.rights = fields[0], []byte(fields[1]), allRights
-	if err := checkName(name); err != nil {
-		return "", user{}, err
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s must have at most %d bytes", path, maxFile)
 	}
-	if _, err := bcrypt.Cost(u.hash); err != nil {
-		return "", user{}, fmt.Errorf("the hash of %q must be one of bcrypt: %w", name, err)
-	}
-	if len(fields) == 3 {
-		u.rights, err = ParseRights(fields[2])
-	}
-	return name, u, err
+	return text, err
 }
 
-// maxName is the length of a name in bytes: schedule_event has room for it.
-const maxName = 100
-
-// checkName refuses names that a line of the file cannot hold, and those that cannot stand in an event.
-func checkName(name string) error {
-	bad := strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == ':' || r == 0x7f })
-	if name == "" || len(name) > maxName || bad || strings.HasPrefix(name, "#") {
-		return fmt.Errorf("the name %q must have 1 to %d bytes, no colon and no space, and not begin with #", name, maxName)
+// Access is for Options.Access.
+func (p *Passwords) Access(r *http.Request) (Actor, error) {
+	if r.TLS == nil && !fromThisHost(r) {
+		return Actor{}, errPlain
 	}
+	name, password, ok := r.BasicAuth()
+	if !ok {
+		return Actor{}, errSignIn
+	}
+	people := p.current()
+	mac := p.mac(name, password)
+	if at, _ := people.rightAt(mac); time.Since(at) >= successFor {
+		// Requests that come at once are one attempt: a browser asks for several things.
+		_, err, _ := people.flights.Do(mac, func() (any, error) { return nil, p.signIn(r, people, mac, name, password) })
+		if err != nil {
+			return Actor{}, err
+		}
+	}
+	rights := people.byName[name].rights
+	return Actor{Name: name, May: func(right Right, _ string) bool { return slices.Contains(rights, right) }}, nil
+}
+
+// mac names a pair of a name and a password, without telling them.
+func (p *Passwords) mac(name, password string) string {
+	h := hmac.New(sha256.New, p.key)
+	_, _ = h.Write([]byte(name + "\x00" + password)) // a hash returns no error
+	return string(h.Sum(nil))
+}
+
+// rightAt returns when a password was last found right; known says whether it ever was.
+func (s *people) rightAt(mac string) (at time.Time, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, known = s.right[mac]
+	return at, known
+}
+
+// signIn compares a password. One that was right before takes no part in the limits, and so the failures of others with
+// the same address, such as that of a proxy, do not lock its owner out.
+func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password string) error {
+	address := addressOf(r)
+	log := func(level slog.Level, text string) {
+		p.log.LogAttrs(r.Context(), level, text, slog.String("actor", cut(name, maxName)), slog.String("address", address))
+	}
+	if _, known := people.rightAt(mac); !known && !p.limits.allow(address) {
+		p.refused.Do(func() { log(slog.LevelWarn, "refused attempts to sign in to the console: too many") })
+		return errTooMany
+	}
+	p.hashing <- struct{}{}
+	ok := people.check(name, password)
+	<-p.hashing
+	if !ok {
+		log(slog.LevelWarn, "sign in to the console: the name or the password is wrong")
+		return errWrong
+	}
+	people.mu.Lock()
+	people.right[mac] = time.Now()
+	people.mu.Unlock()
+	log(slog.LevelInfo, "signed in to the console")
 	return nil
 }
 
-// ParseRights reads a list of rights with commas between them.
-func ParseRights(text string) (rights []Right, err error) {
-	for word := range strings.SplitSeq(text, ",") {
-		r := Right(strings.TrimSpace(word))
-		if !slices.Contains(allRights, r) {
-			return nil, fmt.Errorf("the right %q must be look, operate or change", r)
-		}
-		rights = append(rights, r)
-	}
-	return rights, nil
-}
-
-func joinRights(rights []Right) string {
-	names := make([]string, len(rights))
-	for i, r := range rights {
-		names[i] = string(r)
-	}
-	return strings.Join(names, ",")
-}
-
-// PasswordLine returns a line for ParsePasswords. Without rights the person has all of them.
-func PasswordLine(name, password string, rights ...Right) (string, error) {
-	if err := checkName(name); err != nil {
-		return "", err
-	}
-	if len(password) < 8 || len(password) > maxPassword {
-		return "", fmt.Errorf("the password must have 8 to %d bytes, not %d", maxPassword, len(password))
-	}
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), 12)
-	if err != nil {
-		return "", fmt.Errorf("hash the password: %w", err)
-	}
-	line := []string{name, string(hash)}
-	if len(rights) > 0 {
-		line = append(line, joinRights(rights))
-	}
-	return strings.Join(line, ":"), nil
-}
-
-// check returns the rights of a person who gives a password. It takes as long for names that nobody has.
-func (p *Passwords) check(name, password string) (rights []Right, ok bool) {
-	u, known := p.byName[name]
+// check reports whether a person has a password. It takes as long for names that nobody has, because all hashes of a file
+// cost the same.
+func (s *people) check(name, password string) bool {
+	u, known := s.byName[name]
 	if !known {
-		u.hash = p.dummy
+		u.hash = s.dummy
 	}
-	if bcrypt.CompareHashAndPassword(u.hash, []byte(password)) != nil || !known || len(password) > maxPassword {
-		return nil, false
+	return bcrypt.CompareHashAndPassword(u.hash, []byte(password)) == nil && known && len(password) <= maxPassword
+}
+
+// current returns the people of the file, and those of before if it is broken.
+func (p *Passwords) current() *people {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.looked) < fileEvery {
+		return p.people
 	}
-	return u.rights, true
+	p.looked = time.Now()
+	text, err := readLimited(p.path)
+	if err != nil {
+		text = []byte(err.Error())
+	}
+	if bytes.Equal(text, p.text) {
+		return p.people
+	}
+	p.text = text // an error is told once
+	var changed *people
+	if err == nil {
+		changed, err = parsePeople(bytes.NewReader(text))
+	}
+	if err != nil {
+		p.log.LogAttrs(context.Background(), slog.LevelError, "read the changed passwords of the console: those of before remain", slog.Any("error", err))
+		return p.people
+	}
+	p.log.LogAttrs(context.Background(), slog.LevelInfo, "the passwords of the console have changed")
+	p.people = changed
+	return changed
 }

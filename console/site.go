@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,10 +13,9 @@ import (
 
 // site serves the environments of a database.
 type site struct {
-	options  Options
-	sessions *sessions // nil without passwords
-	cache    *cache    // of all environments, which share the limit of queries at a time
-	main     *console  // of the center that the handler was made with
+	options Options
+	cache   *cache   // of all environments, which share the limit of queries at a time
+	main    *console // of the center that the handler was made with
 
 	mu     sync.Mutex
 	others map[string]http.Handler // by own_sign
@@ -28,10 +26,6 @@ const maxEnvironments = 100
 
 func newSite(c *center.Center, o Options) *site {
 	s := &site{cache: newCache(), others: map[string]http.Handler{}}
-	if o.Passwords != nil {
-		s.sessions = newSessions(o.Passwords)
-		o.Access = s.sessions.access
-	}
 	s.options = o.withDefaults()
 	s.main = s.newConsole(c, "")
 	return s
@@ -59,20 +53,14 @@ func (s *site) serveEnvironment(w http.ResponseWriter, r *http.Request) {
 // refuseEnvironment answers that there is no such environment, if the client may know it.
 func (s *site) refuseEnvironment(w http.ResponseWriter, r *http.Request, err error) {
 	actor, denied := s.options.Access(r)
-	switch {
-	case errors.Is(denied, errSignIn) && formatOf(r) == formatHTML:
-		redirect(w, "../../login")
+	if denied != nil {
+		http.Error(w, denied.Error(), deny(w, denied))
 		return
-	case denied != nil:
-		err = denied
-	case !actor.may(Look, ""):
+	}
+	if !actor.may(Look, "") {
 		err = errNotAllowed
 	}
-	status := statusOf(err, http.StatusServiceUnavailable)
-	if denied != nil {
-		status = refusal(denied)
-	}
-	http.Error(w, err.Error(), status)
+	http.Error(w, err.Error(), statusOf(err, http.StatusServiceUnavailable))
 }
 
 // environment returns the handler of an environment that exists.

@@ -57,30 +57,22 @@ func TestEnvironments(t *testing.T) {
 	}
 }
 
-// People who have not signed in learn nothing of an environment, and come back to its page afterwards.
+// People who have not signed in learn nothing of an environment, not even whether it is there.
 func TestEnvironmentsNeedASignIn(t *testing.T) {
 	t.Parallel()
-	line, _ := console.PasswordLine("ann", "correct horse")
-	passwords, err := console.ParsePasswords(strings.NewReader(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Passwords: passwords})
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: annsPassword(t).Access})
 	other, err := s.center.In("TEST")
 	s.must(err)
 	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 3})
 	s.must(err)
-	b := newBrowser(s)
-	for _, page := range []string{"in/TEST/task?task=settle", "in/nowhere/"} {
-		if body, at := b.get(page); !strings.HasPrefix(at, "/rota/login") || !strings.Contains(body, "Sign in") {
-			t.Errorf("%s leads to %s: %s", page, at, body)
+	for _, page := range []string{"/in/TEST/task?task=settle", "/in/nowhere/"} {
+		if got := s.do(request(http.MethodGet, page)); got.code != http.StatusUnauthorized || got.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: status %d: %s", page, got.code, got.body)
 		}
 	}
-	_, at := b.post("login", url.Values{"name": {"ann"}, "password": {"correct horse"}, "next": {"in/TEST/task?task=settle"}})
-	if at != "/rota/in/TEST/task?task=settle" {
-		t.Errorf("after the sign-in: %s", at)
-	}
-	if body, at := b.post("in/TEST/task-pause", url.Values{"task": {"settle"}, "confirm": {"yes"}}); !strings.HasPrefix(at, "/rota/in/TEST/task?") || !strings.Contains(body, "settle is paused") {
-		t.Errorf("after a change: %s: %s", at, body)
+	r := post("in/TEST/task-pause", confirmed(values("task", "settle")))
+	r.SetBasicAuth("ann", "correct horse")
+	if got := s.do(r); got.code != http.StatusSeeOther || !strings.HasPrefix(got.Get("Location"), "task?task=settle") {
+		t.Errorf("a change with the password: status %d to %s: %s", got.code, got.Get("Location"), got.body)
 	}
 }

@@ -232,9 +232,6 @@ func (v *view) Dialect() string { return string(v.center.Dialect()) }
 // Rights returns what the actor may do.
 func (v *view) Rights() string { return v.Actor.rights() }
 
-// CanSignOut reports whether the actor has signed in with a password.
-func (v *view) CanSignOut() bool { return v.sessions != nil && v.Actor.Name != "" }
-
 // May reports whether the actor has a right to a task type.
 func (v *view) May(right, taskType string) bool { return v.Actor.may(Right(right), taskType) }
 

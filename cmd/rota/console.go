@@ -27,12 +27,14 @@ Without other flags the pages change nothing, and only clients on this host may
 look: requests that a proxy has forwarded are refused. Use an SSH tunnel to look
 from elsewhere: ssh -L 8330:localhost:8330 HOST.
 
---passwords makes people sign in; "rota console password" makes the lines of its
-file. --user-header trusts a proxy that has signed them in. With either of the
+--passwords makes people sign in by HTTP Basic; "rota console password" makes
+the lines of its file. A changed file takes effect within two seconds. A browser
+keeps the password until it is closed, and so there is no way to sign out: use a
+proxy with single sign-on if you need that. --user-header trusts a proxy that has signed them in. With either of the
 two the console serves other hosts too. --allow-changes lets people use the
 rights that they have; events name them.
 
-However many people look, each query runs at most once a second. While the
+However many people look, each query runs at most once in two seconds. While the
 database is away, the pages show what they read last.`,
 		Example: `  rota console                        http://localhost:8330/
   rota console --http localhost:9000

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -81,7 +82,7 @@ func (s *consoleServer) options(log *logrus.Logger) (o console.Options, err erro
 	}
 	switch {
 	case s.passwords != "":
-		o.Passwords, err = readPasswords(s.passwords)
+		o.Access, err = passwordAccess(s.passwords, o.Logger)
 	case s.userHeader != "":
 		o.Access, err = s.proxyAccess()
 	default:
@@ -100,17 +101,12 @@ func hostName() string {
 	return name
 }
 
-func readPasswords(path string) (*console.Passwords, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("--passwords: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	p, err := console.ParsePasswords(f)
+func passwordAccess(path string, log *slog.Logger) (func(*http.Request) (console.Actor, error), error) {
+	p, err := console.OpenPasswords(path, log)
 	if err != nil {
 		return nil, fmt.Errorf("--passwords %s: %w", path, err)
 	}
-	return p, nil
+	return p.Access, nil
 }
 
 // proxyAccess trusts the header of the proxies. Everybody whom they let through has all rights.

@@ -5,12 +5,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/console"
 )
 
 // The console is a process that says where it serves, shows the roster of the file, and ends with exit 0 after SIGTERM.
@@ -104,14 +107,20 @@ func TestConsolePasswordProcess(t *testing.T) {
 		t.Fatalf("%v: %q", err, line)
 	}
 	writeFile(t, filepath.Join(dir, "people"), string(line))
-	p, err := readPasswords(filepath.Join(dir, "people"))
-	if err != nil || p == nil {
-		t.Errorf("read the passwords: %v", err)
+	access, err := passwordAccess(filepath.Join(dir, "people"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "127.0.0.1:1"
+	r.SetBasicAuth("ann", "correct horse")
+	if a, err := access(r); err != nil || a.Name != "ann" || !a.May(console.Operate, "x") || a.May(console.Change, "x") {
+		t.Errorf("with the password: %+v, %v", a, err)
 	}
 	for args, want := range map[string]string{
 		"console password":                                      "missing argument NAME",
 		"console password ann --rights all":                     `--rights: the right "all" must be look, operate or change`,
-		"console --database sqlite:x --passwords nowhere":       "--passwords: open nowhere",
+		"console --database sqlite:x --passwords nowhere":       "--passwords nowhere: read the passwords: open nowhere",
 		"console --database sqlite:x --http :1":                 "must be localhost",
 		"console --database sqlite:x --tls-cert x --tls-key x":  "--tls-cert and --tls-key: open x",
 		"console --database sqlite:x --user-header X --proxy x": "--proxy (x) must be an IP address",

@@ -43,10 +43,6 @@
   async function update() {
     const response = await fetch(location.href, { headers: etag ? { 'If-None-Match': etag, Accept: 'text/html' } : { Accept: 'text/html' }, cache: 'no-store' });
     failed = null;
-    if (response.redirected) { // the session has ended
-      location.assign(response.url);
-      return;
-    }
     const read = Number(response.headers.get('Rota-As-Of'));
     if (read) asOf = read;
     const date = Date.parse(response.headers.get('Date'));
