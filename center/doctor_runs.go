@@ -10,8 +10,12 @@ type runCheck struct{ *diagnosis }
 
 // problems reports runs that failed or last too long, and triggers that did not fire (R19).
 func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
-	if task.RunProblems == 0 {
-		return nil
+	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
+	for _, p := range cancelled {
+		d.note("runs", "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), oneLine(errText(p.Text())))
+	}
+	if err != nil || task.RunProblems == 0 {
+		return err
 	}
 	problems, err := d.c.Runs().Problems(ctx, task.TaskType)
 	if err != nil {
@@ -85,6 +89,8 @@ func runProblemHint(p RunProblem) string {
 			return "rota run show " + p.RunID + " says what it waits for"
 		}
 		return "rota run show " + p.RunID + "; it fails at its deadline; run_timeout sets the deadline of the next run"
+	case ProblemStalled:
+		return "rota run show " + p.RunID + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
 	case ProblemMissed:
 		return "the next success of the trigger ends this, or rota run ack " + p.TaskType + "; misfire of the trigger decides what late slots do"
 	case ProblemSkipped:

@@ -94,6 +94,7 @@ const (
 const (
 	ProblemFailed  = runs.ProblemFailed  // a run has failed, and no later run of its trigger has succeeded
 	ProblemOverdue = runs.ProblemOverdue // an open run has used 90 % of run_timeout
+	ProblemStalled = runs.ProblemStalled // no item of an open run has ended for half an hour
 	ProblemMissed  = runs.ProblemMissed  // a slot of a trigger never fires, and no run of a later slot has succeeded
 	ProblemSkipped = runs.ProblemSkipped // three slots of a trigger in a row were skipped, or all slots of a day
 	ProblemLate    = runs.ProblemLate    // a trigger has been due for a minute, and no server fires it
@@ -205,7 +206,13 @@ func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, err
 	return r.runs.Problems(ctx, taskType)
 }
 
-// Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: the failure is no problem any more. Ack also acknowledges
+// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one record,
+// until a later run of the trigger succeeds or an operator acknowledges them.
+func (r *Runs) Cancelled(ctx context.Context, taskType string) ([]RunProblem, error) {
+	return r.runs.Cancelled(ctx, taskType)
+}
+
+// Ack acknowledges that a run is FAILED, DEPENDENT_FAILED or CANCELLED: this is no problem any more. Ack also acknowledges
 // the earlier failures of the same trigger or backfill, and the dependants that failed because of this run, but no other
 // submitted runs. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged already.
 func (r *Runs) Ack(ctx context.Context, runID, actor string) error {

@@ -59,7 +59,7 @@ func (r RunRow) CanRerun() bool { return r.Ended() && r.State != center.RunSucce
 
 // CanAck reports whether the run has failed, and nobody has acknowledged it.
 func (r RunRow) CanAck() bool {
-	return (r.State == center.RunFailed || r.State == center.RunDependentFailed) && r.AckedAt.IsZero()
+	return r.Unresolved()
 }
 
 // runs makes the page of runs.

@@ -115,7 +115,7 @@ func testAttemptItems(t *testing.T, c *center.Center) {
 		r.must(c.Engine().Sweeps.Finish(t.Context(), r.claimOne("A", "0"), runs.Progress{ItemsDone: 4}))
 		r.wantRunItems(id) // all of them have succeeded
 	})
-	t.Run("R11 a rerun begins without failed items", func(t *testing.T) {
+	t.Run("R11 a rerun knows which items have failed", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
 		id := r.submitAndOpen("k")
 		r.failWith(r.claimOne("A", "0"), true, "a")
@@ -123,16 +123,26 @@ func testAttemptItems(t *testing.T, c *center.Center) {
 		r.wantState(id, center.RunFailed)
 		r.wantRunItems(id, "0/a/1")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
-		r.wantRunItems(id)
+		r.wantRunItems(id, "0/a/1")
 		if n := r.runQueue(id, "0").ItemsFailed; n != 0 {
 			t.Fatalf("the queue begins with %d failed items", n)
 		}
 		r.tick()
-		r.saveFailed(r.claimOne("A", "0"), "b")
+		s := r.claimOne("A", "0")
+		if !slices.Equal(s.FailedBefore, []string{"a"}) || s.ItemsFailed != 1 || s.Attempt != 1 {
+			t.Fatalf("the sweep is %+v, want attempt 1 with a as the item that failed before", s)
+		}
+		r.wantRunItems(id, "0/a/0")
+		r.saveFailed(s, "b")
+		r.moveQueue("0", "B")
+		if s = r.claimOne("B", "0"); !slices.Equal(s.FailedBefore, []string{"a", "b"}) {
+			t.Fatalf("the sweep after a takeover is %+v, want a and b as the items that failed before", s)
+		}
 		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatalf("rerun of an open run: error %v, want ErrRunState", err)
 		}
-		r.wantRunItems(id, "0/b/1") // the refused rerun has deleted nothing
+		r.failWith(s, true, "a")
+		r.wantRunItems(id, "0/a/1") // b has succeeded
 	})
 }
 

@@ -293,6 +293,59 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 	})
 }
 
+// testCancelledRuns checks which cancelled runs are problems.
+func testCancelledRuns(t *testing.T, c *center.Center) {
+	t.Run("R19 a run that is cancelled in a rerun stays the one that failed", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("1")
+		r.failAll("A", "the disk is full", "0")
+		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.tick()
+		r.wantProblems()
+		r.must(c.Runs().Cancel(t.Context(), id, "test"))
+		r.wantProblems("RUN_FAILED i CANCELLED")
+		if p := r.problemRecords()[0]; !strings.Contains(p.Text(), "it had failed at ") {
+			t.Fatalf("the problem is %q, want the time of the failure", p.Text())
+		}
+		r.must(c.Runs().Ack(t.Context(), id, "test"))
+		r.wantProblems()
+		if got := r.findings("runs"); len(got) != 0 {
+			t.Fatalf("findings %q after the acknowledgement, want none", got)
+		}
+	})
+	t.Run("R19 a later success ends the problem of a run that was cancelled in a rerun", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		id := r.fire(r.task)
+		r.failAll("A", "no", "0")
+		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.must(c.Runs().Cancel(t.Context(), id, "test"))
+		r.wantProblems("RUN_FAILED i CANCELLED")
+		r.fire(r.task)
+		r.finishAll("A", "0")
+		r.wantProblems()
+	})
+	t.Run("R19 a run that an operator cancels is a note", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		var ids []string
+		for _, key := range []string{"1", "2"} {
+			ids = append(ids, r.submitAndOpen(key))
+			r.must(c.Runs().Cancel(t.Context(), ids[len(ids)-1], "test"))
+		}
+		r.wantProblems()
+		if got := r.findings("runs"); len(got) != 1 || !strings.HasPrefix(got[0], "NOTE run "+ids[0]+": 2 submitted runs were cancelled since ") {
+			t.Fatalf("findings %q, want a note of both runs", got)
+		}
+		acked, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		if err != nil || len(acked) != 1 || acked[0].Count != 2 {
+			t.Fatalf("acknowledged %+v, want both: %v", acked, err)
+		}
+		if got := r.findings("runs"); len(got) != 0 {
+			t.Fatalf("findings %q after the acknowledgement, want none", got)
+		}
+	})
+}
+
 func testOverdueRuns(t *testing.T, c *center.Center) {
 	t.Run("R19 an open run is a problem when run_timeout is nearly used up", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -307,6 +360,37 @@ func testOverdueRuns(t *testing.T, c *center.Center) {
 		if got := r.findings("runs"); len(got) != 2 {
 			t.Fatalf("findings %q, want 2", got)
 		}
+	})
+}
+
+func testStalledRuns(t *testing.T, c *center.Center) {
+	t.Run("R19 R20 a run without progress that holds up a backfill is a problem", func(t *testing.T) {
+		r := newRunFixture(t, c, 2)
+		id := r.backfillHours(2, nil)
+		r.tick()
+		r.claimOne("A", "0")
+		ago := func(d time.Duration) {
+			at := r.now().Add(-d).UTC().Format(timeLayout)
+			r.exec("UPDATE schedule_run SET started_at = '%s' WHERE task_type = '%s' AND state = 'RUNNING'", at, r.task)
+			r.exec("UPDATE schedule_run_queue SET progress_at = '%s' WHERE state = 'RUNNING' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", at, r.task)
+		}
+		ago(29 * time.Minute)
+		r.wantProblems()
+		ago(31 * time.Minute)
+		r.wantProblems("RUN_STALLED i RUNNING")
+		if p := r.problemRecords()[0]; p.Backfill != id {
+			t.Fatalf("the problem is %+v, want it to name backfill %s", p, id)
+		}
+		r.exec("UPDATE schedule_task_type SET stall_after_ms = 3600000 WHERE task_type = '%s'", r.task)
+		r.wantProblems()
+		ago(2*time.Hour + time.Minute)
+		r.wantProblems("RUN_STALLED i RUNNING")
+		r.exec("UPDATE schedule_run_queue SET next_attempt_at = '%s' WHERE queue_id = '1' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", r.now().Add(time.Hour).UTC().Format(timeLayout), r.task)
+		r.wantProblems()
+		r.exec("UPDATE schedule_run_queue SET next_attempt_at = NULL WHERE run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", r.task)
+		r.wantProblems("RUN_STALLED i RUNNING")
+		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		r.wantProblems()
 	})
 }
 

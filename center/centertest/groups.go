@@ -175,7 +175,9 @@ var groups = map[string]group{
 	"alert failures":   {run: testAlertFailures, about: Clock},
 	"acknowledge runs": {run: testAckRuns, about: Clock},
 	"acked runs":       {run: testAckedRuns, about: Clock},
+	"cancelled runs":   {run: testCancelledRuns, about: Clock},
 	"overdue runs":     {run: testOverdueRuns, about: Clock},
+	"stalled runs":     {run: testStalledRuns, about: Clock},
 	"trigger problems": {run: testTriggerProblems, about: Clock},
 
 	// cases_run_queues.go

@@ -22,15 +22,15 @@ this run, but no other submitted runs. The next run that fails is a problem
 again.
 
 RUN is the id of a failed run, or a task type, which stands for all its failed
-runs and the missed and skipped slots of its triggers.`,
+and cancelled runs and the missed and skipped slots of its triggers.`,
 		Example: `  rota run ack reindex
   rota run ack 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
 	}, listRuns(unresolvedRun), ack, "acknowledged")
 }
 
-// unresolvedRun reports whether a run has failed and was not acknowledged.
+// unresolvedRun reports whether a run has failed or was cancelled, and was not acknowledged.
 func unresolvedRun(r center.Run) bool {
-	return (r.State == center.RunFailed || r.State == center.RunDependentFailed) && r.AckedAt.IsZero()
+	return r.Unresolved() || r.State == center.RunCancelled && r.AckedAt.IsZero()
 }
 
 // ack acknowledges the failed run with that name, or all failed runs and missed slots of the task type with that name.
@@ -52,11 +52,11 @@ func ack(ctx context.Context, c *center.Center, name string) (string, error) {
 func ackedText(taskType string, problems []center.RunProblem) string {
 	var runs, triggers int64
 	for _, p := range problems {
-		if p.Kind == center.ProblemFailed {
+		if p.RunID != "" {
 			runs += p.Count
 		} else {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("%s (%s, missed or skipped slots of %s)", taskType, plural.Of(runs, "failed run", "failed runs"), plural.Of(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("%s (%s, missed or skipped slots of %s)", taskType, plural.Of(runs, "run", "runs"), plural.Of(triggers, "trigger", "triggers"))
 }

@@ -190,8 +190,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a success drops the alert of a failure before it",
-		"unalerted", "acked_at IS NULL AND alerted_at IS NULL",
-		"acked_at IS NULL AND alerted_at IS NULL AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = schedule_run.task_type AND s.state = 'SUCCESS' AND s.scheduled_at > schedule_run.scheduled_at)",
+		"unalerted", " AND alerted_at IS NULL",
+		" AND alerted_at IS NULL AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = schedule_run.task_type AND s.state = 'SUCCESS' AND s.scheduled_at > schedule_run.scheduled_at)",
 		"TestConformance",
 	},
 	{
@@ -243,9 +243,21 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R19", "a cancellation resolves a failure",
+		"unresolved", "', '` + RunCancelled + `')",
+		"')",
+		"TestConformance",
+	},
+	{
+		"R11", "a rerun forgets which items have failed",
+		"reopenQueues", "_, err := t.Exec(",
+		"_, _ = t.Exec(ctx, `DELETE FROM schedule_run_item WHERE run_id = ?`, runID)\n_, err := t.Exec(",
+		"TestConformance",
+	},
+	{
 		"R19", "retention ends a problem",
-		"lastFailure", "(r.state IN ",
-		"(1 = 0 AND r.state IN ",
+		"lastFailure", "`(` + unresolved",
+		"`(1 = 0 AND ` + unresolved",
 		"TestConformance",
 	},
 	{

@@ -13,9 +13,9 @@ import (
 // ErrNoProblem means that there is nothing to acknowledge.
 var ErrNoProblem = errors.New("there is nothing to acknowledge")
 
-// Ack acknowledges that a run is FAILED or DEPENDENT_FAILED: from now on the failure is no problem (R19). Ack also
+// Ack acknowledges that a run is FAILED, DEPENDENT_FAILED or CANCELLED: from now on this is no problem (R19). Ack also
 // acknowledges the earlier failures of the same trigger or backfill, and the dependants that failed because of this
-// run. Other submitted runs stay as they are. A rerun undoes it. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged
+// run. Other submitted runs stay as they are. A rerun undoes it. Ack returns ErrRunState if the run is in any other state, and ErrNoProblem if it is acknowledged
 // already.
 func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 	return rs.ack(ctx, runID, actor, false)
@@ -24,7 +24,7 @@ func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 // ack is Ack, and with all it also acknowledges the earlier submitted runs.
 func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
-		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed)
+		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed, RunCancelled)
 		if err != nil || !failed {
 			return wrongState(ctx, l.Tx, runID, err)
 		}
@@ -67,9 +67,9 @@ func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string, all 
 	return l.Exec(ctx, ackRuns+`task_type = ? AND own_sign = ? AND run_id <= ? AND `+same, args...)
 }
 
-// ackRuns begins a statement that acknowledges the failed runs under a condition.
+// ackRuns begins a statement that acknowledges the failed and cancelled runs under a condition.
 const ackRuns = `UPDATE schedule_run SET acked_at = {now}, acked_by = ?, version = version + 1
-	WHERE state IN ` + failedStates + ` AND acked_at IS NULL AND `
+	WHERE state IN ('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `') AND acked_at IS NULL AND `
 
 // ackDependants acknowledges the direct and indirect dependants of a run that failed because of it.
 func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked int, err error) {
@@ -87,17 +87,22 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 	return acked, nil
 }
 
-// AckTask acknowledges all problems of a task type that can be acknowledged: its failed runs and the missed and skipped
-// slots of its triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type
+// AckTask acknowledges all problems of a task type that can be acknowledged: its failed and cancelled runs, and the missed
+// and skipped slots of its triggers. It returns the problems. It returns ErrNoProblem if there are none, and ErrUnknownTask if the task type
 // has no lock row.
 func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Problem, err error) {
 	list, err := rs.Problems(ctx, taskType)
 	if err != nil {
 		return nil, err
 	}
+	cancelled, err := rs.Cancelled(ctx, taskType)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, cancelled...)
 	list = slices.DeleteFunc(list, func(p Problem) bool { return !p.acknowledgeable() })
 	for _, p := range list {
-		if p.Kind == ProblemFailed {
+		if p.RunID != "" {
 			err = rs.ack(ctx, p.RunID, actor, true)
 		} else {
 			err = rs.ackSlots(ctx, p, actor)
@@ -115,7 +120,7 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 
 // acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.
 func (p Problem) acknowledgeable() bool {
-	return p.Kind == ProblemFailed || p.Kind == ProblemMissed || p.Kind == ProblemSkipped
+	return p.Kind == ProblemFailed || p.Kind == NoteCancelled || p.Kind == ProblemMissed || p.Kind == ProblemSkipped
 }
 
 // ackSlots acknowledges the missed or skipped slots of a trigger that the caller has seen.

@@ -11,7 +11,7 @@ import (
 )
 
 // unalerted is the condition that a run has failed, and that neither an alert nor an operator has taken note of it.
-const unalerted = `task_type = ? AND own_sign = ? AND state IN ` + failedStates + ` AND acked_at IS NULL AND alerted_at IS NULL`
+const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND alerted_at IS NULL`
 
 // AlertFailures raises the alerts of the failed runs of a task type for which no server has raised one: it records
 // them as events, and returns them. The row of a run says whether its failure is still to be raised, so that no failure
@@ -89,7 +89,7 @@ func (rs *Runs) alertKnown(ctx context.Context, l *roster.LockTx, of failedTrigg
 	if of.name == "" {
 		return false, nil
 	}
-	first, _, count, err := rs.failuresOf(ctx, l, of)
+	first, _, count, err := rs.endingsOf(ctx, l, of, unresolved)
 	return count > 0 && !slices.ContainsFunc(group, func(r Run) bool { return r.ID == first }), err
 }
 

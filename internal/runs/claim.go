@@ -97,6 +97,9 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 			return err
 		}
 		recoveries, err := readSweep(ctx, t, &s)
+		if err == nil {
+			err = readFailedBefore(ctx, t, &s)
+		}
 		if failed = err == nil && recoveries > limit; failed {
 			return failAfterTakeovers(ctx, t, s, limit)
 		}
@@ -120,6 +123,22 @@ func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err e
 			&s.Attempt, &recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
 	s.Recovering = recoveries > 0
 	return recoveries, err
+}
+
+// readFailedBefore reads the items that failed in earlier sweeps. The attempts of a rerun begin at 1 again: the items of
+// before get attempt 0, so that a failure in the new attempt is recorded as new.
+func readFailedBefore(ctx context.Context, t sqldb.Tx, s *Sweep) error {
+	err := t.Each(ctx, func(rows *sql.Rows) error {
+		var key string
+		err := rows.Scan(&key)
+		s.FailedBefore = append(s.FailedBefore, key)
+		return err
+	}, `SELECT item_key FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
+	s.ItemsFailed = max(s.ItemsFailed, int64(len(s.FailedBefore)))
+	if err == nil && s.Attempt == 1 && !s.Recovering && len(s.FailedBefore) > 0 {
+		_, err = t.Exec(ctx, `UPDATE schedule_run_item SET attempt = 0 WHERE run_id = ? AND queue_id = ?`, s.RunID, s.QueueID)
+	}
+	return err
 }
 
 func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {

@@ -84,12 +84,12 @@ func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, e
 // its trigger has succeeded or failed. Among submitted runs, and in a backfill, only a later failure counts: a success
 // of one key or slot does not make up for another. The runs of a backfill do not count for the trigger. The condition
 // leaves out a run whose task type is deleted.
-const lastFailure = `(r.state IN ` + failedStates + ` AND r.acked_at IS NULL
+const lastFailure = `(` + unresolved + `
 	AND EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = r.task_type)
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
 		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id)
-		AND (s.state IN ` + failedStates + ` OR s.state = '` + RunSuccess + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
+		AND (s.failed_at IS NOT NULL AND s.state <> '` + RunSuccess + `' OR s.state = '` + RunSuccess + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
 
 // cleanRunQueues deletes queues of runs, and reports whether more of them may be left.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -142,7 +143,7 @@ func (m *runModel) writeOne(sweeps []runs.Sweep) {
 	}
 	m.checkCommit(sweep, err)
 	for _, s := range m.servers {
-		if id := sweep.TaskType + "/" + sweep.QueueID; (ended || err != nil) && s.sweeps[id] == sweep {
+		if id := sweep.TaskType + "/" + sweep.QueueID; (ended || err != nil) && reflect.DeepEqual(s.sweeps[id], sweep) {
 			delete(s.sweeps, id)
 		}
 	}

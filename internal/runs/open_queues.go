@@ -34,8 +34,10 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total 
 		if !numbered || was == len(queues) {
 			return was, cancelRemovedQueues(ctx, l, runID, rows, queues)
 		}
-		if _, err := l.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ?`, runID); err != nil {
-			return 0, err
+		for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {
+			if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ?`, runID); err != nil {
+				return 0, err
+			}
 		}
 	}
 	return len(queues), insertRunQueues(ctx, l, runID, queues)

@@ -3,10 +3,8 @@ package runs
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Cancel ends an open run at once: its unfinished queues are CANCELLED, also if other servers own them. A server with a
@@ -48,15 +46,12 @@ func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor 
 }
 
 // Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues
-// start again, each at its cursor. Queues that are DONE stay so, unless the number of queues has changed. The run is
+// start again, each at its cursor, and know which items have failed. Queues that are DONE stay so, unless the number of queues has changed. The run is
 // opened like any other READY run, and gets a new deadline. Its dependants that failed or were skipped because of it
 // wait again; a dependant that is RUNNING or has succeeded does not change. A SKIPPED root gets the dependants that it
 // did not get before. If an upstream of the run itself has failed, the run fails again. A backfill that has ended goes
 // on until the run has ended. Rerun returns ErrRunState if the run is in any other state.
 func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
-	if err := rs.forgetItems(ctx, runID); err != nil {
-		return fmt.Errorf("rerun %s: delete its failed items: %w", runID, err)
-	}
 	var taskType string
 	err := rs.operate(ctx, runID, func(ctx context.Context, l *roster.LockTx) error {
 		taskType = l.TaskType
@@ -76,26 +71,6 @@ func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("rerun %s: %w", runID, err)
-	}
-	return nil
-}
-
-// forgetItems deletes the failed items of a run that is about to be rerun, in small steps without the lock row: a run
-// of many queues may have very many. A crash in between leaves an ended run with fewer items. No sweep writes items of
-// a run that has ended, so reopen finds only items of queues that another rerun has reopened meanwhile.
-func (rs *Runs) forgetItems(ctx context.Context, runID string) error {
-	for more := true; more; {
-		var state string
-		err := rs.db.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state)
-		if sqldb.NoRows(err) || err == nil && !slices.Contains(reopenable, state) {
-			return nil // the rerun returns the error
-		}
-		if err == nil {
-			_, more, err = deleteItems(ctx, rs.db, []string{runID})
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -11,15 +11,19 @@ import (
 const (
 	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
 	ProblemOverdue = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
+	ProblemStalled = "RUN_STALLED"   // no item of an open run has ended for half an hour
 	ProblemMissed  = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
 	ProblemSkipped = "SLOT_SKIPPED"  // three slots of a trigger in a row were skipped, or all slots of a day
 	ProblemLate    = "TRIGGER_LATE"  // a trigger is due, and no server fires it
 	ProblemInvalid = "TRIGGER_ERROR" // a trigger cannot fire, because its row is invalid
 )
 
+// NoteCancelled is the kind of the records of [Runs.Cancelled].
+const NoteCancelled = "RUN_CANCELLED"
+
 // ProblemKinds lists the kinds of problems.
 func ProblemKinds() []string {
-	return []string{ProblemFailed, ProblemOverdue, ProblemMissed, ProblemSkipped, ProblemLate, ProblemInvalid}
+	return []string{ProblemFailed, ProblemOverdue, ProblemStalled, ProblemMissed, ProblemSkipped, ProblemLate, ProblemInvalid}
 }
 
 // Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
@@ -51,13 +55,15 @@ func (p Problem) Subject() string {
 // Text describes the problem in one sentence for people. The subject is not part of it.
 func (p Problem) Text() string {
 	switch p.Kind {
-	case ProblemFailed:
+	case ProblemFailed, NoteCancelled:
 		return p.failedText()
 	case ProblemOverdue:
 		if p.Until.Equal(p.Since) {
 			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened", p.State, instant(p.Since))
 		}
 		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
+	case ProblemStalled:
+		return fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s", p.State, instant(p.Since), instant(p.Until))
 	case ProblemMissed:
 		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
 	case ProblemSkipped:
@@ -94,7 +100,11 @@ func (p Problem) failedText() string {
 	if p.Count == 1 {
 		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)
 	}
-	return fmt.Sprintf("%d %s have failed since %s, the last one (%s) %s at %s: %s", p.Count, source, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
+	verb := "have failed"
+	if p.Kind == NoteCancelled {
+		verb = "were cancelled"
+	}
+	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s", p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
 }
 
 // instant formats a time for people, in UTC.

@@ -22,6 +22,9 @@ const (
 	skippedFor   = 24 * time.Hour
 )
 
+// stallBegan is how long an open run of a task type t may make no progress before that is a problem.
+const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`
+
 // These statements select the problems of each kind, with the columns of Problem in the order of the first one.
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
@@ -36,6 +39,16 @@ var (
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `') AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
 			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND r.created_at < {ago t.run_timeout_ms * 9 / 10})`
+
+	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that may
+	// last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
+	stalledProblems = `SELECT '` + ProblemStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
+			r.message, r.started_at, COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
+		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
+		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused AND r.started_at < ` + stallBegan + `
+		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
+			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 
 	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message, g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
@@ -69,6 +82,16 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 	return list, nil
 }
 
+// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one record,
+// until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was meant so.
+func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.endings(ctx, taskType, calledOff, NoteCancelled)
+	if err != nil {
+		return nil, fmt.Errorf("list the cancelled runs: %w", err)
+	}
+	return list, nil
+}
+
 // otherProblems lists the problems except failed runs.
 func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, error) {
 	var run, trigger string
@@ -76,7 +99,7 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 	if taskType != "" {
 		run, trigger, args = ` AND r.task_type = ?`, ` AND g.target = ?`, append(args, taskType)
 	}
-	parts := []string{overdueProblems, unopenedProblems, missedProblems, skippedProblems, brokenProblems}
+	parts := []string{overdueProblems, unopenedProblems, stalledProblems, missedProblems, skippedProblems, brokenProblems}
 	for i := range parts {
 		parts[i] = fmt.Sprintf(parts[i], run, trigger)
 	}

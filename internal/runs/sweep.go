@@ -26,6 +26,10 @@ type Sweep struct {
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
+	// FailedBefore are the keys of the items that failed in earlier sweeps of the queue in this run, also before a rerun,
+	// and that no sweep has found in order since: at most 100, each cut to 255 characters. ItemsFailed is at least their
+	// number.
+	FailedBefore []string
 
 	ScheduledAt time.Time
 	StartedAt   time.Time // of the run: newer rows of the user belong to the next run

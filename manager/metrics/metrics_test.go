@@ -202,6 +202,7 @@ func TestMetricsCountProblemsByKind(t *testing.T) {
 # TYPE rota_run_problems gauge
 rota_run_problems{kind="RUN_FAILED",own_sign="BASE",task_type="sweep"} 1
 rota_run_problems{kind="RUN_OVERDUE",own_sign="BASE",task_type="sweep"} 0
+rota_run_problems{kind="RUN_STALLED",own_sign="BASE",task_type="sweep"} 0
 rota_run_problems{kind="SLOT_MISSED",own_sign="BASE",task_type="sweep"} 0
 rota_run_problems{kind="SLOT_SKIPPED",own_sign="BASE",task_type="sweep"} 0
 rota_run_problems{kind="TRIGGER_ERROR",own_sign="BASE",task_type="sweep"} 0

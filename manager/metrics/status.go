@@ -71,6 +71,7 @@ var runMetrics = []taskMetric{
 	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
 	problemsOf(center.ProblemFailed),
 	problemsOf(center.ProblemOverdue),
+	problemsOf(center.ProblemStalled),
 	problemsOf(center.ProblemMissed),
 	problemsOf(center.ProblemSkipped),
 	problemsOf(center.ProblemLate),

@@ -541,7 +541,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_item (
     queue_id   VARCHAR(150) NOT NULL,              -- queue
     item_no    BIGINT       NOT NULL,              -- order of the failures of the queue
     item_key   VARCHAR(255) NOT NULL,              -- key of the item, from the dealer, cut to 255 characters
-    attempt    BIGINT       NOT NULL,              -- attempt of the queue in which it failed last
+    attempt    BIGINT       NOT NULL,              -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error TEXT         NOT NULL DEFAULT (''), -- last error
     failed_at  DATETIME(6)  NOT NULL,              -- when it failed last
     CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),

@@ -543,7 +543,7 @@ CREATE TABLE schedule_run_item (
     queue_id   text COLLATE "C" NOT NULL,            -- queue
     item_no    bigint           NOT NULL,            -- order of the failures of the queue
     item_key   text COLLATE "C" NOT NULL,            -- key of the item, from the dealer, cut to 255 characters
-    attempt    bigint           NOT NULL,            -- attempt of the queue in which it failed last
+    attempt    bigint           NOT NULL,            -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error text             NOT NULL DEFAULT '', -- last error
     failed_at  timestamptz(6)   NOT NULL,            -- when it failed last
     CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),

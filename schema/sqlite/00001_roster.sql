@@ -540,7 +540,7 @@ CREATE TABLE schedule_run_item (
     queue_id   TEXT   NOT NULL,            -- queue
     item_no    BIGINT NOT NULL,            -- order of the failures of the queue
     item_key   TEXT   NOT NULL,            -- key of the item, from the dealer, cut to 255 characters
-    attempt    BIGINT NOT NULL,            -- attempt of the queue in which it failed last
+    attempt    BIGINT NOT NULL,            -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error TEXT   NOT NULL DEFAULT '', -- last error
     failed_at  TEXT   NOT NULL,            -- when it failed last
     CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
