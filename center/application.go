@@ -2,6 +2,7 @@ package center
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -122,10 +123,30 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		if err := checkModeChange(ctx, l, d); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
+		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
 	if err != nil {
 		return fmt.Errorf("apply %w", err)
+	}
+	return nil
+}
+
+// recordEverywhere records an event in all environments that have the task type, because they share its settings.
+func recordEverywhere(ctx context.Context, l *roster.LockTx, e roster.Event) error {
+	var signs []string
+	err := l.Each(ctx, func(rows *sql.Rows) error {
+		var sign string
+		err := rows.Scan(&sign)
+		signs = append(signs, sign)
+		return err
+	}, `SELECT own_sign FROM schedule_task_running WHERE task_type = ? ORDER BY own_sign`, l.TaskType)
+	if err != nil {
+		return err
+	}
+	for _, sign := range signs {
+		if err := roster.RecordEvents(ctx, l.Tx, l.TaskType, sign, e); err != nil {
+			return err
+		}
 	}
 	return nil
 }

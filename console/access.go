@@ -1,10 +1,12 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +47,59 @@ func (a Actor) rights() string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// visible returns the rows of the task types that the actor may look at. Rows of no task type need the right to look at all.
+func visible[T any](v *view, rows []T, taskTypeOf func(T) string) []T {
+	known := map[string]bool{}
+	hidden := func(row T) bool {
+		taskType := taskTypeOf(row)
+		may, asked := known[taskType]
+		if !asked {
+			may = v.Actor.may(Look, taskType)
+			known[taskType] = may
+		}
+		return !may
+	}
+	if !slices.ContainsFunc(rows, hidden) {
+		return rows
+	}
+	return slices.DeleteFunc(slices.Clone(rows), hidden)
+}
+
+// mayEnter reports whether the actor may see a page about a task type, or one about all of them, which has the rows that
+// the actor may see.
+func (v *view) mayEnter(ctx context.Context, taskType string) bool {
+	if v.Actor.may(Look, taskType) {
+		return true
+	}
+	if taskType != "" {
+		return false
+	}
+	tasks, err := v.tasks(ctx)
+	return err == nil && len(tasks) > 0
+}
+
+// hide replaces an error that says what there is, for an actor who may not look at all of it.
+func (v *view) hide(err error) error {
+	if errors.Is(err, errElsewhere) {
+		return err
+	}
+	if errors.Is(err, errNotAllowed) || statusOf(err, 0) == http.StatusNotFound && !v.Actor.may(Look, "") {
+		return errNotAllowed
+	}
+	return err
+}
+
+// withinOwnSign takes all rights except that to look from requests about other environments.
+func withinOwnSign(ownSign string, access func(*http.Request) (Actor, error)) func(*http.Request) (Actor, error) {
+	only := lookOnly(access)
+	return func(r *http.Request) (Actor, error) {
+		if OwnSign(r) == ownSign {
+			return access(r)
+		}
+		return only(r)
+	}
 }
 
 // errNotAllowed is the error of an actor without the right that a request needs.

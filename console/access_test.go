@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -44,37 +45,143 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// The actor of Options.Access sees the task types to which it has the right.
-func TestRights(t *testing.T) {
-	t.Parallel()
+// newRightsSite makes a console in which a person has the rights to a task type of the same name, and root has all.
+func newRightsSite(t *testing.T) *site {
+	t.Helper()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: func(r *http.Request) (console.Actor, error) {
 		name := r.Header.Get("Remote-User")
 		if name == "" {
 			return console.Actor{}, errors.New("sign in first")
 		}
-		return console.Actor{Name: name, May: func(right console.Right, taskType string) bool {
-			return right == console.Look && (taskType == "settle" || name == "root")
-		}}, nil
+		return console.Actor{Name: name, May: func(_ console.Right, taskType string) bool { return taskType == name || name == "root" }}, nil
 	}})
+	return s
+}
+
+// as makes a request as a person.
+func (s *site) as(user string, r *http.Request) reply {
+	s.Helper()
+	r.Header.Set("Remote-User", user)
+	return s.await(r)
+}
+
+// The actor of Options.Access sees the rows of the task types to which it has the right, on each page and in each format,
+// whatever the address says. It learns of nothing else whether it is there.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	s := newRightsSite(t)
+	runs, err := s.center.Runs().List(t.Context(), center.RunFilter{}, 1)
+	s.must(err)
 	for _, c := range []struct {
 		user, path string
 		code       int
 	}{
 		{"", "/", http.StatusForbidden},
-		{"ann", "/", http.StatusForbidden},
-		{"ann", "/task?task=settle", http.StatusOK},
-		{"ann", "/queue?task=settle&queue=1", http.StatusOK},
-		{"ann", "/task?task=regions", http.StatusForbidden},
-		{"ann", "/run?run=nightly&task=settle", http.StatusForbidden},
-		{"ann", "/events?task=settle", http.StatusOK},
-		{"ann", "/events?task=regions&format=json", http.StatusForbidden},
+		{"nobody", "/", http.StatusForbidden},
+		{"nobody", "/servers?task=settle", http.StatusForbidden},
+		{"settle", "/", http.StatusOK},
+		{"settle", "/task?task=settle", http.StatusOK},
+		{"settle", "/queue?task=settle&queue=1", http.StatusOK},
+		{"settle", "/task?task=regions", http.StatusForbidden},
+		{"settle", "/task?task=nope", http.StatusForbidden},
+		{"settle", "/run?run=nightly&task=settle", http.StatusForbidden},
+		{"settle", "/run?run=" + runs[0].ID, http.StatusForbidden},
+		{"settle", "/run?run=nope", http.StatusForbidden},
+		{"settle", "/trigger?trigger=nightly&task=settle", http.StatusForbidden},
+		{"settle", "/trigger?trigger=nope", http.StatusForbidden},
+		{"settle", "/events?task=settle", http.StatusOK},
+		{"settle", "/events?task=regions&format=json", http.StatusForbidden},
 		{"root", "/", http.StatusOK},
 		{"root", "/run?run=nightly", http.StatusOK},
+		{"root", "/run?run=nope", http.StatusNotFound},
 	} {
-		r := request(http.MethodGet, c.path)
-		r.Header.Set("Remote-User", c.user)
-		if got := s.await(r); got.code != c.code {
+		if got := s.as(c.user, request(http.MethodGet, c.path)); got.code != c.code {
 			t.Errorf("%s %s: status %d, want %d: %s", c.user, c.path, got.code, c.code, got.body)
+		}
+	}
+	hidden := []string{"web1", "web2", "4711", "nightly", "settle"}
+	for _, page := range []string{"/", "/servers", "/servers?state=gone", "/items", "/runs", "/triggers", "/events"} {
+		for _, query := range []string{"", "task=regions", "task=regions&format=json", "task=regions&format=csv"} {
+			address := page + "?" + query
+			if strings.Contains(page, "?") {
+				address = page + "&" + query
+			}
+			got := s.as("regions", request(http.MethodGet, address))
+			for _, text := range hidden {
+				if got.code != http.StatusOK || strings.Contains(got.body, text) {
+					t.Errorf("%s: status %d, tells of %s: %s", address, got.code, text, got.body)
+				}
+			}
+		}
+	}
+}
+
+// A change that is refused does not say what there is: the answer is the same for what is there and what is not.
+func TestRefusalsTellNothing(t *testing.T) {
+	t.Parallel()
+	s := newRightsSite(t)
+	runs, err := s.center.Runs().List(t.Context(), center.RunFilter{}, 1)
+	s.must(err)
+	for action, names := range map[string][2]string{
+		"run-cancel":    {"run=" + runs[0].ID, "run=nope"},
+		"trigger-pause": {"trigger=nightly", "trigger=nope"},
+		"server-drain":  {"server=web1", "server=nope"},
+		"task-pause":    {"task=settle", "task=nope"},
+		"queue-remove":  {"task=settle&queue=1", "task=nope&queue=1"},
+	} {
+		var replies [2]reply
+		for i, name := range names {
+			replies[i] = s.as("regions", request(http.MethodGet, "/"+action+"?"+name))
+		}
+		there, missing := replies[0], replies[1]
+		if there.code != http.StatusForbidden || missing.code != http.StatusForbidden || there.body != missing.body {
+			t.Errorf("%s: status %d and %d:\n%s\n%s", action, there.code, missing.code, there.body, missing.body)
+		}
+	}
+	if got := s.as("regions", request(http.MethodGet, "/server-drain?task=regions&server=web")); strings.Contains(got.body, "web1") {
+		t.Errorf("a decoy task type lets an error name servers: %s", got.body)
+	}
+}
+
+// Settings hold in all environments: a change of them needs the right in all.
+func TestSharedSettingsNeedTheRightEverywhere(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: func(r *http.Request) (console.Actor, error) {
+		return console.Actor{Name: "ann", May: func(right console.Right, _ string) bool {
+			return right == console.Look || console.OwnSign(r) == "TEST" || r.Header.Get("Root") != ""
+		}}, nil
+	}})
+	other, err := s.center.In("TEST")
+	s.must(err)
+	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	s.must(err)
+	for root, code := range map[string]int{"": http.StatusForbidden, "yes": http.StatusOK} {
+		r := request(http.MethodGet, "/in/TEST/task-settings?task=settle")
+		r.Header.Set("Root", root)
+		if got := s.await(r); got.code != code {
+			t.Errorf("root %q: status %d, want %d: %s", root, got.code, code, got.body)
+		}
+	}
+	if got := s.get("/in/TEST/task-pause?task=settle"); got.code != http.StatusOK {
+		t.Errorf("a change of one environment: status %d: %s", got.code, got.body)
+	}
+}
+
+// A console of one environment shows the others and changes nothing in them.
+func TestOwnSignOnly(t *testing.T) {
+	t.Parallel()
+	all := console.Loopback(console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }})
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: all, OwnSignOnly: true})
+	other, err := s.center.In("TEST")
+	s.must(err)
+	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	s.must(err)
+	for page, code := range map[string]int{
+		"/in/TEST/task?task=settle": http.StatusOK, "/in/TEST/task-pause?task=settle": http.StatusForbidden,
+		"/task-pause?task=settle": http.StatusOK, "/task-settings?task=settle": http.StatusForbidden,
+	} {
+		if got := s.get(page); got.code != code {
+			t.Errorf("%s: status %d, want %d: %s", page, got.code, code, got.body)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 // confirm=yes does it. A POST without it shows what the values of the form would do.
 type action struct {
 	right Right
+	// everywhere says that the change holds in all environments, and so needs the right in each of them.
+	everywhere bool
 	// prepare reads what the form names, and changes nothing. It may return a change together with an error: then the
 	// page shows the form again.
 	prepare func(context.Context, *view, url.Values) (*change, error)
@@ -24,28 +26,28 @@ type action struct {
 
 // actions are the addresses of the changes. As those of the pages they are on one level.
 var actions = map[string]action{
-	"/task-pause":     {Operate, prepareTaskPause},
-	"/task-resume":    {Operate, prepareTaskResume},
-	"/task-settings":  {Change, prepareSettings},
-	"/task-queues":    {Change, prepareQueues},
-	"/queue-add":      {Change, prepareQueueAdd},
-	"/queue-remove":   {Change, prepareQueueRemove},
-	"/server-drain":   {Operate, prepareServerDrain},
-	"/server-pause":   {Operate, prepareServerPause},
-	"/server-resume":  {Operate, prepareServerResume},
-	"/items-retry":    {Operate, prepareItemsRetry},
-	"/items-drop":     {Change, prepareItemsDrop},
-	"/run-submit":     {Operate, prepareRunSubmit},
-	"/run-cancel":     {Operate, prepareRunCancel},
-	"/run-rerun":      {Operate, prepareRunRerun},
-	"/run-pause":      {Operate, prepareRunPause},
-	"/run-resume":     {Operate, prepareRunResume},
-	"/run-ack":        {Operate, prepareRunAck},
-	"/trigger-fire":   {Operate, prepareTriggerFire},
-	"/trigger-pause":  {Operate, prepareTriggerPause},
-	"/trigger-resume": {Operate, prepareTriggerResume},
-	"/trigger-edit":   {Change, prepareTriggerEdit},
-	"/trigger-delete": {Change, prepareTriggerDelete},
+	"/task-pause":     {right: Operate, prepare: prepareTaskPause},
+	"/task-resume":    {right: Operate, prepare: prepareTaskResume},
+	"/task-settings":  {right: Change, prepare: prepareSettings, everywhere: true},
+	"/task-queues":    {right: Change, prepare: prepareQueues},
+	"/queue-add":      {right: Change, prepare: prepareQueueAdd},
+	"/queue-remove":   {right: Change, prepare: prepareQueueRemove},
+	"/server-drain":   {right: Operate, prepare: prepareServerDrain},
+	"/server-pause":   {right: Operate, prepare: prepareServerPause},
+	"/server-resume":  {right: Operate, prepare: prepareServerResume},
+	"/items-retry":    {right: Operate, prepare: prepareItemsRetry},
+	"/items-drop":     {right: Change, prepare: prepareItemsDrop},
+	"/run-submit":     {right: Operate, prepare: prepareRunSubmit},
+	"/run-cancel":     {right: Operate, prepare: prepareRunCancel},
+	"/run-rerun":      {right: Operate, prepare: prepareRunRerun},
+	"/run-pause":      {right: Operate, prepare: prepareRunPause},
+	"/run-resume":     {right: Operate, prepare: prepareRunResume},
+	"/run-ack":        {right: Operate, prepare: prepareRunAck},
+	"/trigger-fire":   {right: Operate, prepare: prepareTriggerFire},
+	"/trigger-pause":  {right: Operate, prepare: prepareTriggerPause},
+	"/trigger-resume": {right: Operate, prepare: prepareTriggerResume},
+	"/trigger-edit":   {right: Change, prepare: prepareTriggerEdit},
+	"/trigger-delete": {right: Change, prepare: prepareTriggerDelete},
 }
 
 // change is what an action does to the objects that a form names. The template "ask" shows it.
@@ -115,17 +117,15 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
 	c, err := a.prepare(ctx, v, form)
 	if c == nil || len(c.TaskTypes) == 0 {
-		if !v.Actor.may(a.right, form.Get("task")) { // the text of the error would tell what there is
+		if !v.mayLearn(a.right, form) {
 			err = errNotAllowed
 		}
 		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")))
 		return
 	}
-	for _, taskType := range c.TaskTypes {
-		if !v.Actor.may(a.right, taskType) {
-			v.fail(ctx, w, fmt.Errorf("%s: %w with %s, and nothing was changed", c.Title, errNotAllowed, taskType))
-			return
-		}
+	if denied := v.mayChange(ctx, a, c); denied != nil {
+		v.fail(ctx, w, denied)
+		return
 	}
 	c.Action, c.Actor, c.Err = path[1:], v.Actor.Name, err
 	if confirmed && err == nil && len(c.Fields) == 0 {
@@ -137,6 +137,39 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 		status = statusOf(err, http.StatusUnprocessableEntity)
 	}
 	v.showChange(ctx, w, status, c)
+}
+
+// mayLearn reports whether the actor may read why a form names nothing that can be changed. The text tells what there is.
+func (v *view) mayLearn(right Right, form url.Values) bool {
+	if v.Actor.may(Look, "") {
+		return true
+	}
+	return v.Actor.may(right, form.Get("task")) && !form.Has("run") && !form.Has("server") && !form.Has("trigger")
+}
+
+// mayChange returns an error if the actor lacks a right that a change needs.
+func (v *view) mayChange(ctx context.Context, a action, c *change) error {
+	for _, taskType := range c.TaskTypes {
+		if !v.Actor.may(a.right, taskType) {
+			return errNotAllowed
+		}
+	}
+	if !a.everywhere {
+		return nil
+	}
+	signs, err := v.ownSigns(ctx)
+	if err != nil {
+		return err
+	}
+	for _, sign := range signs {
+		actor, err := v.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
+		for _, taskType := range c.TaskTypes {
+			if err != nil || !actor.may(a.right, taskType) {
+				return errElsewhere
+			}
+		}
+	}
+	return nil
 }
 
 // makeChange makes the change, and leads to the page that shows the result.
@@ -185,6 +218,9 @@ func (c *change) hide(name string, values ...string) {
 		c.Hidden = append(c.Hidden, formValue{name, value})
 	}
 }
+
+// errElsewhere is the error of an actor who has the right to a shared change here, and not in all environments.
+var errElsewhere = fmt.Errorf("%w: it holds in all environments of the database, and you lack the right in another", errNotAllowed)
 
 // errMissingValue is the error of a form without a value that it needs.
 var errMissingValue = errors.New("is missing")

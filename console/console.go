@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -17,6 +16,10 @@ type Options struct {
 	// Access is called for every request except those for style sheets and scripts, concurrently. Loopback,
 	// Passwords.Access and Proxy.Access are three of many ways. Defaults to clients on the same host, which may look.
 	Access func(*http.Request) (Actor, error)
+
+	// OwnSignOnly leaves nothing except the right to look in environments other than that of the center. Settings, which
+	// hold in all environments, cannot be changed then if there are others. Defaults to false.
+	OwnSignOnly bool
 
 	// ReadOnly takes all rights but that to look from everybody. Defaults to false.
 	ReadOnly bool
@@ -122,8 +125,8 @@ func (s *console) serve(p page) http.Handler {
 			v.refuse(r.Context(), w, deny(w, err), err)
 			return
 		}
-		if task := r.FormValue("task"); !v.Actor.may(Look, task) {
-			v.refuse(r.Context(), w, http.StatusForbidden, fmt.Errorf("look at %s: %w", orAll(task), errNotAllowed))
+		if !v.mayEnter(r.Context(), v.param("task")) {
+			v.refuse(r.Context(), w, http.StatusForbidden, errNotAllowed)
 			return
 		}
 		if err := p.make(v, r.Context()); err != nil {
@@ -132,11 +135,4 @@ func (s *console) serve(p page) http.Handler {
 		}
 		v.write(r.Context(), w)
 	})
-}
-
-func orAll(taskType string) string {
-	if taskType == "" {
-		return "all task types"
-	}
-	return taskType
 }

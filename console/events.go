@@ -26,9 +26,10 @@ type EventRow struct {
 // eventsOf returns the latest events that a filter selects, the oldest first.
 func (v *view) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([]center.EventRecord, error) {
 	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
-	return load(ctx, v, key, func(ctx context.Context) ([]center.EventRecord, error) {
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.EventRecord, error) {
 		return v.center.Events().List(ctx, f, limit)
 	})
+	return visible(v, list, func(e center.EventRecord) string { return e.TaskType }), err
 }
 
 // events makes the page of events.

@@ -77,7 +77,7 @@ func (v *view) diagnose(ctx context.Context) (d diagnosis) {
 		return d
 	}
 	v.note("findings", p)
-	for _, f := range list {
+	for _, f := range visible(v, list, func(f Found) string { return f.TaskType }) {
 		if f.Status == center.FindingOK {
 			d.Good = append(d.Good, f)
 		} else {

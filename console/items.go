@@ -61,11 +61,12 @@ const maxItems = 1_000
 // itemsOf returns the latest failed items, the latest first.
 func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]center.ItemRecord, error) {
 	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
-	return load(ctx, v, key, func(ctx context.Context) ([]center.ItemRecord, error) {
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.ItemRecord, error) {
 		items, err := v.center.Items().List(ctx, f, limit)
 		slices.Reverse(items)
 		return items, err
 	})
+	return visible(v, list, func(i center.ItemRecord) string { return i.TaskType }), err
 }
 
 // items makes the page of failed items.

@@ -35,6 +35,7 @@ func (v *view) calendarOf(ctx context.Context, taskType string) (c calendar, err
 	list, err := load(ctx, v, "days", func(ctx context.Context) ([]center.RunDay, error) {
 		return v.center.Runs().Days(ctx, calendarDays)
 	})
+	list = visible(v, list, func(d center.RunDay) string { return d.TaskType })
 	if err != nil || len(list) == 0 {
 		return c, err
 	}
@@ -50,7 +51,7 @@ func (v *view) calendarOf(ctx context.Context, taskType string) (c calendar, err
 	}
 	for _, d := range list {
 		i, shown := index[d.Day]
-		if !shown || taskType != "" && d.TaskType != taskType || !v.Actor.may(Look, d.TaskType) {
+		if !shown || taskType != "" && d.TaskType != taskType {
 			continue
 		}
 		if n := len(c.Rows); n == 0 || c.Rows[n-1].TaskType != d.TaskType {

@@ -113,9 +113,10 @@ func (v *view) latestRuns(ctx context.Context, f center.RunFilter) ([]center.Run
 
 func (v *view) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]center.RunRecord, error) {
 	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
-	return load(ctx, v, key, func(ctx context.Context) ([]center.RunRecord, error) {
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.RunRecord, error) {
 		return v.center.Runs().List(ctx, f, limit)
 	})
+	return visible(v, list, func(r center.RunRecord) string { return r.TaskType }), err
 }
 
 // history fills what compares the run with those before it.

@@ -74,6 +74,7 @@ func (v *view) runs(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	p.Problems = visible(v, p.Problems, func(r center.RunProblem) string { return r.TaskType })
 	p.Pages = v.page()
 	list, err := v.runsUpTo(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
 	if err != nil {
@@ -150,7 +151,7 @@ func (v *view) run(ctx context.Context) error {
 		return fmt.Errorf("show run %q: %w", name, err)
 	}
 	if !v.Actor.may(Look, d.Run.TaskType) {
-		return fmt.Errorf("look at %s: %w", d.Run.TaskType, errNotAllowed)
+		return errNotAllowed
 	}
 	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
@@ -159,6 +160,7 @@ func (v *view) run(ctx context.Context) error {
 	for _, q := range cutPage(&p.Pages, queues, false) {
 		p.Queues = append(p.Queues, RunQueueRow{q, runMark(q.State, false)})
 	}
+	d.Graph.Runs = visible(v, d.Graph.Runs, func(r center.Run) string { return r.TaskType })
 	upstreams := d.Graph.Upstreams()
 	for _, r := range d.Graph.Sorted() {
 		row := GraphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}

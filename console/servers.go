@@ -68,8 +68,8 @@ func (v *view) servers(ctx context.Context) error {
 			slices.Reverse(gone)
 			return gone, err
 		})
-		p.Gone = gone
-		v.Data, v.Records = p, gone
+		p.Gone = visible(v, gone, func(s center.GoneServerRecord) string { return s.TaskType })
+		v.Data, v.Records = p, p.Gone
 		return err
 	}
 	list, err := v.allServers(ctx)

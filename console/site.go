@@ -27,6 +27,9 @@ const maxEnvironments = 100
 func newSite(c *center.Center, o Options) *site {
 	s := &site{cache: newCache(), others: map[string]http.Handler{}}
 	s.options = o.withDefaults()
+	if o.OwnSignOnly {
+		s.options.Access = withinOwnSign(c.OwnSign(), s.options.Access)
+	}
 	s.main = s.newConsole(c, "")
 	return s
 }

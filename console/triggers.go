@@ -22,9 +22,10 @@ type TriggerRow struct {
 
 // allTriggers returns all triggers.
 func (v *view) allTriggers(ctx context.Context) ([]center.TriggerRecord, error) {
-	return load(ctx, v, "triggers", func(ctx context.Context) ([]center.TriggerRecord, error) {
+	list, err := load(ctx, v, "triggers", func(ctx context.Context) ([]center.TriggerRecord, error) {
 		return v.center.Triggers().List(ctx, center.TriggerFilter{})
 	})
+	return visible(v, list, func(t center.TriggerRecord) string { return t.Target }), err
 }
 
 // triggers makes the page of triggers.

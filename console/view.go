@@ -60,20 +60,22 @@ func (v *view) note(key string, p part) {
 
 // tasks returns all task types.
 func (v *view) tasks(ctx context.Context) ([]center.TaskRecord, error) {
-	return load(ctx, v, "tasks", func(ctx context.Context) ([]center.TaskRecord, error) {
+	list, err := load(ctx, v, "tasks", func(ctx context.Context) ([]center.TaskRecord, error) {
 		return v.center.Tasks().List(ctx, "")
 	})
+	return visible(v, list, func(t center.TaskRecord) string { return t.TaskType }), err
 }
 
 // allServers returns the servers of all task types. The samples of their rates follow from them.
 func (v *view) allServers(ctx context.Context) ([]center.ServerRecord, error) {
-	return load(ctx, v, "servers", func(ctx context.Context) ([]center.ServerRecord, error) {
+	list, err := load(ctx, v, "servers", func(ctx context.Context) ([]center.ServerRecord, error) {
 		servers, err := v.center.Servers().List(ctx, center.ServerFilter{})
 		if err == nil {
 			v.samples.add(servers)
 		}
 		return servers, err
 	})
+	return visible(v, list, func(s center.ServerRecord) string { return s.TaskType }), err
 }
 
 // readNav fills what the top of the page shows, of the task types that the actor may look at.
@@ -97,17 +99,10 @@ func (v *view) readNav(ctx context.Context) error {
 		v.Nav.Signs = append([]string{v.main.center.OwnSign()}, v.Nav.Signs...)
 	}
 	for _, t := range tasks {
-		if v.Actor.may(Look, t.TaskType) {
-			v.Nav.DeadItems += t.DeadItems
-			v.Nav.OpenRuns += count(t.RunID != nil)
-		}
+		v.Nav.DeadItems += t.DeadItems
+		v.Nav.OpenRuns += count(t.RunID != nil)
 	}
-	for _, s := range servers {
-		v.Nav.Servers += count(v.Actor.may(Look, s.TaskType))
-	}
-	for _, t := range triggers {
-		v.Nav.Triggers += count(v.Actor.may(Look, t.Target))
-	}
+	v.Nav.Servers, v.Nav.Triggers = len(servers), len(triggers)
 	return nil
 }
 
@@ -172,6 +167,7 @@ func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	if ctx.Err() != nil {
 		return // the client has gone
 	}
+	err = v.hide(err)
 	status := statusOf(err, http.StatusServiceUnavailable)
 	if status == http.StatusServiceUnavailable {
 		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))

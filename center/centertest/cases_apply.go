@@ -16,6 +16,10 @@ import (
 // concurrent change.
 func testApply(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4, ExecuteNumber: 10, RatePerSecond: 2.5})
+	other, err := c.In("APPLY")
+	r.must(err)
+	_, err = other.Tasks().Define(t.Context(), r.task, center.Settings{Queues: 4})
+	r.must(err)
 	compare := func(s center.Settings) center.SettingsDiff {
 		t.Helper()
 		a, err := c.Tasks().Compare(t.Context(), r.task, s)
@@ -45,6 +49,10 @@ func testApply(t *testing.T, c *center.Center) {
 	}
 	if kinds := r.eventKinds(""); kinds[len(kinds)-1] != center.EventSettings {
 		t.Fatalf("events %v, want SETTINGS as the last", kinds)
+	}
+	events, err := other.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventSettings}, 10)
+	if r.must(err); len(events) != 1 || events[0].Actor != "test" {
+		t.Fatalf("events of another environment, which shares the settings: %+v, want the change", events)
 	}
 	old.Settings = center.Settings{Queues: 4}
 	if err := c.Tasks().Apply(t.Context(), old, "test"); !errors.Is(err, center.ErrChanged) {

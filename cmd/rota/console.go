@@ -32,7 +32,8 @@ the lines of its file. A changed file takes effect within two seconds. A browser
 keeps the password until it is closed, and so there is no way to sign out: use a
 proxy with single sign-on if you need that. --user-header trusts a proxy that has signed them in. With either of the
 two the console serves other hosts too. --allow-changes lets people use the
-rights that they have; events name them.
+rights that they have; events name them. With --own-sign they change only that
+environment, and no settings if the database has others, which share them.
 
 However many people look, each query runs at most once in two seconds. While the
 database is away, the pages show what they read last.`,
@@ -50,6 +51,11 @@ database is away, the pages show what they read last.`,
 			if err != nil {
 				return usageError{err}
 			}
+			connection, err := readConnection(cmd)
+			if err != nil {
+				return err
+			}
+			options.OwnSignOnly = connection.OwnSign != ""
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
 				return s.serve(ctx, cmd, c, options)
 			})

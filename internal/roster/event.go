@@ -30,7 +30,7 @@ const (
 	EventRemoved  = "REMOVED"  // a named queue was removed
 
 	EventForgotten = "FORGOTTEN" // an environment that no server had served for long was deleted
-	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type
+	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type, in each environment
 	EventItems     = "ITEMS"     // an operator changed failed items
 	EventAlert     = "ALERT"     // an alert was raised
 
