@@ -36,6 +36,7 @@ check: $(WITH_DATABASES) ## run all tests under the race detector, long fault sc
 # Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
 pages: $(WITH_DATABASES) ## look at the console with a browser, on all databases
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
+	$(if $(ARTIFACTS),mkdir -p $(abspath $(ARTIFACTS)))
 	$(WITH_DATABASES) -- go -C internal/consoletest test -timeout 15m $(if $(ARTIFACTS),-artifacts -outputdir $(abspath $(ARTIFACTS))) ./...
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice

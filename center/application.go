@@ -18,6 +18,7 @@ type SettingsDiff struct {
 
 	Exists  bool         // the task type has a row
 	Changes []Difference // Row is the value in force, Given the wanted value, defaults included
+	Left    []Difference // of CompareGiven: what stays because it is not given. Given is the default
 
 	// Total and Wanted are the present and the wanted number of queues of this own_sign. Named reports that the queues
 	// have names. Then Add and Remove list the missing and the surplus queues.

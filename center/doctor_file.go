@@ -1,12 +1,29 @@
 package center
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/dutyrota/rota/internal/nearest"
+)
 
 // DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are in
 // force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the worker
 // and Tasks.Compare report invalid settings.
 func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []Finding) {
+	names, err := c.Tasks().Names(ctx)
+	if err != nil {
+		return nil // the database is checked elsewhere
+	}
 	for _, t := range tasks {
+		names = append(names, t.Name)
+	}
+	for _, t := range tasks {
+		for _, a := range t.Settings.After {
+			if !slices.Contains(names, a.Upstream) {
+				findings = append(findings, unknownUpstream(path, t.Name, a.Upstream, names))
+			}
+		}
 		d, err := c.Tasks().Compare(ctx, t.Name, t.Settings)
 		if err != nil || d.Same() {
 			continue
@@ -20,4 +37,16 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 		})
 	}
 	return findings
+}
+
+// unknownUpstream is the finding of a task type that cannot be created, so that its worker waits.
+func unknownUpstream(path, taskType, upstream string, names []string) Finding {
+	hint := "define it, or correct after in " + path
+	if near := nearest.To(upstream, names); near != "" {
+		hint = "did you mean " + near + "? Correct after in " + path
+	}
+	return Finding{
+		Status: FindingProblem, Check: "settings", TaskType: taskType, Hint: hint,
+		Finding: "after names no task type: there is none of the name " + upstream + ", and a worker waits until there is one",
+	}
 }

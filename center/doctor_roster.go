@@ -32,7 +32,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 		return err
 	}
 	if len(tasks) == 0 {
-		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml", "there are no task types")
+		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file", "there are no task types")
 	}
 	for _, task := range tasks {
 		r := rosterRows{task: task}

@@ -19,6 +19,8 @@ var (
 	// ErrGone means that the server is not registered any more: it left or was expired. Its uuid is never used again.
 	ErrGone = roster.ErrGone
 
+	// ErrNumbered means that a queue cannot be added or removed by its name, because the queues have numbers.
+	ErrNumbered = roster.ErrNumbered
 	// ErrUnknownTask means that the task type has no row.
 	ErrUnknownTask = roster.ErrUnknownTask
 

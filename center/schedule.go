@@ -152,7 +152,7 @@ func CheckAfter(tasks map[string]Settings) error {
 	names := slices.Sorted(maps.Keys(tasks))
 	for _, name := range names {
 		for _, a := range tasks[name].After {
-			if up, there := tasks[a.Upstream]; there && up.Mode != ModeRun {
+			if up, there := tasks[a.Upstream]; there && up.WithDefaults().Mode == ModeContinuous {
 				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, runs.ErrNoRuns)
 			}
 			edges = append(edges, runs.Edge{TaskType: name, After: a})

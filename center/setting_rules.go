@@ -112,6 +112,9 @@ func (s Settings) validateMode() error {
 		}
 		return s.validateSchedule()
 	}
+	if s.Mode != ModeContinuous {
+		return nil // the row says which modes there are, and no rule about a mode helps before
+	}
 	for _, row := range settingTable {
 		if !row.needsRuns() {
 			continue

@@ -49,6 +49,7 @@ type File struct {
 type Task struct {
 	Name     string
 	Settings center.Settings
+	Given    []string // the settings that the file names, even as null, which means the default
 	SQL      SQLDealer
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,12 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if given := got.Tasks[1].Given; !slices.Equal(given, []string{"queues"}) || !slices.Contains(got.Tasks[0].Given, "item_retry") {
+		t.Errorf("push gives %q, and %s gives %q", given, got.Tasks[0].Name, got.Tasks[0].Given)
+	}
+	for i := range got.Tasks {
+		got.Tasks[i].Given = nil
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -232,13 +239,17 @@ var refusals = map[string]struct{ file, want string }{
 	"empty": {"", "" +
 		"FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE\n" +
 		"FILE: tasks: must name at least one task type"},
-	"not YAML":         {"a: b: c", "FILE: not valid YAML: mapping values are not allowed in this context"},
-	"not YAML, line 3": {"a: 1\nb:\n  - [", "FILE: not valid YAML: line 3: did not find expected node content"},
-	"two documents":    {minimal + "---\n" + minimal, "FILE: not valid YAML: line 3: the file has a second document"},
-	"a list":           {"- a", "FILE:1: must be a mapping of keys to values"},
-	"no tasks":         {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
-	"tasks is a list":  {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
-	"no database":      {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
+	"not YAML":                                    {"a: b: c", "FILE:1: not valid YAML: mapping values are not allowed in this context"},
+	"not YAML, line 3":                            {"a: 1\nb:\n  - [", "FILE:3: not valid YAML: did not find expected node content"},
+	"a line indented less, not YAML":              {task("queues: 1\ndealer:\n  sql:\n   select: x\n    execute: x\n    key: id"), "FILE:7: not valid YAML: line 8 is indented more than line 7, which has its value already"},
+	"a line indented more, not YAML":              {task("queues: 1\nfetch_number: 1\n  mode: RUN\nthread_number: 1"), "FILE:6: not valid YAML: line 6 is indented more than line 5, which has its value already"},
+	"a line indented more below a list, not YAML": {task("queues: [\n  a]\n\nafter: [a]\n   mode: RUN"), "FILE:8: not valid YAML: did not find expected key"},
+	"an unfinished list, not YAML":                {task("queues: [a,\n b\nmode: RUN"), "FILE:4: not valid YAML: did not find expected ',' or ']'"},
+	"two documents":                               {minimal + "---\n" + minimal, "FILE:3: not valid YAML: the file has a second document"},
+	"a list":                                      {"- a", "FILE:1: must be a mapping of keys to values"},
+	"no tasks":                                    {"database: sqlite:x.db\ntasks: {}", "FILE:2: tasks: must name at least one task type"},
+	"tasks is a list":                             {"database: sqlite:x.db\ntasks: [settle]", "FILE:2: tasks: must be a mapping of keys to values\n..."},
+	"no database":                                 {"tasks: {settle: {queues: 1}}", "FILE: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 
 	"unknown key":          {minimal + "databse: x", "FILE:3: databse: unknown key; did you mean database?"},
 	"unknown key, far off": {minimal + "colour: x", "FILE:3: colour: unknown key; the known keys are console, database, database_file, http, idle_dealer_conns, idle_tx_timeout, item_retention, labels, name, own_sign, return_within, schema, tasks, weight, witness_dir"},
@@ -248,6 +259,9 @@ var refusals = map[string]struct{ file, want string }{
 	"http without host":    {minimal + "http: 9090", "FILE:3: http (9090): must be host:port, such as 127.0.0.1:9090"},
 	"a scalar is a list":   {minimal + "own_sign: [A]", "FILE:3: own_sign: must be a single value, not a list or mapping"},
 	"scalar twice":         {minimal + "database: x", "FILE:3: database is defined twice (first in line 1)"},
+
+	"labels are a list":     {minimal + "labels: [zone]", "FILE:3: labels: must be a mapping of labels to values, such as {zone: b, disk: ssd}"},
+	"mode in small letters": {"database: sqlite:x.db\ntasks:\n  extract: {queues: 1, mode: run, cron: '0 0 2 * * ?'}\n  load: {queues: 1, mode: RUN, after: [extract]}", "FILE:3: tasks.extract: mode (\"run\") must be CONTINUOUS or RUN"},
 
 	"task twice":               {task("queues: 1\n") + "\n  settle: {queues: 2}", "FILE:6: tasks: settle is defined twice (first in line 3)"},
 	"a task is a number":       {"database: sqlite:x.db\ntasks: {settle: 8}", "FILE:2: tasks.settle: must be a mapping of keys to values"},

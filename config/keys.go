@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/nearest"
 )
 
 // checkKeys adds a problem for each entry whose key is not in keys.
@@ -15,48 +17,10 @@ func (s *source) checkKeys(path string, entries []entry, keys []string) {
 		if path != "" {
 			name = path + "." + e.key
 		}
-		if near := nearest(e.key, keys); near != "" {
+		if near := nearest.To(e.key, keys); near != "" {
 			s.add(e.line, "%s: unknown key; did you mean %s?", name, near)
 			continue
 		}
 		s.add(e.line, "%s: unknown key; the known keys are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
 	}
-}
-
-// nearest returns the key that is most like word, or "". The two may differ in case and
-// separators, and in one letter out of three.
-func nearest(word string, keys []string) string {
-	best, limit := "", -1
-	for _, key := range keys {
-		d := distance(fold(word), fold(key))
-		if d <= len(key)/3 && (limit < 0 || d < limit) {
-			best, limit = key, d
-		}
-	}
-	return best
-}
-
-func fold(s string) string {
-	return strings.NewReplacer("_", "", "-", "").Replace(strings.ToLower(s))
-}
-
-// distance returns the Levenshtein distance: the least number of letters to
-// insert, remove or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -43,6 +43,8 @@ func (s *source) fileScalars() map[string]any {
 		}
 		if e.key == "labels" && e.value.Kind == yaml.MappingNode {
 			values[e.key] = s.labelList(e.value)
+		} else if e.key == "labels" && e.value.Kind == yaml.SequenceNode {
+			s.add(e.line, "labels: must be a mapping of labels to values, such as {zone: b, disk: ssd}")
 		} else if text, ok := s.text(e.key, e.value); ok {
 			values[e.key] = text
 		}

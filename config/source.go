@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -48,7 +47,8 @@ func open(path string) (*source, error) {
 	}
 	root, err := parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not valid YAML: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+		line, what := yamlError(text, err)
+		return nil, fmt.Errorf("%s:%d: not valid YAML: %s", path, line, what)
 	}
 	s := &source{path: path}
 	switch {
@@ -71,12 +71,17 @@ func parse(text []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if err := d.Decode(&more); err == nil {
-		return nil, fmt.Errorf("line %d: the file has a second document", more.Line)
+		return nil, secondDocument(more.Line)
 	} else if !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	return doc.Content[0], nil
 }
+
+// secondDocument is the line of a second document.
+type secondDocument int
+
+func (secondDocument) Error() string { return "the file has a second document" }
 
 // mapping returns the entries of n in the order of the file. It adds a problem if
 // n is not a mapping, and for each duplicate key.

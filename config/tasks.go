@@ -64,17 +64,11 @@ func (s taskSource) task(e entry) Task {
 	before := len(s.problems)
 	entries := s.mapping(path, e.value)
 	s.checkKeys(path, entries, taskKeys)
-	to := fields(&t.Settings)
 	for _, e := range entries {
-		switch field := to[e.key]; {
-		case e.key == "queues":
-			s.queues(path, e.value, &t.Settings)
-		case e.key == "after", e.key == "after_any":
-			s.after(path+"."+e.key, e.value, e.key == "after_any", &t.Settings)
-		case e.key == "dealer":
+		if e.key == "dealer" {
 			t.SQL = s.dealer(path+".dealer", e.value)
-		case field != nil:
-			s.scalar(path+"."+e.key, e.value, field)
+		} else if name := s.setting(path+".", e, &t.Settings); name != "" {
+			t.Given = append(t.Given, name)
 		}
 	}
 	if len(s.problems) > before {
@@ -88,9 +82,25 @@ func (s taskSource) task(e entry) Task {
 	return t
 }
 
+// setting reads one setting into to. It returns the name of the setting, or "" if there is none of that key.
+func (s taskSource) setting(prefix string, e entry, to *center.Settings) (name string) {
+	field := fields(to)[e.key]
+	switch {
+	case e.key == "queues":
+		s.queues(prefix+e.key, e.value, to)
+	case e.key == "after", e.key == "after_any":
+		s.after(prefix+e.key, e.value, e.key == "after_any", to)
+		return "after"
+	case field == nil:
+		return ""
+	default:
+		s.scalar(prefix+e.key, e.value, field)
+	}
+	return e.key
+}
+
 // queues reads the number of queues or the list of their names.
 func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
-	path += ".queues"
 	if n.Kind != yaml.SequenceNode {
 		number, err := strconv.Atoi(n.Value)
 		if err != nil || number < 1 {

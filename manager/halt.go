@@ -38,7 +38,7 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	h.confirmed = p.lapses
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.paused {
-		h.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("halted: %t", halted), slog.Bool("paused", p.Paused), slog.Bool("repartition", p.RequestedTotal > 0))
+		h.log.LogAttrs(ctx, slog.LevelInfo, haltText(p))
 	}
 	switch paused := p.State == center.StatePaused; {
 	case paused && !h.handingOver():
@@ -55,6 +55,17 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	if h.drained.Load() != h.barrier {
 		h.drained.Store(0) // a drain for an earlier barrier does not count
 	}
+}
+
+// haltText says what a server does that begins or ends a halt.
+func haltText(p heartbeatReply) string {
+	switch {
+	case p.Paused:
+		return "the task type is paused: the server finishes what is in flight, and keeps its queues"
+	case p.RequestedTotal > 0:
+		return fmt.Sprintf("the number of queues changes to %d: the server finishes what is in flight, and waits for the others", p.RequestedTotal)
+	}
+	return "the server works its queues again"
 }
 
 // acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
@@ -16,6 +17,16 @@ const (
 
 func listTasks(ctx context.Context, c *center.Center, _ []string) ([]string, error) {
 	return c.Tasks().Names(ctx)
+}
+
+// listSettings lists the settings as beginnings of assignments.
+func listSettings(context.Context, *center.Center, []string) (values []string, err error) {
+	for _, row := range center.SettingTable() {
+		if assignment := row.Name + "="; !slices.Contains(values, assignment) {
+			values = append(values, assignment)
+		}
+	}
+	return values, nil
 }
 
 // listRunTasks lists the task types that can have runs.

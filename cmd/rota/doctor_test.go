@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,14 @@ func TestDoctor(t *testing.T) {
 		last := findings[len(findings)-1]
 		if last["status"] != "PROBLEM" || last["task_type"] != "settle" || last["hint"] == "" || !strings.HasPrefix(last["finding"], "web2:2 has been silent for ") {
 			t.Errorf("%v", last)
+		}
+		// A dependency that is misspelt keeps the worker from creating its task type.
+		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {export: {queues: 1, mode: RUN}, report: {queues: 1, mode: RUN, after: [exprot]}}")
+		if stdout, _, _ = s.try("doctor"); !regexp.MustCompile(`PROBLEM +settings +report: after names no task type: there is none of the name exprot, .* did you mean export\? Correct after in rota.yaml`).MatchString(stdout) {
+			t.Error(stdout)
+		}
+		if _, stderr, code := s.try("task apply export report"); code != 1 || stderr != "rota: define report$BASE: after exprot: unknown task type; did you mean export?\n" {
+			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
 		// Settings of the file that differ from those of the database.
 		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {settle: {queues: 4, execute_number: 11}}")

@@ -49,7 +49,7 @@ func newTaskCommand() *cobra.Command {
 All environments (own_sign) share the settings of a task type. Each environment
 has queues, servers and a pause of its own.`,
 	})
-	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(),
+	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskSetCommand(),
 		newTaskPauseCommand(), newTaskResumeCommand(), newTaskDeleteCommand())
 	return cmd
 }

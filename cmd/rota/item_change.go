@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -50,7 +51,11 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 				return err
 			}
 			if ask {
-				if err := confirm(cmd, dropText(args[0], keys)); err != nil {
+				found, err := requireItems(ctx, c, args[0], keys)
+				if err != nil {
+					return err
+				}
+				if err := confirm(cmd, dropText(args[0], found)); err != nil {
 					return err
 				}
 			}
@@ -70,6 +75,24 @@ func itemCommand(cmd *cobra.Command, change itemChange, done string, ask bool) *
 		addYes(cmd)
 	}
 	return cmd
+}
+
+// requireItems returns the keys that are those of failed items, and an error if none of the keys is, before the command asks
+// whether to delete them.
+func requireItems(ctx context.Context, c *center.Center, taskType string, keys []string) (found []string, err error) {
+	for _, key := range keys {
+		list, err := c.Items().List(ctx, center.ItemFilter{TaskType: taskType, Key: key}, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) > 0 {
+			found = append(found, key)
+		}
+	}
+	if len(keys) > 0 && len(found) == 0 {
+		return nil, fmt.Errorf("%s$%s: there is no such failed item: %s (see rota item list %s)", taskType, c.OwnSign(), strings.Join(keys, ", "), taskType)
+	}
+	return found, nil
 }
 
 // itemProgress returns a function that writes to stderr how many items of a long operation are done.

@@ -101,6 +101,7 @@ func TestDeletingNeedsYes(t *testing.T) {
 	s.wantError(2, "remove queue north of regions$BASE, whose items are then no longer processed: not confirmed: add --yes", "queue remove regions north")
 	s.wantError(2, "delete task type regions in all environments, with its settings, queues, failed items and triggers: not confirmed: add --yes", "task delete regions")
 	s.wantError(2, "delete the records of all failed items of settle: not confirmed: add --yes", "item drop settle --all")
+	s.wantError(1, "settle$BASE: there is no such failed item: 999999 (see rota item list settle)", "item drop settle 999999")
 	if n := count(t, s.c.DB(), "schedule_queue"); n != 6 {
 		t.Errorf("%d queues are left", n)
 	}

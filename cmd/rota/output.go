@@ -16,6 +16,7 @@ const (
 	formatTable = "table"
 	formatJSON  = "json"
 	formatCSV   = "csv"
+	formatYAML  = "yaml" // of rota task show
 )
 
 var formats = []string{formatTable, formatJSON, formatCSV}
@@ -44,6 +45,7 @@ func addWatchFlags(cmd *cobra.Command, o *output) {
 type result struct {
 	records any // for CSV a slice of structs, an object, or something with csvRecords
 	text    func(screen) string
+	yaml    func() ([]byte, error)
 	final   bool // it will not change any more: a watch ends
 }
 
@@ -67,6 +69,13 @@ func (o output) write(out io.Writer, r result) error {
 			return records.WriteCSV(out, p.csvRecords(), true)
 		}
 		return records.WriteCSV(out, r.records, true)
+	case formatYAML:
+		text, err := r.yaml()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
 	}
 	_, err := fmt.Fprintln(out, strings.TrimRight(r.text(screenOf(out)), "\n"))
 	return err

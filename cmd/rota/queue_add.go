@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,11 @@ once. "rota task apply" changes the number of numbered queues.`,
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				if err := c.Queues().Add(ctx, args[0], args[1], parameter, actor()); err != nil {
+				err := c.Queues().Add(ctx, args[0], args[1], parameter, actor())
+				if errors.Is(err, center.ErrNumbered) {
+					return fmt.Errorf("%w: %s", err, moreQueues(ctx, c, args[0]))
+				}
+				if err != nil {
 					return err
 				}
 				return o.done(cmd, args[0]+"$"+c.OwnSign(), "queue "+args[1]+" added", records.M("queue_id", args[1]))
@@ -33,4 +39,13 @@ once. "rota task apply" changes the number of numbered queues.`,
 	addOutputFlags(cmd, &o)
 	cmd.Flags().StringVar(&parameter, "parameter", "", "queue_parameter, which the dealer gets with each select")
 	return cmd
+}
+
+// moreQueues is the command that adds a queue to numbered ones.
+func moreQueues(ctx context.Context, c *center.Center, taskType string) string {
+	number := "NUMBER"
+	if tasks, err := c.Tasks().List(ctx, taskType); err == nil && len(tasks) > 0 {
+		number = fmt.Sprint(tasks[0].QueueTotal + 1)
+	}
+	return "rota task set " + taskType + " queues=" + number
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/dutyrota/rota/internal/records"
 )
 
-// reply writes what a command has done: as a line, which it escapes, or as a
+// reply writes what a command has done: as a line, escaped and wrapped, or as a
 // record for JSON and CSV.
 func (o output) reply(cmd *cobra.Command, line string, record records.Object) error {
-	return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return escape.Text(line) }})
+	return o.write(cmd.OutOrStdout(), result{records: record, text: func(sc screen) string { return sc.wrap(line) }})
 }
 
 // done replies what was done to an object, such as "settle$BASE": "paused".

@@ -131,7 +131,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"queue pin settle 0 zone", 1, "labels (zone) must be a list of labels such as zone=b or disk=ssd|nvme,zone=b\n"},
 			{"queue pin settle 0", 2, "rota: queue pin: missing argument LABELS (see rota queue pin --help)\n"},
 			{"queue add nope x", 1, "nope$BASE: unknown task type\n"},
-			{"queue add settle x", 1, "the queues have numbers: change how many there are instead\n"},
+			{"queue add settle x", 1, "the queues have numbers, so that only their number can change: rota task set settle queues=5\n"},
 			{"queue add regions north", 1, "there is a queue of that name\n"},
 			{"queue remove nope x --yes", 1, "rota: find nope: unknown task type\n"},
 			{"queue remove regions nope --yes", 1, "there is no queue of that name\n"},

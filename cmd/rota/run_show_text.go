@@ -9,8 +9,6 @@ import (
 
 	"github.com/dutyrota/rota/internal/escape"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/dutyrota/rota/center"
 )
 
@@ -105,11 +103,8 @@ func originText(r center.RunRecord) string {
 
 // wrapped escapes a text, indents it and wraps it to the screen.
 func wrapped(sc screen, s string) string {
-	s = escape.Text(s)
-	if sc.width == 0 {
-		return " " + s
-	}
-	return " " + strings.ReplaceAll(text.WrapSoft(s, max(sc.width-2, 20)), "\n", "\n ")
+	sc.width = max(sc.width-2, 0)
+	return " " + strings.ReplaceAll(sc.wrap(s), "\n", "\n ")
 }
 
 var urgency = []string{center.RunQueueFailed, center.RunQueueRunning, center.RunQueuePending, center.RunQueueCancelled, center.RunQueueDone}

@@ -3,8 +3,12 @@ package main
 import (
 	"io"
 	"os"
+	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
+
+	"github.com/dutyrota/rota/internal/escape"
 )
 
 // screen is the terminal that shows a table. The zero value is a pipe or a
@@ -23,6 +27,18 @@ func screenOf(out io.Writer) screen {
 		s.width, s.height = w, h
 	}
 	return s
+}
+
+// wrap escapes a text and wraps it at blanks.
+func (s screen) wrap(line string) string {
+	if line = escape.Text(line); s.width == 0 {
+		return line
+	}
+	lines := strings.Split(text.WrapSoft(line, max(s.width, 20)), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ") // WrapSoft fills them
+	}
+	return strings.Join(lines, "\n")
 }
 
 // The colours, by meaning.

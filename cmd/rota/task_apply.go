@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,10 +12,9 @@ import (
 
 // taskApply is one run of "rota task apply".
 type taskApply struct {
-	cmd    *cobra.Command
-	out    output
-	path   string
-	dryRun bool
+	taskChange
+	path  string
+	reset bool
 }
 
 func newTaskApplyCommand() *cobra.Command {
@@ -25,21 +23,22 @@ func newTaskApplyCommand() *cobra.Command {
 		Use:   "apply [TASK...]",
 		Short: "Write the settings of a rota.yaml to the database",
 		Long: `Write the settings of a rota.yaml to the database, for all its task types or for
-the named ones. A setting that the file leaves out gets its default. The command
-shows each difference before it writes. It creates missing task types.
+the named ones. A setting that the file leaves out stays as it is; the command
+names those that are not at their defaults, and --reset sets the defaults. The
+command shows each difference before it writes. It creates missing task types.
 
-Workers adopt new settings with their next heartbeats. A change of the number of queues is a barrier: every
-worker finishes what it has in flight, then rows are added or removed, then all
-workers continue. Named queues are added at once, and removed when they are
-drained. cron and every belong to the trigger that has the task type's name, in
-this environment. The command asks before it removes queues or the trigger.`,
+Workers adopt new settings with their next heartbeats. A change of the number
+of queues is a barrier: every worker finishes what it has in flight, then rows
+are added or removed, then all workers continue. Named queues are added at once,
+and removed when they are drained. cron and every belong to the trigger that has
+the task type's name, in this environment. The command asks before it removes
+queues or the trigger.`,
 		Example: `  rota task apply -f rota.yaml --dry-run
   rota task apply -f rota.yaml
   rota task apply -f rota.yaml settle --yes`,
 		Args:              arguments("[TASK...]"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			a.cmd = cmd
 			return a.run(args)
 		},
 	}
@@ -48,9 +47,8 @@ this environment. The command asks before it removes queues or the trigger.`,
 	flags.StringVarP(&a.path, "config", "c", defaultConfig, "same as --file")
 	addDatabaseFlag(cmd)
 	addOwnSignFlag(cmd)
-	flags.BoolVar(&a.dryRun, "dry-run", false, "show the differences and write nothing")
-	addOutputFlags(cmd, &a.out)
-	addYes(cmd)
+	flags.BoolVar(&a.reset, "reset", false, "set the defaults of what the file leaves out")
+	a.addFlags(cmd)
 	return cmd
 }
 
@@ -61,6 +59,10 @@ func (a *taskApply) run(names []string) error {
 	if err != nil {
 		return usageError{err}
 	}
+	given := map[string][]string{}
+	for _, t := range file.Tasks {
+		given[t.Name] = t.Given
+	}
 	tasks, err := chooseTasks(settingsOf(file), names)
 	if err != nil {
 		return usageError{fmt.Errorf("%s: tasks: %w", a.path, err)}
@@ -68,7 +70,7 @@ func (a *taskApply) run(names []string) error {
 	return withRoster(a.cmd, func(ctx context.Context, c *center.Center) error {
 		var diffs []center.SettingsDiff
 		for _, t := range center.UpstreamsFirst(tasks) {
-			d, err := c.Tasks().Compare(ctx, t.Name, t.Settings)
+			d, err := a.compare(ctx, c, t, given[t.Name])
 			if err != nil {
 				return err
 			}
@@ -76,6 +78,14 @@ func (a *taskApply) run(names []string) error {
 		}
 		return a.apply(ctx, c, diffs)
 	})
+}
+
+// compare compares all settings with --reset, and otherwise those that the file gives.
+func (a *taskApply) compare(ctx context.Context, c *center.Center, t center.TaskSettings, given []string) (center.SettingsDiff, error) {
+	if a.reset {
+		return c.Tasks().Compare(ctx, t.Name, t.Settings)
+	}
+	return c.Tasks().CompareGiven(ctx, t.Name, t.Settings, given)
 }
 
 func settingsOf(file *config.File) (tasks []center.TaskSettings) {
@@ -103,37 +113,4 @@ func chooseTasks(tasks []center.TaskSettings, names []string) ([]center.TaskSett
 		chosen = append(chosen, t)
 	}
 	return chosen, nil
-}
-
-// apply shows the differences, asks for confirmation of losses, and writes.
-func (a *taskApply) apply(ctx context.Context, c *center.Center, diffs []center.SettingsDiff) error {
-	if a.out.isTable() {
-		text := diffsText(screenOf(a.cmd.OutOrStdout()), diffs, c.OwnSign(), a.dryRun)
-		if _, err := fmt.Fprintln(a.cmd.OutOrStdout(), text); err != nil {
-			return err
-		}
-	}
-	if !a.dryRun {
-		if err := a.write(ctx, c, diffs); err != nil {
-			return err
-		}
-	}
-	if a.out.isTable() {
-		return nil
-	}
-	return a.out.write(a.cmd.OutOrStdout(), result{records: changeRecords(diffs, c.OwnSign(), !a.dryRun)})
-}
-
-func (a *taskApply) write(ctx context.Context, c *center.Center, diffs []center.SettingsDiff) error {
-	if losses := lossTexts(diffs); len(losses) > 0 {
-		if err := confirm(a.cmd, strings.Join(losses, ", and ")); err != nil {
-			return err
-		}
-	}
-	for _, d := range diffs {
-		if err := c.Tasks().Apply(ctx, d, actor()); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -27,7 +27,7 @@ func TestTaskApply(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.file(same)
 		s.wantOutput("task apply", `^regions\$BASE: nothing to do\n\nsettle\$BASE: nothing to do\n$`)
-		s.file("  settle: {queues: 4, stall_after: 1m}\n  regions: {queues: [north, south]}\n")
+		s.file("  settle: {queues: 4, execute_number: 1, stall_after: 1m}\n  regions: {queues: [north, south]}\n")
 		before := snapshot(t, s.c.DB())
 		s.wantOutput("task apply --dry-run", `(?m)^ execute_number +10 +1\n stall_after +5m0s +1m0s\n`)
 		if diff := cmp.Diff(before, snapshot(t, s.c.DB())); diff != "" {
@@ -48,6 +48,86 @@ func TestTaskApply(t *testing.T) {
 			t.Error("the row differs from the file")
 		}
 		s.wantOutput("event list --kind SETTINGS", `execute_number 10 -> 1, stall_after 5m0s -> 1m0s`)
+	})
+}
+
+// What the file leaves out stays as it is, and the command says so. With --reset it gets its default.
+func TestTaskApplyLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.run("task set settle queues=6")
+		s.file("  settle: {queues: 6, stall_after: 1m}\n")
+		s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +DATABASE +FILE *\n stall_after +5m0s +1m0s\n.*\nThe file leaves out, and these stay: execute_number 10\. \(--reset`)
+		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND execute_number = 10 AND stall_after_ms = 60000"); n != 1 {
+			t.Error("the row has other settings")
+		}
+		s.wantOutput("task apply", `^settle\$BASE: nothing to do\nThe file leaves out, and these stay: execute_number 10\.`)
+		s.wantOutput("task apply --reset", `(?m)^ execute_number +10 +1$`)
+		s.wantOutput("task apply", `^settle\$BASE: nothing to do\n$`)
+	})
+}
+
+// Single settings are changed without a file. An empty value is the default.
+func TestTaskSet(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.wantOutput("task set settle fetch_number=100 stall_after=1m --dry-run", `(?s) fetch_number +500 +100\n stall_after +5m0s +1m0s\n.*Nothing was written`)
+		s.run("task set settle fetch_number=100 queues=5")
+		s.run("task set settle stall_after=1m")
+		requested := "schedule_task_running WHERE task_type = 'settle' AND requested_total = 5"
+		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND fetch_number = 100 AND stall_after_ms = 60000 AND execute_number = 10"); n != 1 || count(t, s.c.DB(), requested) != 1 {
+			t.Error("the row has other settings, or the request for another number of queues is gone")
+		}
+		s.wantOutput("task set settle fetch_number= execute_number=", `(?m)^ execute_number +10 +1\n fetch_number +100 +500$`)
+		s.run("task set settle queues=4") // withdraws the request
+		if count(t, s.c.DB(), requested) != 0 {
+			t.Error("the request was not withdrawn")
+		}
+		s.wantOutput("task set regions queues=[north,south,west]", `(?m)^ queues +- +west$`)
+		for args, want := range map[string]string{
+			"nobody fetch_number=1": "nobody: unknown task type",
+		} {
+			s.wantError(1, want, "task set "+args)
+		}
+		for args, want := range map[string]string{
+			"settle":                               "task set: missing argument SETTING=VALUE",
+			"settle fetch_number":                  "fetch_number: must be setting=value",
+			"settle fetchnumber=1":                 "fetchnumber: unknown key; did you mean fetch_number?",
+			"settle dealer=x":                      "dealer: unknown key",
+			"settle fetch_number=many":             "fetch_number (many): must be a whole number",
+			"settle fetch_number=1 fetch_number=2": "fetch_number is assigned twice",
+			"settle queues=[a":                     "queues ([a): not valid YAML",
+			"settle after=":                        "after (): not valid YAML: it is empty; no upstreams are []",
+		} {
+			s.wantError(2, want, "task set "+args)
+		}
+		s.wantError(1, "judge_dead_interval (1s) must be at least 5 x heartbeat_interval (2s)", "task set settle judge_dead_interval=1s")
+	})
+}
+
+// A file from rota task show -o yaml has all settings: it gives another database the same ones.
+func TestTaskShowYAMLRoundTrip(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		s.runs()
+		s.run("task", "set", "settle", "permit_run_start_time=startrun: 0 */5 * * * ?", "permit_run_end_time=0 4/5 * * * ?", "require=disk=ssd|nvme", "item_retry_factor=1.5", "task_parameter=#7: yes", "rate_per_second=10")
+		other := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+		for _, task := range []string{"extract", "regions", "settle", "report"} {
+			text := s.run("task show " + task + " -o yaml")
+			writeFile(t, filepath.Join(other.dir, "rota.yaml"), text)
+			other.run("task apply --yes")
+			if got := other.run("task show " + task + " -o yaml"); got != text {
+				t.Errorf("%s: the other database shows\n%s\nwant\n%s", task, got, text)
+			}
+			writeFile(t, filepath.Join(s.dir, "rota.yaml"), text)
+			s.wantOutput("task apply", `^`+task+`\$BASE: nothing to do\n$`)
+		}
 	})
 }
 
@@ -80,10 +160,14 @@ func TestTaskApplySchedule(t *testing.T) {
 		s.wantOutput("task show before", `(?m)^ cron +0 0 2 \* \* \? *$`)
 		s.wantOutput("task show after", `(?m)^ after +before *$`)
 		s.wantOutput("task apply", `^before\$BASE: nothing to do\n\nafter\$BASE: nothing to do\n$`)
-		s.file("  after: {queues: 1, mode: RUN}\n  before: {queues: 2, mode: RUN, cron: '0 0 3 * * ?', time_zone: Europe/Berlin}\n")
+		s.file("  after: {queues: 1, mode: RUN, after: []}\n  before: {queues: 2, mode: RUN, cron: '0 0 3 * * ?', time_zone: Europe/Berlin}\n")
 		s.wantOutput("task apply after", `(?m)^ after +before +-$`)
 		s.wantOutput("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThis changes the trigger before of this environment, BASE\. Open runs stay\.`)
 		s.file("  before: {queues: 2, mode: RUN}\n")
+		s.wantOutput("task apply", `^before\$BASE: nothing to do\nThe file leaves out, and these stay: time_zone Europe/Berlin, cron 0 0 3`)
+		s.file("  before: {queues: 2, mode: RUN, every: 1h}\n")
+		s.wantOutput("task apply --dry-run", `(?s) cron +0 0 3 .* +-\n every +- +1h0m0s\n`)
+		s.file("  before: {queues: 2, mode: RUN, cron: }\n")
 		if _, stderr, code := s.try("task apply"); code != 2 || !strings.Contains(stderr, "delete trigger before, which starts its runs: not confirmed: add --yes") {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}

@@ -74,15 +74,28 @@ func diffText(sc screen, d center.SettingsDiff, ownSign string, dryRun bool) str
 	name := escape.Text(d.TaskType + "$" + ownSign)
 	switch {
 	case d.Same():
-		return name + ": nothing to do"
+		return strings.Join(append([]string{name + ": nothing to do"}, leftNote(sc, d)...), "\n")
 	case !d.Exists:
 		return fmt.Sprintf("%s: %s with %s", name, doneText("created", dryRun), queuesText(d))
 	}
 	lines := append([]string{name + ":", render(sc, settingChanges(d), settingChangeColumns)}, notes(d, ownSign)...)
+	lines = append(lines, leftNote(sc, d)...)
 	if dryRun {
 		lines = append(lines, "Nothing was written.")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// leftNote names the settings that stay because the file leaves them out, if there are any.
+func leftNote(sc screen, d center.SettingsDiff) []string {
+	if len(d.Left) == 0 {
+		return nil
+	}
+	texts := make([]string, len(d.Left))
+	for i, s := range d.Left {
+		texts[i] = s.Name + " " + oneLine(s.Row)
+	}
+	return []string{sc.wrap("The file leaves out, and these stay: " + strings.Join(texts, ", ") + ". (--reset sets their defaults.)")}
 }
 
 func queuesText(d center.SettingsDiff) string {

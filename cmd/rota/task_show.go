@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/records"
 )
 
@@ -17,7 +19,8 @@ func newTaskShowCommand() *cobra.Command {
 		Use:   "show TASK",
 		Short: "Show the settings and the state of a task type",
 		Example: `  rota task show settle
-  rota task show settle -o json | jq .execute_number`,
+  rota task show settle -o json | jq .execute_number
+  rota task show settle -o yaml > settle.yaml    a file for rota task apply -f`,
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,6 +31,7 @@ func newTaskShowCommand() *cobra.Command {
 	}
 	addRosterFlags(cmd)
 	addWatchFlags(cmd, &o)
+	o.format.values = append(slices.Clip(formats), formatYAML)
 	return cmd
 }
 
@@ -44,7 +48,7 @@ func showTask(ctx context.Context, c *center.Center, taskType string) (result, e
 	for _, r := range s.Records() {
 		record = record.With(r.Column, r.Value)
 	}
-	return result{records: record, text: func(sc screen) string {
+	return result{records: record, yaml: func() ([]byte, error) { return config.Format(taskType, s) }, text: func(sc screen) string {
 		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s, tasks[0]), settingColumns)
 	}}, nil
 }

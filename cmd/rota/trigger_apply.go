@@ -25,7 +25,7 @@ type triggerApply struct {
 func newTriggerApplyCommand() *cobra.Command {
 	a := &triggerApply{triggerFlags: newTriggerFlags()}
 	cmd := &cobra.Command{
-		Use:   "apply NAME --task TASK (--cron EXPRESSION | --every DURATION | --at TIME)",
+		Use:   "apply NAME --task TASK (--cron EXPR|--every DURATION|--at TIME)",
 		Short: "Create a trigger, or change it to what the flags say",
 		Long: `Create a trigger, or change it to what the flags say. A flag that is left out
 has its default. The command shows each difference and the next slots before it

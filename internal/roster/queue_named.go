@@ -20,7 +20,7 @@ type NamedQueue struct {
 }
 
 // ErrNumbered means that the queues of the task type have numbers, not names.
-var ErrNumbered = errors.New("the queues have numbers: change how many there are instead")
+var ErrNumbered = errors.New("the queues have numbers, so that only their number can change")
 
 // NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
 func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {

@@ -6,9 +6,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/nearest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -106,6 +108,10 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 			what = "after " + name
 		}
 		if modes[name] == "" {
+			delete(modes, taskType)
+			if near := nearest.To(name, slices.Sorted(maps.Keys(modes))); near != "" {
+				return fmt.Errorf("%s: %w; did you mean %s?", what, roster.ErrUnknownTask, near)
+			}
 			return fmt.Errorf("%s: %w", what, roster.ErrUnknownTask)
 		}
 		if modes[name] != ModeRun {
