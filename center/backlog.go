@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,26 @@ const (
 	BacklogGrowing  = "GROWING"  // no count was less than the one before, and the last one is more
 	BacklogStuck    = "STUCK"    // no count was less than the one before, and the oldest item is the same
 )
+
+// FreshBacklog is how old a count may be that an autoscaler uses. An owner counts each of its queues about every 10 s.
+const FreshBacklog = time.Minute
+
+// EstimateBacklog returns how many items a number of queues have left, if those of them that were counted have a number of
+// items: it takes the others for as full as these, and never for empty. It knows nothing if fewer than half were counted.
+func EstimateBacklog(items, counted, queues int64) (estimate int64, known bool) {
+	if counted == 0 || 2*counted < queues {
+		return 0, false
+	}
+	return extrapolate(items, counted, queues), true
+}
+
+// extrapolate returns the items of all queues by those of the counted ones.
+func extrapolate(items, counted, queues int64) int64 {
+	if counted == 0 || counted >= queues {
+		return items
+	}
+	return int64(min(math.Ceil(float64(items)*float64(queues)/float64(counted)), math.MaxInt64/2))
+}
 
 // SaveBacklogs records what the owners of queues have counted. It locks no row of the roster, and waits for no fence. A
 // row of a later epoch stays as it is. It is called by managers.
@@ -62,6 +83,11 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 // BacklogETA returns in how many seconds the backlog will be done at its present rate, or nil if it does not become
 // less.
 func (q QueueRecord) BacklogETA() *float64 { return backlogETA(q.BacklogItems, q.BacklogRate) }
+
+// BacklogPartial reports whether some queues have never been counted, so that more is left than BacklogItems.
+func (t TaskRecord) BacklogPartial() bool {
+	return t.BacklogQueues != nil && *t.BacklogQueues < t.QueueTotal
+}
 
 // BacklogETA returns in how many seconds the backlogs of all queues will be done at their present rate together, or nil
 // if they do not become less.

@@ -1,6 +1,7 @@
 package center_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -88,4 +89,33 @@ func TestBacklogsAfterRepartition(t *testing.T) {
 	if list := queuesOf(t, c); len(list) != 4 || list[0].BacklogItems != nil {
 		t.Errorf("%d queues, backlog of the first %v, want 4 and none known", len(list), list[0].BacklogItems)
 	}
+}
+
+// Only counts of the last minute tell how much is left, and old ones are a finding.
+func TestOldBacklogs(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), servedRoster(t, url)
+		count := func(queue string, items int64, age time.Duration) {
+			t.Helper()
+			must(t, c.Queues().SaveBacklogs(ctx, "settle", []center.QueueBacklog{{QueueID: queue, Epoch: 9, Items: items, Age: age}}))
+		}
+		count("0", 10, 0)
+		if _, err := c.Tasks().Scale(ctx, "settle", 10); !errors.Is(err, center.ErrOldBacklog) {
+			t.Errorf("with one of four queues counted: %v, want ErrOldBacklog", err)
+		}
+		if list, err := c.Tasks().List(ctx, "settle"); err != nil || !list[0].BacklogPartial() {
+			t.Errorf("%+v, %v, want a backlog of which a part is known", list, err)
+		}
+		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
+			t.Errorf("findings: %q, want none", got)
+		}
+		count("1", 30, 10*time.Second)
+		count("2", 5_000, time.Hour)
+		count("3", 5_000, 2*time.Minute)
+		s, err := c.Tasks().Scale(ctx, "settle", 10)
+		if err != nil || s.Counted != 2 || s.Backlog != 80 || s.Age < 10 || s.Age > 60 {
+			t.Errorf("with two of four queues counted within a minute: %+v, %v, want an estimate of 80 items", s, err)
+		}
+		wantFinding(t, c, "backlog", "NOTE counts are older than 1m0s, so /scale goes by the other queues, or answers 503 if they are fewer than half: 2 (1h0m")
+	})
 }

@@ -10,6 +10,7 @@ func (d queueCheck) backlog(r rosterRows) {
 	if r.task.Paused {
 		return
 	}
+	d.oldBacklog(r)
 	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
 		d.problem("backlog", "find out why Select does not return the oldest item, or why it fails: rota item list "+d.task,
 			"the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
@@ -18,6 +19,22 @@ func (d queueCheck) backlog(r rosterRows) {
 		d.note("backlog", "more workers, threads or queues execute more at a time; rota queue list "+d.task+" shows the rates",
 			"more items come than are executed: %s", firstFive(list))
 	}
+}
+
+// oldBacklog reports queues that an autoscaler cannot rely on: their owners have counted them, and do not any more, or not
+// often enough.
+func (d queueCheck) oldBacklog(r rosterRows) {
+	var old []string
+	for _, q := range r.queues {
+		if q.BacklogAge != nil && *q.BacklogAge > FreshBacklog.Seconds() && q.Status == "HELD" {
+			old = append(old, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.BacklogAge*float64(time.Second)).Round(time.Second)))
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	hint := "see the alert BACKLOG, and let the count of a queue take milliseconds: give it an index, or more queues"
+	d.note("backlog", hint, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
 }
 
 // queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -49,11 +50,18 @@ type TaskRecord struct {
 	Orphan     int64 `json:"orphan"`
 	Unassigned int64 `json:"unassigned"`
 
-	// The sums of the backlogs of the queues, as their owners last counted them; nil if nobody has.
+	// The sums of the backlogs of the queues, as their owners last counted them; nil if nobody has. BacklogQueues is how many
+	// queues have been counted: if they are not all, there are more items.
 	BacklogItems  *int64   `json:"backlog_items"`
+	BacklogQueues *int64   `json:"backlog_queues"`
 	BacklogOldest *float64 `json:"backlog_oldest_s"` // age of the oldest item of all, in seconds
 	BacklogAge    *float64 `json:"backlog_age_s"`    // of the oldest count
 	BacklogRate   *float64 `json:"backlog_rate"`     // items per second by which they become more
+
+	// The same of the queues whose counts are no older than FreshBacklog, for Scale.
+	FreshItems  *int64   `json:"fresh_backlog_items"`
+	FreshQueues int64    `json:"fresh_backlog_queues"`
+	FreshAge    *float64 `json:"fresh_backlog_age_s"`
 
 	// GrantedCalls is how many calls of Execute the servers may have in flight together. It is above the setting
 	// max_in_flight until all servers have lowered their shares, and nil while a server has no limit.
@@ -72,6 +80,9 @@ type TaskRecord struct {
 	Version int64 `json:"version"` // of the settings
 }
 
+// freshSeconds is FreshBacklog, for statements.
+var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
+
 // List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
 // task type, and returns ErrUnknownTask if there is none. It sends one statement, and the statements of Runs.Problems.
 func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
@@ -81,7 +92,8 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
 		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
-			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.backlog_items, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate, f.retry_items, f.dead_items,
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
+			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items,
 			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
 		FROM (SELECT task_type FROM schedule_task_type
 			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
@@ -95,9 +107,11 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 		LEFT JOIN (SELECT task_type, SUM(CASE WHEN status = 'HELD' THEN queues END) AS held, SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
 				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue, SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
 				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned,
-				SUM(items) AS backlog_items, MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate
-			FROM (SELECT task_type, status, COUNT(*) AS queues, SUM(backlog_items) AS items, MAX(backlog_oldest_s) AS oldest,
-					MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate
+				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues, MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
+				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues, MAX(fresh_age) AS fresh_backlog_age_s
+			FROM (SELECT task_type, status, COUNT(*) AS queues, SUM(backlog_items) AS items, COUNT(backlog_items) AS counted, MAX(backlog_oldest_s) AS oldest,
+					MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate, SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
+					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh, MAX(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_age_s END) AS fresh_age
 				FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
 			GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items

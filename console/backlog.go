@@ -18,7 +18,11 @@ type Backlog struct {
 
 // backlogOfTask returns the backlog of all queues together.
 func backlogOfTask(t center.TaskRecord, read time.Time) Backlog {
-	return newBacklog(t.BacklogItems, t.BacklogOldest, t.BacklogAge, t.BacklogETA(), read)
+	b := newBacklog(t.BacklogItems, t.BacklogOldest, t.BacklogAge, t.BacklogETA(), read)
+	if t.BacklogPartial() {
+		b.Left += "+" // queues that nobody has counted are not empty
+	}
+	return b
 }
 
 // backlogOfQueue returns the backlog of a queue.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,13 +16,20 @@ import (
 )
 
 const (
-	// backlogInterval is the shortest pause between two counts of a queue.
+	// backlogInterval is the shortest time between two counts of a queue.
 	backlogInterval = 10 * time.Second
 	// backlogTimeout limits a count.
 	backlogTimeout = 10 * time.Second
-	// backlogShare is the inverse of the part of the time that the counts of a task type take at the most, over all
-	// servers.
+	// backlogShare is the inverse of the part of the time that the counts of a task type take, over all servers, while each
+	// queue is counted within backlogRound.
 	backlogShare = 100
+	// backlogRound is how long the pauses between the counts of all queues of a server take together. So counts that take
+	// long do not become so old that nobody can use them (center.FreshBacklog).
+	backlogRound = 30 * time.Second
+	// backlogMaxShare is the inverse of the part of the time that the counts of a server take at the most.
+	backlogMaxShare = 10
+	// backlogSaveDelay is how long a count waits for others, so that one statement records them.
+	backlogSaveDelay = time.Second
 	// backlogMaxPause is the longest pause after counts that fail.
 	backlogMaxPause = time.Hour
 	// backlogFailures is the number of counts in a row that fail before an alert, which repeats while they fail.
@@ -29,16 +37,19 @@ const (
 )
 
 // backlogMeter counts the backlogs of the queues that the processor holds, one after the other, and records them. It
-// runs beside the sessions: a count that hangs holds up no hand-over, and only the end of the process waits for it.
+// counts a queue that is new here at once. It runs beside the sessions: a count that hangs holds up no hand-over, and
+// only the end of the process waits for it.
 type backlogMeter struct {
 	*server
 	dealer processor.Backlogger
 
+	held     int                       // queues that the processor holds
 	part     float64                   // of all queues that the processor holds
 	windows  map[string]*backlogWindow // by queue; of the present grants
 	pending  []center.QueueBacklog     // counted and not recorded; Age is not set yet
 	counted  []time.Time               // when
-	saved    time.Time                 // when pending was last recorded
+	rests    time.Time                 // until when only queues that are new here are counted
+	failing  time.Time                 // until when nothing is counted, after a failure
 	failures int                       // in a row
 	off      bool                      // the dealer is no Backlogger after all
 
@@ -52,7 +63,17 @@ type BacklogStatus struct {
 	Items  int64
 	Oldest time.Time // of the oldest item of all; zero if unknown
 
+	Queues  int       // that the server owns
+	Counted int       // queues that it has counted since it got them; Items is their sum
+	Since   time.Time // of the oldest of these counts
+
 	Failures int // counts, or writes of them, that have failed in a row
+}
+
+// Estimate returns the items of all queues that the server owns. It takes queues that have not been counted for as full as
+// the others. It knows nothing while fewer than half have been counted.
+func (b BacklogStatus) Estimate() (items int64, known bool) {
+	return center.EstimateBacklog(b.Items, int64(b.Counted), int64(b.Queues))
 }
 
 func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
@@ -62,53 +83,72 @@ func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
 // run counts until ctx is done.
 func (m *backlogMeter) run(ctx context.Context) {
 	for ctx.Err() == nil && !m.off {
-		began := time.Now()
 		selections := m.proc.Selections()
 		m.forget(selections)
-		for _, s := range selections {
-			m.part = min(1, float64(len(selections))/float64(s.Total))
-			sleep(ctx, m.count(ctx, s))
-			if time.Since(m.saved) >= backlogInterval {
-				sleep(ctx, m.save(ctx))
-			}
-			if ctx.Err() != nil || m.off {
-				return
-			}
+		s, wait := m.next(selections)
+		if wait <= 0 {
+			m.count(ctx, s)
 		}
-		if len(selections) == 0 {
-			sleep(ctx, time.Second) // until the first queue is there
-			continue
+		if len(m.pending) > 0 && time.Since(m.counted[0]) >= backlogSaveDelay {
+			m.save(ctx)
 		}
-		sleep(ctx, m.save(ctx))
-		jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
-		sleep(ctx, time.Duration(float64(backlogInterval)*jitter)-time.Since(began))
+		if wait > 0 {
+			sleep(ctx, min(wait, time.Second)) // meanwhile a queue may be granted
+		}
 	}
 }
+
+// next returns the queue to count, and how long to wait before: a queue that is new here, or else that whose count is the
+// oldest. A queue that is new here waits only after failures, so that the figures are right soon after a join.
+func (m *backlogMeter) next(selections []processor.Selection) (s processor.Selection, wait time.Duration) {
+	if len(selections) == 0 {
+		return s, backlogInterval
+	}
+	s = slices.MinFunc(selections, func(a, b processor.Selection) int { return m.due(a).Compare(m.due(b)) })
+	at := m.failing
+	if due := m.due(s); !due.IsZero() {
+		at = latest(due, m.rests, m.failing)
+	}
+	return s, time.Until(at)
+}
+
+// due returns when a queue is to be counted again, or zero if it is new here.
+func (m *backlogMeter) due(s processor.Selection) (at time.Time) {
+	if w := m.windows[s.Queue.ID]; w != nil {
+		at = w.due
+	}
+	return at
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // forget drops the counts of queues that are not held any more, or under another epoch.
 func (m *backlogMeter) forget(selections []processor.Selection) {
 	epochs := map[string]int64{}
 	for _, s := range selections {
 		epochs[s.Queue.ID] = s.Queue.Epoch
+		m.part = min(1, float64(len(selections))/float64(s.Total))
 	}
 	for id, w := range m.windows {
 		if epoch, ok := epochs[id]; !ok || epoch != w.epoch {
 			delete(m.windows, id)
 		}
 	}
+	m.held = len(selections)
 	m.sum()
 }
 
-// count counts one queue and returns for how long to pause.
-func (m *backlogMeter) count(ctx context.Context, s processor.Selection) (pause time.Duration) {
+// count counts one queue, and rests.
+func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	began := time.Now()
 	b, err := m.ask(ctx, s)
 	took := time.Since(began)
 	if m.off = errors.Is(err, processor.ErrNoBacklog); m.off || ctx.Err() != nil {
-		return 0
+		return
 	}
 	if err != nil {
-		return m.failed(ctx, fmt.Errorf("queue %s: %w", s.Queue.ID, err))
+		m.failed(ctx, fmt.Errorf("queue %s: %w", s.Queue.ID, err))
+		return
 	}
 	m.failures = 0
 	w := m.windows[s.Queue.ID]
@@ -117,17 +157,22 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) (pause 
 		m.windows[s.Queue.ID] = w
 	}
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
+	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
+	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
 	m.pending = append(m.pending, center.QueueBacklog{
 		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took, Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
 	})
 	m.counted = append(m.counted, time.Now())
 	m.sum()
-	return m.pauseAfter(took)
+	m.rest(took)
 }
 
-// pauseAfter returns the pause after which a call has taken no more than this server's part of the share.
-func (m *backlogMeter) pauseAfter(took time.Duration) time.Duration {
-	return time.Duration((backlogShare/m.part - 1) * float64(took))
+// rest notes for how long to pause after a call. It is as long as the share of the time demands, but no longer than lets
+// all queues be counted in backlogRound, unless the server would then do little else than count.
+func (m *backlogMeter) rest(took time.Duration) {
+	pause := time.Duration((backlogShare/m.part - 1) * float64(took))
+	longest := max(backlogRound/time.Duration(max(1, m.held)), (backlogMaxShare-1)*took)
+	m.rests = latest(m.rests, time.Now()).Add(min(pause, longest))
 }
 
 // ask calls the dealer. A panic is an error.
@@ -146,8 +191,8 @@ func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b proces
 	return b, err
 }
 
-// failed logs a failure and returns the pause after it, which doubles. The last figures stay, with their age.
-func (m *backlogMeter) failed(ctx context.Context, err error) (pause time.Duration) {
+// failed logs a failure and notes the pause after it, which doubles. The last figures stay, with their age.
+func (m *backlogMeter) failed(ctx context.Context, err error) {
 	m.failures++
 	m.sum()
 	m.log.LogAttrs(ctx, slog.LevelWarn, "count the backlog: failed", slog.Any("error", err))
@@ -157,14 +202,14 @@ func (m *backlogMeter) failed(ctx context.Context, err error) (pause time.Durati
 			Text: fmt.Sprintf("%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", m.failures, err),
 		})
 	}
-	return min(backlogMaxPause, time.Minute<<min(m.failures-1, 10))
+	m.failing = time.Now().Add(min(backlogMaxPause, time.Minute<<min(m.failures-1, 10)))
 }
 
-// save records the pending counts with one statement for many, and returns for how long to pause.
-func (m *backlogMeter) save(ctx context.Context) (pause time.Duration) {
-	m.saved = time.Now()
-	if len(m.pending) == 0 || ctx.Err() != nil {
-		return 0
+// save records the pending counts with one statement for many, and rests.
+func (m *backlogMeter) save(ctx context.Context) {
+	began := time.Now()
+	if ctx.Err() != nil {
+		return
 	}
 	for i := range m.pending {
 		m.pending[i].Age = time.Since(m.counted[i])
@@ -174,17 +219,21 @@ func (m *backlogMeter) save(ctx context.Context) (pause time.Duration) {
 	err := m.roster.Queues().SaveBacklogs(ctx, m.taskType, m.pending)
 	m.pending, m.counted = m.pending[:0], m.counted[:0]
 	if err != nil {
-		return m.failed(ctx, err)
+		m.failed(ctx, err)
+		return
 	}
-	return m.pauseAfter(time.Since(m.saved))
+	m.rest(time.Since(began))
 }
 
 // sum notes the backlog of all queues, for Status.
 func (m *backlogMeter) sum() {
-	total := BacklogStatus{Failures: m.failures}
+	total := BacklogStatus{Queues: m.held, Counted: len(m.windows), Failures: m.failures}
 	for _, w := range m.windows {
 		last := w.last()
 		total.Known, total.Items = true, total.Items+last.Items
+		if total.Since.IsZero() || last.at.Before(total.Since) {
+			total.Since = last.at
+		}
 		if !last.Oldest.IsZero() && (total.Oldest.IsZero() || last.Oldest.Before(total.Oldest)) {
 			total.Oldest = last.Oldest
 		}

@@ -109,14 +109,14 @@ func TestBacklogIsCounted(t *testing.T) {
 	})
 }
 
-// Counts take 1 % of the time at the most, however many queues there are.
+// Counts take 1 % of the time, however many queues there are.
 func TestBacklogCostsOnePercent(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		d := &backlogDealer{takes: time.Second, items: 1}
+		d := &backlogDealer{takes: 50 * time.Millisecond, items: 1}
 		cl.counts(d, new(alertLog))
 		time.Sleep(time.Hour)
-		if n := d.all(); n < 30 || n > 38 {
-			t.Errorf("%d counts of a second in an hour, want about 36", n)
+		if n := d.all(); n < 650 || n > 730 {
+			t.Errorf("%d counts of 50 ms in an hour, want about 720", n)
 		}
 	})
 }
@@ -126,7 +126,7 @@ func TestBacklogCostsOnePercentTogether(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		var all []*backlogDealer
 		for range 4 {
-			d := &backlogDealer{takes: time.Second, items: 1}
+			d := &backlogDealer{takes: 50 * time.Millisecond, items: 1}
 			cl.counts(d, new(alertLog))
 			all = append(all, d)
 		}
@@ -139,10 +139,71 @@ func TestBacklogCostsOnePercentTogether(t *testing.T) {
 		for _, d := range all {
 			sum += d.all()
 		}
-		if n := sum - began; n < 28 || n > 40 {
-			t.Errorf("4 workers counted %d times a second in an hour, want about 36 times", n)
+		if n := sum - began; n < 600 || n > 750 {
+			t.Errorf("4 workers counted %d times 50 ms in an hour, want about 720 times", n)
 		}
 	})
+}
+
+// Counts that take long take a tenth of the time at the most, and are not so rare that nobody can use them.
+func TestSlowBacklogIsCounted(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &backlogDealer{takes: time.Second, items: 1}
+		w := cl.counts(d, new(alertLog))
+		for range 60 {
+			time.Sleep(time.Minute)
+			if b := w.Status()[0].Backlog; b.Counted != 4 || time.Since(b.Since) > center.FreshBacklog {
+				t.Fatalf("%d of 4 queues are counted, the first %s ago, want all within a minute", b.Counted, time.Since(b.Since))
+			}
+		}
+		if n := d.all(); n < 330 || n > 370 {
+			t.Errorf("%d counts of a second in an hour, want about 360", n)
+		}
+	})
+}
+
+// The first counts of a queue's new owner wait for no pause, and are recorded at once, however long they take.
+func TestBacklogIsKnownSoon(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		known := func(items int64) (n int) {
+			for _, q := range cl.backlogs() {
+				if q.BacklogItems != nil && *q.BacklogItems == items {
+					n++
+				}
+			}
+			return n
+		}
+		cl.counts(&backlogDealer{takes: 3 * time.Second, items: 7}, new(alertLog))
+		time.Sleep(20 * time.Second)
+		if n := known(7); n != 4 {
+			t.Errorf("20 s after the start, %d of 4 queues are counted and recorded", n)
+		}
+		second := cl.counts(&backlogDealer{takes: 3 * time.Second, items: 8}, new(alertLog))
+		for second.Status()[0].Queues < 2 {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Second)
+		if n := known(8); n != 2 {
+			t.Errorf("10 s after a join, %d of its 2 queues are counted and recorded", n)
+		}
+	})
+}
+
+// A status says nothing of the items while too few queues have been counted.
+func TestBacklogEstimate(t *testing.T) {
+	for _, test := range []struct {
+		status manager.BacklogStatus
+		want   int64 // -1: unknown
+	}{
+		{manager.BacklogStatus{}, -1},
+		{manager.BacklogStatus{Items: 10, Counted: 1, Queues: 3}, -1},
+		{manager.BacklogStatus{Items: 10, Counted: 2, Queues: 3}, 15},
+		{manager.BacklogStatus{Items: 10, Counted: 3, Queues: 3}, 10},
+	} {
+		if got, known := test.status.Estimate(); known != (test.want >= 0) || known && got != test.want {
+			t.Errorf("%+v: %d, %t, want %d", test.status, got, known, test.want)
+		}
+	}
 }
 
 // A count that hangs holds up no hand-over, and a queue keeps the last figure of an owner that is gone.

@@ -13,6 +13,7 @@ import (
 type backlogWindow struct {
 	epoch  int64
 	counts []backlogCount // at least one
+	due    time.Time      // when to count again
 }
 
 // backlogCounts is the number of counts of a window.

@@ -11,9 +11,11 @@ import (
 type Backlogger interface {
 	// Backlog counts the items that selects of s.Queue would return, now or later, were s.Limit not there. s is a
 	// Selection without a limit. An estimate will do. The owner of the queue calls it from one goroutine, beside selects
-	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time at the
-	// most: if one worker owns all queues, the call after one of 50 ms begins 5 s later. ctx expires after 10 s, and is cancelled when the process stops. After
-	// ErrNoBacklog the process does not call it again.
+	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time: if
+	// one worker owns all queues, the call after one of 50 ms begins 5 s later. Where that would leave a queue uncounted for
+	// more than about 30 s, they take more, up to a tenth of the time of each worker. The first call for a queue that is new
+	// to a worker waits for no other. ctx expires after 10 s, and is cancelled when the process stops. After ErrNoBacklog the
+	// process does not call it again.
 	Backlog(ctx context.Context, s Selection) (Backlog, error)
 }
 

@@ -16,21 +16,25 @@ func queueBacklogText(q center.QueueRecord) string {
 	if q.BacklogTrend != nil && *q.BacklogTrend != center.BacklogEmpty {
 		trend = *q.BacklogTrend
 	}
-	return backlogText(q.BacklogItems, trend, q.BacklogAge, q.BacklogETA())
+	return backlogText(q.BacklogItems, "", trend, q.BacklogAge, q.BacklogETA())
 }
 
-// taskBacklogText returns what all queues of a task type have left.
+// taskBacklogText returns what all queues of a task type have left, such as "1200+" if not all of them were counted.
 func taskBacklogText(t center.TaskRecord) string {
-	return backlogText(t.BacklogItems, "", t.BacklogAge, t.BacklogETA())
+	more := ""
+	if t.BacklogPartial() {
+		more = "+"
+	}
+	return backlogText(t.BacklogItems, more, "", t.BacklogAge, t.BacklogETA())
 }
 
 // backlogText returns the number of items, their trend, and how long they need at their present rate, or how old the
 // figure is if it is old.
-func backlogText(items *int64, trend string, age, eta *float64) string {
+func backlogText(items *int64, more, trend string, age, eta *float64) string {
 	if items == nil {
 		return "-"
 	}
-	words := []string{number(*items)}
+	words := []string{number(*items) + more}
 	if trend != "" {
 		words = append(words, trend)
 	}

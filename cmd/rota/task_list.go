@@ -27,7 +27,8 @@ The state of a task type:
   PAUSED    an operator has paused it
 
 BACKLOG is the number of items that are left, and how long they need at their
-present rate, as the owners of the queues last counted them.
+present rate, as the owners of the queues last counted them. With a plus sign it
+is the sum of the queues that have been counted; others have not been yet.
 
 OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
 without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is

@@ -194,7 +194,7 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 		eventually(t, "all queues are counted", func() bool { return count(t, db, "schedule_backlog WHERE items = 0") == 4 })
 		// In the row of the last heartbeat, items may still be in hand: /scale counts them too.
 		eventually(t, "a heartbeat reports that nothing is in hand", func() bool { return count(t, db, "schedule_server WHERE in_hand = 0") == 1 })
-		probe(t, address, "/scale?task=settle&per_worker=10", `{"task_type":"settle","workers":1,"servers":1,"queues":4,"backlog_items":0,`)
+		probe(t, address, "/scale?task=settle&per_worker=10", `{"task_type":"settle","workers":1,"servers":1,"queues":4,"counted_queues":4,"backlog_items":0,`)
 
 		p.signal(syscall.SIGTERM)
 		p.signal(syscall.SIGINT) // within repeatWindow, so that it counts as a repetition

@@ -41,7 +41,9 @@ var taskMetrics = []taskMetric{
 	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
 	gauge("rota_calls_in_flight", "Calls of Execute in flight.", func(s manager.Status) float64 { return float64(s.InFlight) }),
 	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; +Inf without a limit.", maxInFlight),
-	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted; NaN if the dealer does not count them.", backlogItems),
+	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted, with queues that have not been counted yet taken for as full as the others; NaN if fewer than half have, or the dealer does not count.", backlogItems),
+	gauge("rota_queue_backlog_counted", "Owned queues whose backlog was counted since this process got them.", func(s manager.Status) float64 { return float64(s.Backlog.Counted) }),
+	gauge("rota_queue_backlog_age_seconds", "Age of the oldest of these counts; NaN if there is none.", backlogCountAge),
 	gauge("rota_queue_oldest_item_seconds", "Age of the oldest item that is left in the owned queues; 0 if there is none, NaN if the dealer does not tell.", backlogAge),
 	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
@@ -156,10 +158,17 @@ func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 }
 
 func backlogItems(s manager.Status) float64 {
-	if !s.Backlog.Known {
+	if n, known := s.Backlog.Estimate(); known {
+		return float64(n)
+	}
+	return math.NaN()
+}
+
+func backlogCountAge(s manager.Status) float64 {
+	if s.Backlog.Since.IsZero() {
 		return math.NaN()
 	}
-	return float64(s.Backlog.Items)
+	return time.Since(s.Backlog.Since).Seconds()
 }
 
 func backlogAge(s manager.Status) float64 {
