@@ -198,6 +198,13 @@ func (c *Center) IsTransient(err error) bool {
 	return c.db.Transient(err)
 }
 
+// IsDataError reports whether the database has refused a value or a row: it is too long or out of range, or it violates
+// a constraint. A database of another vendor than the roster's may not be recognised.
+func (c *Center) IsDataError(err error) bool {
+	class := c.db.Class(err)
+	return class == sqldb.BadData || class == sqldb.Duplicate
+}
+
 // CheckWrite returns an error if the database does not accept writes. Its statement changes no row.
 func (c *Center) CheckWrite(ctx context.Context) error {
 	_, err := c.db.Exec(ctx, `UPDATE schedule_server SET beat_count = beat_count WHERE uuid = ''`)

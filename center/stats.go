@@ -47,7 +47,7 @@ func errorName(c sqldb.Class) string {
 		return ErrorBroken
 	case sqldb.ReadOnly:
 		return ErrorReadOnly
-	case sqldb.Refused, sqldb.NoTable, sqldb.Duplicate:
+	case sqldb.Refused, sqldb.NoTable, sqldb.Duplicate, sqldb.BadData:
 		return ErrorRefused
 	case sqldb.Other:
 	}

@@ -12,7 +12,7 @@ import (
 func (s *server) env() processor.Env {
 	return processor.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
-		Trusted: s.leaseValid, Bind: s.bind, Lost: center.IsFenced,
+		Trusted: s.leaseValid, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
 		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone,
 	}
 }

@@ -27,7 +27,6 @@ type batch struct {
 	hookEnd  func(Result)    // the end of Hooks.Execute
 	position position
 	result   batchResult
-	streak   uint64 // the number of the scheduler's streak when the batch was claimed
 }
 
 // position is the position of the cursor after a batch.
@@ -46,8 +45,8 @@ type batchResult struct {
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
 	passed       []SweptItem   // of a sweep, the items that it passes, at most maxFailedItems
 	waiting      int           // of a sweep, the failed items that wait for the end of an outage
-	poison       bool          // the failed items have failed both before and after a success of others
-	streak       uint64        // the latest streak in which an item first failed that failed now; 0 if unknown
+	first        uint64        // the latest record.first of the items that failed; 0 if one of them is new
+	recovered    bool          // an item that had failed is done
 
 	discardFailure string // why the last Discard failed; empty if none did
 }
@@ -57,7 +56,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	l.batches++
 	s.inFlight.batches++
 	b.lane = l
-	b.page, b.parts, b.mark, b.streak = l.page, l.page.parts, m, s.streak.number
+	b.page, b.parts, b.mark = l.page, l.page.parts, m
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {

@@ -1,11 +1,11 @@
 package processor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"time"
 )
 
@@ -71,13 +71,12 @@ func (b blame) failItems(named []itemError) {
 	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, free := b.countAttempt(f, stored)
+		u, counts := b.countAttempt(f, stored)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
-		b.result.streak = max(b.result.streak, u.streak)
-		if free {
-			b.lane.failures.put(u.grant, u.key, u.record)
+		if !counts {
+			b.lane.failures.doubt(u)
 			if b.capabilities.cursored {
 				b.result.retryAt = u.retryAt
 			}
@@ -133,23 +132,27 @@ func merge(a, b map[string]record) map[string]record {
 	return a
 }
 
-// countAttempt returns the new record of an item that failed once more, and whether the attempt counts none.
-func (b blame) countAttempt(f itemError, stored map[string]record) (u update, free bool) {
+// countAttempt returns the new record of an item that failed once more, and whether the failure counts as an attempt.
+func (b blame) countAttempt(f itemError, stored map[string]record) (u update, counts bool) {
 	u = update{grant: b.grantOf(f.index), key: b.keys[f.index]}
 	var ok bool
 	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
 		u.record = stored[u.key]
 	}
-	u.closes = b.closes
-	if u.dead || b.isFree(u.record, f.err) { // a dead item has attempts enough
-		u.cause = f.err
-		return u, true
+	failure := b.failure(u.record, f.err)
+	b.noteFirst(failure)
+	u.failed(b.rounds.Load(), f.err)
+	switch {
+	case u.dead: // it has attempts enough
+		return u, false
+	case !failure.counts():
+		u.doubt(&b.call)
+		return u, false
 	}
+	u.doubtful, u.tries = false, 0
 	if !u.discardDue {
 		u.attempts++
 	}
-	u.batchLimit, u.cause = 0, f.err
-	u.streak = cmp.Or(u.streak, b.streak)
 	most := b.settings.ItemMaxAttempts
 	if u.discardDue || isPermanent(f.err) || most > 0 && u.attempts >= most {
 		u.dead = b.discard(f)
@@ -162,7 +165,22 @@ func (b blame) countAttempt(f itemError, stored map[string]record) (u update, fr
 		b.logLine(slog.LevelError, "item is dead", slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
-	return u, false
+	return u, true
+}
+
+// failure returns what is known about the failure of an item with a record.
+func (b blame) failure(r record, err error) failure {
+	return failure{
+		record: r, permanent: isPermanent(err), data: b.env.DataError(err), began: b.began, round: b.round, doubted: b.doubted,
+	}
+}
+
+// noteFirst notes when the failed items of the batch had failed first.
+func (b blame) noteFirst(f failure) {
+	if f.first == 0 {
+		f.first = math.MaxUint64
+	}
+	b.result.first = max(b.result.first, f.first)
 }
 
 // discard calls Discard, and reports whether it succeeded.
@@ -195,15 +213,13 @@ func (b blame) discard(f itemError) bool {
 func (b blame) passInSweep(named []itemError) {
 	g := b.grants[0]
 	b.result.pause = b.capabilities.cursored
-	b.result.poison = !b.capabilities.cursored
 	for _, f := range named {
 		r, _ := b.lane.failures.recall(g, b.keys[f.index])
-		if !r.provenBy(b.closes) {
-			b.result.poison = false
-		}
-		if b.probing && !b.capabilities.cursored && !isPermanent(f.err) {
-			r = record{attempts: r.attempts + 1, cause: f.err, closes: b.closes}
-			r.retryAt = b.now.Add(b.settings.itemPause(r.attempts, f.err))
+		failure := b.failure(r, f.err)
+		b.noteFirst(failure)
+		if !b.capabilities.cursored && !failure.passes() {
+			r.failed(b.rounds.Load(), f.err)
+			r.doubt(&b.call)
 			b.lane.failures.put(g, b.keys[f.index], r)
 			b.result.waiting++
 			continue

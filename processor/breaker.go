@@ -6,43 +6,36 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// breaker is the circuit breaker of the task type on this server. It opens when failuresToOpen items fail and nothing
-// succeeds in between (X5). While it is open, each lane executes one item at a time, its probe, with growing pauses. It
-// closes when a probe succeeds. The scheduler's lock guards it.
-type breaker struct {
-	openSince   time.Time           // zero while it is closed
-	closes      uint32              // how often the breaker has closed
-	lastFailure time.Time           // the last failure that counts
-	failing     map[string]struct{} // the items that have failed since the last success, by queue and key
-	unnamed     int                 // the failures since the last success that no item has caused
-}
+// What the scheduler does about an outage (X5): it opens and closes the breaker, and paces the selects and the probes
+// while the breaker is open.
 
-const (
-	// failuresToOpen is how many distinct items must fail without a success in between. A failure of a select counts as
-	// an item of its own. So does each failure of a dealer that is not Keyed.
-	failuresToOpen = 3
-
-	// quietProbes is the time without a failure, in multiples of ProbeMax, after which an open breaker closes: no probe
-	// is left to close it, because the failing items are gone, or dead, or their queues have moved.
-	quietProbes = 2
-)
-
-func (b *breaker) open() bool { return !b.openSince.IsZero() }
-
-// observeLocked counts the outcome of a batch for the breaker. Most batches return at the first condition.
+// observeLocked counts the outcome of a batch. Most batches return at the first condition.
 func (b *batch) observeLocked(s *scheduler) {
-	br := &s.breaker
 	switch {
-	case b.outcome == done && br.lastFailure.IsZero(), s.settings.ProbeMax == 0, b.mark < ordinary:
+	case b.outcome == done && s.clean, b.mark < ordinary:
 	case b.outcome == done, b.outcome == failed && b.result.failed < b.size():
+		if b.result.recovered {
+			s.outage.recover()
+		}
 		s.succeedLocked(b.now)
-	case b.outcome != failed, b.result.retryNow, allPermanent(b.err): // the failure says nothing about an outage
-	case !br.open() && b.expectedInSweepLocked(): // the failure says nothing new
+	case b.outcome != failed, b.result.retryNow, b.env.blames(b.err): // the failure says nothing about an outage
+	case s.settings.ProbeMax == 0:
+		s.clean = false
+	case b.knownLocked(s), !s.outage.open() && b.expectedInSweep(): // the failure says nothing new
+		s.clean = false
 	case !b.capabilities.keyed, b.capabilities.cursored, b.result.pause:
 		s.failLocked(b.now, 1)
 	default:
 		s.failLocked(b.now, 0, b.failingItems()...)
 	}
+	if b.quota > 0 && b.outcome == failed {
+		s.outage.sample.fail(b.took, s.settings.BatchTimeout)
+	}
+}
+
+// knownLocked reports whether all failed items of a batch had failed before the last success.
+func (b *batch) knownLocked(s *scheduler) bool {
+	return b.result.first > 0 && b.result.first < s.rounds.Load()
 }
 
 // failingItems returns the items of a failed batch, at most as many as open the breaker.
@@ -53,59 +46,83 @@ func (b *batch) failingItems() (items []string) {
 	return items
 }
 
-// observeLocked counts a failed select for the breaker.
+// observeLocked counts a failed select. It is no evidence if the database has refused the data of the queue.
 func (c *selectCall) observeLocked(s *scheduler) {
-	if c.outcome == failed && s.settings.ProbeMax > 0 && !allPermanent(c.err) {
+	if c.outcome == failed && s.settings.ProbeMax > 0 && !c.env.blames(c.err) {
 		s.failLocked(c.now, 1)
 	}
 }
 
-// failLocked counts failures, and opens the breaker after enough of them. The unstarted items are then dropped.
+// failLocked counts failures. If they open the breaker, the unstarted items are dropped, and all lanes are sampled.
 func (s *scheduler) failLocked(now time.Time, unnamed int, items ...string) {
-	b := &s.breaker
-	b.lastFailure = now
-	if b.open() {
+	s.clean = false
+	goOn := now.Sub(s.outage.blockAt) < time.Minute
+	if !s.outage.fail(now, unnamed, items...) {
 		return
 	}
-	if b.failing == nil {
-		b.failing = map[string]struct{}{}
+	s.outage.sample.begin(time.Duration(s.callPace), goOn)
+	for _, g := range s.grants {
+		g.lane.untried = s.capabilities.keyed && !s.capabilities.cursored
 	}
-	for _, item := range items {
-		b.failing[item] = struct{}{}
-	}
-	if b.unnamed += unnamed; len(b.failing)+b.unnamed >= failuresToOpen {
-		b.openSince = now
-		s.dropReadyLocked(now)
-	}
+	s.limiter.probe(true)
+	s.dropReadyLocked(now)
 }
 
-// succeedLocked forgets the failures. It closes the breaker, and makes all lanes due.
+// succeedLocked forgets the failures after a success. A closed breaker makes all lanes due.
 func (s *scheduler) succeedLocked(now time.Time) {
-	b := &s.breaker
-	wasOpen := b.open()
-	*b = breaker{closes: b.closes}
-	if wasOpen {
-		b.closes++
-		s.due.advance(now)
-	}
+	s.clean = true
+	s.rounds.Add(1)
+	s.endOutageLocked(now, s.outage.succeed(now))
 }
 
 // expireOutageLocked closes the breaker if no probe is left to close it.
 func (s *scheduler) expireOutageLocked(now time.Time) {
-	b := &s.breaker
-	if b.open() && s.stats.InFlight == 0 && now.Sub(b.lastFailure) > quietProbes*s.settings.ProbeMax {
-		s.succeedLocked(now)
+	if s.stats.InFlight == 0 && s.outage.quiet(now, s.settings) {
+		s.endOutageLocked(now, s.outage.end())
 	}
 }
 
+func (s *scheduler) endOutageLocked(now time.Time, closed bool) {
+	if closed {
+		s.limiter.probe(false)
+		s.due.advance(now)
+	}
+}
+
+// doubtedLocked reports whether a failure of a call that begins now is no attempt of its item, unless something else
+// proves that the item is at fault. The first item of a cursor needs such a proof from the beginning, because all items
+// behind it wait. After the horizon of the retry policy nothing is doubted any more: what still fails then is poison,
+// or a service that nobody repairs.
+func (s *scheduler) doubtedLocked(now time.Time) bool {
+	switch o := &s.outage; {
+	case s.settings.ProbeMax == 0, s.settings.CountInOutage, !o.since.IsZero() && now.Sub(o.since) >= s.settings.horizon():
+		return false
+	default:
+		return s.capabilities.cursored || o.doubted()
+	}
+}
+
+// nextSelectAtLocked returns the earliest time of the select of a lane that is due at the given time.
+func (s *scheduler) nextSelectAtLocked(dueAt time.Time) time.Time {
+	if s.outage.open() && s.outage.sample.next.After(dueAt) {
+		return s.outage.sample.next
+	}
+	return dueAt
+}
+
 // paceLocked returns the time of the next select of a lane, which is due at the given time. While the breaker is open,
-// it returns the time of the next probe. If the breaker has closed since the last select, the time is at most half a
+// it returns the time of the next probe: a lane with items that the outage has not tried is due at once, and its turn
+// comes with the pace of all selects. If the breaker has closed since the last select, the time is at most half a
 // second from now.
 func (s *scheduler) paceLocked(l *lane, at, now time.Time, after time.Duration) time.Time {
 	switch soon := now.Add(s.settings.floor()); {
-	case s.breaker.open():
-		return now.Add(max(s.probePauseLocked(now), s.settings.SleepTimeInterval, after))
-	case l.closes != s.breaker.closes && at.After(soon):
+	case s.outage.open():
+		pause := max(s.settings.SleepTimeInterval, after)
+		if !l.untried || s.outage.sample.exhausted() {
+			pause = max(pause, s.probePauseLocked(now))
+		}
+		return now.Add(pause)
+	case l.closes != s.outage.closes && at.After(soon):
 		return soon
 	}
 	return at
@@ -114,7 +131,7 @@ func (s *scheduler) paceLocked(l *lane, at, now time.Time, after time.Duration) 
 // probePauseLocked returns the pause of a lane before its next probe: a quarter of the time since the breaker opened,
 // from Retry to ProbeMax, with jitter.
 func (s *scheduler) probePauseLocked(now time.Time) time.Duration {
-	d := max(s.settings.Retry, s.settings.floor(), now.Sub(s.breaker.openSince)/4)
+	d := max(s.settings.Retry, s.settings.floor(), now.Sub(s.outage.openSince)/4)
 	b := backoff.ExponentialBackOff{InitialInterval: min(d, s.settings.ProbeMax), RandomizationFactor: s.settings.RetryJitter, Multiplier: 1}
 	return max(time.Nanosecond, min(b.NextBackOff(), s.settings.ProbeMax))
 }

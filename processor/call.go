@@ -22,9 +22,13 @@ type call struct {
 	logCtx   context.Context // of the lines about the call: ctx, with what the hook has added
 	now      time.Time       // when the executor last read the clock
 	settings *Settings
-	wakes    uint64 // the scheduler's when the call was claimed
-	closes   uint32 // the breaker's when the call was claimed
-	probing  bool   // the breaker was open when the call was claimed
+
+	// When the call was claimed:
+	wakes   uint64 // the scheduler's
+	closes  uint32 // the breaker's
+	quota   int    // how many items of a select the outage lets the processor try; 0 while the breaker is closed
+	round   uint64 // setup.rounds
+	doubted bool   // so much had failed since the last success that a failure says little about its item
 
 	outcome outcome
 	err     error

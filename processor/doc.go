@@ -103,33 +103,41 @@
 //
 // # Outages
 //
-// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A circuit breaker for
-// the task type on this server distinguishes this from poison: it opens when three distinct items have failed and
-// nothing has succeeded since (X5). An item counts if it fails alone, by name in Failures, or with a RetryAfter. A
-// failure of a select counts as an item of its own, and so does each failure of a dealer that is not Keyed or is
-// Cursored. Permanent errors do not count. The breakers of the servers are independent: one server may reach the
-// service while another cannot.
+// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A block of poison looks
+// the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures since
+// the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many items an
+// open breaker lets each select try. failure, in verdict.go, says what one failure means for its item: an attempt, or a
+// doubt. breaker.go carries out what they decide, and patience.go decides how long a sweep waits.
 //
-// While the breaker is open, each lane selects and executes one item, its probe, and rests. The pause is a quarter of
-// the time since the breaker opened, from Retry to ProbeMax (30 s in package manager), with jitter: 90 minutes are
-// about 200 probes of a lane. The probe is an item that has not failed alone. If there is none, it is an item whose
-// pause is over, and otherwise an item that backs off. The items take turns. Its attempt counts only if its own pause
-// is over. So an item never dies earlier than by the retry policy. The breaker closes when a batch succeeds, wholly or
-// in part. Then all lanes are due, and each item that has backed off since before may fail once without counting. The
-// breaker also closes after a minute without a failure (twice ProbeMax): the failing items are gone, dead or elsewhere.
+// For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
+// opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
+// seconds later a sample holds a healthy row, which closes the breaker. The items that were tried are retried at once,
+// and now their failures count, because something else has succeeded. They open no breaker any more, because they
+// failed before that success. The bad rows that were not tried yet may open it again, but only if as many of them fail
+// in a row as a block of poison explains. If the service is away instead, all items fail, each at most once in a round,
+// until the service is back: then the retries succeed, and no attempt was lost.
 //
-// A queue in which only n poison items remain still ends. Each item needs ItemMaxAttempts counted attempts, at least as
-// far apart as its pauses, and a lane makes a probe every ProbeMax. So all are dead after the 63 hours of the policy,
-// or after n x ItemMaxAttempts x ProbeMax if that is longer, as for more than 300 items. Permanent errors are quicker.
-// A healthy item that arrives is the next probe, and closes the breaker.
+// setup.rounds orders failures and successes: it rises with a success after a failure. A record keeps the rounds of the
+// first and of the last failure of its item.
 //
-// A sweep has no attempts to count, and its end waits for each item. While the breaker is open, a sweep does not pass
-// its probe, and waits where it would otherwise fail: after a failed select, a failed batch that is not blamed on
-// items, or a failed job of Each. outage.go decides for how long: for the horizon of the retry policy, because the run
-// has a deadline anyway, unless poison is more likely than an outage. While nothing succeeds, only items that have not
-// failed yet can decide this. Where none are left, the share of the failed items decides, and the sweep waits for as
-// long as it has worked, so that it takes at most twice the time. Rejected: to pass each probe, so that an outage of
-// minutes fails a small queue; a fixed limit, which is too long for poison or too short for an outage.
+// An item counts as evidence if it fails alone, by name in Failures, or with a RetryAfter. A failure of a select counts
+// as an item of its own, and so does each failure of a dealer that is not Keyed or is Cursored. Permanent errors and
+// errors of data do not count. The breaker also closes after a minute without a failure (twice ProbeMax): the failing
+// items are gone, dead or elsewhere. The breakers of the servers are independent: one server may reach the service
+// while another cannot.
+//
+// A queue in which only n poison items remain still ends. If they had failed before the last success, they are dead by
+// the policy. Otherwise their failures are doubted for the 63 hours of the policy, and count from then on. Permanent
+// errors are quicker, and so is Settings.CountInOutage. A healthy item that arrives is the next probe, and closes the
+// breaker.
+//
+// A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so does
+// a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a failed job
+// of Each. patience.go decides for how long: for the horizon of the retry policy, because the run has a deadline anyway,
+// unless poison is more likely than an outage. While nothing succeeds, only items that have not failed yet can decide
+// this. Where none are left, the share of the failed items decides, and the sweep waits for as long as it has worked, so
+// that it takes at most twice the time. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a
+// fixed limit, which is too long for poison or too short for an outage.
 //
 // The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the
 // probe.

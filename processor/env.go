@@ -27,6 +27,10 @@ type Env struct {
 	// false.
 	Lost func(err error) bool
 
+	// DataError reports whether an error of the dealer means that the database has refused the data: a value that is too
+	// long, a constraint that is violated. Such a failure is the item's and no outage. Nil always means false.
+	DataError func(err error) bool
+
 	// Items keeps the failed items of Keyed and Cursored dealers beyond this process. Nil keeps them in memory, until
 	// the grant of the queue ends. Queues with a Run do not use it.
 	Items ItemStore
@@ -72,6 +76,11 @@ const AlertLimit = "LIMIT"
 // alert is sent again with a select after a minute, for as long as that lasts.
 const AlertParked = "PARKED"
 
+// blames reports whether each failure in err says that its item is at fault, so that none of them is an outage.
+func (e Env) blames(err error) bool {
+	return allFailures(err, func(err error) bool { return isPermanent(err) || e.DataError(err) })
+}
+
 func (e Env) withDefaults() Env {
 	if e.Trusted == nil {
 		e.Trusted = func() bool { return true }
@@ -81,6 +90,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Lost == nil {
 		e.Lost = func(error) bool { return false }
+	}
+	if e.DataError == nil {
+		e.DataError = func(error) bool { return false }
 	}
 	if e.Alone == nil {
 		e.Alone = make(chan struct{}, 1)

@@ -94,12 +94,15 @@ func isPermanent(err error) bool {
 }
 
 // allPermanent reports whether every failure in err is Permanent.
-func allPermanent(err error) bool {
+func allPermanent(err error) bool { return allFailures(err, isPermanent) }
+
+// allFailures reports whether is holds for every failure in err.
+func allFailures(err error, is func(error) bool) bool {
 	e, ok := errors.AsType[*partialError](err)
 	if !ok {
-		return isPermanent(err)
+		return is(err)
 	}
-	return !slices.ContainsFunc(e.list, func(f itemError) bool { return !isPermanent(f.err) })
+	return !slices.ContainsFunc(e.list, func(f itemError) bool { return !is(f.err) })
 }
 
 // RetryAfter adds to an error the pause before the next attempt, instead of the growing pause. It works for the error

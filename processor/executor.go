@@ -88,9 +88,22 @@ func (e *executor) beginLocked(c *call, w work) {
 	e.call, e.work = c, w
 	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
-	c.closes, c.probing = s.breaker.closes, s.breaker.open()
+	c.closes, c.round, c.doubted = s.outage.closes, s.rounds.Load(), s.doubtedLocked(e.now)
+	c.quota = e.quotaLocked()
 	for _, g := range c.grants {
 		g.inFlight++
+	}
+}
+
+// quotaLocked returns how many items the call may try while the breaker is open.
+func (e *executor) quotaLocked() int {
+	switch s := e.scheduler; {
+	case !s.outage.open():
+		return 0
+	case e.call == &e.batch.call:
+		return e.batch.size()
+	default:
+		return s.outage.sample.claim(e.now)
 	}
 }
 

@@ -72,9 +72,7 @@ func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]re
 		if !c.capabilities.keyed && i.Queue != g.queue.ID {
 			continue // a cursor is the key of an item in its own queue only
 		}
-		r := c.recordOf(i, now)
-		r.streak = 1 // it has failed before
-		found[i.Key] = r
+		found[i.Key] = c.recordOf(i, now)
 	}
 	return found, nil
 }
@@ -113,6 +111,19 @@ func (l *failureLog) put(g *grant, key string, r record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	g.failures.keepLocked(key, r)
+}
+
+// mostDoubted bounds the items whose failures were no attempts, in memory: some megabytes.
+const mostDoubted = 50_000
+
+// doubt keeps the record of an item whose failure was no attempt, in memory only and within the bound: an outage may
+// fail any number of items, and one that is forgotten is tried again.
+func (l *failureLog) doubt(u update) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := &u.grant.failures; u.stored || !u.doubtful || f.budget.held.Load() < mostDoubted {
+		f.keepLocked(u.key, u.record)
+	}
 }
 
 // suspect records all items of a failed batch as suspects, in memory.
@@ -198,6 +209,7 @@ func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 	for i, key := range b.keys {
 		f := &b.grantOf(i).failures
 		r, ok := f.recallLocked(key)
+		b.result.recovered = b.result.recovered || r.failedAlone()
 		stored = stored || r.stored || !ok && f.partial.Load()
 		f.removeLocked(key)
 	}

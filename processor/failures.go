@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -25,9 +26,11 @@ type record struct {
 	attempts   int
 	retryAt    time.Time // the item is not executed before
 	cause      error     // of the last failure
-	closes     uint32    // how often the breaker had closed at the last attempt
 	batchLimit int       // of a suspect: the largest size of its next batch; else 0
-	streak     uint64    // the number of the streak in which the item first failed under this grant; 0 if it has not
+	first      uint64    // the round in which the item first failed alone, as far as this process knows; 0 if it has not
+	last       uint64    // the round of the last failure
+	doubtful   bool      // the last failure was no attempt, because an outage was likely
+	tries      int       // such failures in a row
 	discardDue bool      // only its Discard is missing
 	dead       bool
 	stored     bool // the store may have a record of the item
@@ -42,12 +45,29 @@ func newFailures(m *memory) failures {
 // succeeded after all. Removing a suspect too early costs one more failed batch.
 const suspectFor = 10 * time.Minute
 
-// provenBy reports whether another failure of the item proves that the item is to blame: something has succeeded since
-// the item failed, so that the breaker has closed.
-func (r record) provenBy(closes uint32) bool { return r.attempts > 0 && r.closes < closes }
+// failedAlone reports whether the item has failed alone or by name.
+func (r record) failedAlone() bool { return r.attempts > 0 || r.last > 0 }
+
+// failed notes a failure, alone or by name.
+func (r *record) failed(round uint64, err error) {
+	r.batchLimit, r.cause = 0, err
+	r.first, r.last = cmp.Or(r.first, round), round
+}
+
+// doubt notes that the failure was no attempt. The item backs off for at most ProbeMax, but a pause that the retry
+// policy has begun goes on.
+func (r *record) doubt(c *call) {
+	r.doubtful = true
+	r.tries++
+	if after := retryAfter(r.cause); after > 0 {
+		r.retryAt = c.now.Add(after)
+	} else if !r.retryAt.After(c.began) {
+		r.retryAt = c.now.Add(c.settings.pause(r.attempts+r.tries, min(c.settings.RetryMax, c.settings.ProbeMax)))
+	}
+}
 
 // waits reports whether an item of a sweep waits for the end of an outage.
-func (r record) waits() bool { return r.attempts > 0 && !r.dead }
+func (r record) waits() bool { return r.doubtful && !r.dead }
 
 // smallerBatch returns the size of the next batches for the items of a failed batch of n. A failing item among a
 // hundred is found with ten batches and then ten items. One by one would need more calls, and halves would need more
@@ -130,8 +150,9 @@ func (f *failures) count(r record, n int64) {
 
 // suspectLocked records an item of a failed batch, unless the item has failed alone before or is dead.
 func (f *failures) suspectLocked(key string, batchLimit int, retryAt time.Time) {
-	if r, ok := f.recallLocked(key); !ok || r.batchLimit > 0 {
-		f.putLocked(key, record{batchLimit: batchLimit, retryAt: retryAt})
+	r, ok := f.recallLocked(key)
+	if !ok || r.batchLimit > 0 || r.doubtful && r.attempts == 0 {
+		f.putLocked(key, record{batchLimit: batchLimit, retryAt: retryAt, first: r.first, last: r.last})
 	}
 }
 
@@ -161,10 +182,13 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	}
 }
 
+// beforeRounds is the round of failures before the first success in this process.
+const beforeRounds = 1
+
 // recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
 func (c *call) recordOf(i FailedItem, now time.Time) record {
 	r := record{
-		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), closes: c.closes,
+		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), discardDue: c.discardDue(i), stored: true, saved: !i.Started,
 	}
 	if i.Started && i.Attempts == 0 { // it has not failed; its next success deletes the record

@@ -1,8 +1,24 @@
 package processor
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// pageFilter divides the items of a page into ordinary items, items with another mark, and items that are dropped.
+// class says what an item of a page is to be executed for. A page has its items in this order, unless they are in order
+// of a cursor: then all are fresh.
+type class int
+
+const (
+	fresh     class = iota // it has not failed
+	suspected              // it was in a batch that failed
+	retried                // it has failed alone
+	discarded              // only its Discard is missing
+	classes
+	waits // it is not executed now
+)
+
+// pageFilter divides the items of a page into classes, and drops those that wait.
 type pageFilter struct {
 	*selectCall
 	page    *page
@@ -11,9 +27,9 @@ type pageFilter struct {
 
 	stored map[string]record // of items whose records memory does not hold
 
-	ordinary, marked []int32 // indexes of the items to keep
-	backing          []int32 // indexes of the items that back off and may be the probe of the lane
-	marks            []mark  // of all items; nil while all are ordinary
+	of      [classes][]int32 // indexes of the items to keep
+	backing []int32          // indexes of the items that back off and may be the probe of the lane
+	marks   []mark           // of all items; nil while all are ordinary
 }
 
 // filter drops the items that must not be executed now, and marks the items that must be executed in small batches or
@@ -21,6 +37,7 @@ type pageFilter struct {
 // Keyed nor Cursored.
 func (f *pageFilter) filter() (err error) {
 	if !f.needed() {
+		f.untested = f.page.unstarted()
 		return nil
 	}
 	if err := f.findKeysInFlight(); err != nil {
@@ -42,7 +59,7 @@ func (f *pageFilter) filter() (err error) {
 
 // needed reports whether any item of the select may not be ordinary.
 func (f *pageFilter) needed() bool {
-	if len(f.inFlight) > 0 || f.cursor.suspects > 0 || f.probing && f.capabilities.tracksItems() {
+	if len(f.inFlight) > 0 || f.cursor.suspects > 0 || f.quota > 0 && f.capabilities.tracksItems() {
 		return true
 	}
 	for _, g := range f.grants {
@@ -106,72 +123,82 @@ func (f *pageFilter) divideLocked() {
 		if !held {
 			r, known = f.stored[key]
 		}
-		m, wait := f.classifyLocked(g, key, i, r, known)
-		if wait && !held {
+		m, c := f.classifyLocked(g, key, i, r, known)
+		if known && !held {
 			f.lane.unheld++
 		}
 		switch {
-		case wait && f.inOrder:
+		case c == waits && f.inOrder:
 			return // the items behind it wait too
-		case wait:
-		case m == ordinary || f.inOrder:
-			f.ordinary = f.keep(f.ordinary, i, m)
+		case c == waits:
+			continue
+		case c == retried || c == discarded:
+			if f.inOrder && r.failedAlone() && !r.dead {
+				f.page.retries++
+			}
 		default:
-			f.marked = f.keep(f.marked, i, m)
+			f.untested++
 		}
+		if f.inOrder {
+			c = fresh
+		}
+		f.keep(c, int32(i), m)
 	}
 }
 
-// classifyLocked returns the mark of an item, or that it must wait. ok reports whether the item has the record r.
-func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, ok bool) (m mark, wait bool) {
+// classifyLocked returns the class and the mark of an item. ok reports whether the item has the record r.
+func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, ok bool) (mark, class) {
 	switch {
-	case ok && r.dead && f.inOrder:
-		return passed, false
-	case ok && r.dead, ok && f.countsOutLocked(g, key, r):
-		return ordinary, true
-	case ok && r.retryAt.After(f.now) && !f.tryEarly(r, index):
+	case !ok && index < f.cursor.suspects:
+		return mark(f.cursor.batchLimit), retried
+	case !ok:
+		return ordinary, fresh
+	case r.dead && f.inOrder:
+		return passed, retried
+	case r.dead, f.countsOutLocked(g, key, r):
+		return ordinary, waits
+	case r.retryAt.After(f.now) && !f.tryEarly(r, index):
 		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {
 			f.retryAt = r.retryAt
 		}
-		return ordinary, true
-	case ok && r.discardDue:
-		f.page.countRetry(r)
-		return discardDue, false
-	case ok && r.batchLimit > 0:
-		f.untested++
-		return mark(r.batchLimit), false
-	case ok:
-		f.page.countRetry(r)
-		return mark(max(1, r.batchLimit)), false
-	case index < f.cursor.suspects:
-		return mark(f.cursor.batchLimit), false
+		return ordinary, waits
+	case r.discardDue:
+		return discardDue, discarded
+	case r.batchLimit > 0:
+		return mark(r.batchLimit), suspected
+	case r.doubtful && r.attempts == 0: // most probably healthy, if an outage is over
+		return mark(smallerBatch(f.settings.ExecuteNumber)), retried
 	}
-	f.untested++
-	return ordinary, false
+	return single, retried
 }
 
-// keep appends i to indexes and notes its mark.
-func (f *pageFilter) keep(indexes []int32, i int, m mark) []int32 {
+// keep adds the item at an index to a class and notes its mark.
+func (f *pageFilter) keep(c class, i int32, m mark) {
 	if m != ordinary {
 		if f.marks == nil {
 			f.marks = make([]mark, len(f.keys))
 		}
 		f.marks[i] = m
 	}
-	if indexes == nil {
-		indexes = make([]int32, 0, len(f.keys))
+	if f.of[c] == nil {
+		f.of[c] = make([]int32, 0, len(f.keys))
 	}
-	return append(indexes, int32(i))
+	f.of[c] = append(f.of[c], i)
 }
 
-// apply drops the other items. Marked items come last, unless the items are in order.
+// apply drops the other items. Items that are not fresh come last, unless the items are in order.
 func (f *pageFilter) apply() {
-	if f.probing {
-		f.keepProbe()
+	if f.quota > 0 {
+		f.keepSample()
+	} else {
+		f.limitRetries()
 	}
-	if f.marks == nil && len(f.ordinary) == len(f.keys) {
+	if !f.inOrder {
+		f.page.retries = len(f.of[retried]) + len(f.of[discarded])
+	}
+	if f.marks == nil && len(f.of[fresh]) == len(f.keys) {
 		return
 	}
 	f.page.marks = f.marks
-	f.page.keep(append(f.ordinary, f.marked...))
+	f.page.keep(slices.Concat(f.of[:]...))
 }

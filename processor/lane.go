@@ -24,14 +24,16 @@ type lane struct {
 	order     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	closes uint32 // how often the breaker had closed when the last select was claimed
-	probes int    // number of items that were probes; only the lane's select uses it
+	closes  uint32 // how often the breaker had closed when the last select was claimed
+	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
+	probes  int    // number of items that were probes; only the lane's select uses it
 
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
 	// Only the lane's select uses these.
 	pass        pass      // of a Paged dealer
-	unheld      int       // how many items of the last page wait whose records memory does not hold (X2)
+	retryCredit int       // calls for other items since the last retries
+	unheld      int       // how many items of the last page have records that memory does not hold (X2)
 	crowded     bool      // the last page was full and held nothing to execute
 	crashesTold bool      // the alert about crashes was sent
 	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason

@@ -12,6 +12,7 @@ type limiter struct {
 	current bool          // rate has the share of the present queues and settings
 	share   float64       // items per second of this server
 	until   time.Time     // no batch may start before
+	probing bool          // the breaker is open: at most probesPerSecond
 
 	part   float64 // of SetRateShare
 	parted bool    // SetRateShare was called
@@ -38,7 +39,7 @@ func (p *Processor) SetRateShare(part float64) {
 // returns false. The batch then stays on its page, so that a drain does not have to wait for it.
 func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*grant) bool {
 	l.until = time.Time{}
-	if s.RatePerSecond == 0 || n == 0 {
+	if n == 0 || !l.limits(s) {
 		return true
 	}
 	l.update(now, s, grants)
@@ -55,11 +56,20 @@ func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*gr
 // atMost returns the size of the next batch, which is at most n. A batch that is larger than a burst is split: a server
 // with a small share would otherwise exceed it by far when it begins.
 func (l *limiter) atMost(now time.Time, n int, s *Settings, grants map[string]*grant) int {
-	if s.RatePerSecond == 0 {
+	if !l.limits(s) {
 		return n
 	}
 	l.update(now, s, grants)
 	return min(n, l.rate.Burst())
+}
+
+// limits reports whether there is a rate.
+func (l *limiter) limits(s *Settings) bool { return s.RatePerSecond > 0 || l.probing }
+
+// probe begins or ends the rate of an outage.
+func (l *limiter) probe(on bool) {
+	l.probing = on
+	l.invalidate()
 }
 
 // shareOf returns the items per second of this server.
@@ -85,6 +95,12 @@ func (l *limiter) update(now time.Time, s *Settings, grants map[string]*grant) {
 		}
 	}
 	burst := max(1, int(l.share))
+	if l.probing {
+		if s.RatePerSecond == 0 || l.share > probesPerSecond {
+			l.share = probesPerSecond
+		}
+		burst = max(1, min(int(l.share), probesPerSecond/10))
+	}
 	if l.rate == nil {
 		l.rate = rate.NewLimiter(rate.Limit(l.share), burst)
 		return

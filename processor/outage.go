@@ -5,104 +5,169 @@ import (
 	"time"
 )
 
-// sweptRun holds what the sweeps of this processor have done for the present run. The scheduler's lock guards it.
-type sweptRun struct {
-	id    string
-	began time.Time // the first grant
-	done  int64     // items
+// outage judges, from the failures since the last success, whether what Execute calls is away (X5). Each of its methods
+// is a decision that depends on its arguments alone; the scheduler carries it out. The scheduler's lock guards it.
+type outage struct {
+	openSince   time.Time           // since when the breaker is open; zero while it is closed
+	closes      uint32              // how often the breaker has closed
+	failing     map[string]struct{} // the items that have failed since the last success, by queue and key, beside known ones
+	unnamed     int                 // the failures since the last success that no item has caused
+	since       time.Time           // the first of these failures
+	lastFailure time.Time           // the last failure of any item that may be an outage's
+
+	// The most items that failed in a row of late before one succeeded, so that they were a block of poison and no outage.
+	block   int
+	blockAt time.Time
+
+	sample sample
 }
 
-// poisonShare bounds the failed items that may be poison and happen to be the last items of a run: at most one in
-// poisonShare items.
-const poisonShare = 10
+const (
+	// failuresToOpen is how many distinct items must fail without a success in between. A failure of a select counts as
+	// an item of its own. So does each failure of a dealer that is not Keyed.
+	failuresToOpen = 3
 
-// patientPauses is the shortest time, in first pauses of an item, for which a sweep waits for the end of an outage.
-const patientPauses = 10
+	// mostFailing bounds the items that an outage remembers. More of them prove nothing more.
+	mostFailing = 10_000
 
-// beginSweepLocked notes the grant of a queue with a run.
-func (s *scheduler) beginSweepLocked(run string, now time.Time) {
-	if s.sweptRun.id != run {
-		s.sweptRun = sweptRun{id: run, began: now}
+	// blockFor is how long a block of poison makes further blocks likely.
+	blockFor = 10 * time.Minute
+
+	// doubtFor is how long items may fail without a success before the breaker opens, however large blocks of poison are.
+	doubtFor = 10 * time.Second
+
+	// quietProbes is the time without a failure, in multiples of ProbeMax, after which an open breaker closes: no probe
+	// is left to close it, because the failing items are gone, or dead, or their queues have moved.
+	quietProbes = 2
+)
+
+func (o *outage) open() bool { return !o.openSince.IsZero() }
+
+// doubted reports whether so much has failed since the last success that a further failure says little about its item.
+func (o *outage) doubted() bool { return len(o.failing)+o.unnamed >= failuresToOpen }
+
+// opens reports whether the failures are an outage rather than poison. After a block of poison it takes twice as many
+// items, or doubtFor.
+func (o *outage) opens(now time.Time) bool {
+	most := failuresToOpen
+	if now.Sub(o.blockAt) < blockFor {
+		most = max(most, 2*o.block)
 	}
-}
-
-// sweepWaitsLocked reports whether a failure that would fail a sweep makes it wait instead, because of an outage.
-func (s *scheduler) sweepWaitsLocked(now time.Time) bool {
-	return s.breaker.open() && !s.sweepsGiveUpLocked(now)
-}
-
-// sweepsGiveUpLocked reports whether sweeps wait no longer for the end of an outage. They wait as long as an item would
-// in CONTINUOUS, for the horizon of the retry policy. The deadline of the run usually comes first.
-//
-// They give up earlier if the failures are more likely poison than an outage: all items of the run that are left here
-// have failed alone, and they are a small part of the items done, or no more than failed in the attempts before. An
-// outage that begins just then looks the same. So the sweeps wait for as long as they have worked, and poison makes a
-// run last at most about twice the time. While an item is left that has not failed alone, it is the next probe, and its
-// outcome decides.
-func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
-	if !s.breaker.open() {
+	switch named := min(len(o.failing), most); {
+	case !o.doubted():
 		return false
-	}
-	waited, worked := now.Sub(s.breaker.openSince), s.breaker.openSince.Sub(s.sweptRun.began)
-	if waited >= s.settings.horizon() {
+	case now.Sub(o.since) >= doubtFor:
 		return true
+	default:
+		return named*failuresToOpen+o.unnamed*most >= failuresToOpen*most
 	}
-	failed, expected := int64(0), int64(0)
-	for _, g := range s.grants {
-		w := g.lane.sweep
-		switch {
-		case w == nil || w.Ended():
-		case !w.onlyFailed:
-			return false
-		default:
-			failed += int64(w.waiting)
-			expected += g.queue.Run.ItemsFailed
+}
+
+// fail counts failures. It reports whether they open the breaker.
+func (o *outage) fail(now time.Time, unnamed int, items ...string) (opened bool) {
+	o.lastFailure = now
+	if !o.doubted() && len(o.failing)+o.unnamed == 0 {
+		o.since = now
+	}
+	if o.failing == nil {
+		o.failing = map[string]struct{}{}
+	}
+	for _, item := range items {
+		if len(o.failing) < mostFailing {
+			o.failing[item] = struct{}{}
 		}
 	}
-	poison := failed*poisonShare <= s.sweptRun.done || failed <= expected
-	return poison && waited >= max(worked, patientPauses*s.settings.Retry)
-}
-
-// countsOutLocked counts an item that waits for the end of an outage, and passes it if the sweep gives up. It reports
-// whether it has passed the item. It needs the lock of the lane's failures.
-func (f *pageFilter) countsOutLocked(g *grant, key string, r record) bool {
-	switch {
-	case f.lane.sweep == nil || !r.waits():
-		return false
-	case !f.givesUp:
-		f.lane.pass.waiting++
+	o.unnamed = min(o.unnamed+unnamed, math.MaxInt32)
+	if o.open() || !o.opens(now) {
 		return false
 	}
-	f.gaveUp = append(f.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
-	g.failures.putLocked(key, record{dead: true})
+	o.openSince = now
 	return true
 }
 
-// expectedInSweepLocked reports whether a failed batch of a sweep says nothing new about an outage: its items have
-// failed before and after a success, or the attempt before has failed like this. Such a batch does not open the
-// breaker.
-func (b *batch) expectedInSweepLocked() bool {
-	w := b.lane.sweep
-	if w == nil {
-		return false
+// succeed forgets the failures after a success. It reports whether it has closed the breaker.
+func (o *outage) succeed(now time.Time) (closed bool) {
+	if o.doubted() {
+		if now.Sub(o.blockAt) >= blockFor {
+			o.block = 0
+		}
+		o.block, o.blockAt = max(o.block, len(o.failing)), now
 	}
-	run := b.grants[0].queue.Run
-	if b.result.pause {
-		return run.Attempt > 1
-	}
-	return b.result.poison || w.ItemsFailed < run.ItemsFailed
+	return o.end()
 }
 
-// horizon returns how long an item is retried: the sum of its pauses without jitter, and at least an hour.
-func (s *Settings) horizon() time.Duration {
-	if s.ItemMaxAttempts == 0 {
-		return math.MaxInt64
+// end forgets the failures, and closes the breaker.
+func (o *outage) end() (closed bool) {
+	closed = o.open()
+	*o = outage{closes: o.closes, block: o.block, blockAt: o.blockAt, sample: o.sample}
+	if closed {
+		o.closes++
 	}
-	left, sum, pause := float64(s.ItemMaxAttempts-1), 0.0, float64(s.Retry)
-	for ; left > 0 && s.RetryFactor > 1 && pause < float64(s.RetryMax); left-- {
-		sum += pause
-		pause *= s.RetryFactor
-	}
-	sum += left * min(pause, float64(s.RetryMax))
-	return max(time.Hour, time.Duration(min(sum, float64(10*365*24*time.Hour))))
+	return closed
 }
+
+// recover notes that an item that had failed has succeeded: what failed with it was more likely an outage than poison.
+func (o *outage) recover() { o.block /= 2 }
+
+// quiet reports whether an open breaker has seen no failure for so long that no probe is left to close it.
+func (o *outage) quiet(now time.Time, s *Settings) bool {
+	return o.open() && now.Sub(o.lastFailure) > quietProbes*s.ProbeMax
+}
+
+// sample says how many items an open breaker lets each select try. A source whose first items are all bad looks like an
+// outage until a healthy item is found. Each round therefore tries twice as many items as the last one, so that some
+// thousand bad items hide a healthy one for half a minute, and a service that is away gets a bounded number of calls.
+type sample struct {
+	width  int           // the items of the present round
+	failed int           // of these
+	tried  int           // since the breaker opened
+	next   time.Time     // no select begins before
+	usual  time.Duration // the usual duration of a call before the breaker opened; 0 if none was measured
+}
+
+const (
+	// probesPerSecond bounds the probes of a task type on this server, as a rate. It also bounds a round.
+	probesPerSecond = 100
+
+	// selectEvery is the least time between two selects while the breaker is open.
+	selectEvery = 400 * time.Millisecond
+
+	// sampleMost is how many items an outage tries at that pace. From then on the lanes pause between their rounds.
+	sampleMost = 10_000
+
+	// A probe that takes slowFactor times the usual duration of a call, and at least slowProbe, is slow.
+	slowFactor = 10
+	slowProbe  = 100 * time.Millisecond
+)
+
+// begin starts the sample of a new outage. Soon after a block of poison it goes on with the width that had found the
+// end of the block.
+func (p *sample) begin(usual time.Duration, goOn bool) {
+	width := 1
+	if goOn {
+		width = max(width, p.width)
+	}
+	*p = sample{width: width, usual: usual}
+}
+
+// claim returns how many items the next select may try, and sets the time of the select after it.
+func (p *sample) claim(now time.Time) int {
+	if p.failed >= p.width {
+		p.width, p.failed = min(2*p.width, probesPerSecond), 0
+	}
+	p.next = now.Add(max(selectEvery, time.Duration(p.width)*time.Second/probesPerSecond))
+	return p.width
+}
+
+// fail counts a probe that has failed. After a slow one the next round is one item: a service that is slow must not get
+// more calls because it is slow.
+func (p *sample) fail(took, timeout time.Duration) {
+	p.tried++
+	p.failed++
+	if timeout > 0 && took >= timeout || p.usual > 0 && took >= max(slowProbe, slowFactor*p.usual) {
+		p.width, p.failed = 1, 0
+	}
+}
+
+// exhausted reports whether the outage has tried so many items that a healthy one is unlikely to be near.
+func (p *sample) exhausted() bool { return p.tried >= sampleMost }

@@ -36,6 +36,12 @@ func (b *batch) measurePaceLocked(s *scheduler) {
 	if b.mark < ordinary || b.outcome != done && b.outcome != failed {
 		return
 	}
+	if b.mark > ordinary && b.lane.pace > 0 { // an item of a small batch takes longer than others
+		return
+	}
+	if b.quota == 0 {
+		s.callPace.measure(b.took, 1)
+	}
 	b.lane.pace.measure(b.took, b.size())
 	s.pace.measure(b.took, b.size())
 }

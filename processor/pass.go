@@ -17,6 +17,7 @@ type pass struct {
 	ended   bool          // a select has reached the end of the source
 	worked  bool          // an item was found to execute, or one was in flight
 	waiting int           // items of a sweep that wait for the end of an outage
+	closes  uint32        // how often the breaker had closed when the pass began
 	dropped int           // how many items of the last page are not executed now, if the pass has stayed there
 	ignored bool          // a select has ignored the position
 	retryAt time.Time     // when the first item that backs off may be retried; zero if none backs off
@@ -48,11 +49,11 @@ type passStep struct{ *selectCall }
 func (c passStep) startPass() {
 	p := &c.lane.pass
 	due := p.arrived && !c.began.Before(p.againAt())
-	if c.lane.sweep != nil { // it has no retries, and new items belong to the next run
+	if c.lane.sweep != nil || c.quota > 0 { // it has no retries, and new items belong to the next run; a sample goes round
 		due = p.ended
 	}
-	if p.after == "" || due {
-		*p = pass{began: c.began, ignored: p.ignored}
+	if p.after == "" || due || p.closes != c.closes {
+		*p = pass{began: c.began, ignored: p.ignored, closes: c.closes}
 	}
 	c.selection.After = p.after
 }
@@ -79,8 +80,8 @@ func (c passStep) findStep(list items, p *page) (err error) {
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 		return nil
-	case c.probing && c.untested > 0, !c.probing && p.unstarted() >= c.wanted:
-		return nil // a probe that has failed before must not keep the pass from an item that has not failed
+	case c.quota == 0 && c.untested >= c.wanted:
+		return nil // a sample goes on behind each page
 	}
 	if c.last, err = list.position(p.fetched - 1); err != nil {
 		p.drop()

@@ -26,6 +26,7 @@ type setup struct {
 	source       source
 	capabilities capabilities
 	reloads      atomic.Uint64 // calls of Reload
+	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
 	lines        failureLines
 }
@@ -42,6 +43,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 		env: env, source: src, capabilities: src.capabilities(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},
 	}
+	u.rounds.Store(beforeRounds)
 	if err := u.validate(&s); err != nil {
 		return nil, err
 	}

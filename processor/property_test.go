@@ -78,6 +78,7 @@ type operator struct {
 
 func (h *operator) settings() processor.Settings {
 	return processor.Settings{
+		CountInOutage:     true, // poison that nothing proves would wait for an hour
 		ThreadNumber:      rapid.IntRange(1, 6).Draw(h.rt, "thread_number"),
 		FetchNumber:       rapid.IntRange(1, 12).Draw(h.rt, "fetch_number"),
 		ExecuteNumber:     rapid.IntRange(1, 5).Draw(h.rt, "execute_number"),

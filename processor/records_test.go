@@ -84,8 +84,8 @@ func TestRecordsInMemoryAreNotLookedUp(t *testing.T) {
 	})
 }
 
-// An item whose record memory does not hold counts its attempts during an outage as the policy says, and keeps its
-// pause after it (X5, X6).
+// An item whose record memory does not hold loses no attempt in an outage, and is retried after it as the policy says
+// (X5, X6).
 func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		none := 0
@@ -97,9 +97,9 @@ func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
 		w.start(t, r, processor.Env{Items: failedItems{m}}, usual(), "a")
 		time.Sleep(90 * time.Minute)
 		synctest.Wait()
-		for key, i := range m.records() { // 1 s, 2 s, 4 s ... of pauses in 90 minutes
-			if i.Attempts < 8 || i.Attempts > 14 || i.Dead {
-				t.Errorf("the record of %s is %+v, want about 12 attempts", key, i)
+		for key, i := range m.records() {
+			if i.Attempts > 1 || i.Dead {
+				t.Errorf("the record of %s is %+v, want the attempt that opened the breaker", key, i)
 			}
 		}
 		r.mu.Lock()
@@ -117,7 +117,7 @@ func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
 		synctest.Wait()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if n := r.fails["a1"] - before; n > 5 || len(r.open) != 1 {
+		if n := r.fails["a1"] - before; n > 15 || len(r.open) != 1 {
 			t.Errorf("a1 was executed %d times in 6 hours after the outage, open %v; want its pauses, and the others done", n, r.open)
 		}
 	})

@@ -102,10 +102,3 @@ func (c selectEnd) nextRetryAt(s *Settings, latest time.Time) time.Time {
 	}
 	return latest
 }
-
-// countRetry counts an item of the page that has failed alone before.
-func (p *page) countRetry(r record) {
-	if r.attempts > 0 {
-		p.retries++
-	}
-}

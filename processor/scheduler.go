@@ -9,7 +9,7 @@ import (
 // and grants, because nearly every step changes several of them.
 //
 // It has more than 30 methods. Those in this file choose the next call, wait and wake. The file of each subject has the
-// methods for what the subject changes under the lock: alone, breaker, in_flight, outage, pace, queues, streak, sweep.
+// methods for what the subject changes under the lock: alone, breaker, in_flight, pace, patience, queues, streak, sweep.
 type scheduler struct {
 	*setup
 
@@ -24,9 +24,11 @@ type scheduler struct {
 	limiter   limiter
 	inFlight  inFlight
 	alone     aloneLanes
-	breaker   breaker
+	outage    outage
+	clean     bool // nothing has failed since the last success
 	sweptRun  sweptRun
 	pace      pace // of all lanes
+	callPace  pace // of all batches, as if each were one item
 	stats     Stats
 	streak    streak
 	wakes     uint64 // calls of Wake, Grant and Resume
@@ -62,6 +64,9 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 
 // nextSelectLocked returns the lane that is selected next, or nil.
 func (s *scheduler) nextSelectLocked(now time.Time) *lane {
+	if s.nextSelectAtLocked(now).After(now) {
+		return nil
+	}
 	l := s.due.first()
 	for l != nil && !l.dueAt.After(now) && s.aloneMustWaitLocked(l) {
 		s.due.remove(l)
@@ -119,7 +124,7 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	var next time.Time
 	if s.roomLocked() {
 		if l := s.due.first(); l != nil {
-			next = l.dueAt
+			next = s.nextSelectAtLocked(l.dueAt)
 		}
 	}
 	if len(s.ready.lanes) > 0 && !s.inFlight.full() {

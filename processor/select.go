@@ -29,6 +29,7 @@ type selectCall struct {
 	seen     map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
 
 	untested int         // items of the page that have not failed alone, if the failed items are known
+	more     bool        // the page has items that this outage has not tried, beside those that it tries now
 	givesUp  bool        // of a sweep: it passes the items that wait for the end of an outage
 	gaveUp   []SweptItem // these items
 }
@@ -37,7 +38,7 @@ type selectCall struct {
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting, l.closes = true, s.breaker.closes
+	l.selecting, l.closes = true, s.outage.closes
 	if l.alone {
 		s.alone.turn = l
 	}

@@ -8,6 +8,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	s.selects--
 	l.selecting = false
 	l.foundNothing = false
+	l.untried = c.more || c.step == moves
 	if c.loaded {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
@@ -49,7 +50,7 @@ func (c selectEnd) addPageLocked(s *scheduler) {
 	l.page, c.found.readyAt = c.found, c.now
 	l.rest.pause = l.rest.pause || c.outcome == failed
 	s.stats.skip(l.page.dropDraining())
-	if s.stopping || s.breaker.open() && !c.probing {
+	if s.stopping || s.outage.open() && c.quota == 0 {
 		s.stats.skip(l.page.drop())
 	}
 	if c.retriesOnly() && c.step != moves {
@@ -66,6 +67,9 @@ func (c selectEnd) addPageLocked(s *scheduler) {
 // an item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
 // sleep_time_nodata. A sweep does not rest.
 func (c selectEnd) nextSelectAtLocked(s *scheduler) time.Time {
+	if c.lane.sweep != nil && c.lane.pass.waiting > 0 && c.step != moves {
+		return c.nextRetryAt(s.settings, c.now.Add(s.settings.SleepTimeNoData))
+	}
 	if c.lane.sweep != nil || c.step == moves {
 		return c.now
 	}
@@ -102,5 +106,5 @@ func (c *selectCall) reset() {
 	c.dead = 0
 	c.parts, c.found, c.retryAt, c.repeated, c.loaded = nil, nil, time.Time{}, false, false
 	c.step, c.last, c.signature = stays, "", 0
-	c.gaveUp, c.untested = nil, 0
+	c.gaveUp, c.untested, c.more = nil, 0, false
 }

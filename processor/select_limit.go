@@ -16,11 +16,23 @@ func (c selectLimit) limit() int {
 	if c.capabilities.cursored { // the cursor has passed them
 		return c.wanted
 	}
+	if c.quota > 0 && c.capabilities.keyed {
+		c.wanted = c.sampled()
+	}
 	limit := c.wanted + c.roomForParked()
 	for _, s := range c.inFlight {
 		limit += s.size()
 	}
 	return limit
+}
+
+// sampled returns the number of items from which an outage takes its sample. Where the select cannot go on behind a
+// page, the sample reaches further with each round, as far as a select reaches behind failed items.
+func (c selectLimit) sampled() int {
+	if c.capabilities.paged {
+		return c.settings.FetchNumber
+	}
+	return min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
 }
 
 // alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it

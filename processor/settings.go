@@ -39,6 +39,11 @@ type Settings struct {
 	// ProbeMax, until one succeeds. 0 means that there is no breaker.
 	ProbeMax time.Duration
 
+	// CountInOutage counts each failure as an attempt of its item, at the pace of the retry policy, although nothing else
+	// succeeds. Poison is then dead as soon as the policy says, even if a queue has nothing else, and so are the items
+	// that an outage outlasts.
+	CountInOutage bool
+
 	// ItemMaxAttempts is the number of attempts after which a failing item is dead, if the dealer is Keyed or
 	// Cursored. A dead item is discarded, recorded and never executed again. 0 means never. A sweep makes one attempt
 	// and declares no item dead.

@@ -38,7 +38,7 @@ func (p *Processor) Stats() Stats {
 	if stats.FailedCalls = s.streak.calls; s.streak.failing(s.settings.FailingAfter) {
 		stats.FailingSince = s.streak.since
 	}
-	stats.OutageSince = s.breaker.openSince
+	stats.OutageSince = s.outage.openSince
 	for _, g := range s.grants {
 		stats.Parked += int(g.failures.waiting())
 	}

@@ -16,7 +16,7 @@ import "time"
 type streak struct {
 	calls   int64
 	since   time.Time // when the first of them ended
-	number  uint64    // of this streak, for lanePart and record
+	number  uint64    // of this streak, for lanePart
 	several bool      // the calls are not all executions of one and the same item
 
 	lane *lane  // of the first call
@@ -89,8 +89,7 @@ func (b *batch) countInStreakLocked(s *scheduler) {
 		}
 		return
 	}
-	poison := b.result.streak > 0 && b.result.streak < t.number // also if the success came while it was executed
-	if b.outcome != failed || poison && b.now.Sub(t.doneAt) < poisonFor {
+	if b.outcome != failed || b.knownLocked(s) && b.now.Sub(t.doneAt) < poisonFor {
 		return
 	}
 	t.fail(b.lane, b.now, false)

@@ -138,14 +138,14 @@ func (w *sweep) notePassLocked(c *selectCall) {
 // behind a page only if the pass has found nothing before.
 func completesSweep(c *selectCall) bool {
 	_, proven := passStep{c}.proven()
-	return proven && len(c.inFlight) == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
+	return proven && len(c.inFlight) == 0 && c.lane.pass.waiting == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
 // flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
 	switch {
-	case c.found == nil:
+	case c.found == nil, c.lane.pass.waiting > 0:
 	case c.found.unstarted() == 0 && (c.step == moves || c.step == ends):
 	case c.found.unstarted() > 0 && !c.repeated:
 		w.repeats = 0

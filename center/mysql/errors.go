@@ -30,6 +30,8 @@ func classify(err error) sqldb.Class {
 		return sqldb.Broken
 	case 1062:
 		return sqldb.Duplicate
+	case 1048, 1169, 1216, 1217, 1264, 1265, 1292, 1364, 1365, 1366, 1367, 1406, 1411, 1451, 1452, 1525, 1557, 1690, 3140, 3141, 3156, 3819, 4025:
+		return sqldb.BadData // NULL, keys, ranges, lengths, formats, JSON, CHECK of MySQL and MariaDB
 	case 1146:
 		return sqldb.NoTable
 	case 1290, 1792, 1836:

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/lib/pq"
 
@@ -44,8 +43,11 @@ func classify(err error) sqldb.Class {
 	case "25006":
 		return sqldb.ReadOnly
 	}
-	if strings.HasPrefix(code, "08") {
+	switch code[:min(2, len(code))] {
+	case "08":
 		return sqldb.Broken
+	case "22", "23": // data exception, integrity constraint violation
+		return sqldb.BadData
 	}
 	return sqldb.Refused
 }

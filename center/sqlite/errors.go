@@ -21,6 +21,8 @@ func classify(err error) sqldb.Class {
 	switch e.Code() & 0xff {
 	case 5, 6: // SQLITE_BUSY, SQLITE_BUSY_SNAPSHOT among its kinds; SQLITE_LOCKED
 		return sqldb.RolledBack
+	case 18, 19, 20: // SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH
+		return sqldb.BadData
 	case 8:
 		return sqldb.ReadOnly
 	case 1:

@@ -45,15 +45,51 @@ var processMutants = []mutant{
 		"TestRateIsSharedByQueues",
 	},
 	{
-		"X5", "each probe counts an attempt",
-		"isFree", "return r.attempts > 0",
-		"return false && r.attempts > 0",
-		"TestOutageKillsNoItem",
+		"X5", "each failure in an outage counts an attempt",
+		"counts", "return !f.doubted ||",
+		"return true || !f.doubted ||",
+		"TestOutageOfALargeSourceIsGentle|TestOutageOfItemsWithoutRecordsInMemory",
+	},
+	{
+		"X5", "poison is doubted like an outage",
+		"counts", "f.last > 0 && f.last < f.round",
+		"false && f.last > 0",
+		"TestFailureCounts",
+	},
+	{
+		"X5", "the sample does not grow",
+		"claim", "min(2*p.width, probesPerSecond)",
+		"min(p.width, probesPerSecond)",
+		"TestPoisonHidesNoHealthyItem",
+	},
+	{
+		"X5", "a slow service gets more calls",
+		"fail", "p.width, p.failed = 1, 0",
+		"p.failed += 0",
+		"TestSlowProbesDoNotWidenTheSample|TestSampleStaysNarrow",
+	},
+	{
+		"X5", "known poison opens the breaker again",
+		"knownLocked", "return b.result.first > 0 &&",
+		"return false && b.result.first > 0 &&",
+		"TestPoisonHidesNoHealthyItem|TestKnownPoisonOpensNoBreaker",
+	},
+	{
+		"X5", "refused data is an outage",
+		"blames", "isPermanent(err) || e.DataError(err)",
+		"isPermanent(err)",
+		"TestErrorsOfDataAreNoOutage",
+	},
+	{
+		"X2", "retries take the executors from other items",
+		"limitRetries", "l.retryCredit / retryShare",
+		"len(f.of[retried]) + 0*retryShare",
+		"TestPoisonHidesNoHealthyItem",
 	},
 	{
 		"X5", "a sweep passes its probes",
-		"passInSweep", "if b.probing && !b.capabilities.cursored",
-		"if false && b.probing && !b.capabilities.cursored",
+		"passInSweep", "if !b.capabilities.cursored && !failure.passes()",
+		"if false && !failure.passes()",
 		"TestSweepOutlastsALongOutage",
 	},
 	{
@@ -76,8 +112,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a probe that has failed hides the items behind a page",
-		"findStep", "case c.probing && c.untested > 0, !c.probing && p.unstarted() >= c.wanted:",
-		"case c.probing && p.unstarted() > 0, !c.probing && p.unstarted() >= c.wanted:",
+		"findStep", "case c.quota == 0 && c.untested >= c.wanted:",
+		"case p.unstarted() >= min(c.quota, c.wanted):",
 		"TestOutageIsOverBehindAPage",
 	},
 	{

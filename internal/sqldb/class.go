@@ -22,11 +22,12 @@ const (
 	ReadOnly                 // the server refuses writes
 	NoTable                  // a table does not exist
 	Duplicate                // a row with that key exists
+	BadData                  // a value or a row breaks a rule: too long, out of range, a violated constraint
 )
 
 // String returns the name of the class.
 func (c Class) String() string {
-	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate"}[c]
+	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate", "bad data"}[c]
 }
 
 var (
@@ -81,7 +82,7 @@ func (d *Dialect) CommitError(ctx context.Context, err error) error {
 		err = context.Cause(ctx) // PostgreSQL may confirm a commit that its standby never saw
 	}
 	switch d.Class(err) {
-	case RolledBack, Refused, ReadOnly, NoTable, Duplicate:
+	case RolledBack, Refused, ReadOnly, NoTable, Duplicate, BadData:
 		return err
 	case Other, Interrupted, Broken:
 	}

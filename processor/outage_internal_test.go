@@ -1,0 +1,134 @@
+package processor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// What a failure means for its item follows from what is known about the item and its surroundings (X5).
+func TestFailureCounts(t *testing.T) {
+	now := time.Now()
+	later := now.Add(time.Minute)
+	for name, test := range map[string]struct {
+		f              failure
+		counts, passes bool
+	}{
+		"first":                                  {failure{round: 1}, true, true},
+		"doubted":                                {failure{round: 1, doubted: true}, false, false},
+		"doubted, permanent":                     {failure{round: 1, doubted: true, permanent: true}, true, true},
+		"doubted, data":                          {failure{round: 1, doubted: true, data: true}, true, true},
+		"doubted, failed in this round":          {failure{record: record{first: 3, last: 3}, round: 3, doubted: true}, false, false},
+		"doubted, a success since the failure":   {failure{record: record{first: 3, last: 3}, round: 4, doubted: true}, true, true},
+		"doubted, known, failed in this round":   {failure{record: record{first: 3, last: 4, attempts: 1}, round: 4, doubted: true}, false, true},
+		"before its pause is over":               {failure{record: record{first: 1, last: 1, attempts: 1, retryAt: later}, round: 2, began: now}, false, true},
+		"data, before its pause is over":         {failure{record: record{attempts: 1, retryAt: later}, began: now, data: true}, false, true},
+		"doubted before, not an attempt so far":  {failure{record: record{first: 1, last: 1, retryAt: later}, round: 2, began: now}, true, true},
+		"a Discard that is due":                  {failure{record: record{attempts: 1, retryAt: later, discardDue: true}, began: now, doubted: true}, true, false},
+		"permanent, before its pause is over":    {failure{record: record{attempts: 1, retryAt: later}, began: now, permanent: true}, true, true},
+		"a success between failure and attempt?": {failure{record: record{first: 2, last: 2}, round: 2, doubted: true}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.f.counts(); got != test.counts {
+				t.Errorf("counts is %t", got)
+			}
+			if got := test.f.passes(); got != test.passes {
+				t.Errorf("passes is %t", got)
+			}
+		})
+	}
+}
+
+// failItems lets so many new items fail at intervals, and returns how many failures the breaker took to open; 0 if it
+// stayed closed.
+func failItems(o *outage, now *time.Time, from, n int, every time.Duration) (opened int) {
+	for i := range n {
+		if o.fail(*now, 0, fmt.Sprint(from+i)) && opened == 0 {
+			opened = i + 1
+		}
+		*now = now.Add(every)
+	}
+	return opened
+}
+
+// After a block of poison, it takes twice as many items to open the breaker, or ten seconds, until ten minutes are over
+// or items that had failed succeed.
+func TestBlocksOfPoisonRaiseTheThreshold(t *testing.T) {
+	var o outage
+	now := time.Now()
+	if n := failItems(&o, &now, 0, 100, time.Millisecond); n != failuresToOpen {
+		t.Errorf("opened after %d items, want %d", n, failuresToOpen)
+	}
+	if !o.succeed(now) || o.open() {
+		t.Error("a success has not closed the breaker")
+	}
+	if n := failItems(&o, &now, 1000, 300, time.Millisecond); n != 200 {
+		t.Errorf("opened after %d items behind a block of 100, want 200", n)
+	}
+	o.succeed(now)
+	if n := failItems(&o, &now, 2000, 100, time.Second); n != 11 {
+		t.Errorf("opened after %d items of a second each, want ten seconds", n)
+	}
+	o.succeed(now)
+	for range 20 {
+		o.recover()
+	}
+	if n := failItems(&o, &now, 3000, 10, time.Millisecond); n != failuresToOpen {
+		t.Errorf("opened after %d items, although what had failed has succeeded", n)
+	}
+	o.succeed(now)
+	now = now.Add(blockFor)
+	if n := failItems(&o, &now, 4000, 10, time.Millisecond); n != failuresToOpen {
+		t.Errorf("opened after %d items, ten minutes after the block", n)
+	}
+}
+
+// One item that fails again and again is one item.
+func TestOneItemOpensNoBreaker(t *testing.T) {
+	var o outage
+	for i := range 100 {
+		if o.fail(time.Now().Add(time.Duration(i)*time.Minute), 0, "a1"); o.open() || o.doubted() {
+			t.Fatalf("one item has opened the breaker after %d failures", i+1)
+		}
+	}
+}
+
+// A sample doubles while its probes fail fast, up to 100 items a second.
+func TestSampleDoubles(t *testing.T) {
+	var p sample
+	p.begin(0, false)
+	now, widths := time.Now(), []int(nil)
+	for range 9 {
+		n := p.claim(now)
+		widths = append(widths, n)
+		for range n {
+			p.fail(time.Millisecond, 0)
+		}
+		if rate := float64(n) / p.next.Sub(now).Seconds(); rate > probesPerSecond || p.next.Sub(now) < selectEvery {
+			t.Errorf("%d items in %s", n, p.next.Sub(now))
+		}
+		now = p.next
+	}
+	if got, want := fmt.Sprint(widths), "[1 2 4 8 16 32 64 100 100]"; got != want {
+		t.Errorf("widths %s, want %s", got, want)
+	}
+	p.begin(0, true)
+	if p.width != probesPerSecond {
+		t.Errorf("the next sample begins with %d items, want the width that found the end of a block", p.width)
+	}
+}
+
+// A probe that times out, or takes ten times as long as usual, makes the next round one item.
+func TestSampleStaysNarrow(t *testing.T) {
+	for name, slow := range map[string]func(*sample){
+		"timeout": func(p *sample) { p.fail(time.Minute, time.Minute) },
+		"slow":    func(p *sample) { p.fail(time.Second, 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := sample{width: 64, usual: 50 * time.Millisecond}
+			if slow(&p); p.claim(time.Now()) != 1 {
+				t.Errorf("the next round is %d items, want 1", p.width)
+			}
+		})
+	}
+}

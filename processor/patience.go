@@ -1,0 +1,107 @@
+package processor
+
+import (
+	"math"
+	"time"
+)
+
+// sweptRun holds what the sweeps of this processor have done for the present run. The scheduler's lock guards it.
+type sweptRun struct {
+	id    string
+	began time.Time // the first grant
+	done  int64     // items
+}
+
+// poisonShare bounds the failed items that may be poison and happen to be the last items of a run: at most one in
+// poisonShare items.
+const poisonShare = 10
+
+// patientPauses is the shortest time, in first pauses of an item, for which a sweep waits for the end of an outage.
+const patientPauses = 10
+
+// beginSweepLocked notes the grant of a queue with a run.
+func (s *scheduler) beginSweepLocked(run string, now time.Time) {
+	if s.sweptRun.id != run {
+		s.sweptRun = sweptRun{id: run, began: now}
+	}
+}
+
+// sweepWaitsLocked reports whether a failure that would fail a sweep makes it wait instead, because of an outage.
+func (s *scheduler) sweepWaitsLocked(now time.Time) bool {
+	return s.outage.open() && !s.sweepsGiveUpLocked(now)
+}
+
+// sweepsGiveUpLocked reports whether sweeps wait no longer for the end of an outage. They wait as long as an item would
+// in CONTINUOUS, for the horizon of the retry policy. The deadline of the run usually comes first.
+//
+// They give up earlier if the failures are more likely poison than an outage: all items of the run that are left here
+// have failed alone, and they are a small part of the items done, or no more than failed in the attempts before. An
+// outage that begins just then looks the same. So the sweeps wait for as long as they have worked, and poison makes a
+// run last at most about twice the time. While an item is left that has not failed alone, it is the next probe, and its
+// outcome decides.
+func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
+	if !s.outage.open() {
+		return false
+	}
+	waited, worked := now.Sub(s.outage.openSince), s.outage.openSince.Sub(s.sweptRun.began)
+	if waited >= s.settings.horizon() {
+		return true
+	}
+	failed, expected := int64(0), int64(0)
+	for _, g := range s.grants {
+		w := g.lane.sweep
+		switch {
+		case w == nil || w.Ended():
+		case !w.onlyFailed:
+			return false
+		default:
+			failed += int64(w.waiting)
+			expected += g.queue.Run.ItemsFailed
+		}
+	}
+	poison := failed*poisonShare <= s.sweptRun.done || failed <= expected
+	return poison && waited >= max(worked, patientPauses*s.settings.Retry)
+}
+
+// countsOutLocked counts an item that waits for the end of an outage, and passes it if the sweep gives up. It reports
+// whether it has passed the item. It needs the lock of the lane's failures.
+func (f *pageFilter) countsOutLocked(g *grant, key string, r record) bool {
+	switch {
+	case f.lane.sweep == nil || !r.waits():
+		return false
+	case !f.givesUp:
+		f.lane.pass.waiting++
+		return false
+	}
+	f.gaveUp = append(f.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
+	g.failures.putLocked(key, record{dead: true})
+	return true
+}
+
+// expectedInSweep reports whether a failed batch of a sweep says nothing new about an outage, because the attempt before
+// has failed like this. Such a batch does not open the breaker.
+func (b *batch) expectedInSweep() bool {
+	w := b.lane.sweep
+	if w == nil {
+		return false
+	}
+	run := b.grants[0].queue.Run
+	if b.result.pause {
+		return run.Attempt > 1
+	}
+	return w.ItemsFailed < run.ItemsFailed
+}
+
+// horizon returns how long an item is retried: the sum of its pauses without jitter, and at least an hour.
+func (s *Settings) horizon() time.Duration {
+	if s.ItemMaxAttempts == 0 {
+		return math.MaxInt64
+	}
+	left, sum, pause := float64(s.ItemMaxAttempts-1), 0.0, float64(s.Retry)
+	for ; left > 0 && s.RetryFactor > 1 && pause < float64(s.RetryMax); left-- {
+		sum += pause
+		pause *= s.RetryFactor
+	}
+	sum += left * min(pause, float64(s.RetryMax))
+	return max(time.Hour, time.Duration(min(sum, float64(10*365*24*time.Hour))))
+}
