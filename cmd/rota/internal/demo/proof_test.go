@@ -141,7 +141,7 @@ Checked with SELECTs (--proof shows them):
 FALSE  none is left
 ok     it is one
 
-If the machine stops a worker for longer than 2.5s, the others evict it.
+If the machine stops a worker for longer than 6s, the others evict it.
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)

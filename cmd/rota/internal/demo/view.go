@@ -60,6 +60,9 @@ func (v *view) show(news, state []string, sceneEnds bool) {
 	v.print(b.String())
 }
 
+// leave makes the view draw no more over the state that it shows: what is written next, such as the proof, stays below it.
+func (v *view) leave() { v.drawn = 0 }
+
 func (v *view) print(text string) { _, _ = v.out.Write([]byte(text)) }
 
 // fit adds the legend before the empty line at the end of the state, and cuts the state to the size of the terminal: the

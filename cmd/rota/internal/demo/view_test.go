@@ -105,6 +105,27 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
+// The proof stays on the terminal when the workers go on after it, for the console.
+func TestTheProofStays(t *testing.T) {
+	fleet, now := example()
+	for _, height := range []int{24, 40} {
+		var out bytes.Buffer
+		v := &view{out: &out, began: time.Now(), size: func() (int, int, error) { return 80, height, nil }}
+		v.show([]string{"the last scene"}, fleet.state(now), true)
+		v.leave()
+		v.print("ok     each order took effect exactly once\nok     one worker was evicted\n")
+		for _, news := range []string{"workers go on", "worker 5 started", "worker 6 started"} {
+			v.write(news)
+		}
+		all := strings.Join(replay(t, out.String()), "\n")
+		for _, line := range []string{"9,000 of 20,000 orders", "each order took effect exactly once", "one worker was evicted", "worker 5 started"} {
+			if !strings.Contains(all, line) {
+				t.Errorf("80x%d: the terminal lacks %q:\n%s", height, line, all)
+			}
+		}
+	}
+}
+
 // replay returns the lines of a terminal that has got the text.
 func replay(t *testing.T, written string) []string {
 	t.Helper()
