@@ -35,6 +35,9 @@ func (w *witnessing) open() (err error) {
 		return err
 	}
 	w.dir, w.lock = dir, lock
+	if dir.Shared() {
+		w.log.Warn("several users may write into the witness directory " + w.path + ": each of them can delay that the end of a process is noticed")
+	}
 	return nil
 }
 

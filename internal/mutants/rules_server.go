@@ -159,6 +159,18 @@ var serverMutants = []mutant{
 		"TestFileIsLockedBeforeItHasItsName",
 	},
 	{
+		"S15", "other users may lock the files",
+		"mode", "return 0o600",
+		"return 0o644",
+		"TestModeOfLockFiles",
+	},
+	{
+		"S15", "another user may replace the files",
+		"check", "info.Mode()&os.ModeSticky == 0 {",
+		"false {",
+		"TestDirectoryThatOthersMayWriteIsRefused",
+	},
+	{
 		"S15", "processes that a dealer starts do not count",
 		"hold", "unix.O_RDWR|",
 		"unix.O_CLOEXEC|unix.O_RDWR|",

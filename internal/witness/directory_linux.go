@@ -29,12 +29,13 @@ type Directory struct {
 	path   string
 	boot   string
 	booted time.Time
+	shared bool // several users may make files in it
 
 	since map[string]time.Time // since when Watch has seen files without a lock, by path
 }
 
 // Open opens the directory, and makes it if it is missing. It returns an error if a lock in it would prove nothing:
-// ErrFileSystem, ErrShared.
+// ErrFileSystem, ErrShared, ErrWritable.
 func Open(path string) (*Directory, error) {
 	d := &Directory{path: filepath.Clean(path), since: map[string]time.Time{}}
 	err := os.MkdirAll(d.path, 0o755)
@@ -73,6 +74,14 @@ func (d *Directory) check() error {
 	if err := unix.Statfs(d.path, &fs); err != nil {
 		return err
 	}
+	info, err := os.Stat(d.path)
+	if err != nil {
+		return err
+	}
+	d.shared = info.Mode().Perm()&0o022 != 0
+	if d.shared && info.Mode()&os.ModeSticky == 0 {
+		return fmt.Errorf("%w: they could replace its files; use a directory that only the user of the workers may write to, or chmod +t", ErrWritable)
+	}
 	if !localFileSystems[int64(fs.Type)] { //nolint:unconvert // Type is smaller on some processors
 		return fmt.Errorf("%w: type 0x%x; use a directory on tmpfs, ext4, xfs or btrfs, such as one under /run", ErrFileSystem, fs.Type)
 	}
@@ -83,6 +92,19 @@ func (d *Directory) check() error {
 		}
 		return nil
 	})
+}
+
+// Shared reports whether several users may make files in the directory. Each of them can then lock the files of the others
+// and so delay, but never bring about, that the end of a process is noticed.
+func (d *Directory) Shared() bool { return d.shared }
+
+// mode returns the mode of a lock file. A user who may open it may lock it, so that the others may only where the workers
+// have several users.
+func (d *Directory) mode() uint32 {
+	if d.shared {
+		return 0o644
+	}
+	return 0o600
 }
 
 // file is a file of the directory.

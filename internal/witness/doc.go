@@ -6,6 +6,11 @@
 // finds the file without a lock knows that the other one works nothing any more. A child process inherits the lock: as
 // long as it runs, its parent counts as running.
 //
+// A child that closes the descriptors that it inherits gives up the lock, and so does a child that starts its own children
+// without them. Python's subprocess does this by default: once the parent has ended, its grandchild is not covered. The
+// kernel has no lock that a process cannot close. A process group or a session would not help, because such programs leave
+// these, too, and a cgroup needs rights that a worker does not have.
+//
 // # Why a free lock is a proof
 //
 // The file gets its name after it is locked, and nobody ever locks it again. So a file that has a name and no lock has

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock is held by this process, and by the processes that it starts, until all of them have ended.
+// Lock is held by this process, and by the processes that it starts, until all of them have ended or closed the descriptor.
 type Lock struct {
 	// ID names the file for the row in schedule_server.
 	ID string
@@ -37,7 +37,7 @@ func (d *Directory) hold() (*Lock, error) {
 	name := d.boot + "." + hex.EncodeToString(random)
 	temporary := filepath.Join(d.path, name+unnamed)
 	// Without O_CLOEXEC: processes that a dealer starts inherit the lock.
-	fd, err := unix.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o644)
+	fd, err := unix.Open(temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, d.mode())
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ var (
 	ErrFileSystem = errors.New("the file system is not known to be local")
 	// ErrShared says that another host writes into the directory.
 	ErrShared = errors.New("another host writes into the directory")
+	// ErrWritable says that another user may remove or replace the files of the directory.
+	ErrWritable = errors.New("other users may write into the directory, and it has no sticky bit")
 	// ErrRemoved says that the lock file of this process is gone, so that no process can prove its end.
 	ErrRemoved = errors.New("the lock file of this process was removed")
 )

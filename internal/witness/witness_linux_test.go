@@ -213,6 +213,71 @@ func TestChildInheritsTheLock(t *testing.T) {
 	}
 }
 
+// A user who may open a lock file may lock it, and so delay an expiry. Only where several users run workers may others.
+func TestModeOfLockFiles(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o755: 0o600, 0o777 | os.ModeSticky: 0o644, 0o775 | os.ModeSticky: 0o644} {
+		path := witnesstest.Dir(t)
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		d, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := d.Hold()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Release()
+		info, err := os.Stat(l.path)
+		if err != nil || info.Mode().Perm()&^0o022 != want || d.Shared() != (want == 0o644) {
+			t.Errorf("in a directory of mode %s a lock file has mode %v, want %s; shared: %t (%v)", mode, info.Mode(), want, d.Shared(), err)
+		}
+	}
+}
+
+// Another user could remove a file and make one of the same name without a lock.
+func TestDirectoryThatOthersMayWriteIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []os.FileMode{0o777, 0o775, 0o757} {
+		path := witnesstest.Dir(t)
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); !errors.Is(err, ErrWritable) {
+			t.Errorf("mode %s: %v, want ErrWritable", mode, err)
+		}
+	}
+}
+
+// A program that closes what it inherits drops the lock of its parent. What it starts is not covered, as doc.go says.
+// It runs alone: processes that other tests start meanwhile would inherit the lock.
+func TestGrandchildWithoutDescriptorsIsNotCovered(t *testing.T) {
+	d := testDirectory(t)
+	l, err := d.Hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The shell closes the lock in what it starts, as Python's subprocess does, and ends.
+	cmd := exec.Command("sh", "-c", fmt.Sprintf("sleep 600 %d>&- >&- 2>&- & echo $!", l.fd))
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Sscan(string(out), &pid); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // the process of the test
+	if err := unix.Close(l.fd); err != nil { // as the end of this process does
+		t.Fatal(err)
+	}
+	if ids := mustDead(t, d); !slices.Equal(ids, []string{l.ID}) {
+		t.Errorf("ended are %v, want %s: say in doc.go what is covered", ids, l.ID)
+	}
+}
+
 func TestReleasedLockIsNoDeath(t *testing.T) {
 	t.Parallel()
 	d := testDirectory(t)

@@ -13,6 +13,9 @@ type Lock struct{ ID string }
 // Open returns ErrUnsupported.
 func Open(string) (*Directory, error) { return nil, ErrUnsupported }
 
+// Shared returns false.
+func (d *Directory) Shared() bool { return false }
+
 // Hold returns ErrUnsupported.
 func (d *Directory) Hold() (*Lock, error) { return nil, ErrUnsupported }
 
