@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // crashes reports queues whose owners were expired one after the other before they had executed a page (S14).
@@ -12,7 +14,7 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		var n int64
-		err := rows.Scan(&id, &n)
+		err := rows.Scan(sqldb.Targets(&id, &n)...)
 		list = append(list, fmt.Sprintf("%s (%d)", id, n))
 		return err
 	}, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,

@@ -39,6 +39,9 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	halted := p.Paused || p.RequestedTotal > 0
 	if halted != h.paused {
 		h.log.LogAttrs(ctx, slog.LevelInfo, haltText(p))
+		if p.Unreadable != nil {
+			h.log.LogAttrs(ctx, slog.LevelError, "halted, because a value of the task type cannot be read; rota doctor names it", slog.Any("error", p.Unreadable))
+		}
 	}
 	switch paused := p.State == center.StatePaused; {
 	case paused && !h.handingOver():

@@ -195,7 +195,7 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		want("A reports none", "90000")
 		r.register("B")
 		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{r.tokens["A"], r.tokens["B"]}, Token: "x", Servers: []roster.ServerReport{
-			{UUID: r.uuid("A")}, {UUID: r.uuid("B"), JudgeDeadInterval: 20 * time.Second},
+			{UUID: r.uuid("A"), State: center.StateServing}, {UUID: r.uuid("B"), State: center.StateServing, JudgeDeadInterval: 20 * time.Second},
 		}})
 		r.must(err)
 		want("A and B", "90000", "20000")

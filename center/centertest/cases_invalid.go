@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/schema"
 )
 
 func testConstraints(t *testing.T, c *center.Center) {
@@ -26,6 +27,14 @@ func testConstraints(t *testing.T, c *center.Center) {
 			{"schedule_task_type", "thread_number", "9223372036854775807"},
 			{"schedule_queue", "epoch", "9223372036854775807"},
 			{"schedule_queue", "epoch", "-1"},
+			{"schedule_server", "state", "'RESTING'"},
+			{"schedule_task_type", "mode", "'SOMETIMES'"},
+		}
+		if c.Dialect() != schema.Postgres { // it has a type for booleans
+			refused = append(refused, []struct{ table, column, value string }{{"schedule_task_running", "paused", "2"}, {"schedule_server", "rounded_up", "-1"}, {"schedule_task_type", "coalesce_runs", "2"}}...)
+		}
+		if c.Dialect() == schema.SQLite { // it keeps values of any type
+			refused = append(refused, []struct{ table, column, value string }{{"schedule_task_running", "paused", "'yes'"}, {"schedule_server", "weight", "1.5"}, {"schedule_queue", "queue_index", "'first'"}}...)
 		}
 		for _, value := range invalidTimes(c.Dialect()) {
 			for table, column := range map[string]string{"schedule_server": "heartbeat_time", "schedule_queue": "window_done_at", "schedule_task_running": "audited_at"} {
@@ -110,6 +119,98 @@ func testInvalidTimes(t *testing.T, c *center.Center) {
 			}
 		}
 	})
+}
+
+// unreadable are values of a column of booleans or numbers that database/sql cannot read, as SQL. PostgreSQL keeps none:
+// its columns have types.
+func unreadable(c *center.Center) (flags, numbers []string) {
+	switch c.Dialect() {
+	case schema.Postgres:
+		return nil, nil
+	case schema.SQLite:
+		return []string{"2", "'yes'", "0.5"}, []string{"'many'", "1.5"}
+	default:
+		return []string{"2", "-1"}, nil
+	}
+}
+
+func testUnreadableValues(t *testing.T, c *center.Center) {
+	flags, numbers := unreadable(c)
+	for _, value := range flags {
+		t.Run("S13 a task type whose paused is "+plain(value)+" is paused, and no other", func(t *testing.T) { testUnreadableTask(t, c, "paused", value) })
+		t.Run("S13 flags that are "+plain(value)+" stop no server and no list", func(t *testing.T) { testUnreadableFlags(t, c, value) })
+	}
+	for _, value := range numbers {
+		t.Run("S13 a task type with "+plain(value)+" queues is paused, and no other", func(t *testing.T) { testUnreadableTask(t, c, "queue_total", value) })
+		t.Run("S13 numbers that are "+plain(value)+" stop no server and no list", func(t *testing.T) { testUnreadableNumbers(t, c, value) })
+	}
+}
+
+// plain returns a literal of SQL without its quotes.
+func plain(value string) string { return strings.Trim(value, "'") }
+
+// testUnreadableTask sends the heartbeat of a process with two task types. The lock row of one cannot be read.
+func testUnreadableTask(t *testing.T, c *center.Center, column, value string) {
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	other := r.sibling("other")
+	other.define(center.Settings{Queues: 2})
+	r.join("A")
+	other.join("A")
+	r.execUnchecked("UPDATE schedule_task_running SET %s = %s WHERE task_type = '%s'", column, value, r.task)
+	b := roster.Heartbeat{OldTokens: []string{r.tokens["A"], other.tokens["A"]}, Token: "second"}
+	for _, f := range []*fixture{r, other} {
+		b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: center.StateServing})
+	}
+	replies, err := c.Roster().SendHeartbeat(t.Context(), b)
+	r.must(err)
+	bad, good := replies[r.uuid("A")], replies[other.uuid("A")]
+	if !bad.Paused || bad.Owned != 2 {
+		t.Errorf("reply %+v, want a task type that is paused and two queues", bad)
+	}
+	if good.Paused || good.Unreadable != nil || good.Owned != 2 {
+		t.Errorf("reply %+v of the other task type, want one that works two queues", good)
+	}
+	r.wantFound(column + " (" + plain(value) + ") of row BASE in schedule_task_running must be ")
+	if tasks, err := c.Tasks().List(t.Context(), r.task); err != nil || len(tasks) != 1 || column == "paused" && !tasks[0].Paused {
+		t.Errorf("list the task types: %+v, %v", tasks, err)
+	}
+	r.execUnchecked("UPDATE schedule_task_running SET queue_total = 2 WHERE task_type = '%s'", r.task)
+	r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+	r.tokens["A"] = "second"
+	if p, ok := r.heartbeat("A"); !ok || p.Paused {
+		t.Errorf("after resume: %+v", p)
+	}
+}
+
+func testUnreadableFlags(t *testing.T, c *center.Center, value string) {
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	r.join("A", "B")
+	r.execUnchecked("UPDATE schedule_task_type SET coalesce_runs = %s WHERE task_type = '%s'", value, r.task)
+	r.execUnchecked("UPDATE schedule_server SET rounded_up = %s WHERE uuid = '%s'", value, r.uuid("B"))
+	_, err := c.Tasks().Define(t.Context(), r.task, center.Settings{Queues: 2})
+	r.must(err)
+	_, err = c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+	r.must(err)
+	r.wantUnharmed()
+	r.wantFound("coalesce_runs (", "rounded_up (")
+}
+
+func testUnreadableNumbers(t *testing.T, c *center.Center, value string) {
+	r := newFixture(t, c, center.Settings{Queues: 3})
+	r.join("A", "B", "C")
+	for _, column := range []string{"weight", "planner_version", "max_in_flight", "judge_dead_interval_ms", "thread_number"} {
+		r.execUnchecked("UPDATE schedule_server SET %s = %s WHERE uuid = '%s'", column, value, r.uuid("C"))
+		r.wantUnharmed()
+		_, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+		r.must(err)
+	}
+	for _, column := range []string{"queue_index", "crash_count", "plan_version"} {
+		r.execUnchecked("UPDATE schedule_queue SET %s = %s WHERE task_type = '%s' AND queue_id = '2'", column, value, r.task)
+		r.wantUnharmed()
+		_, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
+		r.must(err)
+	}
+	r.wantFound("of row C in schedule_server", "of row 2 in schedule_queue")
 }
 
 func testInvalidQueues(t *testing.T, c *center.Center) {

@@ -19,6 +19,7 @@ func RunUnconstrained(t *testing.T, url string) {
 	dropConstraints(t, c)
 	testInvalidServers(t, c)
 	testInvalidTimes(t, c)
+	testUnreadableValues(t, c)
 	testInvalidQueues(t, c)
 	testInvalidLockRow(t, c)
 	testInvalidTotal(t, c)

@@ -123,6 +123,18 @@ var serverMutants = []mutant{
 		"TestConformanceWithoutConstraints",
 	},
 	{
+		"S13", "a boolean that is neither 0 nor 1 fails the heartbeats of all task types of the process",
+		"readReplies", "(*sqldb.Flag)(&p.Paused)",
+		"&p.Paused",
+		"TestConformanceWithoutConstraints",
+	},
+	{
+		"S13", "a task type whose row cannot be read is worked",
+		"readReplies", "\t\t\tp.Paused = true\n",
+		"",
+		"TestConformanceWithoutConstraints",
+	},
+	{
 		"S14", "the take-over of a queue from an expired owner is not counted",
 		"countCrashes", "SET crash_count = crash_count + 1",
 		"SET crash_count = crash_count + 0",

@@ -41,7 +41,7 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 			}
 		}
 		centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle"}}})
+		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle", State: roster.StateServing}}})
 		if err != nil || !replies[web1].AnyDead {
 			t.Fatalf("SendHeartbeat: got %+v, %v, want a reply with AnyDead", replies, err)
 		}

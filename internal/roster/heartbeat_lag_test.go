@@ -25,7 +25,7 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		r.DB.Heartbeat = behind.Roster().DB.Heartbeat
 		t.Cleanup(func() { r.DB.Heartbeat = heart })
 		gone := func(token string) (bool, error) {
-			replies, err := r.SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{token}, Servers: []roster.ServerReport{{UUID: "A", TaskType: "settle"}}})
+			replies, err := r.SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{token}, Servers: []roster.ServerReport{{UUID: "A", TaskType: "settle", State: roster.StateServing}}})
 			return len(replies) == 0, err
 		}
 		if gone, err := gone("x"); err != nil || !gone {

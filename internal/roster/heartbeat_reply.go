@@ -17,6 +17,10 @@ type HeartbeatReply struct {
 	UUID string
 	Now  time.Time // the database's clock
 
+	// Unreadable says which value of the rows could not be read. Paused is then set: a server works nothing of a task type
+	// whose row it does not understand (S13).
+	Unreadable error
+
 	State             string
 	SettingsVersion   int64 // -1 if the row of the task type is gone
 	Paused            bool
@@ -70,12 +74,17 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		var next WatchRange
 		var due, audit, anyDead, drained, runs, shares int
 		columns := []any{
-			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, &p.Paused, &p.QueueTotal,
+			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
 			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
 			&runs, (*sqldb.Instant)(&p.NextFire), &shares,
 		}
-		err := rows.Scan(append(columns, p.Share.targets()...)...)
+		columns = append(columns, p.Share.targets()...)
+		err := rows.Scan(columns...)
+		if err != nil {
+			p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)
+			p.Paused = true
+		}
 		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns, p.SharesDue = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1, shares == 1
 		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
 		replies[p.UUID] = p

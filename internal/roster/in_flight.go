@@ -175,19 +175,20 @@ func writeShares(ctx context.Context, l *LockTx, changes []shareChange) error {
 	return nil
 }
 
-// callLimit is a number of calls in a column that is NULL without a limit. A negative number, which only a table
-// without its constraints can have, counts as 0 (S13).
+// callLimit is a number of calls in a column that is NULL without a limit. A negative number and a text, which only a
+// table without its constraints can have, count as 0 (S13).
 type callLimit int
 
 // Scan implements sql.Scanner.
 func (c *callLimit) Scan(src any) error {
 	var n sql.NullInt64
-	if err := n.Scan(src); err != nil {
-		return err
-	}
-	*c = callLimit(max(0, min(n.Int64, NoLimit)))
-	if !n.Valid {
+	switch err := n.Scan(src); {
+	case err != nil:
+		*c = 0
+	case !n.Valid:
 		*c = NoLimit
+	default:
+		*c = callLimit(max(0, min(n.Int64, NoLimit)))
 	}
 	return nil
 }

@@ -5,10 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
-	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/schema"
 )
 
 // InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables
@@ -58,103 +59,64 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 	return list, nil
 }
 
-// checkedTable is a table whose values are checked as its CHECK constraints do.
+// checkedTable is a table whose rows all servers of a roster read. The rows of runs are read one by one.
 type checkedTable struct {
-	name, key, taskType string // the columns that name the row for people and that hold the task type
-	columns             []checkedColumn
+	name  string
+	key   string // the column that names the row for people
+	where string // the rows, with parameters for the task type and the own_sign
+	flags bool   // only the booleans are checked: the settings have rules of their own
 }
 
-// checkedColumn is a column of numbers with a largest value, or a column of times.
-type checkedColumn struct {
-	name        string
-	least, most int64 // both 0 for a time
-}
+const ofTask = `task_type = ? AND own_sign = ?`
 
-const maxInFlight = 1_000_000
-
-const maxPlannerVersion = 1_000_000
-
-const maxCounter = 1_000_000_000_000_000_000
-
-// checkedTables are the tables that all servers of a roster read. The settings have rules of their own.
 var checkedTables = []checkedTable{
-	{"schedule_task_running", "own_sign", "task_type", []checkedColumn{
-		{"queue_total", 0, MaxQueues},
-		{"requested_total", 1, MaxQueues},
-		{"epoch_high", 0, sqldb.MaxEpoch},
-		{"partition_version", 0, maxCounter},
-		{"membership_version", 0, maxCounter},
-		{"planned_version", 0, maxCounter},
-		{"plan_version", 0, maxCounter},
-		{"item_version", 0, maxCounter},
-		{"planner_version", 1, maxPlannerVersion},
-		{"version", 0, maxCounter},
-		{name: "reserved_until"},
-		{name: "load_moves_until"},
-	}},
-	{"schedule_server", "uuid", "task_type", []checkedColumn{
-		{"judge_dead_interval_ms", 0, sqldb.MaxDuration.Milliseconds()},
-		{name: "register_time"},
-		{name: "heartbeat_time"},
-		{name: "watching_since"},
-		{"beat_count", 0, maxCounter},
-		{"drained_partition", 0, maxCounter},
-		{"max_in_flight", 0, maxInFlight},
-		{"max_in_flight_target", 0, maxInFlight},
-		{"max_in_flight_version", 0, maxCounter},
-		{"weight", 0, plan.MaxWeight},
-		{"planner_version", 1, maxPlannerVersion},
-	}},
-	{"schedule_queue", "queue_id", "task_type", []checkedColumn{
-		{"queue_index", 0, 1_000_000_000_000},
-		{"epoch", 0, sqldb.MaxEpoch},
-		{"plan_version", 0, maxCounter},
-		{"crash_count", 0, 1_000_000_000_000},
-		{name: "cur_since"},
-		{name: "req_since"},
-		{name: "reserved_until"},
-		{name: "window_done_at"},
-	}},
-	{"schedule_trigger", "name", "target", []checkedColumn{
-		{name: "next_fire_at"},
-		{name: "prev_fire_at"},
-		{name: "start_at"},
-		{name: "end_at"},
-	}},
-	{"schedule_backfill", "backfill_id", "task_type", []checkedColumn{
-		{"parallel", 1, 100},
-		{name: "start_at"},
-		{name: "from_at"},
-		{name: "to_at"},
-		{name: "next_slot_at"},
-	}},
+	{name: "schedule_task_type", key: "task_type", where: `task_type = ? AND '' <> ?`, flags: true},
+	{name: "schedule_task_running", key: "own_sign", where: ofTask},
+	{name: "schedule_server", key: "uuid", where: ofTask},
+	{name: "schedule_queue", key: "queue_id", where: ofTask},
+	{name: "schedule_trigger", key: "name", where: `target = ? AND own_sign = ?`},
+	{name: "schedule_backfill", key: "backfill_id", where: ofTask},
 }
 
-// findInvalid adds the invalid values of the table.
+// findInvalid adds the values of the table that its CHECK constraints refuse. It leaves out the JSON lists: a cast of a
+// text that is no JSON fails the statement.
 func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
 	var invalid, values strings.Builder
 	rules := map[string]string{}
-	for _, c := range t.columns {
-		fmt.Fprintf(&invalid, " WHEN %s NOT BETWEEN %s THEN '%[1]s'", c.name, c.bounds())
-		fmt.Fprintf(&values, " WHEN %s NOT BETWEEN %s THEN CONCAT('', %[1]s)", c.name, c.bounds())
-		rules[c.name] = "be between " + c.bounds()
+	for _, c := range schema.Checks(p.roster.DB.Dialect.Name) {
+		if c.Table != t.name || strings.Contains(strings.ToLower(c.Condition), "json") || t.flags && !strings.HasSuffix(c.Condition, " IN (0, 1)") {
+			continue
+		}
+		fmt.Fprintf(&invalid, " WHEN NOT (%s) THEN '%s'", c.Condition, c.Column)
+		fmt.Fprintf(&values, " WHEN NOT (%s) THEN CONCAT('', %s)", c.Condition, c.Column)
+		rules[c.Column] = ruleOf(c)
+	}
+	if len(rules) == 0 {
+		return nil // PostgreSQL has a type for booleans
 	}
 	invalidColumn := "CASE" + invalid.String() + " END"
 	return p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		v := InvalidValue{Table: t.name}
 		err := rows.Scan(&v.Row, &v.Column, (*sqldb.Text)(&v.Value))
-		v.Value = valueStart(v.Value)
-		v.Rule = strings.Replace(rules[v.Column], " AND ", " and ", 1)
+		v.Value, v.Rule = valueStart(v.Value), rules[v.Column]
 		*list = append(*list, v)
 		return err
-	}, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s = ? AND own_sign = ? AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
-		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.taskType, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+	}, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
+		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.where, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
 }
 
-// bounds returns the bounds of the column as operands of BETWEEN.
-func (c checkedColumn) bounds() string {
-	if c.most == 0 {
-		return `'1000-01-01 00:00:00' AND '9999-12-31 23:59:59.999999'`
+var (
+	between = regexp.MustCompile(`BETWEEN (-?\d+) AND (\d+)`)
+	oneOf   = regexp.MustCompile(` IN \((.*)\)$`)
+)
+
+// ruleOf says what a CHECK constraint asks for, after "must".
+func ruleOf(c schema.ColumnCheck) string {
+	if m := between.FindStringSubmatch(c.Condition); m != nil {
+		return "be between " + m[1] + " and " + m[2]
 	}
-	return fmt.Sprintf("%d AND %d", c.least, c.most)
+	if m := oneOf.FindStringSubmatch(c.Condition); m != nil && strings.HasPrefix(c.Condition, c.Column+" IN ") {
+		return "be one of " + m[1]
+	}
+	return "be a time between the years 1000 and 9999"
 }

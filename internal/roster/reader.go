@@ -56,7 +56,7 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 		var s ServerRow
 		var labels string
 		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, (*sqldb.List)(&s.HungQueues)}
-		err := rows.Scan(append(columns, s.Share.targets()...)...)
+		err := rows.Scan(sqldb.Targets(append(columns, s.Share.targets()...)...)...)
 		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
@@ -154,7 +154,7 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	var require, prefer, balance string
 	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
-		Scan(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread, &balance, &perHour)
+		Scan(sqldb.Targets(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread, &balance, &perHour)...)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return limits, 0, fmt.Errorf("read the limits: %w", err)
 	}
@@ -183,7 +183,7 @@ func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Qu
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue
 		var pin, waitsFor string
-		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor), &pin, (*sqldb.Text)(&waitsFor))
+		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor), (*sqldb.Text)(&pin), (*sqldb.Text)(&waitsFor))
 		q.Removing = slices.Contains(removing, q.ID)
 		q.Pin, _ = plan.ParseSelector(pin) // no server, if it was written by hand and cannot be read (S13)
 		queues = append(queues, q)

@@ -99,7 +99,7 @@ func (p Planner) totals(ctx context.Context) (totals, weights map[string]int, er
 	err = p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var process string
 		var n, weight int
-		err := rows.Scan(&process, &n, &weight)
+		err := rows.Scan(sqldb.Targets(&process, &n, &weight)...)
 		totals[process], weights[process] = n, weight
 		return err
 	}, `SELECT s.process, COALESCE(SUM(q.queues), 0), MAX(s.weight) FROM schedule_server s
@@ -120,7 +120,7 @@ func (p Planner) readTasks(ctx context.Context, choice *RoundingUp) (tasks []pla
 		var t plan.Task
 		var membership int64
 		var fixed int
-		err := rows.Scan(&t.Name, &membership, &fixed)
+		err := rows.Scan(sqldb.Targets(&t.Name, &membership, &fixed)...)
 		t.Fixed, choice.memberships[t.Name] = fixed == 1, membership
 		tasks = append(tasks, t)
 		return err

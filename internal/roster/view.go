@@ -35,8 +35,8 @@ func (s Server) View(ctx context.Context) (View, error) {
 		var q ViewQueue
 		found = true
 		var known int
-		err := rows.Scan(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), (*sqldb.Text)(&q.ID), &q.Index, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester),
-			&q.Epoch, (*sqldb.Text)(&q.Parameter), (*sqldb.Text)(&q.Cursor), (*sqldb.Instant)(&q.WindowDone), &q.Crashes, &q.PlanVersion, &known)
+		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), &q.ID, &q.Index, &q.Owner, &q.Requester,
+			&q.Epoch, &q.Parameter, &q.Cursor, &q.WindowDone, &q.Crashes, &q.PlanVersion, &known)...)
 		q.RequesterInformed = known == 1
 		q.Removing = slices.Contains(v.Removing, q.ID)
 		if q.ID != "" {

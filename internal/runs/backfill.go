@@ -238,8 +238,8 @@ func readBackfills(ctx context.Context, l *roster.LockTx, where string, args ...
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var b Backfill
 		err := rows.Scan(&b.ID, &b.TaskType, &b.OwnSign, &b.Trigger, &b.Kind, &b.Expression, &b.TimeZone, (*sqldb.Instant)(&b.StartAt), &b.ExcludedDays,
-			&b.Params, &b.Priority, (*sqldb.Instant)(&b.From), (*sqldb.Instant)(&b.To), &b.Parallel, &b.RerunFailed, &b.Dependants, &b.NewestFirst,
-			&b.State, &b.Paused, (*sqldb.Instant)(&b.NextSlotAt), &b.SlotsTotal, &b.SlotsMade, &b.SlotsKept, &b.Message, &b.Actor,
+			&b.Params, &b.Priority, (*sqldb.Instant)(&b.From), (*sqldb.Instant)(&b.To), &b.Parallel, (*sqldb.Flag)(&b.RerunFailed), (*sqldb.Flag)(&b.Dependants), (*sqldb.Flag)(&b.NewestFirst),
+			&b.State, (*sqldb.Flag)(&b.Paused), (*sqldb.Instant)(&b.NextSlotAt), &b.SlotsTotal, &b.SlotsMade, &b.SlotsKept, &b.Message, &b.Actor,
 			(*sqldb.Instant)(&b.CreatedAt), (*sqldb.Instant)(&b.EndedAt), &b.Version)
 		list = append(list, b)
 		return err

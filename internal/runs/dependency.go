@@ -51,7 +51,7 @@ type Dependencies struct{ db *sqldb.DB }
 func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
 	err = d.db.Each(ctx, func(rows *sql.Rows) error {
 		var a After
-		err := rows.Scan(&a.Upstream, &a.Rule, (*flag)(&a.Any))
+		err := rows.Scan(&a.Upstream, &a.Rule, (*sqldb.Flag)(&a.Any))
 		after = append(after, a)
 		return err
 	}, `SELECT upstream, rule, any_of FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
@@ -148,7 +148,7 @@ func (d *Dependencies) edges(ctx context.Context) ([]Edge, error) { return readE
 func readEdges(ctx context.Context, each func(context.Context, func(*sql.Rows) error, string, ...any) error) (edges []Edge, err error) {
 	err = each(ctx, func(rows *sql.Rows) error {
 		var e Edge
-		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule, (*flag)(&e.Any))
+		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule, (*sqldb.Flag)(&e.Any))
 		edges = append(edges, e)
 		return err
 	}, `SELECT task_type, upstream, rule, any_of FROM schedule_task_after ORDER BY task_type, upstream`)

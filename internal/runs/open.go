@@ -46,7 +46,7 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	var paused bool
 	var running int
 	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
-		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).Scan(&paused, &running)
+		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).Scan((*sqldb.Flag)(&paused), &running)
 	return paused || running > 0 || l.RequestedTotal > 0, err
 }
 

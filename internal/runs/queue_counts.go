@@ -22,7 +22,7 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 		var state string
 		var n int
 		var done, failed int64
-		var atLeast flag
+		var atLeast sqldb.Flag
 		err := rows.Scan(&state, &n, &done, &failed, &atLeast)
 		sum.itemsDone, sum.itemsFailed, sum.atLeast = sum.itemsDone+done, sum.itemsFailed+failed, sum.atLeast || bool(atLeast)
 		switch state {

@@ -27,7 +27,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	var from string
 	var cancel, late bool
 	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END
-		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, &cancel, (*flag)(&late))
+		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, (*sqldb.Flag)(&cancel), (*sqldb.Flag)(&late))
 	if err != nil || !cancel && !late {
 		return false, err
 	}
@@ -79,15 +79,4 @@ func CancelAll(ctx context.Context, l *roster.LockTx) error {
 		return fmt.Errorf("cancel the runs: %w", err)
 	}
 	return nil
-}
-
-// flag scans a boolean that a CASE expression returns: MySQL and SQLite return a number.
-type flag bool
-
-// Scan implements sql.Scanner.
-func (f *flag) Scan(src any) error {
-	var b sql.NullBool
-	err := b.Scan(src)
-	*f = flag(b.Bool)
-	return err
 }

@@ -112,8 +112,8 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
 	err = s.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
-		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*flag)(&p.Paused), (*flag)(&p.mustStop), (*flag)(&p.allFinished),
-			(*flag)(&p.canOpen), (*flag)(&p.mustEnd), (*flag)(&p.canResolve), (*flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*sqldb.Flag)(&p.Paused), (*sqldb.Flag)(&p.mustStop), (*sqldb.Flag)(&p.allFinished),
+			(*sqldb.Flag)(&p.canOpen), (*sqldb.Flag)(&p.mustEnd), (*sqldb.Flag)(&p.canResolve), (*sqldb.Flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
 		p.allFinished = p.allFinished && p.Open != ""
 		return err
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),

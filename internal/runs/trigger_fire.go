@@ -204,7 +204,7 @@ func (t Trigger) runTemplate(open []Run) Run {
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
 		var r Run
-		err := rows.Scan(&r.ID, &r.State, &r.Paused)
+		err := rows.Scan(&r.ID, &r.State, (*sqldb.Flag)(&r.Paused))
 		open = append(open, r)
 		return err
 	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL

@@ -42,13 +42,20 @@ func readFields(record reflect.Type) (names []string, fields [][]int) {
 	return names, fields
 }
 
-// Target returns the destination for Scan that puts a column into *p.
+// Target returns the destination for Scan that puts a column into *p. It reads any value, because a statement also returns
+// what other rows hold, and must not fail for one of them (S13): a number that cannot be read counts as 0.
 func Target(p any) any {
 	switch p := p.(type) {
 	case *string:
 		return (*Text)(p)
+	case *bool:
+		return (*Flag)(p)
+	case *int:
+		return numeric[int]{p}
 	case *int64:
-		return (*number64)(p)
+		return numeric[int64]{p}
+	case *float64:
+		return numeric[float64]{p}
 	case *time.Time:
 		return (*Instant)(p)
 	case **time.Time:
@@ -63,15 +70,25 @@ func Target(p any) any {
 	return p
 }
 
-// number64 scans a number. NULL is 0.
-type number64 int64
+// Targets returns the Target of each destination.
+func Targets(into ...any) []any {
+	for i, p := range into {
+		into[i] = Target(p)
+	}
+	return into
+}
+
+// numeric scans a number. NULL is 0.
+type numeric[T int | int64 | float64] struct{ to *T }
 
 // Scan implements sql.Scanner.
-func (n *number64) Scan(src any) error {
-	var v sql.NullInt64
-	err := v.Scan(src)
-	*n = number64(v.Int64)
-	return err
+func (n numeric[T]) Scan(src any) error {
+	var v sql.Null[T]
+	if v.Scan(src) != nil {
+		v.V = 0
+	}
+	*n.to = v.V
+	return nil
 }
 
 // maybeInstant scans a time that may be NULL.

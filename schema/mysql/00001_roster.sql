@@ -11,8 +11,8 @@
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 --
 -- The CHECK constraints refuse values that no server can work with: a duration beyond ten years, a time that is no time
--- or beyond the year 9999, a number that overflows when it rises. One such row would stop all servers that read it.
--- MySQL enforces them from 8.0.16 on.
+-- or beyond the year 9999, a number that overflows when it rises, a state that no program knows. One such row would stop
+-- all servers that read it. BOOLEAN is a number here. MySQL enforces the constraints from 8.0.16 on.
 
 -- +goose Up
 -- The settings of a task type, one row per task type. They apply to all its servers in all environments.
@@ -92,7 +92,11 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
-    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999')
+    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),
+    CONSTRAINT ck_schedule_task_type_processor_type CHECK (processor_type IN ('SLEEP', 'NOTSLEEP')),
+    CONSTRAINT ck_schedule_task_type_balance CHECK (balance IN ('QUEUES', 'LOAD')),
+    CONSTRAINT ck_schedule_task_type_coalesce_runs CHECK (coalesce_runs IN (0, 1))
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
@@ -134,6 +138,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (last_assign_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_paused CHECK (paused IN (0, 1)),
     PRIMARY KEY (task_type, own_sign)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -211,6 +216,18 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (oldest_in_hand_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_last_error_at CHECK (last_error_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_failure_count CHECK (failure_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_skip_count CHECK (skip_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_execute_ms CHECK (execute_ms BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1)),
     INDEX idx_schedule_server_task (task_type, own_sign)                     -- the servers of a roster
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -329,6 +346,7 @@ CREATE TABLE IF NOT EXISTS schedule_backlog (
     CONSTRAINT ck_schedule_backlog_demand CHECK (demand BETWEEN 0 AND 1e18),
     CONSTRAINT ck_schedule_backlog_oldest_at CHECK (oldest_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_backlog_measured_at CHECK (measured_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_backlog_trend CHECK (trend IN ('', 'EMPTY', 'DRAINING', 'STEADY', 'GROWING', 'STUCK')),
     PRIMARY KEY (task_type, own_sign, queue_id),
     INDEX idx_schedule_backlog_time (measured_at) -- retention
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -398,6 +416,7 @@ CREATE TABLE IF NOT EXISTS schedule_failed_item (
     CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (first_failed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_failed_item_state CHECK (state IN ('RETRY', 'STARTED', 'DEAD')),
     PRIMARY KEY (task_type, own_sign, item_hash),
     INDEX idx_schedule_failed_item_queue (task_type, own_sign, partition_version, queue_id, state), -- the failed items of a queue
     INDEX idx_schedule_failed_item_time (next_attempt_at)                                -- retention
@@ -447,6 +466,11 @@ CREATE TABLE IF NOT EXISTS schedule_trigger (
     CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_skipped_since CHECK (skipped_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_trigger_kind CHECK (kind IN ('CRON', 'EVERY', 'ONCE')),
+    CONSTRAINT ck_schedule_trigger_status CHECK (status IN ('ACTIVE', 'PAUSED', 'DONE', 'ERROR')),
+    CONSTRAINT ck_schedule_trigger_misfire CHECK (misfire IN ('ONE', 'SKIP', 'ALL')),
+    CONSTRAINT ck_schedule_trigger_overlap CHECK (overlap IN ('SKIP', 'WAIT')),
+    CONSTRAINT ck_schedule_trigger_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name),
     INDEX idx_schedule_trigger_due (own_sign, status, next_fire_at)  -- the triggers that are due
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -457,6 +481,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_after (
     upstream  VARCHAR(100) NOT NULL,                   -- task type that it waits for
     rule      VARCHAR(20)  NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
     any_of    BOOLEAN      NOT NULL DEFAULT FALSE,     -- each run of an upstream creates a run; otherwise all of one slot or key create one
+    CONSTRAINT ck_schedule_task_after_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
+    CONSTRAINT ck_schedule_task_after_any_of CHECK (any_of IN (0, 1)),
     PRIMARY KEY (task_type, upstream),
     INDEX idx_schedule_task_after_upstream (upstream)  -- the task types that wait for one
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -500,6 +526,13 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     CONSTRAINT ck_schedule_run_alerted_at CHECK (alerted_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_acked_at CHECK (acked_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_state CHECK (state IN ('WAITING', 'READY', 'RUNNING', 'SUCCESS', 'FAILED', 'DEPENDENT_FAILED', 'CANCELLED', 'SKIPPED')),
+    CONSTRAINT ck_schedule_run_paused CHECK (paused IN (0, 1)),
+    CONSTRAINT ck_schedule_run_cancel_requested CHECK (cancel_requested IN (0, 1)),
+    CONSTRAINT ck_schedule_run_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_items_at_least CHECK (items_at_least IN (0, 1)),
     UNIQUE KEY uq_schedule_run_key (task_type, own_sign, run_key),           -- one run per key
     INDEX idx_schedule_run_state (task_type, own_sign, state, scheduled_at), -- the open runs of a task type
     INDEX idx_schedule_run_trigger (task_type, own_sign, trigger_name, state, scheduled_at), -- the successes of a trigger after a failure
@@ -531,6 +564,10 @@ CREATE TABLE IF NOT EXISTS schedule_run_queue (
     CONSTRAINT ck_schedule_run_queue_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_queue_progress_at CHECK (progress_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_queue_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_queue_state CHECK (state IN ('PENDING', 'RUNNING', 'DONE', 'FAILED', 'CANCELLED')),
+    CONSTRAINT ck_schedule_run_queue_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_queue_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_queue_items_at_least CHECK (items_at_least IN (0, 1)),
     PRIMARY KEY (run_id, queue_id),
     INDEX idx_schedule_run_queue_due (state, next_attempt_at)  -- the queues to claim
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -544,7 +581,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_item (
     attempt    BIGINT       NOT NULL,              -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error TEXT         NOT NULL DEFAULT (''), -- last error
     failed_at  DATETIME(6)  NOT NULL,              -- when it failed last
-    CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_item_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_item_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_item_failed_at CHECK (failed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (run_id, queue_id, item_no)
@@ -555,6 +592,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_dep (
     run_id          VARCHAR(36) NOT NULL,                   -- run that waits
     upstream_run_id VARCHAR(36) NOT NULL,                   -- run that it waits for
     rule            VARCHAR(20) NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    CONSTRAINT ck_schedule_run_dep_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
     PRIMARY KEY (run_id, upstream_run_id),
     INDEX idx_schedule_run_dep_upstream (upstream_run_id)   -- the runs that wait for one
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
@@ -600,5 +638,12 @@ CREATE TABLE IF NOT EXISTS schedule_backfill (
     CONSTRAINT ck_schedule_backfill_created_at CHECK (created_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_backfill_ended_at CHECK (ended_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backfill_kind CHECK (kind IN ('CRON', 'EVERY')),
+    CONSTRAINT ck_schedule_backfill_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backfill_rerun_failed CHECK (rerun_failed IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_dependants CHECK (dependants IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_newest_first CHECK (newest_first IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_state CHECK (state IN ('RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')),
+    CONSTRAINT ck_schedule_backfill_paused CHECK (paused IN (0, 1)),
     INDEX idx_schedule_backfill_state (task_type, own_sign, state) -- the open backfills of a task type
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

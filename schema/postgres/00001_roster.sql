@@ -8,7 +8,8 @@
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 --
 -- The CHECK constraints refuse values that no server can work with: a duration beyond ten years, a time that is no time
--- or beyond the year 9999, a number that overflows when it rises. One such row would stop all servers that read it.
+-- or beyond the year 9999, a number that overflows when it rises, a state that no program knows. One such row would stop
+-- all servers that read it.
 
 -- +goose Up
 -- The settings of a task type, one row per task type. They apply to all its servers in all environments.
@@ -88,7 +89,10 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (gmt_created BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00')
+    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),
+    CONSTRAINT ck_schedule_task_type_processor_type CHECK (processor_type IN ('SLEEP', 'NOTSLEEP')),
+    CONSTRAINT ck_schedule_task_type_balance CHECK (balance IN ('QUEUES', 'LOAD'))
 );
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
@@ -207,7 +211,18 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (next_run_end_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (oldest_in_hand_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_last_error_at CHECK (last_error_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00')
+    CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_failure_count CHECK (failure_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_skip_count CHECK (skip_count BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_execute_ms CHECK (execute_ms BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000)
 ) WITH (fillfactor = 50);
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
@@ -326,6 +341,7 @@ CREATE TABLE schedule_backlog (
     CONSTRAINT ck_schedule_backlog_demand CHECK (demand BETWEEN 0 AND 1e18),
     CONSTRAINT ck_schedule_backlog_oldest_at CHECK (oldest_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_backlog_measured_at CHECK (measured_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_backlog_trend CHECK (trend IN ('', 'EMPTY', 'DRAINING', 'STEADY', 'GROWING', 'STUCK')),
     PRIMARY KEY (task_type, own_sign, queue_id)
 );
 CREATE INDEX idx_schedule_backlog_time ON schedule_backlog (measured_at); -- retention
@@ -400,6 +416,7 @@ CREATE TABLE schedule_failed_item (
     CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (first_failed_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_failed_item_state CHECK (state IN ('RETRY', 'STARTED', 'DEAD')),
     PRIMARY KEY (task_type, own_sign, item_hash)
 );
 CREATE INDEX idx_schedule_failed_item_queue ON schedule_failed_item (task_type, own_sign, partition_version, queue_id, state); -- the failed items of a queue
@@ -449,6 +466,11 @@ CREATE TABLE schedule_trigger (
     CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_trigger_skipped_since CHECK (skipped_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_trigger_kind CHECK (kind IN ('CRON', 'EVERY', 'ONCE')),
+    CONSTRAINT ck_schedule_trigger_status CHECK (status IN ('ACTIVE', 'PAUSED', 'DONE', 'ERROR')),
+    CONSTRAINT ck_schedule_trigger_misfire CHECK (misfire IN ('ONE', 'SKIP', 'ALL')),
+    CONSTRAINT ck_schedule_trigger_overlap CHECK (overlap IN ('SKIP', 'WAIT')),
+    CONSTRAINT ck_schedule_trigger_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
     PRIMARY KEY (own_sign, name)
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
@@ -459,6 +481,7 @@ CREATE TABLE schedule_task_after (
     upstream  text COLLATE "C" NOT NULL,                   -- task type that it waits for
     rule      text             NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
     any_of    boolean          NOT NULL DEFAULT FALSE,     -- each run of an upstream creates a run; otherwise all of one slot or key create one
+    CONSTRAINT ck_schedule_task_after_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
     PRIMARY KEY (task_type, upstream)
 );
 CREATE INDEX idx_schedule_task_after_upstream ON schedule_task_after (upstream); -- the task types that wait for one
@@ -502,6 +525,10 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_alerted_at CHECK (alerted_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_acked_at CHECK (acked_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_state CHECK (state IN ('WAITING', 'READY', 'RUNNING', 'SUCCESS', 'FAILED', 'DEPENDENT_FAILED', 'CANCELLED', 'SKIPPED')),
+    CONSTRAINT ck_schedule_run_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
 );
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
@@ -533,6 +560,9 @@ CREATE TABLE schedule_run_queue (
     CONSTRAINT ck_schedule_run_queue_started_at CHECK (started_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_queue_progress_at CHECK (progress_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_run_queue_finished_at CHECK (finished_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    CONSTRAINT ck_schedule_run_queue_state CHECK (state IN ('PENDING', 'RUNNING', 'DONE', 'FAILED', 'CANCELLED')),
+    CONSTRAINT ck_schedule_run_queue_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_queue_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000),
     PRIMARY KEY (run_id, queue_id)
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim
@@ -546,7 +576,7 @@ CREATE TABLE schedule_run_item (
     attempt    bigint           NOT NULL,            -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error text             NOT NULL DEFAULT '', -- last error
     failed_at  timestamptz(6)   NOT NULL,            -- when it failed last
-    CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_item_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_item_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_item_failed_at CHECK (failed_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     PRIMARY KEY (run_id, queue_id, item_no)
@@ -557,6 +587,7 @@ CREATE TABLE schedule_run_dep (
     run_id          text COLLATE "C" NOT NULL,                   -- run that waits
     upstream_run_id text COLLATE "C" NOT NULL,                   -- run that it waits for
     rule            text             NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    CONSTRAINT ck_schedule_run_dep_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
     PRIMARY KEY (run_id, upstream_run_id)
 );
 CREATE INDEX idx_schedule_run_dep_upstream ON schedule_run_dep (upstream_run_id); -- the runs that wait for one
@@ -601,6 +632,9 @@ CREATE TABLE schedule_backfill (
     CONSTRAINT ck_schedule_backfill_slots_kept CHECK (slots_kept BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_backfill_created_at CHECK (created_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_backfill_ended_at CHECK (ended_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
-    CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+    CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backfill_kind CHECK (kind IN ('CRON', 'EVERY')),
+    CONSTRAINT ck_schedule_backfill_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_backfill_state CHECK (state IN ('RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED'))
 ) WITH (fillfactor = 70);
 CREATE INDEX idx_schedule_backfill_state ON schedule_backfill (task_type, own_sign, state); -- the open backfills of a task type

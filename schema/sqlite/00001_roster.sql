@@ -9,7 +9,8 @@
 -- NULL means that there is none (no owner, no such moment yet), never "empty".
 --
 -- The CHECK constraints refuse values that no server can work with: a duration beyond ten years, a time that is no time
--- or beyond the year 9999, a number that overflows when it rises. One such row would stop all servers that read it.
+-- or beyond the year 9999, a number that overflows when it rises, a state that no program knows. One such row would stop
+-- all servers that read it. A column keeps values of any type here, so a CAST refuses what is no whole number.
 
 -- +goose Up
 -- The settings of a task type, one row per task type. They apply to all its servers in all environments.
@@ -58,38 +59,42 @@ CREATE TABLE schedule_task_type (
     version                     BIGINT NOT NULL DEFAULT 0,            -- rises with each change of the settings
     gmt_created                 TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified                TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the settings last changed
-    CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_thread_number CHECK (thread_number BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_fetch_number CHECK (fetch_number BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_execute_number CHECK (execute_number BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_sleep_time_nodata_ms CHECK (sleep_time_nodata_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_max_servers CHECK (max_servers BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_max_servers_per_host CHECK (max_servers_per_host BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_heartbeat_interval_ms CHECK (heartbeat_interval_ms BETWEEN 0 AND 315360000000 AND heartbeat_interval_ms = CAST(heartbeat_interval_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000 AND judge_dead_interval_ms = CAST(judge_dead_interval_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_thread_number CHECK (thread_number BETWEEN 0 AND 1000000 AND thread_number = CAST(thread_number AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_fetch_number CHECK (fetch_number BETWEEN 0 AND 1000000 AND fetch_number = CAST(fetch_number AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_execute_number CHECK (execute_number BETWEEN 0 AND 1000000 AND execute_number = CAST(execute_number AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_sleep_time_nodata_ms CHECK (sleep_time_nodata_ms BETWEEN 0 AND 315360000000 AND sleep_time_nodata_ms = CAST(sleep_time_nodata_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_sleep_time_interval_ms CHECK (sleep_time_interval_ms BETWEEN 0 AND 315360000000 AND sleep_time_interval_ms = CAST(sleep_time_interval_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_max_queues_per_server CHECK (max_queues_per_server BETWEEN 0 AND 1000000 AND max_queues_per_server = CAST(max_queues_per_server AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_max_servers CHECK (max_servers BETWEEN 0 AND 1000000 AND max_servers = CAST(max_servers AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_max_servers_per_host CHECK (max_servers_per_host BETWEEN 0 AND 1000000 AND max_servers_per_host = CAST(max_servers_per_host AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000 AND load_moves_per_hour = CAST(load_moves_per_hour AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
-    CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000 AND batch_timeout_ms = CAST(batch_timeout_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000 AND drain_timeout_ms = CAST(drain_timeout_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000 AND stall_after_ms = CAST(stall_after_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000 AND item_max_attempts = CAST(item_max_attempts AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000 AND item_retry_ms = CAST(item_retry_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
-    CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_failing_after CHECK (failing_after BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_sweep_max_repeats CHECK (sweep_max_repeats BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_type_item_retry_max_ms CHECK (item_retry_max_ms BETWEEN 0 AND 315360000000 AND item_retry_max_ms = CAST(item_retry_max_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_failing_after CHECK (failing_after BETWEEN 0 AND 1000000 AND failing_after = CAST(failing_after AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_queue_max_attempts CHECK (queue_max_attempts BETWEEN 0 AND 1000000 AND queue_max_attempts = CAST(queue_max_attempts AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_queue_retry_ms CHECK (queue_retry_ms BETWEEN 0 AND 315360000000 AND queue_retry_ms = CAST(queue_retry_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_sweep_max_repeats CHECK (sweep_max_repeats BETWEEN 0 AND 1000000 AND sweep_max_repeats = CAST(sweep_max_repeats AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_max_recoveries CHECK (max_recoveries BETWEEN 0 AND 1000000 AND max_recoveries = CAST(max_recoveries AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_run_timeout_ms CHECK (run_timeout_ms BETWEEN 0 AND 315360000000 AND run_timeout_ms = CAST(run_timeout_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_run_start_timeout_ms CHECK (run_start_timeout_ms BETWEEN 0 AND 315360000000 AND run_start_timeout_ms = CAST(run_start_timeout_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_expire_own_sign_interval_ms CHECK (expire_own_sign_interval_ms BETWEEN 0 AND 315360000000 AND expire_own_sign_interval_ms = CAST(expire_own_sign_interval_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.'))
+    CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),
+    CONSTRAINT ck_schedule_task_type_processor_type CHECK (processor_type IN ('SLEEP', 'NOTSLEEP')),
+    CONSTRAINT ck_schedule_task_type_balance CHECK (balance IN ('QUEUES', 'LOAD')),
+    CONSTRAINT ck_schedule_task_type_coalesce_runs CHECK (coalesce_runs IN (0, 1))
 );
 
 -- The lock row of a task type in an environment. Every change of ownership starts with an UPDATE of this row,
@@ -115,22 +120,23 @@ CREATE TABLE schedule_task_running (
     reserved_until     TEXT    NULL,                    -- when the next reservation of a queue ends: a plan is due then, or NULL
     load_moves_until   TEXT    NULL,                    -- when the moves that only evened the load do not count any more in load_moves_per_hour, or NULL
     version            BIGINT  NOT NULL DEFAULT 0,      -- rises whenever the row is locked
-    CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
-    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
+    CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000 AND queue_total = CAST(queue_total AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000 AND requested_total = CAST(requested_total AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN json_valid(removing) THEN json_type(removing) = 'array' ELSE removing IS NULL END),
     CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN json_valid(skipped) THEN json_type(skipped) = 'array' ELSE skipped IS NULL END),
-    CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
-    CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000 AND partition_version = CAST(partition_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000 AND membership_version = CAST(membership_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000 AND planned_version = CAST(planned_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000 AND plan_version = CAST(plan_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000 AND item_version = CAST(item_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000 AND planner_version = CAST(planner_version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000 AND epoch_high = CAST(epoch_high AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (datetime(substr(load_moves_until, 1, 19)) IS substr(load_moves_until, 1, 19) AND rtrim(substr(load_moves_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_last_assign_time CHECK (datetime(substr(last_assign_time, 1, 19)) IS substr(last_assign_time, 1, 19) AND rtrim(substr(last_assign_time, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_task_running_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_paused CHECK (paused IN (0, 1)),
     PRIMARY KEY (task_type, own_sign)
 );
 
@@ -142,7 +148,7 @@ CREATE TABLE schedule_environment (
     balanced_by TEXT    NULL,                 -- server that did
     version     BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
     CONSTRAINT ck_schedule_environment_balanced_at CHECK (datetime(substr(balanced_at, 1, 19)) IS substr(balanced_at, 1, 19) AND rtrim(substr(balanced_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+    CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER))
 );
 
 -- The live servers. A server is one task type in one worker process.
@@ -193,21 +199,33 @@ CREATE TABLE schedule_server (
     rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000),
+    CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000 AND beat_count = CAST(beat_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_judge_dead_interval_ms CHECK (judge_dead_interval_ms BETWEEN 0 AND 315360000000 AND judge_dead_interval_ms = CAST(judge_dead_interval_ms AS INTEGER)),
     CONSTRAINT ck_schedule_server_watching_since CHECK (datetime(substr(watching_since, 1, 19)) IS substr(watching_since, 1, 19) AND rtrim(substr(watching_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000),
-    CONSTRAINT ck_schedule_server_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
+    CONSTRAINT ck_schedule_server_drained_partition CHECK (drained_partition BETWEEN 0 AND 1000000000000000000 AND drained_partition = CAST(drained_partition AS INTEGER)),
+    CONSTRAINT ck_schedule_server_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
+    CONSTRAINT ck_schedule_server_max_in_flight_target CHECK (max_in_flight_target BETWEEN 0 AND 1000000 AND max_in_flight_target = CAST(max_in_flight_target AS INTEGER)),
+    CONSTRAINT ck_schedule_server_max_in_flight_version CHECK (max_in_flight_version BETWEEN 0 AND 1000000000000000000 AND max_in_flight_version = CAST(max_in_flight_version AS INTEGER)),
+    CONSTRAINT ck_schedule_server_weight CHECK (weight BETWEEN 0 AND 1000 AND weight = CAST(weight AS INTEGER)),
+    CONSTRAINT ck_schedule_server_planner_version CHECK (planner_version BETWEEN 1 AND 1000000 AND planner_version = CAST(planner_version AS INTEGER)),
     CONSTRAINT ck_schedule_server_last_fetch_time CHECK (datetime(substr(last_fetch_time, 1, 19)) IS substr(last_fetch_time, 1, 19) AND rtrim(substr(last_fetch_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_start_time CHECK (datetime(substr(next_run_start_time, 1, 19)) IS substr(next_run_start_time, 1, 19) AND rtrim(substr(next_run_start_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_next_run_end_time CHECK (datetime(substr(next_run_end_time, 1, 19)) IS substr(next_run_end_time, 1, 19) AND rtrim(substr(next_run_end_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_oldest_in_hand_since CHECK (datetime(substr(oldest_in_hand_since, 1, 19)) IS substr(oldest_in_hand_since, 1, 19) AND rtrim(substr(oldest_in_hand_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_last_error_at CHECK (datetime(substr(last_error_at, 1, 19)) IS substr(last_error_at, 1, 19) AND rtrim(substr(last_error_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_server_failing_since CHECK (datetime(substr(failing_since, 1, 19)) IS substr(failing_since, 1, 19) AND rtrim(substr(failing_since, 20), '0123456789') IN ('', '.'))
+    CONSTRAINT ck_schedule_server_failing_since CHECK (datetime(substr(failing_since, 1, 19)) IS substr(failing_since, 1, 19) AND rtrim(substr(failing_since, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000 AND pid = CAST(pid AS INTEGER)),
+    CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000 AND thread_number = CAST(thread_number AS INTEGER)),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000 AND fetch_count = CAST(fetch_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000 AND fetch_item_count = CAST(fetch_item_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000 AND success_count = CAST(success_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_failure_count CHECK (failure_count BETWEEN 0 AND 1000000000000000000 AND failure_count = CAST(failure_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_skip_count CHECK (skip_count BETWEEN 0 AND 1000000000000000000 AND skip_count = CAST(skip_count AS INTEGER)),
+    CONSTRAINT ck_schedule_server_execute_ms CHECK (execute_ms BETWEEN 0 AND 1000000000000000000 AND execute_ms = CAST(execute_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000 AND in_hand = CAST(in_hand AS INTEGER)),
+    CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000 AND failed_calls = CAST(failed_calls AS INTEGER)),
+    CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1))
 );
 CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
 
@@ -281,10 +299,10 @@ CREATE TABLE schedule_queue (
     waits_for       TEXT   NULL,                       -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
-    CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000 AND queue_index = CAST(queue_index AS INTEGER)),
+    CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000 AND epoch = CAST(epoch AS INTEGER)),
+    CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000 AND plan_version = CAST(plan_version AS INTEGER)),
+    CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000 AND crash_count = CAST(crash_count AS INTEGER)),
     CONSTRAINT ck_schedule_queue_cur_since CHECK (datetime(substr(cur_since, 1, 19)) IS substr(cur_since, 1, 19) AND rtrim(substr(cur_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_req_since CHECK (datetime(substr(req_since, 1, 19)) IS substr(req_since, 1, 19) AND rtrim(substr(req_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
@@ -319,13 +337,14 @@ CREATE TABLE schedule_backlog (
     rate        DOUBLE NULL,                    -- items per second by which they become more, or NULL if it was counted once
     trend       TEXT   NOT NULL DEFAULT '',     -- EMPTY, DRAINING, STEADY, GROWING or STUCK; empty after one or two counts
     demand      DOUBLE NULL,                    -- executors that the queue needs to keep up with what arrives, or NULL if no owner has counted it twice
-    CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_backlog_epoch CHECK (epoch BETWEEN 0 AND 1000000000000000000 AND epoch = CAST(epoch AS INTEGER)),
+    CONSTRAINT ck_schedule_backlog_items CHECK (items BETWEEN 0 AND 1000000000000000000 AND items = CAST(items AS INTEGER)),
+    CONSTRAINT ck_schedule_backlog_took_ms CHECK (took_ms BETWEEN 0 AND 1000000000000 AND took_ms = CAST(took_ms AS INTEGER)),
     CONSTRAINT ck_schedule_backlog_rate CHECK (rate BETWEEN -1e18 AND 1e18),
     CONSTRAINT ck_schedule_backlog_demand CHECK (demand BETWEEN 0 AND 1e18),
     CONSTRAINT ck_schedule_backlog_oldest_at CHECK (datetime(substr(oldest_at, 1, 19)) IS substr(oldest_at, 1, 19) AND rtrim(substr(oldest_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_backlog_measured_at CHECK (datetime(substr(measured_at, 1, 19)) IS substr(measured_at, 1, 19) AND rtrim(substr(measured_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_backlog_trend CHECK (trend IN ('', 'EMPTY', 'DRAINING', 'STEADY', 'GROWING', 'STUCK')),
     PRIMARY KEY (task_type, own_sign, queue_id)
 );
 CREATE INDEX idx_schedule_backlog_time ON schedule_backlog (measured_at); -- retention
@@ -393,10 +412,11 @@ CREATE TABLE schedule_failed_item (
     last_error        TEXT   NOT NULL DEFAULT '',      -- last error
     first_failed_at   TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it first failed
     next_attempt_at   TEXT   NULL,                     -- when it may be tried again; in state DEAD, when it died
-    CONSTRAINT ck_schedule_failed_item_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_failed_item_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000 AND partition_version = CAST(partition_version AS INTEGER)),
+    CONSTRAINT ck_schedule_failed_item_attempts CHECK (attempts BETWEEN 0 AND 1000000000000 AND attempts = CAST(attempts AS INTEGER)),
     CONSTRAINT ck_schedule_failed_item_first_failed_at CHECK (datetime(substr(first_failed_at, 1, 19)) IS substr(first_failed_at, 1, 19) AND rtrim(substr(first_failed_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_failed_item_next_attempt_at CHECK (datetime(substr(next_attempt_at, 1, 19)) IS substr(next_attempt_at, 1, 19) AND rtrim(substr(next_attempt_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_failed_item_state CHECK (state IN ('RETRY', 'STARTED', 'DEAD')),
     PRIMARY KEY (task_type, own_sign, item_hash)
 );
 CREATE INDEX idx_schedule_failed_item_queue ON schedule_failed_item (task_type, own_sign, partition_version, queue_id, state); -- the failed items of a queue
@@ -434,18 +454,23 @@ CREATE TABLE schedule_trigger (
     version          BIGINT NOT NULL DEFAULT 0,        -- rises with each change; a change compares it first
     CONSTRAINT ck_schedule_trigger_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_trigger_end_at CHECK (datetime(substr(end_at, 1, 19)) IS substr(end_at, 1, 19) AND rtrim(substr(end_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_trigger_max_fires CHECK (max_fires BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_trigger_fires CHECK (fires BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_max_fires CHECK (max_fires BETWEEN 0 AND 1000000000000 AND max_fires = CAST(max_fires AS INTEGER)),
+    CONSTRAINT ck_schedule_trigger_fires CHECK (fires BETWEEN 0 AND 1000000000000 AND fires = CAST(fires AS INTEGER)),
     CONSTRAINT ck_schedule_trigger_next_fire_at CHECK (datetime(substr(next_fire_at, 1, 19)) IS substr(next_fire_at, 1, 19) AND rtrim(substr(next_fire_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_trigger_prev_fire_at CHECK (datetime(substr(prev_fire_at, 1, 19)) IS substr(prev_fire_at, 1, 19) AND rtrim(substr(prev_fire_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_trigger_misfire_after_ms CHECK (misfire_after_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_trigger_jitter_ms CHECK (jitter_ms BETWEEN 0 AND 315360000000),
-    CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_misfire_after_ms CHECK (misfire_after_ms BETWEEN 0 AND 315360000000 AND misfire_after_ms = CAST(misfire_after_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_trigger_jitter_ms CHECK (jitter_ms BETWEEN 0 AND 315360000000 AND jitter_ms = CAST(jitter_ms AS INTEGER)),
+    CONSTRAINT ck_schedule_trigger_catchup_max CHECK (catchup_max BETWEEN 0 AND 1000000 AND catchup_max = CAST(catchup_max AS INTEGER)),
+    CONSTRAINT ck_schedule_trigger_missed CHECK (missed BETWEEN 0 AND 1000000000000 AND missed = CAST(missed AS INTEGER)),
     CONSTRAINT ck_schedule_trigger_missed_at CHECK (datetime(substr(missed_at, 1, 19)) IS substr(missed_at, 1, 19) AND rtrim(substr(missed_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_trigger_skipped CHECK (skipped BETWEEN 0 AND 1000000000000 AND skipped = CAST(skipped AS INTEGER)),
     CONSTRAINT ck_schedule_trigger_skipped_since CHECK (datetime(substr(skipped_since, 1, 19)) IS substr(skipped_since, 1, 19) AND rtrim(substr(skipped_since, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_trigger_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
+    CONSTRAINT ck_schedule_trigger_kind CHECK (kind IN ('CRON', 'EVERY', 'ONCE')),
+    CONSTRAINT ck_schedule_trigger_status CHECK (status IN ('ACTIVE', 'PAUSED', 'DONE', 'ERROR')),
+    CONSTRAINT ck_schedule_trigger_misfire CHECK (misfire IN ('ONE', 'SKIP', 'ALL')),
+    CONSTRAINT ck_schedule_trigger_overlap CHECK (overlap IN ('SKIP', 'WAIT')),
+    CONSTRAINT ck_schedule_trigger_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000 AND priority = CAST(priority AS INTEGER)),
     PRIMARY KEY (own_sign, name)
 );
 CREATE INDEX idx_schedule_trigger_due ON schedule_trigger (own_sign, status, next_fire_at); -- the triggers that are due
@@ -456,6 +481,8 @@ CREATE TABLE schedule_task_after (
     upstream  TEXT NOT NULL,                   -- task type that it waits for
     rule      TEXT NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
     any_of    BOOLEAN NOT NULL DEFAULT FALSE,  -- each run of an upstream creates a run; otherwise all of one slot or key create one
+    CONSTRAINT ck_schedule_task_after_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
+    CONSTRAINT ck_schedule_task_after_any_of CHECK (any_of IN (0, 1)),
     PRIMARY KEY (task_type, upstream)
 );
 CREATE INDEX idx_schedule_task_after_upstream ON schedule_task_after (upstream); -- the task types that wait for one
@@ -490,7 +517,7 @@ CREATE TABLE schedule_run (
     acked_by         TEXT    NOT NULL DEFAULT '',                         -- operator who did
     version          BIGINT  NOT NULL DEFAULT 0,                          -- rises when a transaction locks the run
     CONSTRAINT ck_schedule_run_scheduled_at CHECK (datetime(substr(scheduled_at, 1, 19)) IS substr(scheduled_at, 1, 19) AND rtrim(substr(scheduled_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
+    CONSTRAINT ck_schedule_run_queue_total CHECK (queue_total BETWEEN 0 AND 100000 AND queue_total = CAST(queue_total AS INTEGER)),
     CONSTRAINT ck_schedule_run_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
@@ -498,7 +525,14 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_failed_at CHECK (datetime(substr(failed_at, 1, 19)) IS substr(failed_at, 1, 19) AND rtrim(substr(failed_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_alerted_at CHECK (datetime(substr(alerted_at, 1, 19)) IS substr(alerted_at, 1, 19) AND rtrim(substr(alerted_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_acked_at CHECK (datetime(substr(acked_at, 1, 19)) IS substr(acked_at, 1, 19) AND rtrim(substr(acked_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000),
+    CONSTRAINT ck_schedule_run_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
+    CONSTRAINT ck_schedule_run_state CHECK (state IN ('WAITING', 'READY', 'RUNNING', 'SUCCESS', 'FAILED', 'DEPENDENT_FAILED', 'CANCELLED', 'SKIPPED')),
+    CONSTRAINT ck_schedule_run_paused CHECK (paused IN (0, 1)),
+    CONSTRAINT ck_schedule_run_cancel_requested CHECK (cancel_requested IN (0, 1)),
+    CONSTRAINT ck_schedule_run_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000 AND priority = CAST(priority AS INTEGER)),
+    CONSTRAINT ck_schedule_run_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000 AND items_done = CAST(items_done AS INTEGER)),
+    CONSTRAINT ck_schedule_run_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000 AND items_failed = CAST(items_failed AS INTEGER)),
+    CONSTRAINT ck_schedule_run_items_at_least CHECK (items_at_least IN (0, 1)),
     CONSTRAINT uq_schedule_run_key UNIQUE (task_type, own_sign, run_key)  -- one run per key
 );
 CREATE INDEX idx_schedule_run_state ON schedule_run (task_type, own_sign, state, scheduled_at); -- the open runs of a task type
@@ -523,13 +557,17 @@ CREATE TABLE schedule_run_queue (
     started_at      TEXT   NULL,                       -- when it was first claimed
     progress_at     TEXT   NULL,                       -- when its progress was last saved
     finished_at     TEXT   NULL,                       -- when it ended
-    CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000 AND epoch = CAST(epoch AS INTEGER)),
+    CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000 AND attempt = CAST(attempt AS INTEGER)),
+    CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000 AND recoveries = CAST(recoveries AS INTEGER)),
     CONSTRAINT ck_schedule_run_queue_next_attempt_at CHECK (datetime(substr(next_attempt_at, 1, 19)) IS substr(next_attempt_at, 1, 19) AND rtrim(substr(next_attempt_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_progress_at CHECK (datetime(substr(progress_at, 1, 19)) IS substr(progress_at, 1, 19) AND rtrim(substr(progress_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_queue_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_queue_state CHECK (state IN ('PENDING', 'RUNNING', 'DONE', 'FAILED', 'CANCELLED')),
+    CONSTRAINT ck_schedule_run_queue_items_done CHECK (items_done BETWEEN 0 AND 1000000000000000000 AND items_done = CAST(items_done AS INTEGER)),
+    CONSTRAINT ck_schedule_run_queue_items_failed CHECK (items_failed BETWEEN 0 AND 1000000000000000000 AND items_failed = CAST(items_failed AS INTEGER)),
+    CONSTRAINT ck_schedule_run_queue_items_at_least CHECK (items_at_least IN (0, 1)),
     PRIMARY KEY (run_id, queue_id)
 );
 CREATE INDEX idx_schedule_run_queue_due ON schedule_run_queue (state, next_attempt_at); -- the queues to claim
@@ -543,8 +581,8 @@ CREATE TABLE schedule_run_item (
     attempt    BIGINT NOT NULL,            -- attempt of the queue in which it failed last; 0 before the last rerun
     last_error TEXT   NOT NULL DEFAULT '', -- last error
     failed_at  TEXT   NOT NULL,            -- when it failed last
-    CONSTRAINT ck_schedule_run_item_no CHECK (item_no BETWEEN 0 AND 1000000000000),
-    CONSTRAINT ck_schedule_run_item_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_item_item_no CHECK (item_no BETWEEN 0 AND 1000000000000 AND item_no = CAST(item_no AS INTEGER)),
+    CONSTRAINT ck_schedule_run_item_attempt CHECK (attempt BETWEEN 0 AND 1000000000000 AND attempt = CAST(attempt AS INTEGER)),
     CONSTRAINT ck_schedule_run_item_failed_at CHECK (datetime(substr(failed_at, 1, 19)) IS substr(failed_at, 1, 19) AND rtrim(substr(failed_at, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (run_id, queue_id, item_no)
 );
@@ -554,6 +592,7 @@ CREATE TABLE schedule_run_dep (
     run_id          TEXT NOT NULL,                   -- run that waits
     upstream_run_id TEXT NOT NULL,                   -- run that it waits for
     rule            TEXT NOT NULL DEFAULT 'SUCCESS', -- SUCCESS or FINISHED
+    CONSTRAINT ck_schedule_run_dep_rule CHECK (rule IN ('SUCCESS', 'FINISHED')),
     PRIMARY KEY (run_id, upstream_run_id)
 );
 CREATE INDEX idx_schedule_run_dep_upstream ON schedule_run_dep (upstream_run_id); -- the runs that wait for one
@@ -591,13 +630,20 @@ CREATE TABLE schedule_backfill (
     CONSTRAINT ck_schedule_backfill_start_at CHECK (datetime(substr(start_at, 1, 19)) IS substr(start_at, 1, 19) AND rtrim(substr(start_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_backfill_from_at CHECK (datetime(substr(from_at, 1, 19)) IS substr(from_at, 1, 19) AND rtrim(substr(from_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_backfill_to_at CHECK (datetime(substr(to_at, 1, 19)) IS substr(to_at, 1, 19) AND rtrim(substr(to_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_backfill_parallel CHECK (parallel BETWEEN 1 AND 100),
+    CONSTRAINT ck_schedule_backfill_parallel CHECK (parallel BETWEEN 1 AND 100 AND parallel = CAST(parallel AS INTEGER)),
     CONSTRAINT ck_schedule_backfill_next_slot_at CHECK (datetime(substr(next_slot_at, 1, 19)) IS substr(next_slot_at, 1, 19) AND rtrim(substr(next_slot_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_backfill_slots_total CHECK (slots_total BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_backfill_slots_made CHECK (slots_made BETWEEN 0 AND 1000000),
-    CONSTRAINT ck_schedule_backfill_slots_kept CHECK (slots_kept BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_backfill_slots_total CHECK (slots_total BETWEEN 0 AND 1000000 AND slots_total = CAST(slots_total AS INTEGER)),
+    CONSTRAINT ck_schedule_backfill_slots_made CHECK (slots_made BETWEEN 0 AND 1000000 AND slots_made = CAST(slots_made AS INTEGER)),
+    CONSTRAINT ck_schedule_backfill_slots_kept CHECK (slots_kept BETWEEN 0 AND 1000000 AND slots_kept = CAST(slots_kept AS INTEGER)),
     CONSTRAINT ck_schedule_backfill_created_at CHECK (datetime(substr(created_at, 1, 19)) IS substr(created_at, 1, 19) AND rtrim(substr(created_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_backfill_ended_at CHECK (datetime(substr(ended_at, 1, 19)) IS substr(ended_at, 1, 19) AND rtrim(substr(ended_at, 20), '0123456789') IN ('', '.')),
-    CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000)
+    CONSTRAINT ck_schedule_backfill_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER)),
+    CONSTRAINT ck_schedule_backfill_kind CHECK (kind IN ('CRON', 'EVERY')),
+    CONSTRAINT ck_schedule_backfill_priority CHECK (priority BETWEEN -1000000000000000000 AND 1000000000000000000 AND priority = CAST(priority AS INTEGER)),
+    CONSTRAINT ck_schedule_backfill_rerun_failed CHECK (rerun_failed IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_dependants CHECK (dependants IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_newest_first CHECK (newest_first IN (0, 1)),
+    CONSTRAINT ck_schedule_backfill_state CHECK (state IN ('RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED')),
+    CONSTRAINT ck_schedule_backfill_paused CHECK (paused IN (0, 1))
 );
 CREATE INDEX idx_schedule_backfill_state ON schedule_backfill (task_type, own_sign, state); -- the open backfills of a task type
