@@ -1,6 +1,9 @@
 package centertest
 
 import (
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +72,7 @@ func testWitness(t *testing.T, c *center.Center) {
 			t.Errorf("after %d plans, %v are still to be taken over", plans, done.Skipped)
 		}
 	})
+	t.Run("S15 L5 of the processes of a host, one expires the server and tries again", func(t *testing.T) { testOneExpires(t, c) })
 	t.Run("S15 a process that joins expires its predecessor", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
@@ -121,4 +125,42 @@ func testWitness(t *testing.T, c *center.Center) {
 			t.Errorf("%v, want B", list)
 		}
 	})
+}
+
+// testOneExpires ends a process while the database still has one of its rows. All processes of the host notice at once.
+func testOneExpires(t *testing.T, c *center.Center) {
+	needsRowLocks(t, c)
+	other, err := c.In("storm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const processes = 20
+	r := newFixture(t, other, center.Settings{Queues: 100})
+	r.join("A")
+	for i := range processes {
+		r.register(fmt.Sprint("S", i))
+	}
+	r.rebalance("S0")
+	r.exec("UPDATE schedule_server SET witness = 'boot.5@0:1/5' WHERE uuid = '%s'", r.uuid("A"))
+	tx := r.fence("A", "1")
+	defer tx.Rollback()
+	var locks, expired atomic.Int64
+	other.Roster().OnLock = func(string, time.Duration) { locks.Add(1) }
+	began := time.Now()
+	var g sync.WaitGroup
+	for i := range processes {
+		g.Go(func() {
+			done, err := other.Roster().Planner(r.task, r.uuid(fmt.Sprint("S", i))).ExpireEnded(t.Context(), []string{"boot.5@0:1/5"})
+			if expired.Add(int64(len(done.Silences))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	g.Wait()
+	// Each process may have looked under the lock once. One has planned four times. A plan with skipped rows is due
+	// after each second.
+	if most := int64(processes + 4 + time.Since(began)/time.Second); locks.Load() > most || expired.Load() != 1 {
+		t.Errorf("%d transactions under the lock row and %d expired servers, want at most %d and 1", locks.Load(), expired.Load(), most)
+	}
+	t.Logf("%d transactions under the lock row in %s", locks.Load(), time.Since(began).Round(time.Millisecond))
 }

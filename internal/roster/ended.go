@@ -12,33 +12,33 @@ import (
 // endedAttempts bounds the attempts to expire a server whose heartbeat was still under way when its process ended.
 const endedAttempts = 3
 
-// The pauses before the attempts to take over queues whose rows transactions of the ended process hold.
+// The pauses of ExpireEnded, each eight times the one before.
 const (
 	firstEndedPause = 20 * time.Millisecond
 	lastEndedPause  = 1280 * time.Millisecond
 )
 
 // ExpireEnded expires the servers of the task type whose processes held these locks and have ended (S15), and gives their
-// queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server.
+// queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server. All processes of
+// a host call it at the same moment: one of them expires the servers and plans, and the others see that it is done.
 //
 // The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the rows of
-// their queues, which the plan skips (L5). So ExpireEnded plans again, after pauses that double, for two and a half seconds
-// at most. Then the heartbeats of the servers go on with it. It does so, too, if another server has expired the servers and
-// skipped the rows: when it returns, the caller can read which queues it has got.
+// their queues, which the plan skips (L5). So the process that has expired the servers plans three times more in one and a
+// half seconds. From then on it is a plan that is due, as after any other that skipped rows.
 func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
 	for range endedAttempts { // the last one usually finds nothing left: a heartbeat may arrive between read and write (L3)
-		next, err := p.Rebalance(ctx, RebalanceOptions{Ended: locks, RetrySkipped: true})
+		next, err := p.expireEnded(ctx, locks)
 		if err != nil {
 			return done, err
 		}
-		next.Silences = append(done.Silences, next.Silences...)
-		done = next
+		done.Silences = append(done.Silences, next.Silences...)
+		if next.SkippedKnown {
+			done.Skipped, done.SkippedKnown = next.Skipped, true
+		}
 	}
-	for pause := firstEndedPause; len(done.Skipped) > 0 && pause <= lastEndedPause; pause *= 2 {
-		select {
-		case <-ctx.Done():
+	for pause := firstEndedPause; len(done.Silences) > 0 && len(done.Skipped) > 0 && pause <= lastEndedPause; pause *= 8 {
+		if !sleep(ctx, pause) {
 			return done, nil
-		case <-time.After(pause):
 		}
 		next, err := p.Rebalance(ctx, RebalanceOptions{RetrySkipped: true})
 		if err != nil {
@@ -47,6 +47,27 @@ func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done Rebalanc
 		done.Skipped = next.Skipped
 	}
 	return done, nil
+}
+
+// expireEnded expires the servers in one transaction. While another one has the lock row, it only looks again: most
+// likely another process of the host does the same. In the end it waits in the line.
+func (p Planner) expireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
+	for pause := firstEndedPause; ; pause *= 8 {
+		done, err = p.Rebalance(ctx, RebalanceOptions{Ended: locks, NoWait: pause <= lastEndedPause})
+		if err != nil || !done.Busy || !sleep(ctx, pause) {
+			return done, err
+		}
+	}
+}
+
+// sleep waits, and reports false if ctx has ended.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(pause):
+		return true
+	}
 }
 
 // ExpireEnded does what Planner.ExpireEnded does, for the servers of all task types and environments in the database. It
