@@ -83,7 +83,7 @@ var checkedTables = []checkedTable{
 func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
 	var invalid, values strings.Builder
 	rules := map[string]string{}
-	for _, c := range schema.Checks(p.roster.DB.Dialect.Name) {
+	for _, c := range schema.Checks(p.roster.DB.Name) {
 		if c.Table != t.name || strings.Contains(strings.ToLower(c.Condition), "json") || t.flags && !strings.HasSuffix(c.Condition, " IN (0, 1)") {
 			continue
 		}
