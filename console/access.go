@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -154,6 +155,24 @@ func onThisHost(r *http.Request) error {
 	}
 	if !localHost(r.Host) {
 		return fmt.Errorf("the console serves only requests to localhost, and not to %q", r.Host)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return fromLocalPage(r)
+	}
+	return nil
+}
+
+// fromLocalPage refuses a change that a page of another site has sent. A browser names the page in Origin or Referer; a
+// program such as curl names none.
+func fromLocalPage(r *http.Request) error {
+	for _, name := range []string{"Origin", "Referer"} {
+		page := r.Header.Get(name)
+		if page == "" {
+			continue
+		}
+		if u, err := url.Parse(page); err != nil || !localHost(u.Host) {
+			return fmt.Errorf("the console takes changes only from its own pages at localhost, and the %s of this request is %q", name, page)
+		}
 	}
 	return nil
 }

@@ -67,13 +67,15 @@ type change struct {
 	Fields   []formField // to fill in; then there is no change yet
 	Hidden   []formValue
 
-	// do makes the change, and says in the past tense what it has done.
+	// do makes the change, and says in the past tense what it has done. With an error the text says what was done before
+	// it, if the change is of several things.
 	do func(ctx context.Context, actor string) (string, error)
 
 	Action string // its address
 	Actor  string
 	Err    error
 	Done   string // what was done before Err
+	Failed bool   // it was tried, and has failed
 	Again  bool   // some of it is done: the browser goes on by itself
 }
 
@@ -180,7 +182,7 @@ func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change)
 	switch {
 	case err != nil:
 		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console", append(attrs, slog.Any("error", err))...)
-		c.Err, c.Done = err, done
+		c.Err, c.Done, c.Failed = err, done, true
 		v.showChange(ctx, w, statusOf(err, http.StatusConflict), c)
 	case c.Again:
 		c.Done = done
@@ -199,6 +201,9 @@ func (v *view) showChange(ctx context.Context, w http.ResponseWriter, status int
 
 // Asks reports whether the button makes the change.
 func (c *change) Asks() bool { return len(c.Fields) == 0 && !c.Again }
+
+// Untouched reports whether nothing was tried yet.
+func (c *change) Untouched() bool { return c.Asks() && !c.Failed }
 
 // CanEdit reports whether the values that the change is about came from a form.
 func (c *change) CanEdit() bool { return c.Asks() && c.has("step") }
@@ -221,6 +226,14 @@ func (c *change) hide(name string, values ...string) {
 
 // errElsewhere is the error of an actor who has the right to a shared change here, and not in all environments.
 var errElsewhere = fmt.Errorf("%w: it holds in all environments of the database, and you lack the right in another", errNotAllowed)
+
+// doneIf returns what was done, and nothing if that has failed.
+func doneIf(text string, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
 
 // errMissingValue is the error of a form without a value that it needs.
 var errMissingValue = errors.New("is missing")

@@ -52,6 +52,9 @@ func prepareItems(ctx context.Context, v *view, form url.Values, verb itemVerb) 
 		c.do = func(ctx context.Context, actor string) (string, error) {
 			n, err := verb.do(v.center.Items(), ctx, t.TaskType, actor, keys...)
 			text := fmt.Sprintf("%s of %s %s", plural(n, "failed item", "failed items"), t.TaskType, verb.done)
+			if err != nil && n == 0 {
+				return "", err
+			}
 			if err == nil && n < len(keys) {
 				text += fmt.Sprintf("; %s meanwhile", plural(len(keys)-n, "other has gone", "others have gone"))
 			}
@@ -146,7 +149,7 @@ func (s itemSweep) step(ctx context.Context, v *view, c *change, verb itemVerb, 
 	for pages := 1; ; pages++ {
 		page, next, err := v.center.Items().Page(ctx, s.filter, s.after)
 		if err != nil {
-			return s.text(verb), err
+			return s.before(verb), err
 		}
 		var keys []string
 		for _, i := range page {
@@ -158,7 +161,7 @@ func (s itemSweep) step(ctx context.Context, v *view, c *change, verb itemVerb, 
 			n, err := verb.do(v.center.Items(), ctx, s.filter.TaskType, actor, keys...)
 			s.changed += n
 			if err != nil {
-				return s.text(verb), err
+				return s.before(verb), err
 			}
 		}
 		s.examined, s.after = s.examined+len(page), next
@@ -172,6 +175,14 @@ func (s itemSweep) step(ctx context.Context, v *view, c *change, verb itemVerb, 
 			return fmt.Sprintf("%s so far; %s examined", s.text(verb), number(s.examined)), nil
 		}
 	}
+}
+
+// before returns what was done before an error; nothing if that is nothing.
+func (s itemSweep) before(verb itemVerb) string {
+	if s.changed == 0 {
+		return ""
+	}
+	return s.text(verb)
 }
 
 func (s itemSweep) text(verb itemVerb) string {

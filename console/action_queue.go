@@ -22,10 +22,17 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 	if len(s.QueueNames) > 0 {
 		return nil, fmt.Errorf("%s: its queues have names: add and remove them one by one", t.TaskType)
 	}
+	version := fmt.Sprint(t.QueueTotal)
+	if t.RequestedTotal != nil {
+		version += fmt.Sprint("/", *t.RequestedTotal)
+	}
 	text := form.Get("queues")
 	s.Queues, err = strconv.Atoi(text)
 	if err != nil && text != "" {
 		err = fmt.Errorf("queues (%s) must be a number of at least 1", text)
+	}
+	if was := form.Get("version"); text != "" && err == nil && was != "" && was != version {
+		err = fmt.Errorf("the number of queues of %s has changed meanwhile: begin again", t.TaskType)
 	}
 	if text != "" && err == nil {
 		d, diffErr := v.center.Tasks().Compare(ctx, t.TaskType, s)
@@ -46,14 +53,16 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 			text, err = strconv.FormatInt(t.QueueTotal, 10), nil
 		}
 		c.Says = nil
+		c.hide("version", version)
 		c.Fields = []formField{{Name: "queues", Label: "Number of queues", Value: text, Required: true, Help: fmt.Sprintf("now %d", t.QueueTotal)}}
 		return c, err
 	}
+	c.hide("version", version)
 	c.hide("queues", text)
 	c.hide("step", "show")
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return fmt.Sprintf("%s changes to %s as soon as every server has drained", t.TaskType, plural(s.Queues, "queue", "queues")),
-			v.center.Queues().Repartition(ctx, t.TaskType, s.Queues, actor)
+		return doneIf(fmt.Sprintf("%s changes to %s as soon as every server has drained", t.TaskType, plural(s.Queues, "queue", "queues")),
+			v.center.Queues().Repartition(ctx, t.TaskType, s.Queues, actor))
 	}
 	return c, nil
 }
@@ -77,7 +86,7 @@ func prepareQueueAdd(ctx context.Context, v *view, form url.Values) (*change, er
 	c.hide("step", "show")
 	c.Says = []string{fmt.Sprintf("A server owns the queue %s at once. If it is being removed, it stays.", queue)}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return fmt.Sprintf("queue %s is added to %s", queue, t.TaskType), v.center.Queues().Add(ctx, t.TaskType, queue, parameter, actor)
+		return doneIf(fmt.Sprintf("queue %s is added to %s", queue, t.TaskType), v.center.Queues().Add(ctx, t.TaskType, queue, parameter, actor))
 	}
 	return c, nil
 }
@@ -103,7 +112,7 @@ func prepareQueueRemove(ctx context.Context, v *view, form url.Values) (*change,
 	c.hide("queue", queue)
 	c.Says = []string{"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before that cancels the removal."}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return fmt.Sprintf("queue %s is removed as soon as its owner has drained it", queue), v.center.Queues().Remove(ctx, t.TaskType, queue, actor)
+		return doneIf(fmt.Sprintf("queue %s is removed as soon as its owner has drained it", queue), v.center.Queues().Remove(ctx, t.TaskType, queue, actor))
 	}
 	return c, nil
 }

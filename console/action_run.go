@@ -100,7 +100,7 @@ func prepareTaskAck(ctx context.Context, v *view, form url.Values) (*change, err
 	c.Says = []string{"Its failed runs, and the missed slots of its triggers, are no problem any more. The next run that fails is a problem again."}
 	c.do = func(ctx context.Context, actor string) (string, error) {
 		problems, err := v.center.Runs().AckTask(ctx, t.TaskType, actor)
-		return fmt.Sprintf("%s of %s acknowledged", plural(len(problems), "problem", "problems"), t.TaskType), err
+		return doneIf(fmt.Sprintf("%s of %s acknowledged", plural(len(problems), "problem", "problems"), t.TaskType), err)
 	}
 	return c, nil
 }
@@ -120,7 +120,7 @@ func prepareRun(ctx context.Context, v *view, form url.Values, verb runVerb) (*c
 	}
 	c.hide("run", r.ID)
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return fmt.Sprintf("run %s of %s is %s", r.Key, r.TaskType, verb.done), verb.do(v.center.Runs(), ctx, r.ID, actor)
+		return doneIf(fmt.Sprintf("run %s of %s is %s", r.Key, r.TaskType, verb.done), verb.do(v.center.Runs(), ctx, r.ID, actor))
 	}
 	return c, nil
 }

@@ -41,7 +41,7 @@ func prepareTaskPause(ctx context.Context, v *view, form url.Values) (*change, e
 		c.Warnings = []string{t.TaskType + " is paused already."}
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return t.TaskType + " is paused", v.center.Tasks().Pause(ctx, t.TaskType, actor)
+		return doneIf(t.TaskType+" is paused", v.center.Tasks().Pause(ctx, t.TaskType, actor))
 	}
 	return c, nil
 }
@@ -54,7 +54,7 @@ func prepareTaskResume(ctx context.Context, v *view, form url.Values) (*change, 
 	c := changeOfTask(t.TaskType, "Resume "+t.TaskType, "Resume")
 	c.Says = []string{"Its servers go on with their queues."}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return t.TaskType + " is resumed", v.center.Tasks().Resume(ctx, t.TaskType, actor)
+		return doneIf(t.TaskType+" is resumed", v.center.Tasks().Resume(ctx, t.TaskType, actor))
 	}
 	return c, nil
 }
@@ -156,7 +156,7 @@ func (c *change) compareSettings(ctx context.Context, v *view, want center.Setti
 		c.Warnings = append(c.Warnings, fmt.Sprintf("This deletes the trigger %s, which starts its runs.", taskType))
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return fmt.Sprintf("%s of %s changed", plural(len(d.Changes), "setting", "settings"), taskType), v.center.Tasks().Apply(ctx, d, actor)
+		return doneIf(fmt.Sprintf("%s of %s changed", plural(len(d.Changes), "setting", "settings"), taskType), v.center.Tasks().Apply(ctx, d, actor))
 	}
 	return nil
 }

@@ -38,54 +38,58 @@ func prepareTrigger(ctx context.Context, v *view, form url.Values, title, says s
 	}
 	c := &change{Title: title + " trigger " + name, Button: title, TaskTypes: []string{t.Target}, Back: "triggers", Says: []string{says}}
 	c.hide("trigger", name)
-	return c, name, nil
+	c.hide("version", fmt.Sprint(t.Version))
+	if was := form.Get("version"); was != "" && was != fmt.Sprint(t.Version) {
+		err = fmt.Errorf("trigger %s: %w", name, errTriggerChanged)
+	}
+	return c, name, err
 }
 
 func prepareTriggerFire(ctx context.Context, v *view, form url.Values) (*change, error) {
 	c, name, err := prepareTrigger(ctx, v, form, "Fire", "It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run ends at once as SKIPPED.")
-	if err != nil {
+	if c == nil {
 		return nil, err
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
 		id, err := v.center.Triggers().Fire(ctx, name, actor)
 		c.Back = address("run", "run", id)
-		return "trigger " + name + " has made this run", err
+		return doneIf("trigger "+name+" has made this run", err)
 	}
-	return c, nil
+	return c, err
 }
 
 func prepareTriggerPause(ctx context.Context, v *view, form url.Values) (*change, error) {
 	c, name, err := prepareTrigger(ctx, v, form, "Pause", "It misses its slots. After a resume its misfire policy decides about them.")
-	if err != nil {
+	if c == nil {
 		return nil, err
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return "trigger " + name + " is paused", v.center.Triggers().Pause(ctx, name, actor)
+		return doneIf("trigger "+name+" is paused", v.center.Triggers().Pause(ctx, name, actor))
 	}
-	return c, nil
+	return c, err
 }
 
 func prepareTriggerResume(ctx context.Context, v *view, form url.Values) (*change, error) {
 	c, name, err := prepareTrigger(ctx, v, form, "Resume", "It fires its slots again. Its misfire policy decides about those that it has missed.")
-	if err != nil {
+	if c == nil {
 		return nil, err
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return "trigger " + name + " is resumed", v.center.Triggers().Resume(ctx, name, actor)
+		return doneIf("trigger "+name+" is resumed", v.center.Triggers().Resume(ctx, name, actor))
 	}
-	return c, nil
+	return c, err
 }
 
 func prepareTriggerDelete(ctx context.Context, v *view, form url.Values) (*change, error) {
 	c, name, err := prepareTrigger(ctx, v, form, "Delete", "It makes no more runs. The runs that it has made stay.")
-	if err != nil {
+	if c == nil {
 		return nil, err
 	}
 	c.Danger = true
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		return "trigger " + name + " is deleted", v.center.Triggers().Delete(ctx, name, actor)
+		return doneIf("trigger "+name+" is deleted", v.center.Triggers().Delete(ctx, name, actor))
 	}
-	return c, nil
+	return c, err
 }
 
 // prepareTriggerEdit makes a trigger, or changes one. Its page shows the next slots before anything is written.
@@ -164,7 +168,7 @@ func (c *change) compareTrigger(ctx context.Context, v *view, t center.Trigger, 
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
 		_, err := v.center.Triggers().Apply(ctx, t, actor)
-		return "trigger " + t.Name + " is written", err
+		return doneIf("trigger "+t.Name+" is written", err)
 	}
 	return nil
 }

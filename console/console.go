@@ -60,7 +60,7 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 	s := newSite(c, o)
 	mux := s.main.mux()
 	mux.HandleFunc("/in/{sign}", func(w http.ResponseWriter, r *http.Request) {
-		redirect(w, url.PathEscape(r.PathValue("sign"))+"/")
+		redirect(w, "./"+url.PathEscape(r.PathValue("sign"))+"/") // without ./ "https:host" would lead there
 	})
 	mux.HandleFunc("/in/{sign}/{page...}", s.serveEnvironment)
 	return secure(inEnvironment(c.OwnSign(), mux)), nil

@@ -40,7 +40,7 @@ func (v *view) writeRecords(ctx context.Context, w http.ResponseWriter, format s
 		http.Error(w, "this page has no list; want format=html", http.StatusNotAcceptable)
 		return
 	}
-	w.Header().Set("Cache-Control", "private, no-cache")
+	w.Header().Set("Cache-Control", "no-store")
 	if format == formatCSV {
 		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 		w.Header().Set("Content-Disposition", `attachment; filename="rota.csv"`)

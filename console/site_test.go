@@ -49,7 +49,7 @@ func TestEnvironments(t *testing.T) {
 	if got := s.get("/in/nowhere/"); got.code != http.StatusNotFound {
 		t.Errorf("an environment that does not exist: status %d", got.code)
 	}
-	if got := s.do(request(http.MethodGet, "/in/TEST")); got.code != http.StatusSeeOther || got.Get("Location") != "TEST/" {
+	if got := s.do(request(http.MethodGet, "/in/TEST")); got.code != http.StatusSeeOther || got.Get("Location") != "./TEST/" {
 		t.Errorf("without the slash: status %d to %q", got.code, got.Get("Location"))
 	}
 	if joined := strings.Join(asked, ","); !strings.Contains(joined, "BASE") || !strings.Contains(joined, sign) {

@@ -143,7 +143,7 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "private, no-cache")
+	h.Set("Cache-Control", "no-store")
 	h.Set("ETag", tag)
 	if !v.AsOf.IsZero() {
 		h.Set("Rota-As-Of", strconv.FormatInt(v.AsOf.UnixMilli(), 10))
@@ -153,7 +153,11 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 		return
 	}
 	w.WriteHeader(status)
-	err := templates.ExecuteTemplate(w, "page", map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
+	var page bytes.Buffer
+	err := templates.ExecuteTemplate(&page, "page", map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
+	if err == nil {
+		_, err = w.Write(plain(page.Bytes()))
+	}
 	if err != nil {
 		v.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}

@@ -24,7 +24,8 @@ func newConsoleCommand() *cobra.Command {
 		Long: `Serve web pages that show who owns which queue, what is late and what fails.
 
 Without other flags the pages change nothing, and only clients on this host may
-look: requests that a proxy has forwarded are refused. Use an SSH tunnel to look
+look: requests that a proxy has forwarded are refused, and changes that a page
+of another site has sent (by their Origin or Referer). Use an SSH tunnel to look
 from elsewhere: ssh -L 8330:localhost:8330 HOST.
 
 --passwords makes people sign in by HTTP Basic; "rota console password" makes
@@ -82,7 +83,7 @@ func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.
 	server := newConsoleServer(handler)
 	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: %s://%s/\n", c.OwnSign(), s.scheme(), listener.Addr()) //nolint:errcheck // it serves all the same
 	context.AfterFunc(ctx, func() { shutDown(ctx, server) })
-	if err := s.serveOn(server, limitConnections(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serveOn(server, limitConnections(listener, server, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)
 	}
 	return nil
@@ -102,7 +103,7 @@ func newConsoleServer(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       time.Minute,
+		IdleTimeout:       10 * time.Second, // a page comes back every two
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          stdlog.New(io.Discard, "", 0),
 	}

@@ -150,7 +150,7 @@ func TestConsoleOutlivesSilentClients(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(limitConnections(listener, maxConnections)) // until Close
+		_ = server.Serve(limitConnections(listener, server, maxConnections)) // until Close
 	}()
 	t.Cleanup(func() {
 		_ = server.Close()

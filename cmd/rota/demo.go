@@ -77,7 +77,7 @@ func serveDemo(ctx context.Context, c *center.Center) (address string, stop func
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Serve(limitConnections(listener, maxConnections)) // until stop
+		_ = server.Serve(limitConnections(listener, server, maxConnections)) // until stop
 	}()
 	return fmt.Sprintf("http://%s/", listener.Addr()), func() {
 		shutDown(ctx, server)

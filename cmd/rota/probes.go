@@ -49,7 +49,7 @@ func serveProbes(ctx context.Context, address string, p probes, log logrus.Field
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(limitConnections(listener, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
+		if err := server.Serve(limitConnections(listener, server, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
 			log.WithError(err).Error("stopped serving " + p.String())
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -94,8 +95,22 @@ type fakeListener struct{ accepted chan net.Conn }
 func (l fakeListener) Accept() (net.Conn, error) {
 	conn, _ := net.Pipe()
 	l.accepted <- conn
-	return conn, nil
+	return fakeConn{conn, fmt.Sprintf("192.0.2.%d:80", len(l.accepted))}, nil
 }
+
+// fakeConn is a connection from an address.
+type fakeConn struct {
+	net.Conn
+	address string
+}
+
+func (c fakeConn) RemoteAddr() net.Addr { return fakeAddress(c.address) }
+
+type fakeAddress string
+
+func (fakeAddress) Network() string  { return "tcp" }
+func (a fakeAddress) String() string { return string(a) }
+
 func (fakeListener) Close() error   { return nil }
 func (fakeListener) Addr() net.Addr { return nil }
 
@@ -104,7 +119,7 @@ func TestProbesLimitConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := fakeListener{make(chan net.Conn, 10)}
-		l := limitConnections(fake, 2)
+		l := limitConnections(fake, new(http.Server), 2)
 		conns := make(chan net.Conn, 10)
 		go func() {
 			for range 4 {

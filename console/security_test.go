@@ -1,0 +1,139 @@
+package console_test
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// newOpenSite makes a console in which everybody on the host has all rights.
+func newOpenSite(t *testing.T) *site {
+	t.Helper()
+	all := console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }}
+	return newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: console.Loopback(all)})
+}
+
+// On loopback a change comes from a page of this host, or from a program, which names no page.
+func TestLoopbackChangesComeFromLocalPages(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for name, c := range map[string]struct {
+		header, page string
+		code         int
+	}{
+		"a program":              {"X-None", "", http.StatusSeeOther},
+		"its own page":           {"Referer", "http://localhost:8330/task?task=settle", http.StatusSeeOther},
+		"its own page over IPv6": {"Referer", "http://[::1]:8330/", http.StatusSeeOther},
+		"another site":           {"Referer", "https://evil.example/", http.StatusForbidden},
+		"a name like ours":       {"Referer", "http://localhost.evil.example/", http.StatusForbidden},
+		"another origin":         {"Origin", "https://evil.example", http.StatusForbidden},
+		"no page":                {"Origin", "null", http.StatusForbidden},
+	} {
+		r := post("task-resume", confirmed(values("task", "regions")))
+		r.Header.Del("Sec-Fetch-Site")
+		r.Header.Set(c.header, c.page)
+		if got := s.do(r); got.code != c.code {
+			t.Errorf("%s: status %d, want %d: %s", name, got.code, c.code, got.body)
+		}
+	}
+}
+
+// No address of the console leads to another site.
+func TestNoOpenRedirect(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	base, err := url.Parse("https://rota.example.com/in/x")
+	s.must(err)
+	for _, sign := range []string{"https:evil.example", "https:%2F%2Fevil.example", "%2F%2Fevil.example", "%5C%5Cevil.example", "javascript:alert(1)", "TEST"} {
+		got := s.do(request(http.MethodGet, "/in/"+sign))
+		to, err := base.Parse(got.Get("Location"))
+		if err != nil || to.Host != base.Host || to.Scheme != "https" || strings.HasPrefix(to.Path, "//") {
+			t.Errorf("/in/%s leads to %q, status %d", sign, got.Get("Location"), got.code)
+		}
+	}
+}
+
+// A change that fails says that nothing of it was done.
+func TestFailedChangesDoNotSayDone(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	id, _, err := s.center.Runs().Submit(t.Context(), "nightly", "k9", "")
+	s.must(err)
+	s.must(s.center.Runs().Cancel(t.Context(), id, "test"))
+	for path, form := range map[string]url.Values{
+		"run-cancel":     values("run", id),
+		"run-pause":      values("run", id),
+		"trigger-resume": values("trigger", "nightly", "version", "0"),
+		"queue-add":      values("task", "regions", "queue", strings.Repeat("x", 300), "step", "show"),
+	} {
+		got := s.do(post(path, confirmed(form)))
+		if got.code < 400 || strings.Contains(got.body, "Done") || !strings.Contains(got.body, `class="mark bad"`) {
+			t.Errorf("%s: status %d: %s", path, got.code, got.body)
+		}
+		if strings.Contains(got.body, "It failed") && strings.Contains(got.body, "Nothing has been changed yet") {
+			t.Errorf("%s failed, and its page says that nothing has been changed yet", path)
+		}
+	}
+}
+
+// A form about a number of queues, or a trigger, that has changed meanwhile changes nothing.
+func TestFormsThatWereOvertaken(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	shown := s.do(post("task-queues", values("task", "settle", "queues", "6", "step", "show", "version", "4")))
+	if shown.code != http.StatusOK || !strings.Contains(shown.body, `name="version" value="4"`) {
+		t.Fatalf("the form carries no version: status %d: %s", shown.code, shown.body)
+	}
+	s.must(s.center.Queues().Repartition(t.Context(), "settle", 8, "bob"))
+	for path, form := range map[string]url.Values{
+		"task-queues":    values("task", "settle", "queues", "6", "step", "show", "version", "4"),
+		"trigger-delete": values("trigger", "nightly", "version", "0"),
+		"trigger-fire":   values("trigger", "nightly", "version", "0"),
+	} {
+		if got := s.do(post(path, confirmed(form))); got.code < 400 || !strings.Contains(got.body, "meanwhile: begin again") {
+			t.Errorf("%s: status %d: %s", path, got.code, got.body)
+		}
+	}
+	if n := s.task("settle").RequestedTotal; n == nil || *n != 8 {
+		t.Errorf("requested number of queues %v, want 8", n)
+	}
+}
+
+// Characters that nobody sees, and those that turn the direction of the text, show as unknown ones on every page.
+func TestUnseenCharacters(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	const tricks = "a\u202egpj\u2066b\u200bc\u009bd"
+	s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: tricks, QueueID: "1", State: center.ItemDead, LastError: tricks}}))
+	s.must(s.center.Tasks().Pause(t.Context(), "settle", tricks))
+	for _, page := range append(s.paths(), "/task-pause?task="+url.QueryEscape(tricks)) {
+		if got := s.get(page); strings.ContainsAny(got.body, "\u202e\u2066\u200b\u009b") {
+			t.Errorf("%s shows unseen characters", page)
+		}
+	}
+	if got := s.get("/items?task=settle"); !strings.Contains(got.body, "a\ufffdgpj\ufffdb\ufffdc") {
+		t.Errorf("the item is not shown: %s", got.body)
+	}
+}
+
+// Over TLS browsers are told to stay with it. Nothing of the roster is kept in a browser's cache.
+func TestHeadersOfTransport(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	for _, page := range []string{"/", "/?format=json", "/?format=csv", "/task-pause?task=settle", "/nope", "/scale?task=settle&per_worker=1"} {
+		for _, state := range []*tls.ConnectionState{nil, {}} {
+			r := request(http.MethodGet, page)
+			r.TLS = state
+			got := s.await(r)
+			if hsts := got.Get("Strict-Transport-Security"); (hsts != "") != (state != nil) || got.Get("Cache-Control") != "no-store" {
+				t.Errorf("%s, TLS %t: HSTS %q, Cache-Control %q", page, state != nil, hsts, got.Get("Cache-Control"))
+			}
+		}
+	}
+}
