@@ -50,15 +50,42 @@ func TestSystemdUnit(t *testing.T) {
 	unit := fileOf(t, "deploying.md", "rota.service")
 	wantUnit(t, "rota.service", unit, "--schema", "require")
 	wantTimeToDrain(t, "TimeoutStopSec", regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(unit)[1]+"s")
-	wantUnit(t, "rota-witness.service", fileOf(t, "deploying.md", "rota-witness.service"))
+	for _, name := range []string{"rota-witness.service", "rota-console.service"} {
+		wantUnit(t, name, fileOf(t, "deploying.md", name))
+	}
+	for _, name := range []string{"rota.service", "rota-witness.service", "rota-console.service"} {
+		wantExposureBelow3(t, name, fileOf(t, "deploying.md", name))
+	}
+}
+
+// wantExposureBelow3 checks that systemd finds a unit well protected.
+func wantExposureBelow3(t *testing.T, name, unit string) {
+	t.Helper()
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("the unit is not rated: systemd-analyze is not installed")
+		return
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), analyze, "security", "--offline=true", "--threshold=29", path).CombinedOutput()
+	if err != nil {
+		t.Errorf("systemd-analyze security %s: %v, want an exposure below 3\n%s", name, err, out)
+	}
 }
 
 // wantUnit checks that the program understands the arguments of a unit, together with more of them, and that systemd does
 // the unit.
 func wantUnit(t *testing.T, name, unit string, more ...string) {
 	t.Helper()
-	if !strings.Contains(unit, "\nType=notify\n") {
-		t.Errorf("%s is not of Type=notify", name)
+	kind := "notify"
+	if name == "rota-console.service" {
+		kind = "exec" // it does not tell systemd when it serves
+	}
+	if !strings.Contains(unit, "\nType="+kind+"\n") {
+		t.Errorf("%s is not of Type=%s", name, kind)
 	}
 	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/rota (.*)$`).FindStringSubmatch(unit)[1]
 	wantArguments(t, append(strings.Fields(strings.ReplaceAll(command, "${CREDENTIALS_DIRECTORY}", "/run/secrets/rota")), more...))
@@ -87,17 +114,72 @@ type deployment struct {
 		Template struct {
 			Spec struct {
 				TerminationGracePeriodSeconds string `yaml:"terminationGracePeriodSeconds"`
-				InitContainers                []struct {
-					Args          []string
-					RestartPolicy string `yaml:"restartPolicy"`
-				} `yaml:"initContainers"`
-				Containers []struct {
-					Args           []string
-					LivenessProbe  probe `yaml:"livenessProbe"`
-					ReadinessProbe probe `yaml:"readinessProbe"`
-				}
+				AutomountServiceAccountToken  *bool  `yaml:"automountServiceAccountToken"`
+				SecurityContext               struct {
+					RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
+					SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
+				} `yaml:"securityContext"`
+				InitContainers []container `yaml:"initContainers"`
+				Containers     []container
 			}
 		}
+	}
+}
+
+type container struct {
+	Name            string
+	Args            []string
+	RestartPolicy   string `yaml:"restartPolicy"`
+	LivenessProbe   probe  `yaml:"livenessProbe"`
+	ReadinessProbe  probe  `yaml:"readinessProbe"`
+	SecurityContext struct {
+		AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
+		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
+		RunAsNonRoot             bool  `yaml:"runAsNonRoot"`
+		Capabilities             struct{ Drop []string }
+	} `yaml:"securityContext"`
+	Resources struct{ Requests, Limits map[string]string }
+}
+
+// wantRestricted checks the Pod Security Standard "restricted".
+func wantRestricted(t *testing.T, d deployment) {
+	t.Helper()
+	pod := d.Spec.Template.Spec
+	token, s := pod.AutomountServiceAccountToken, pod.SecurityContext
+	if token == nil || *token || !s.RunAsNonRoot || s.SeccompProfile.Type != "RuntimeDefault" {
+		t.Errorf("the pod has a token, may be root, or has no seccomp profile: %+v", pod)
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		s := c.SecurityContext
+		if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !s.RunAsNonRoot ||
+			!slices.Contains(s.Capabilities.Drop, "ALL") || c.Resources.Limits["memory"] == "" || c.Resources.Requests["memory"] == "" {
+			t.Errorf("container %s is not restricted, or has no limit: %+v", c.Name, c)
+		}
+	}
+}
+
+// The policy admits the port of the worker only, for the pods of the Deployment.
+func TestKubernetesNetworkPolicy(t *testing.T) {
+	t.Parallel()
+	var p struct {
+		Spec struct {
+			PodSelector struct {
+				MatchLabels map[string]string `yaml:"matchLabels"`
+			} `yaml:"podSelector"`
+			PolicyTypes []string `yaml:"policyTypes"`
+			Ingress     []struct {
+				From  []any
+				Ports []struct{ Port string }
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(fileOf(t, "deploying.md", "networkpolicy.yaml")), &p); err != nil {
+		t.Fatal(err)
+	}
+	s := p.Spec
+	if s.PodSelector.MatchLabels["app"] != "rota" || !slices.Contains(s.PolicyTypes, "Ingress") || len(s.Ingress) != 1 ||
+		len(s.Ingress[0].From) == 0 || len(s.Ingress[0].Ports) != 1 || s.Ingress[0].Ports[0].Port != "http" {
+		t.Errorf("%+v", s)
 	}
 }
 
@@ -111,6 +193,7 @@ func TestKubernetesDeployment(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(fileOf(t, "deploying.md", "deployment.yaml")), &d); err != nil {
 		t.Fatal(err)
 	}
+	wantRestricted(t, d)
 	pod := d.Spec.Template.Spec
 	wantTimeToDrain(t, "terminationGracePeriodSeconds", pod.TerminationGracePeriodSeconds+"s")
 	if len(pod.Containers) != 1 {
