@@ -1,6 +1,7 @@
 package center
 
 import (
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
@@ -9,19 +10,19 @@ type Alert = roster.Alert
 
 // The kinds of alerts.
 const (
-	AlertStandby  = roster.AlertStandby  // a server has had no queue for long: there are more servers than can work
-	AlertNoFetch  = roster.AlertNoFetch  // a server has queues and has not selected for a long time
-	AlertStalled  = roster.AlertStalled  // a call of the dealer does not end
-	AlertUnheard  = roster.AlertUnheard  // the replies to heartbeats come too late: the server gave its queues away
-	AlertCrashes  = roster.AlertCrashes  // servers were expired one after the other with the same queue
-	AlertKiller   = roster.AlertKiller   // an item is dead because the process ended while it executed the item alone
-	AlertUnserved = roster.AlertUnserved // a task type has queues and no live worker
-	AlertFailing  = roster.AlertFailing  // the calls of a server's dealer do nothing but fail
-	AlertParked   = roster.AlertParked   // a queue has so many failed items that its selects may miss others
+	AlertStandby  = condition.Standby  // a server has had no queue for long: there are more servers than can work
+	AlertNoFetch  = condition.NoFetch  // a server has queues and has not selected for a long time
+	AlertStalled  = condition.Stalled  // a call of the dealer does not end
+	AlertUnheard  = condition.Unheard  // the replies to heartbeats come too late: the server gave its queues away
+	AlertCrashes  = condition.Crashes  // servers were expired one after the other with the same queue
+	AlertKiller   = condition.Killer   // an item is dead because the process ended while it executed the item alone
+	AlertUnserved = condition.Unserved // a task type has queues and no live worker
+	AlertFailing  = condition.Failing  // the calls of a server's dealer do nothing but fail
+	AlertParked   = condition.Parked   // a queue has so many failed items that its selects may miss others
 
-	AlertOutage   = roster.AlertOutage   // items fail and nothing succeeds: the circuit breaker of a server is open
-	AlertBacklog  = roster.AlertBacklog  // counts of the backlogs fail
-	AlertNoEffect = roster.AlertNoEffect // Execute succeeds, and the selects of a queue return the same items again
-	AlertLimit    = roster.AlertLimit    // the selects of a queue seem to ignore their limit
-	AlertWitness  = roster.AlertWitness  // other processes of the host cannot notice the end of a server's process at once
+	AlertOutage   = condition.Outage   // items fail and nothing succeeds: the circuit breaker of a server is open
+	AlertBacklog  = condition.Backlog  // counts of the backlogs fail
+	AlertNoEffect = condition.NoEffect // Execute succeeds, and the selects of a queue return the same items again
+	AlertLimit    = condition.Limit    // the selects of a queue seem to ignore their limit
+	AlertWitness  = condition.Witness  // other processes of the host cannot notice the end of a server's process at once
 )

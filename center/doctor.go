@@ -3,27 +3,23 @@ package center
 import (
 	"context"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/condition"
 )
 
-// The severity of a Finding.
+// Condition is something that an operator should know about a roster: a finding of Diagnose, or an alert.
+type Condition = condition.Condition
+
+// The status of a Condition.
 const (
-	FindingOK      = "OK"
-	FindingNote    = "NOTE"    // worth knowing
-	FindingProblem = "PROBLEM" // something is wrong
+	StatusOK      = condition.OK
+	StatusNote    = condition.Note    // worth knowing
+	StatusProblem = condition.Problem // something is wrong
 )
-
-// Finding is one result of Diagnose, with advice.
-type Finding struct {
-	Status   string `json:"status"` // OK, NOTE or PROBLEM
-	Check    string `json:"check"`  // the part that was checked
-	TaskType string `json:"task_type"`
-	Finding  string `json:"finding"`
-	Hint     string `json:"hint"` // what to do
-}
 
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
 // returns an error if it cannot read what it checks.
-func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Finding, error) {
+func (c *Center) Diagnose(ctx context.Context, taskType string) ([]Condition, error) {
 	d := &diagnosis{c: c}
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{

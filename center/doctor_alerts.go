@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
-	"github.com/dutyrota/rota/internal/runs"
 )
 
 const (
@@ -17,17 +17,13 @@ const (
 	maxAlerts = 500
 )
 
-// checkedAlerts are the kinds of alerts about conditions that another check reads from the tables, which therefore
-// knows whether they still last.
-var checkedAlerts = append([]string{AlertStalled, AlertNoFetch, AlertUnserved, AlertFailing, AlertCrashes, AlertKiller}, runs.ProblemKinds()...)
-
 // recentAlerts returns the alerts of the last hour that no other check reports, the newest first.
 func (d rosterCheck) recentAlerts(ctx context.Context, taskType string) ([]EventRecord, error) {
 	list, err := d.c.Events().List(ctx, EventFilter{TaskType: taskType, Kind: EventAlert, Since: alertsAge}, maxAlerts)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(e EventRecord) bool { return slices.Contains(checkedAlerts, alertKind(e)) })
+	list = slices.DeleteFunc(list, func(e EventRecord) bool { return !condition.OnlyAlert(alertKind(e)) })
 	slices.Reverse(list)
 	return list, nil
 }
@@ -55,6 +51,6 @@ func (d rosterCheck) alerts(r rosterRows) {
 		if n := count[kind] - 1; n > 0 {
 			text += "; " + plural.Of(int64(n), "more alert", "more alerts") + " of this kind"
 		}
-		d.note("alerts", "rota event list "+d.task+" --kind "+EventAlert, "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly))
+		d.note(kind, "rota event list "+d.task+" --kind "+EventAlert, "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly))
 	}
 }

@@ -3,6 +3,8 @@ package center
 import (
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/condition"
 )
 
 // backlog reports queues in which work piles up. A task type that is paused is not expected to get less.
@@ -12,11 +14,11 @@ func (d queueCheck) backlog(r rosterRows) {
 	}
 	d.oldBacklog(r)
 	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
-		d.problem("backlog", "find out why Select does not return the oldest item, or why it fails: rota item list "+d.task,
+		d.problem(condition.BacklogStuck, "find out why Select does not return the oldest item, or why it fails: rota item list "+d.task,
 			"the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
 	}
 	if list := queuesWithTrend(r, BacklogGrowing); len(list) > 0 {
-		d.note("backlog", "more workers, threads or queues execute more at a time; rota queue list "+d.task+" shows the rates",
+		d.note(condition.BacklogGrowing, "more workers, threads or queues execute more at a time; rota queue list "+d.task+" shows the rates",
 			"more items come than are executed: %s", firstFive(list))
 	}
 }
@@ -34,7 +36,7 @@ func (d queueCheck) oldBacklog(r rosterRows) {
 		return
 	}
 	hint := "see the alert BACKLOG, and let the count of a queue take milliseconds: give it an index, or more queues"
-	d.note("backlog", hint, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
+	d.note(condition.BacklogOld, hint, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
 }
 
 // queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that

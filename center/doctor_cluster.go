@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -28,14 +29,14 @@ func (d clusterCheck) nodes(ctx context.Context) error {
 	const fence = "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one"
 	ask := d.c.db.Database.Node
 	if ask == nil {
-		d.note("database", hint, fence)
+		d.note(condition.Database, hint, fence)
 		return nil
 	}
 	nodes, err := d.readNodes(ctx, ask)
 	if err != nil {
 		return err
 	}
-	d.note("database", hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
+	d.note(condition.Database, hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
 	limit, err := d.nodeClockLimit(ctx)
 	if err != nil {
 		return err
@@ -124,12 +125,12 @@ func (d clusterCheck) nodeClocks(nodes []nodeReading, limit time.Duration) {
 	seen := fmt.Sprintf("%d of %d nodes (%s)", len(nodes), nodes[0].Size, strings.Join(names, ", "))
 	switch {
 	case apart > limit+slowest.error+fastest.error:
-		d.problem("clock", "synchronise the clocks of the nodes (NTP); until then let all workers write through one node",
+		d.problem(condition.Clock, "synchronise the clocks of the nodes (NTP); until then let all workers write through one node",
 			"the clock of node %s is %s ahead of that of node %s, and at most %s is allowed: servers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
 	case len(nodes) < nodes[0].Size:
-		d.note("clock", "compare the clocks of all nodes: run this command through the address of each node, or through a balancer",
+		d.note(condition.Clock, "compare the clocks of all nodes: run this command through the address of each node, or through a balancer",
 			"the connections lead to %s; the clocks of the nodes must be within %s of each other", seen, limit)
 	default:
-		d.ok("clock", "the clocks of %s are within %s of each other; at most %s is allowed", seen, max(apart, time.Millisecond), limit)
+		d.ok(condition.Clock, "the clocks of %s are within %s of each other; at most %s is allowed", seen, max(apart, time.Millisecond), limit)
 	}
 }

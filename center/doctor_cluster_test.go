@@ -37,7 +37,7 @@ func TestClocksOfNodes(t *testing.T) {
 	} {
 		d := new(diagnosis)
 		clusterCheck{d}.nodeClocks(c.nodes, time.Second)
-		if got := d.findings[0].Status + " " + d.findings[0].Finding; got != c.want {
+		if got := d.findings[0].Status + " " + d.findings[0].Text; got != c.want {
 			t.Errorf("%v:\n got %s\nwant %s", c.nodes, got, c.want)
 		}
 	}

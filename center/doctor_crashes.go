@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -20,7 +21,7 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 	}, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
 		taskType, d.c.ownSign, most)
 	if err == nil && len(list) > 0 {
-		d.problem("queues", "read the logs of the workers that have died, and \"rota item list "+taskType+"\": an item may end its process",
+		d.problem(condition.Crashes, "read the logs of the workers that have died, and \"rota item list "+taskType+"\": an item may end its process",
 			"queues whose owners have died one after the other: %s", firstFive(list))
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -18,7 +19,7 @@ func (d databaseCheck) version(ctx context.Context) error {
 	if err := d.c.db.QueryRow(ctx, d.c.db.Version).Scan(&name); err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
-	d.ok("database", "%s, own_sign %s, at %s; it accepts writes", name, d.c.ownSign, d.c.db.Database.Address)
+	d.ok(condition.Database, "%s, own_sign %s, at %s; it accepts writes", name, d.c.ownSign, d.c.db.Database.Address)
 	return nil
 }
 
@@ -30,11 +31,11 @@ func (d databaseCheck) transactions(ctx context.Context) error {
 			return err
 		}
 		for _, n := range notes {
-			status := FindingNote
+			status := StatusNote
 			if n.OK {
-				status = FindingOK
+				status = StatusOK
 			}
-			d.add(status, n.Check, n.Hint, "%s", n.Finding)
+			d.add(status, strings.ToUpper(n.Check), n.Hint, "%s", n.Finding).Check = n.Check
 		}
 	}
 	return nil
@@ -54,14 +55,14 @@ func (d databaseCheck) clockSkew(ctx context.Context) error {
 	trip := time.Since(before)
 	ahead := before.Add(trip / 2).Sub(now).Round(time.Millisecond)
 	if ahead.Abs() < notableSkew+trip {
-		d.ok("clock", "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
+		d.ok(condition.Clock, "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
 		return nil
 	}
 	side := "ahead of"
 	if ahead < 0 {
 		side = "behind"
 	}
-	d.note("clock", "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
+	d.note(condition.Clock, "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
 	return nil
 }
 
@@ -72,10 +73,10 @@ func (d databaseCheck) schemaVersion(ctx context.Context) error {
 		return err
 	}
 	if have := list[len(list)-1].Version; have > schema.Latest() {
-		d.note("schema", "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
+		d.note(condition.Schema, "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
 		return nil
 	}
-	d.ok("schema", "version %d, which this program expects", schema.Latest())
+	d.ok(condition.Schema, "version %d, which this program expects", schema.Latest())
 	return nil
 }
 
@@ -119,7 +120,7 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 			case d.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case d.c.IsTransient(err):
-				d.problem("privileges", "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
+				d.problem(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
@@ -130,10 +131,10 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 		}
 	}
 	if len(missing) == 0 {
-		d.ok("privileges", "this role has all rights on the roster's tables that a worker needs")
+		d.ok(condition.Privileges, "this role has all rights on the roster's tables that a worker needs")
 		return nil
 	}
-	d.note("privileges", "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
+	d.note(condition.Privileges, "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
 	return nil
 }
 

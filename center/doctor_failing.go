@@ -3,6 +3,7 @@ package center
 import (
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -29,8 +30,9 @@ func (d serverCheck) failing(r rosterRows) {
 			calls += s.FailedCalls
 			longest = max(longest, s.Now.Sub(*s.FailingSince))
 		}
-		d.problem("failing", "correct what the error says; the log of "+names[0]+" has more",
+		c := d.problem(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
 			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
+		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
 }

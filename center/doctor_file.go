@@ -4,13 +4,14 @@ import (
 	"context"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/nearest"
 )
 
 // DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are in
 // force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the worker
 // and Tasks.Compare report invalid settings.
-func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []Finding) {
+func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []Condition) {
 	names, err := c.Tasks().Names(ctx)
 	if err != nil {
 		return nil // the database is checked elsewhere
@@ -32,21 +33,21 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 		if !d.Exists {
 			text = path + " defines this task type, and the database does not have it"
 		}
-		findings = append(findings, Finding{
-			Status: FindingNote, Check: "settings", TaskType: t.Name, Finding: text, Hint: "rota task apply --dry-run -f " + path,
-		})
+		c := condition.New(StatusNote, condition.SettingsDiffer, text, "rota task apply --dry-run -f "+path)
+		c.TaskType, c.Subject = t.Name, path
+		findings = append(findings, c)
 	}
 	return findings
 }
 
 // unknownUpstream is the finding of a task type that cannot be created, so that its worker waits.
-func unknownUpstream(path, taskType, upstream string, names []string) Finding {
+func unknownUpstream(path, taskType, upstream string, names []string) Condition {
 	hint := "define it, or correct after in " + path
 	if near := nearest.To(upstream, names); near != "" {
 		hint = "did you mean " + near + "? Correct after in " + path
 	}
-	return Finding{
-		Status: FindingProblem, Check: "settings", TaskType: taskType, Hint: hint,
-		Finding: "after names no task type: there is none of the name " + upstream + ", and a worker waits until there is one",
-	}
+	c := condition.New(StatusProblem, condition.NoUpstream,
+		"after names no task type: there is none of the name "+upstream+", and a worker waits until there is one", hint)
+	c.TaskType, c.Subject = taskType, upstream
+	return c
 }

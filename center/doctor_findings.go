@@ -3,6 +3,8 @@ package center
 import (
 	"fmt"
 	"strings"
+
+	"github.com/dutyrota/rota/internal/condition"
 )
 
 // diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
@@ -11,23 +13,27 @@ type diagnosis struct {
 	c        *Center
 	task     string         // the task type being checked
 	names    map[string]int // number of servers by short name
-	findings []Finding
+	findings []Condition
 }
 
-func (d *diagnosis) add(status, check, hint, format string, args ...any) {
-	d.findings = append(d.findings, Finding{Status: status, Check: check, TaskType: d.task, Finding: fmt.Sprintf(format, args...), Hint: hint})
+// add adds a finding and returns it, so that the check can say what it is about and since when.
+func (d *diagnosis) add(status, kind, hint, format string, args ...any) *Condition {
+	c := condition.New(status, kind, fmt.Sprintf(format, args...), hint)
+	c.TaskType = d.task
+	d.findings = append(d.findings, c)
+	return &d.findings[len(d.findings)-1]
 }
 
-func (d *diagnosis) ok(check, format string, args ...any) {
-	d.add(FindingOK, check, "", format, args...)
+func (d *diagnosis) ok(kind, format string, args ...any) {
+	d.add(StatusOK, kind, "", format, args...)
 }
 
-func (d *diagnosis) note(check, hint, format string, args ...any) {
-	d.add(FindingNote, check, hint, format, args...)
+func (d *diagnosis) note(kind, hint, format string, args ...any) *Condition {
+	return d.add(StatusNote, kind, hint, format, args...)
 }
 
-func (d *diagnosis) problem(check, hint, format string, args ...any) {
-	d.add(FindingProblem, check, hint, format, args...)
+func (d *diagnosis) problem(kind, hint, format string, args ...any) *Condition {
+	return d.add(StatusProblem, kind, hint, format, args...)
 }
 
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.

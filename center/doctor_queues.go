@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 )
@@ -23,21 +24,21 @@ func (d queueCheck) ownerless(r rosterRows) {
 		return
 	}
 	if list := hungQueues(r); len(list) > 0 {
-		d.problem("queues", "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
+		d.problem(condition.Hung, "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
 	}
 	for reason, list := range r.waiting() {
 		switch {
 		case reason == "":
-			d.problem("queues", "wait: the next audit assigns them within 30 s, if a server may own them", "queues without an owner: %s", firstFive(list))
+			d.problem(condition.NoOwner, "wait: the next audit assigns them within 30 s, if a server may own them", "queues without an owner: %s", firstFive(list))
 		case !strings.HasPrefix(reason, "require: "): // the check of the labels reports those
-			d.problem("queues", "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list))
+			d.problem(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
 		}
 	}
 	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
-		d.note("queues", "wait until the workers are back, or until return_within is over", "queues that wait for the return of workers that have left: %s", firstFive(list))
+		d.note(condition.Reserved, "wait until the workers are back, or until return_within is over", "queues that wait for the return of workers that have left: %s", firstFive(list))
 	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
-		d.problem("queues", "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
+		d.problem(condition.Orphan, "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
 	}
 }
 
@@ -54,7 +55,7 @@ func (d queueCheck) misplaced(r rosterRows) {
 		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
 	}
 	if len(list) > 0 {
-		d.problem("pins", "start a worker with the labels, or: rota queue unpin "+r.task.TaskType+" QUEUE", "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
+		d.problem(condition.PinUnmet, "start a worker with the labels, or: rota queue unpin "+r.task.TaskType+" QUEUE", "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
 	}
 }
 
@@ -123,8 +124,9 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 	for _, s := range r.servers {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
-			d.problem("requests", "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+			c := d.problem(condition.LateHandover, "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
 				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
+			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
 	}
 }
@@ -132,10 +134,10 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 // items reports failed items.
 func (d queueCheck) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		d.problem("items", "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
+		d.problem(condition.DeadItems, "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		d.note("items", "rota item list "+task.TaskType, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
+		d.note(condition.RetryItems, "rota item list "+task.TaskType, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -149,16 +151,16 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				busy = append(busy, ServerName(s.UUID))
 			}
 		}
-		d.note("repartition", fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
+		d.note(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
 			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
 	if list := r.task.Skipped; len(list) > 0 {
-		d.note("plan", "wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",
+		d.note(condition.PlanSkipped, "wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",
 			"the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			d.note("removal", "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer))
+			d.note(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
 }

@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -32,7 +33,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 		return err
 	}
 	if len(tasks) == 0 {
-		d.note("tasks", "start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file", "there are no task types")
+		d.note(condition.NoTasks, "start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file", "there are no task types")
 	}
 	for _, task := range tasks {
 		r := rosterRows{task: task}
@@ -98,7 +99,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	if len(d.findings) == before {
-		d.ok("roster", "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"), plural.Of(len(r.servers), "server", "servers"))
+		d.ok(condition.Healthy, "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"), plural.Of(len(r.servers), "server", "servers"))
 	}
 	return nil
 }
@@ -110,8 +111,8 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 		return err
 	}
 	for _, v := range values {
-		d.problem("values", "write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again",
-			"servers ignore a value or use its bound: %s", v)
+		d.problem(condition.InvalidValue, "write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again",
+			"servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row + " " + v.Column
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 )
@@ -20,23 +21,23 @@ type serverCheck struct{ *diagnosis }
 // eligible.
 func (d serverCheck) availability(r rosterRows) {
 	if r.task.Paused {
-		d.note("pause", "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
+		d.note(condition.Paused, "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
 	}
 	switch {
 	case r.task.QueueTotal == 0:
-		d.note("queues", "start a worker: rota worker -c rota.yaml", "no server has ever served it in own_sign %s", d.c.ownSign)
+		d.note(condition.NeverServed, "start a worker: rota worker -c rota.yaml", "no server has ever served it in own_sign %s", d.c.ownSign)
 	case len(r.servers) == 0:
-		d.problem("servers", "start a worker: rota worker -c rota.yaml", "no server is registered")
+		d.problem(condition.Unserved, "start a worker: rota worker -c rota.yaml", "no server is registered")
 	case r.eligible() == 0:
-		d.problem("servers", "start a worker, or resume one: rota server list "+r.task.TaskType, "no server may take queues: all are paused, draining or silent")
+		d.problem(condition.NoEligible, "start a worker, or resume one: rota server list "+r.task.TaskType, "no server may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
 		switch {
 		case s.Overdue:
 		case s.State == StatePaused:
-			d.note("servers", "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID))
+			d.note(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID)).Server = s.UUID
 		case s.State == StateDraining && s.Queues == 0:
-			d.note("servers", "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID))
+			d.note(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
 		}
 	}
 }
@@ -50,9 +51,9 @@ func (d serverCheck) overdue(r rosterRows) {
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judgeDead:
-			d.note("servers", "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned)
+			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
-			d.problem("servers", "start a worker, which takes over; find out why the process stopped", "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned)
+			d.problem(condition.ServerSilent, "start a worker, which takes over; find out why the process stopped", "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
 }
@@ -64,8 +65,8 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 		if s.MaxInFlightTarget == nil || *s.MaxInFlightTarget > 0 || s.Queues == s.Requested || !s.Eligible() {
 			continue
 		}
-		d.problem("queues", "raise max_in_flight or max_queues_per_server", "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
-			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues"))
+		d.problem(condition.NoCalls, "raise max_in_flight or max_queues_per_server", "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
+			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
 	}
 }
 
@@ -82,11 +83,11 @@ func (d serverCheck) planners(r rosterRows) {
 		}
 	}
 	if len(older) > 0 {
-		d.note("planner", "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
+		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
 			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)
 	}
 	if len(newer) > 0 && len(newer) < len(r.servers) {
-		d.note("planner", "upgrade the others", "%s (%s in all) knows planner version %d; version %d is in force until all know a newer one",
+		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; version %d is in force until all know a newer one",
 			ServerName(newer[0].UUID), plural.Of(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
 	}
 }
@@ -100,8 +101,8 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 	for _, s := range r.servers {
 		if s.Witness == "" && witnessed[s.HostName] {
-			d.note("witness", "give all workers of the host the same witness_dir; see the worker's log",
-				"%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName)
+			d.note(condition.Unwitnessed, "give all workers of the host the same witness_dir; see the worker's log",
+				"%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
 		}
 	}
 }
@@ -131,9 +132,9 @@ func (d serverCheck) requirement(r rosterRows, require string) {
 	switch hint := "start a worker with the labels, or change require: rota worker --labels"; {
 	case may > 0:
 	case len(lack) > 0:
-		d.problem("labels", hint, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+		d.problem(condition.RequireUnmet, hint, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
 	case r.eligible() > 0:
-		d.problem("labels", hint, "no server has the labels of require (%s): the queues wait", require)
+		d.problem(condition.RequireUnmet, hint, "no server has the labels of require (%s): the queues wait", require)
 	}
 }
 
@@ -145,7 +146,7 @@ func (d serverCheck) namesakes(r rosterRows) {
 		switch {
 		case s.Name == "":
 		case there:
-			d.problem("names", "give each worker a name of its own", "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name)))
+			d.problem(condition.SameName, "give each worker a name of its own", "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name))).Subject = s.Name
 		default:
 			first[s.Name] = ServerName(s.UUID)
 		}
@@ -159,7 +160,8 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 			continue
 		}
 		age := time.Duration(*s.OldestInFlightAge) * time.Second
-		d.problem("dealer", "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		c := d.problem(condition.Stalled, "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		c.Server, c.Since = s.UUID, time.Now().Add(-age)
 	}
 }
 
@@ -181,8 +183,8 @@ func (d serverCheck) errors(r rosterRows) {
 		if latest.LastErrorAge != nil {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
-		d.note("errors", "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			plural.Of(len(servers[text]), "server", "servers"), when, oneLine(errText(text)))
+		d.note(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+			plural.Of(len(servers[text]), "server", "servers"), when, oneLine(errText(text))).Subject = text
 	}
 }
 

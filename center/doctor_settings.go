@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/condition"
 )
 
 // settings checks whether workers can use the row, and whether their programs give other settings.
 func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, error) {
 	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
-		d.problem("settings", "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
+		d.problem(condition.SettingsGone, "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil
 	}
 	if err != nil {
@@ -22,7 +24,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, erro
 		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		d.problem("settings", "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+		d.problem(condition.SettingsInvalid, "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
 	}
 	return s, nil
 }
@@ -45,7 +47,7 @@ func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 		if len(servers[diff]) == 1 {
 			give = servers[diff][0] + " gives"
 		}
-		d.note("settings", "to change the row: rota task apply -f rota.yaml; otherwise change the program",
-			"%s %s %s, but the row says %s and is in force", give, diff.Name, oneLine(errText(diff.Given)), oneLine(errText(diff.Row)))
+		d.note(condition.SettingsDiffer, "to change the row: rota task apply -f rota.yaml; otherwise change the program",
+			"%s %s %s, but the row says %s and is in force", give, diff.Name, oneLine(errText(diff.Given)), oneLine(errText(diff.Row))).Subject = diff.Name
 	}
 }

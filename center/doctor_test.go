@@ -19,7 +19,7 @@ func findingsOf(t *testing.T, c *center.Center, check string) (list []string) {
 	must(t, err)
 	for _, f := range findings {
 		if f.Check == check {
-			list = append(list, f.Status+" "+f.Finding)
+			list = append(list, f.Status+" "+f.Text)
 		}
 	}
 	return list

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -19,14 +18,12 @@ const (
 	diagnosisPatience = 60 * time.Millisecond
 )
 
-// Found is a finding of the doctor, with the time since which this console has seen it.
-type Found struct {
-	center.Finding
-	Since time.Time
-}
+// Found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
+// which this console has first seen it.
+type Found struct{ center.Condition }
 
 // Bad reports whether the finding is a problem.
-func (f Found) Bad() bool { return f.Status == center.FindingProblem }
+func (f Found) Bad() bool { return f.Status == center.StatusProblem }
 
 // firstSeen remembers since when the console has seen each finding.
 type firstSeen struct {
@@ -37,22 +34,21 @@ type firstSeen struct {
 
 func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
 
-// figures are what changes in a finding that stays.
-var figures = regexp.MustCompile(`[0-9]+([.,][0-9]+)*`)
-
 // date adds the times to findings. Findings of the first call have none: they may be old.
-func (s *firstSeen) date(findings []center.Finding, now time.Time) []Found {
+func (s *firstSeen) date(findings []center.Condition, now time.Time) []Found {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list, since := make([]Found, len(findings)), make(map[string]time.Time, len(findings))
 	for i, f := range findings {
-		key := f.Status + "\x00" + f.Check + "\x00" + f.TaskType + "\x00" + figures.ReplaceAllString(f.Finding, "0")
-		at, known := s.since[key]
+		at, known := s.since[f.Key()]
 		if !known && s.began {
 			at = now
 		}
-		since[key] = at
-		list[i] = Found{f, at}
+		since[f.Key()] = at
+		if f.Since.IsZero() {
+			f.Since = at
+		}
+		list[i] = Found{f}
 	}
 	s.since, s.began = since, true
 	return list
@@ -78,7 +74,7 @@ func (v *view) diagnose(ctx context.Context) (d diagnosis) {
 	}
 	v.note("findings", p)
 	for _, f := range visible(v, list, func(f Found) string { return f.TaskType }) {
-		if f.Status == center.FindingOK {
+		if f.Status == center.StatusOK {
 			d.Good = append(d.Good, f)
 		} else {
 			d.Bad = append(d.Bad, f)

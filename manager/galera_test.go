@@ -145,7 +145,7 @@ func wantFindings(t *testing.T, c *center.Center, wants ...string) {
 		t.Fatal(err)
 	}
 	for _, want := range wants {
-		if !slices.ContainsFunc(findings, func(f center.Finding) bool { return strings.HasPrefix(f.Status+" "+f.Finding, want) }) {
+		if !slices.ContainsFunc(findings, func(f center.Condition) bool { return strings.HasPrefix(f.Status+" "+f.Text, want) }) {
 			t.Errorf("findings %+v, want one that begins with %q", findings, want)
 		}
 	}

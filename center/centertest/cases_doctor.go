@@ -70,16 +70,22 @@ func testPreview(t *testing.T, c *center.Center) {
 	}
 }
 
-// findings returns the findings of one check about the task type, as "STATUS text". Each problem must have a hint.
+// findings returns the findings of one check about the task type, as "STATUS text". Each problem must have a hint. The
+// key must tell each finding from the others, because pages and alerts know a condition by it.
 func (r *fixture) findings(check string) (list []string) {
 	r.Helper()
 	findings, err := r.c.Diagnose(r.Context(), r.task)
 	r.must(err)
+	known := map[string]bool{}
 	for _, f := range findings {
+		if f.Status != center.StatusOK && known[f.Key()] || f.Kind == "" || f.Check == "" {
+			r.Errorf("finding %+v: want a kind, a check, and a key of its own", f)
+		}
+		known[f.Key()] = true
 		if f.TaskType == r.task && f.Check == check {
-			list = append(list, f.Status+" "+strings.ReplaceAll(f.Finding, r.task+":", ""))
-			if f.Status != center.FindingOK && f.Hint == "" {
-				r.Errorf("finding %q has no hint", f.Finding)
+			list = append(list, f.Status+" "+strings.ReplaceAll(f.Text, r.task+":", ""))
+			if f.Status != center.StatusOK && f.Hint == "" {
+				r.Errorf("finding %q has no hint", f.Text)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (r *taskType) wantFinding(text string) {
 	findings, err := r.c.Diagnose(r.Context(), r.task)
 	r.must(err)
 	for _, f := range findings {
-		if strings.Contains(f.Finding, text) {
+		if strings.Contains(f.Text, text) {
 			return
 		}
 	}

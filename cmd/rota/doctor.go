@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -51,13 +52,13 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 }
 
 // diagnose returns a roster that cannot be opened as a finding.
-func diagnose(cmd *cobra.Command, taskType string) (findings []center.Finding, err error) {
+func diagnose(cmd *cobra.Command, taskType string) (findings []center.Condition, err error) {
 	c, err := openRoster(cmd.Context(), cmd)
 	if errors.As(err, new(usageError)) {
 		return nil, err
 	}
 	if err != nil {
-		return []center.Finding{{Status: center.FindingProblem, Check: "database", Finding: err.Error(), Hint: "solve this first: the other checks need the database"}}, nil
+		return []center.Condition{condition.New(center.StatusProblem, condition.Database, err.Error(), "solve this first: the other checks need the database")}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	findings, err = c.Diagnose(cmd.Context(), taskType)
@@ -88,10 +89,10 @@ func fileSettings(cmd *cobra.Command, taskType string) (tasks []center.TaskSetti
 	return tasks
 }
 
-func problems(findings []center.Finding) error {
+func problems(findings []center.Condition) error {
 	n := 0
 	for _, f := range findings {
-		if f.Status == center.FindingProblem {
+		if f.Status == center.StatusProblem {
 			n++
 		}
 	}
@@ -103,7 +104,7 @@ func problems(findings []center.Finding) error {
 
 // findingsText returns one line per finding for a pipe. On a terminal it wraps
 // the lines and puts the hint below.
-func findingsText(s screen, findings []center.Finding) string {
+func findingsText(s screen, findings []center.Condition) string {
 	var lines []string
 	for _, f := range findings {
 		lines = append(lines, findingText(s, f))
@@ -111,9 +112,9 @@ func findingsText(s screen, findings []center.Finding) string {
 	return strings.Join(lines, "\n")
 }
 
-func findingText(s screen, f center.Finding) string {
+func findingText(s screen, f center.Condition) string {
 	head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
-	body, hint := f.Finding, ""
+	body, hint := f.Text, ""
 	if f.TaskType != "" {
 		body = f.TaskType + ": " + body
 	}

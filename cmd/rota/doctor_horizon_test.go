@@ -34,8 +34,8 @@ func TestDoctorNamesTheTransactionThatHoldsACursorBack(t *testing.T) {
 		},
 	} {
 		got := ""
-		if f, ok := holderFinding(c.holder); ok {
-			got = f.Status + ": " + f.Finding + " -> " + f.Hint
+		for _, f := range holderFinding(c.holder) {
+			got = f.Status + ": " + f.Text + " -> " + f.Hint
 		}
 		if got != c.want {
 			t.Errorf("%+v:\ngot  %s\nwant %s", c.holder, got, c.want)

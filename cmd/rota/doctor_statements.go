@@ -8,11 +8,12 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/condition"
 )
 
 // diagnoseStatements checks the statements of the file, if there is a valid one: a
 // worker reports its errors.
-func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (findings []center.Finding) {
+func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (findings []center.Condition) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -26,34 +27,36 @@ func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (
 		if err != nil || taskType != "" && taskType != task.Name {
 			continue
 		}
-		if f := diagnoseDealer(cmd, c, task, dealer); f.Finding != "" {
-			f.Check, f.TaskType = "statements", task.Name
-			findings = append(findings, f)
-		}
+		found := diagnoseDealer(cmd, c, task, dealer)
 		if holder, err := dealer.FindHolder(cmd.Context(), c.DB()); err != nil {
-			findings = append(findings, center.Finding{Status: center.FindingNote, Check: "cursor", TaskType: task.Name, Finding: err.Error(), Hint: "try again"})
-		} else if f, ok := holderFinding(holder); ok {
-			f.Check, f.TaskType = "cursor", task.Name
+			found = append(found, condition.New(center.StatusNote, condition.Cursor, err.Error(), "try again"))
+		} else {
+			found = append(found, holderFinding(holder)...)
+		}
+		for _, f := range found {
+			f.TaskType = task.Name
 			findings = append(findings, f)
 		}
 	}
 	return findings
 }
 
-// diagnoseDealer returns a finding without a text if the statements of a task are in
-// order.
-func diagnoseDealer(cmd *cobra.Command, c *center.Center, task config.Task, dealer *sqldealer.Dealer) center.Finding {
+// diagnoseDealer returns what is wrong with the statements of a task, or nothing.
+func diagnoseDealer(cmd *cobra.Command, c *center.Center, task config.Task, dealer *sqldealer.Dealer) []center.Condition {
+	finding := func(status, text, hint string) []center.Condition {
+		return []center.Condition{condition.New(status, condition.Statements, text, hint)}
+	}
 	if err := dealer.Check(cmd.Context(), c.DB()); sqldealer.Refused(err) {
-		return center.Finding{Status: center.FindingProblem, Finding: err.Error(), Hint: "correct the statement: workers that start refuse it"}
+		return finding(center.StatusProblem, err.Error(), "correct the statement: workers that start refuse it")
 	} else if err != nil {
-		return center.Finding{Status: center.FindingNote, Finding: err.Error(), Hint: "the statements were not checked: try again"}
+		return finding(center.StatusNote, err.Error(), "the statements were not checked: try again")
 	}
 	scan, err := findScan(cmd.Context(), c, task, dealer)
 	switch {
 	case err != nil:
-		return center.Finding{Status: center.FindingNote, Finding: err.Error(), Hint: "the plan of the select was not checked: try again"}
+		return finding(center.StatusNote, err.Error(), "the plan of the select was not checked: try again")
 	case scan == nil:
-		return center.Finding{}
+		return nil
 	}
-	return center.Finding{Status: center.FindingNote, Finding: scan.Finding, Hint: scan.Hint}
+	return finding(center.StatusNote, scan.Finding, scan.Hint)
 }

@@ -79,7 +79,7 @@ func TestAge(t *testing.T) {
 
 func TestFindingsOnATerminal(t *testing.T) {
 	t.Parallel()
-	findings := []center.Finding{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Finding: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
+	findings := []center.Condition{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Text: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
 	if got := findingsText(screen{width: 80, height: 24, color: true}, findings); widest(got) > 80 || strings.Count(got, "finding") != 20 || strings.Count(got, "advice") != 20 {
 		t.Errorf("%d characters wide:\n%s", widest(got), got)
 	}

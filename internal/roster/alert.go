@@ -7,25 +7,6 @@ import (
 	"time"
 )
 
-// The kinds of alerts. An alert reports to an operator a condition for which no call fails.
-const (
-	AlertStandby  = "STANDBY"  // a server has had no queue for long: there are more servers than can work
-	AlertNoFetch  = "NO_FETCH" // a server has queues and has not selected for long
-	AlertStalled  = "STALLED"  // a call of the dealer does not end
-	AlertUnheard  = "UNHEARD"  // the replies to heartbeats come too late: the server gave its queues away
-	AlertCrashes  = "CRASHES"  // servers were expired one after the other with the same queue (S14)
-	AlertKiller   = "KILLER"   // an item is dead because the process ended while it executed the item alone (S14)
-	AlertUnserved = "UNSERVED" // a task type has queues and no live worker; a server of another task type raises it
-	AlertFailing  = "FAILING"  // the calls of a server's dealer do nothing but fail
-	AlertParked   = "PARKED"   // a queue has so many failed items that its selects may miss others
-
-	AlertOutage   = "OUTAGE"    // items fail and nothing succeeds: the circuit breaker of a server is open
-	AlertBacklog  = "BACKLOG"   // counts of the backlogs fail
-	AlertNoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
-	AlertLimit    = "LIMIT"     // the selects of a queue seem to ignore their limit
-	AlertWitness  = "WITNESS"   // other processes of the host cannot notice the end of a server's process at once (S15)
-)
-
 // Alert is a condition that an operator should know.
 type Alert struct {
 	// TaskType is the task type that the alert is about; empty if it is the task type of the server that raises it.

@@ -4,22 +4,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
 // The kinds of problems. They are also the kinds of the alerts about them.
 const (
-	ProblemFailed  = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
-	ProblemOverdue = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
-	ProblemStalled = "RUN_STALLED"   // no item of an open run has ended for half an hour
-	ProblemMissed  = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
-	ProblemSkipped = "SLOT_SKIPPED"  // three slots of a trigger in a row were skipped, or all slots of a day
-	ProblemLate    = "TRIGGER_LATE"  // a trigger is due, and no server fires it
-	ProblemInvalid = "TRIGGER_ERROR" // a trigger cannot fire, because its row is invalid
+	ProblemFailed  = condition.RunFailed    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
+	ProblemOverdue = condition.RunOverdue   // an open run has used 90 % of run_timeout
+	ProblemStalled = condition.RunStalled   // no item of an open run has ended for half an hour
+	ProblemMissed  = condition.SlotMissed   // a slot of a trigger never fires, and no run of a later slot has succeeded
+	ProblemSkipped = condition.SlotSkipped  // three slots of a trigger in a row were skipped, or all slots of a day
+	ProblemLate    = condition.TriggerLate  // a trigger is due, and no server fires it
+	ProblemInvalid = condition.TriggerError // a trigger cannot fire, because its row is invalid
 )
 
 // NoteCancelled is the kind of the records of [Runs.Cancelled].
-const NoteCancelled = "RUN_CANCELLED"
+const NoteCancelled = condition.RunCancelled
 
 // ProblemKinds lists the kinds of problems.
 func ProblemKinds() []string {
@@ -42,6 +43,13 @@ type Problem struct {
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"` // when the last run failed; the deadline of an open run
+}
+
+// Condition returns the problem as the doctor and the alerts know it.
+func (p Problem) Condition() condition.Condition {
+	c := condition.New(condition.Problem, p.Kind, p.Text(), p.hint())
+	c.TaskType, c.Subject, c.Since = p.TaskType, p.Subject(), p.Since
+	return c
 }
 
 // Subject returns what the problem is about: one run or one trigger. It stays the same while the problem lasts.
@@ -109,3 +117,33 @@ func (p Problem) failedText() string {
 
 // instant formats a time for people, in UTC.
 func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// hint says what an operator can do.
+func (p Problem) hint() string {
+	switch p.Kind {
+	case ProblemFailed:
+		if p.Backfill != "" {
+			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
+		}
+		if p.Trigger == "" {
+			return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; rota run ack " + p.TaskType + " acknowledges all"
+		}
+		return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
+	case ProblemOverdue:
+		if p.State == RunReady {
+			return "rota run show " + p.RunID + " says what it waits for"
+		}
+		return "rota run show " + p.RunID + "; it fails at its deadline; run_timeout sets the deadline of the next run"
+	case ProblemStalled:
+		return "rota run show " + p.RunID + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
+	case ProblemMissed:
+		return "the next success of the trigger ends this, or rota run ack " + p.TaskType + "; misfire of the trigger decides what late slots do"
+	case ProblemSkipped:
+		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait; the next slot that fires ends this, or rota run ack " + p.TaskType
+	case ProblemLate:
+		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
+	case ProblemInvalid:
+		return "correct it: rota trigger apply; then rota trigger resume " + p.Trigger
+	}
+	return ""
+}
