@@ -74,7 +74,7 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 	a.checkProgress(p, restricted)
 }
 
-// note notes an alert, unless it was raised within the hour.
+// note notes an alert, unless it was raised within the hour and since its condition began.
 func (a *alerter) note(alert center.Alert) {
 	if !a.recent(alert) && !slices.ContainsFunc(a.found, func(b center.Alert) bool { return alertKey(b) == alertKey(alert) }) {
 		a.found = append(a.found, alert)
@@ -83,7 +83,7 @@ func (a *alerter) note(alert center.Alert) {
 
 func (a *alerter) recent(alert center.Alert) bool {
 	last, ok := a.raised[alertKey(alert)]
-	return ok && time.Since(last) < alertEvery
+	return ok && time.Since(last) < alertEvery && !last.Before(alert.Since)
 }
 
 func alertKey(a center.Alert) string {
@@ -112,6 +112,9 @@ func (a *alerter) nextJob() *job {
 				found, first, errs = append(found, alert), append(first, false), append(errs, err)
 			}
 			for i, alert := range found {
+				if alert.Kind == center.AlertFailing && errs[i] == nil {
+					alert.Since, errs[i] = a.failingSince(ctx, alert.Since)
+				}
 				if errs[i] == nil {
 					first[i], errs[i] = a.roster.Roster().Alert(ctx, cmp.Or(alert.TaskType, a.taskType), alert, alertEvery)
 				}
@@ -181,7 +184,7 @@ func (a *alerter) standby(ctx context.Context, maxInFlight int) (center.Alert, e
 // checkStalled notes calls of the dealer that do not end.
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
-		a.note(center.Alert{Kind: center.AlertStalled, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
+		a.note(center.Alert{Kind: center.AlertStalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
 	}
 }
 
@@ -207,7 +210,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 		if p.Share.Granted == 0 {
 			text += ": other servers have all calls of max_in_flight in flight"
 		}
-		a.note(center.Alert{Kind: center.AlertNoFetch, Server: a.uuid, Text: text})
+		a.note(center.Alert{Kind: center.AlertNoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
 	}
 }
 

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -60,8 +61,18 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	a.note(center.Alert{Kind: center.AlertFailing, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
+	a.note(center.Alert{Kind: center.AlertFailing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
 		center.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
+}
+
+// failingSince returns since when the task type fails: another server may have begun before this one, whose first
+// failure is then no new outage.
+func (a *alerter) failingSince(ctx context.Context, own time.Time) (time.Time, error) {
+	age, err := a.roster.Roster().FailingFor(ctx, a.taskType)
+	if first := time.Now().Add(-age); age > 0 && first.Before(own) {
+		return first, err
+	}
+	return own, err
 }
 
 // shortened returns the beginning of a text.

@@ -82,6 +82,39 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	})
 }
 
+// S16: a second outage within the hour raises an alert of its own, also in a process that has started meanwhile. The
+// server whose first failure comes late takes part in the outage of the other one.
+func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f, late := new(alertLog), new(failer), new(failer)
+		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second}
+		first := cl.serveAlerted(alerts, f, s)
+		cl.serveAlerted(alerts, late, s)
+		outage := func(want int, when string) {
+			cl.Helper()
+			f.broken.Store(true)
+			time.Sleep(time.Minute)
+			late.broken.Store(true)
+			time.Sleep(3 * time.Minute)
+			if n := len(alerts.ofKind(center.AlertFailing)); n != want {
+				cl.Fatalf("%d alerts %s, want %d", n, when, want)
+			}
+			f.broken.Store(false)
+			late.broken.Store(false)
+			time.Sleep(2 * time.Minute)
+		}
+		time.Sleep(time.Minute)
+		outage(1, "in the first outage")
+		outage(2, "in the second outage within the hour")
+		if err := cl.leave(first); err != nil {
+			cl.Fatal(err)
+		}
+		f.broken.Store(true)
+		cl.serveAlerted(alerts, f, s)
+		outage(3, "in an outage that a new process finds")
+	})
+}
+
 // A short outage raises no alert.
 func TestShortFailureRaisesNoAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -211,7 +211,7 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 	}
 	for _, f := range dead {
 		c.logLine(slog.LevelError, "item is dead", slog.String("error", f.LastError), slog.String("key", f.Key))
-		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
+		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key, Since: c.now, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
 	}
 	c.dead += len(dead)
 	return nil
@@ -228,6 +228,10 @@ func (c crashedSelect) alertCrashes() {
 	if !c.capabilities.tracksItems() {
 		what = "the dealer is not Keyed, so the item that ends the process cannot be found, and the queue waits longer after each crash"
 	}
-	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
+	var since time.Time
+	if l.crashes == c.settings.MaxCrashes+1 { // otherwise earlier owners have raised it
+		since = c.now
+	}
+	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Since: since, Text: fmt.Sprintf(
 		"%d owners of queue %s in a row were expired before they had executed a page of it: %s", l.crashes, c.queueIDs(), what)})
 }

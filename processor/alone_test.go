@@ -89,7 +89,7 @@ func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 		if n := w.Stats().DeadCount; n != 1 {
 			t.Errorf("%d items died, want 1", n)
 		}
-		if got := told.text(); got != "CRASHES of a; KILLER of a; " {
+		if got := told.text(); got != "CRASHES of a; KILLER of a about item a1; " {
 			t.Errorf("alerts: %s, want CRASHES and KILLER", got)
 		}
 	})

@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and
@@ -60,6 +61,9 @@ type Alert struct {
 	Kind  string // one of the constants below
 	Queue string // its ID; empty for all queues of a SetSelector
 	Text  string // for humans
+
+	Subject string    // what else it is about, such as "item 7"; empty if Queue says it
+	Since   time.Time // when the condition began; zero if that is not known
 }
 
 // AlertNoEffect is the Kind of an Alert that says that Execute succeeds, and that the selects of the queue return the

@@ -2,7 +2,6 @@ package processor_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +35,11 @@ func (a *alertBook) kinds() (kinds []string) {
 // text returns the kinds and queues of the alerts, as "STALLED of a; PARKED of b; ", and forgets them.
 func (a *alertBook) text() (text string) {
 	for _, alert := range a.take() {
-		text += fmt.Sprintf("%s of %s; ", alert.Kind, alert.Queue)
+		text += alert.Kind + " of " + alert.Queue
+		if alert.Subject != "" {
+			text += " about " + alert.Subject
+		}
+		text += "; "
 	}
 	return text
 }

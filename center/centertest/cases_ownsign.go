@@ -111,6 +111,14 @@ func testAlert(t *testing.T, c *center.Center) {
 	if !raise(about, time.Hour) || raise(same, time.Hour) || !raise(elsewhere, time.Hour) {
 		t.Fatal("want one alert for each subject, whatever its text")
 	}
+	again := stalled
+	again.Since = time.Now()
+	if !raise(again, time.Hour) {
+		t.Fatal("an alert of a condition that began after the last alert was not raised")
+	}
+	if again.Since = time.Now().Add(-30 * time.Minute); raise(again, time.Hour) {
+		t.Fatal("an alert was raised again although its condition has lasted since before the last one")
+	}
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 	if !raise(standby, time.Hour) {
 		t.Fatal("the alert was not repeated after its interval")

@@ -75,6 +75,12 @@ var serverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"S16", "an alert of an earlier outage holds back the next one",
+		"Alert", "window = min(every, max(0, time.Since(a.Since)))",
+		"window = every",
+		"TestConformance",
+	},
+	{
 		"S10", "a session waits for its jobs",
 		"start", "go func() { r.ended <- j.call(ctx) }()",
 		"r.ended <- j.call(ctx)",
