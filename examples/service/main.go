@@ -80,8 +80,7 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 		return err
 	}
 	defer c.Close()
-	mx := metrics.New()
-	m, err := manager.New(c, manager.Config{Logger: log, Observer: mx, Hooks: mx.Hooks()},
+	m, mx, err := metrics.NewManager(c, manager.Config{Logger: log},
 		manager.Serve("settle", orders{db, "NEW", `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`},
 			manager.Settings{Queues: 8, ExecuteNumber: 100}),
 		manager.Serve("receipt", orders{db, "SETTLED", `WITH done AS (UPDATE orders SET state = 'DONE' WHERE id = ANY($1) RETURNING id)
@@ -89,7 +88,6 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 	if err != nil {
 		return err
 	}
-	mx.Watch(m, c)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(mx)
 

@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 
@@ -11,17 +12,18 @@ import (
 	"github.com/dutyrota/rota/manager/metrics"
 )
 
-// A program gives the metrics to the manager and to a registry of its own.
+// A program makes a manager with its metrics, and gives them to a registry of its own.
 func Example() {
 	var c *center.Center // as center.Open returns it
 	serve := func(tasks ...manager.Task) error {
-		mx := metrics.New()
-		m, err := manager.New(c, manager.Config{Logger: slog.Default(), Observer: mx, Hooks: mx.Hooks()}, tasks...)
+		m, mx, err := metrics.NewManager(c, manager.Config{Logger: slog.Default()}, tasks...)
 		if err != nil {
 			return err
 		}
-		mx.Watch(m, c)
-		return prometheus.Register(mx)
+		if err := prometheus.Register(mx); err != nil {
+			return err
+		}
+		return m.Run(context.Background())
 	}
 	fmt.Println(serve())
 	// Output: no task: a manager needs at least one

@@ -1,9 +1,7 @@
 // Package metrics turns what a manager does into Prometheus metrics.
 //
-//	mx := metrics.New()
-//	m, err := manager.New(c, manager.Config{Observer: mx, Hooks: mx.Hooks()}, tasks...)
+//	m, mx, err := metrics.NewManager(c, manager.Config{}, tasks...)
 //	...
-//	mx.Watch(m, c)
 //	prometheus.MustRegister(mx)
 //
 // Names and units follow the conventions of Prometheus. Every name begins with rota_. There are few labels: the task
@@ -17,6 +15,7 @@ package metrics
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -67,6 +66,48 @@ func New() *Metrics {
 		fenced:     counter("rota_fence_rejections_total", "Batches that the fence rejected because their queue was lost.", "task_type"),
 		sweeps:     histogram("rota_sweep_duration_seconds", "Duration of sweeps of queues of runs in this process.", long, "task_type", "result"),
 	}
+}
+
+// NewManager returns a manager, as manager.New does, and all metrics of it: the caller registers them. The hooks of the
+// config are called, too. The config must have no Observer, because the metrics are it.
+func NewManager(c *center.Center, cfg manager.Config, tasks ...manager.Task) (*manager.Manager, *Metrics, error) {
+	if cfg.Observer != nil {
+		return nil, nil, errors.New("measure a manager: its Observer must be nil, because the metrics observe it")
+	}
+	x := New()
+	cfg.Observer, cfg.Hooks = x, wrap(x.Hooks(), cfg.Hooks)
+	m, err := manager.New(c, cfg, tasks...)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.Watch(m, c)
+	return m, x, nil
+}
+
+// wrap returns hooks that call the inner ones within the outer ones.
+func wrap(outer, inner processor.Hooks) processor.Hooks {
+	both := outer
+	if inner.Select != nil {
+		both.Select = func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
+			ctx, end := outer.Select(ctx, s)
+			ctx, first := inner.Select(ctx, s)
+			return ctx, func(items int, err error) {
+				first(items, err)
+				end(items, err)
+			}
+		}
+	}
+	if inner.Execute != nil {
+		both.Execute = func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
+			ctx, end := outer.Execute(ctx, b)
+			ctx, first := inner.Execute(ctx, b)
+			return ctx, func(r processor.Result) {
+				first(r)
+				end(r)
+			}
+		}
+	}
+	return both
 }
 
 // Watch adds the gauges and counters that are read when the metrics are collected: the status of the manager, and what

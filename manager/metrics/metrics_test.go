@@ -60,12 +60,20 @@ func liveFor(t *testing.T, d time.Duration, task manager.Task, check func(*prome
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := metrics.New()
-		m, err := manager.New(c, manager.Config{Observer: x, Hooks: x.Hooks()}, task)
+		var selects atomic.Int64
+		m, x, err := metrics.NewManager(c, manager.Config{Hooks: processor.Hooks{
+			Select: func(ctx context.Context, _ processor.Selection) (context.Context, func(int, error)) {
+				return ctx, func(int, error) { selects.Add(1) }
+			},
+		}}, task)
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Watch(m, c)
+		defer func() {
+			if selects.Load() == 0 {
+				t.Error("the hooks of the program saw no select")
+			}
+		}()
 		registry := prometheus.NewPedanticRegistry()
 		registry.MustRegister(x)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -296,5 +304,37 @@ func TestDashboard(t *testing.T) {
 	}
 	if len(asked) < 12 {
 		t.Errorf("the dashboard asks for %d metrics, want at least 12", len(asked))
+	}
+	for _, m := range []string{"rota_items_parked", "rota_queue_backlog_items", "rota_outage", "rota_run_problems"} {
+		if !asked[m] {
+			t.Errorf("the dashboard does not show %s", m)
+		}
+	}
+}
+
+// "A or B" shows B only where A has no series with the same labels, so the sides of such an expression must differ in
+// their labels: otherwise the panel never shows B.
+func TestDashboardShowsBothSidesOfOr(t *testing.T) {
+	text, err := os.ReadFile("grafana.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	labels := regexp.MustCompile(`by \([^)]*\)`)
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			left, right, both := strings.Cut(target.Expr, " or ")
+			if both && labels.FindString(left) == labels.FindString(right) {
+				t.Errorf("%s: %s never shows its second half", p.Title, target.Expr)
+			}
+		}
 	}
 }
