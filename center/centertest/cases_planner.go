@@ -1,27 +1,35 @@
 package centertest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// testPlannerVersions checks who plans while the servers know different rules. Version 1 is that of this program.
+// newerPlanner is a version of the planner's rules that this program does not know.
+const newerPlanner = plan.Version + 1
+
+// testPlannerVersions checks who plans while the servers know different rules.
 func testPlannerVersions(t *testing.T, c *center.Center) {
 	inForce := func(r *fixture) int64 {
 		return r.readInt("SELECT planner_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
+	}
+	setInForce := func(r *fixture, version int) {
+		r.exec("UPDATE schedule_task_running SET planner_version = %d WHERE task_type = '%s'", version, r.task)
 	}
 	knows := func(r *fixture, version int, names ...string) {
 		for _, name := range names {
 			r.exec("UPDATE schedule_server SET planner_version = %d WHERE uuid = '%s'", version, r.uuid(name))
 		}
 	}
-	// asNewer rebalances as a server whose program knows version 2.
+	// asNewer rebalances as a server whose program knows the newer version.
 	asNewer := func(r *fixture, name string) {
 		newer := *c.Roster()
-		newer.PlannerVersion = 2
+		newer.PlannerVersion = newerPlanner
 		_, err := newer.Planner(r.task, r.uuid(name)).Rebalance(t.Context(), roster.RebalanceOptions{})
 		r.must(err)
 	}
@@ -29,34 +37,35 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.register("B")
-		knows(r, 2, "B")
+		knows(r, newerPlanner, "B")
 		asNewer(r, "B")
-		if v := inForce(r); v != 1 {
-			t.Errorf("version %d is in force while a server knows only 1", v)
+		if v := inForce(r); v != plan.Version {
+			t.Errorf("version %d is in force while a server knows only %d", v, plan.Version)
 		}
 		r.wantOwners("A", "A>B")
-		knows(r, 2, "A")
+		knows(r, newerPlanner, "A")
 		r.register("C")
-		knows(r, 2, "C")
+		knows(r, newerPlanner, "C")
 		asNewer(r, "C")
-		if v := inForce(r); v != 2 {
-			t.Errorf("version %d is in force, and all servers know 2", v)
+		if v := inForce(r); v != newerPlanner {
+			t.Errorf("version %d is in force, and all servers know %d", v, newerPlanner)
 		}
 		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventPlanner}, 10)
 		r.must(err)
-		if len(events) != 1 || events[0].Actor != r.uuid("C") || events[0].Reason != "planner version 2 is in force, after 1" {
-			t.Errorf("events %+v, want one of the version", events)
+		want := fmt.Sprintf("planner version %d is in force, after %d", newerPlanner, plan.Version)
+		if len(events) == 0 || events[0].Actor != r.uuid("C") || events[0].Reason != want {
+			t.Errorf("events %+v, want %q first", events, want)
 		}
 	})
 	t.Run("P11 a server that does not know the rules does not plan", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.exec("UPDATE schedule_task_running SET planner_version = 2 WHERE task_type = '%s'", r.task)
-		knows(r, 2, "A")
+		setInForce(r, newerPlanner)
+		knows(r, newerPlanner, "A")
 		r.register("B")
 		r.rebalance("B")
 		r.wantOwners("A", "A")
-		r.wantFinding("does not know planner version 2, which is in force, and does not plan")
+		r.wantFinding(fmt.Sprintf("does not know planner version %d, which is in force, and does not plan", newerPlanner))
 		asNewer(r, "A")
 		r.wantOwners("A", "A>B")
 	})
@@ -64,8 +73,8 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.exec("UPDATE schedule_task_running SET planner_version = 2 WHERE task_type = '%s'", r.task)
-		knows(r, 2, "A")
+		setInForce(r, newerPlanner)
+		knows(r, newerPlanner, "A")
 		epoch := r.epoch("1")
 		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantOwners("A", "-")
@@ -77,12 +86,27 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 	})
 	t.Run("P11 older rules come back when no server knows the newer ones", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.exec("UPDATE schedule_task_running SET planner_version = 2 WHERE task_type = '%s'", r.task)
+		setInForce(r, newerPlanner)
 		r.join("A")
 		r.wantOwners("A", "A")
-		if v := inForce(r); v != 1 {
-			t.Errorf("version %d is in force, and the only server knows 1", v)
+		if v := inForce(r); v != plan.Version {
+			t.Errorf("version %d is in force, and the only server knows %d", v, plan.Version)
 		}
+	})
+	t.Run("P11 a program does not plan by rules older than it knows", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.register("A")
+		knows(r, plan.OldestVersion-1, "A")
+		setInForce(r, plan.OldestVersion-1)
+		r.register("B")
+		r.rebalance("B")
+		r.wantOwners("-", "-")
+		if v := inForce(r); v != plan.OldestVersion-1 {
+			t.Errorf("version %d is in force while a server knows only %d", v, plan.OldestVersion-1)
+		}
+		knows(r, plan.Version, "A")
+		r.rebalance("B")
+		r.wantOwners("A", "B")
 	})
 }
 

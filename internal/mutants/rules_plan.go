@@ -28,19 +28,19 @@ var planMutants = []mutant{
 	},
 	{
 		"P2", "a server of weight 0 gets nothing although the others are full",
-		"quotas", "reserve[s] = 1",
+		"exactShares", "reserve[s] = 1",
 		"reserve[s] = 0",
 		"TestPlanOfWeights",
 	},
 	{
 		"P3", "a server keeps any queues",
-		"keep", "(i%n == s) == ownPosition",
+		"keep", "(i%n == k) == ownPosition",
 		"(i%n >= 0) == ownPosition",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
 		"P4", "the first server gets each queue that has no owner",
-		"assign", "open.from(i % n)",
+		"assignRest", "open.from(i % max(1, len(q.servers)))",
 		"open.from(0)",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
@@ -70,14 +70,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P9", "a server gets the queue of its own hung call",
-		"bar", "p.barred[id] = set\n",
-		"_ = set\n",
+		"barHung", "set[s] = true",
+		"set[s] = false",
 		"TestPlanCases|TestPlanProperties",
 	},
 	{
 		"P11", "a server plans by rules that it does not know",
-		"mayPlan", "if l.plannerVersion < inForce {",
-		"if l.plannerVersion < 0*inForce {",
+		"mayPlan", "|| l.plannerVersion < inForce {",
+		"|| l.plannerVersion < 0*inForce {",
+		"TestConformance",
+	},
+	{
+		"P11", "a server plans by rules that are older than it knows",
+		"mayPlan", "if inForce < plan.OldestVersion ||",
+		"if",
 		"TestConformance",
 	},
 	{
@@ -196,8 +202,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "any server gets a pinned queue",
-		"bar", "set[i] = !row.Pin.Matches(s)",
-		"set[i] = false && !row.Pin.Matches(s)",
+		"bar", "set[s] = !row.Pin.Matches(server)",
+		"set[s] = false && !row.Pin.Matches(server)",
 		"TestConformance",
 	},
 	{
@@ -205,6 +211,24 @@ var planMutants = []mutant{
 		"deleteLostPins", "AND NOT EXISTS (SELECT 1",
 		"AND FALSE AND NOT EXISTS (SELECT 1",
 		"TestConformance",
+	},
+	{
+		"P14", "pinned queues are not shared with a server that joins",
+		"evenQuotas", "for e.improve() {",
+		"for false && e.improve() {",
+		"TestPlanEvensByAChain|TestPlanLeavesNoChain",
+	},
+	{
+		"P14", "the zones have their parts after the servers of restricted queues",
+		"gain", "if w > 0 && e.zones != nil",
+		"if false && e.zones != nil",
+		"TestPlanLeavesNoChain -rapid.checks=3000",
+	},
+	{
+		"P14", "restricted queues move more than must",
+		"evenQuotas", "for e.saveMove() {",
+		"for false && e.saveMove() {",
+		"TestPlanOfRestrictedQueuesAgainstAllAssignments -rapid.checks=2000",
 	},
 	{
 		"P14", "servers that lack a preferred label are no reserve",
@@ -223,6 +247,12 @@ var planMutants = []mutant{
 		"compareGain", "compareTrue(p.roundedUp[a], p.roundedUp[b])",
 		"0",
 		"TestPlanAgainstAllAssignments",
+	},
+	{
+		"P15", "a task type with pinned queues does not follow a choice",
+		"evenQuotas", "again = e.choose()",
+		"again = false",
+		"TestTotalsProperties|TestTotalsOfPinnedQueues",
 	},
 	{
 		"P15", "totals that differ by two stay",

@@ -22,7 +22,7 @@
 // A queue that is reserved for a server that returns soon is not assigned (P13). The server gets it back by its name.
 //
 // Programs whose rules differ would undo each other's plans. So the rules have a Version, and the lock row says which one is
-// in force (P11). A new Version has to plan by the older rules, too.
+// in force (P11). A program that plans by the rules of several versions says so by OldestVersion.
 //
 // Queue ids sort naturally (P1) by CompareIDs. The order of maruel/natural compares some numbers as bytes. It is not
 // transitive, so that a sort by it has no defined result.
@@ -30,7 +30,9 @@
 // ShareOut divides max_in_flight among the servers of a plan (P10). It also decides how many calls a server may have in flight
 // at present, because a share can rise only when another server has lowered its own.
 //
-// A server does not get a queue for which a call of its process's former session is still in flight (P9). Such queues are
-// few and the state is short, so the plan assigns them first, one by one, and lets the others balance the rest. A matching
-// of queues and servers would balance better in rare cases, and its result would be hard to predict.
+// A server does not get a queue for which a call of its process's former session is still in flight (P9), or whose pin it does
+// not meet (P14). With such queues the shares do not follow from the weights alone, and evening computes them: it moves queues
+// along chains of servers while that makes the sum of the squared numbers smaller. Zones, limits and weights take part in
+// the same comparison. To assign these queues first, one by one, and to let the others balance the rest would leave four
+// queues of a zone with one of its two servers.
 package plan

@@ -52,7 +52,7 @@ func (d *idle) changed(s int) { heap.Fix(d.of[s], d.at[s]) }
 // idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves out
 // the row's own server, servers that are barred from the row, and groups for which among is false.
 func (d *idle) idlest(row int, among func(g *idleGroup) bool) int {
-	barred := d.b.barred[d.b.rows[row].ID]
+	barred := d.b.barred[row]
 	least := -1
 	for _, g := range d.groups {
 		if !among(g) {

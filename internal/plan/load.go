@@ -194,7 +194,7 @@ func (b *loadBalancing) put(row, s int) {
 func (p *planning) targets() []int {
 	list := p.owners()
 	for i, row := range p.rows {
-		if s, ok := p.position[row.Requester]; ok && row.Owner != "" && !p.bars(row.ID, s) {
+		if s, ok := p.position[row.Requester]; ok && row.Owner != "" && !p.bars(i, s) {
 			list[i] = s
 		}
 	}

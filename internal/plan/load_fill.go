@@ -106,7 +106,7 @@ func (b *loadBalancing) firstThatHelps(rows []int, from, to int) int {
 
 // mayGet reports whether a server may get a row of another.
 func (b *loadBalancing) mayGet(row, s int) bool {
-	return b.open(s) && b.zoneOpen(row, b.zoneOf(s)) && !b.bars(b.rows[row].ID, s)
+	return b.open(s) && b.zoneOpen(row, b.zoneOf(s)) && !b.bars(row, s)
 }
 
 // Len implements heap.Interface.

@@ -100,7 +100,7 @@ func withWeight(g *idleGroup) bool { return g.weight > 0 }
 
 // ownerOf returns the position of the row's owner, or -1 if it is not eligible or must not keep the row.
 func (b *loadBalancing) ownerOf(row int) int {
-	if s, ok := b.position[b.rows[row].Owner]; ok && !b.bars(b.rows[row].ID, s) {
+	if s, ok := b.position[b.rows[row].Owner]; ok && !b.bars(row, s) {
 		return s
 	}
 	return -1
@@ -153,7 +153,7 @@ func (b *loadBalancing) most() int {
 }
 
 // open reports whether a server has room for one more row.
-func (b *loadBalancing) open(s int) bool { return b.hasRoom(b.count[s]) }
+func (b *loadBalancing) open(s int) bool { return within(b.count[s], b.maxPerServer) }
 
 // place returns the server with room that should get a row which has none, or -1: the idlest with a weight in a zone that has
 // less than its part, then in any zone, then one without a weight.

@@ -6,8 +6,11 @@ import (
 )
 
 // Version is the version of the rules by which Plan divides the queues. It rises with each rule on which programs of two
-// versions would disagree (P11).
-const Version = 1
+// versions would disagree (P11). OldestVersion is the oldest one by which this program can plan, too.
+const (
+	Version       = 2
+	OldestVersion = 2
+)
 
 // Queue is a queue as the planner reads it. An empty Owner or Requester is a NULL in the table.
 type Queue struct {
@@ -93,25 +96,17 @@ func Plan(queues []Queue, servers []Server, limits Limits) []Change {
 	return p.changes()
 }
 
-// MinMoves returns the least number of queues that must change their owner before every server has its quota (P8). Queues
-// without an owner count. With hung queues or loads it is the number of moves of the plan, which is not always the least.
+// MinMoves returns the number of queues that the plan gives another owner, at once or by requests: the least with which the
+// queues are as even as the plan makes them (P8). Queues without an owner count. With loads it is not always the least.
 func MinMoves(queues []Queue, servers []Server, limits Limits) (moves int) {
 	p := newPlanning(queues, servers, limits)
-	if len(p.eligible) == 0 {
-		return 0
-	}
-	if len(p.barred) > 0 || p.loads != nil {
-		return p.plannedMoves()
-	}
-	owners := p.owners()
-	room := p.quotas(owners, make([]int, len(p.eligible)))
-	for _, s := range owners {
-		if s >= 0 && room[s] > 0 {
-			room[s]--
+	was := slices.Clone(p.rows)
+	p.assignOwnerless()
+	p.request()
+	for i, row := range p.rows {
+		if row.Requester != "" || row.Owner != "" && row.Owner != was[i].Owner {
+			moves++
 		}
-	}
-	for _, missing := range room {
-		moves += missing
 	}
 	return moves
 }

@@ -15,12 +15,13 @@ type planning struct {
 	weight       int            // their sum
 	position     map[string]int // of an eligible server in eligible
 	live         map[string]bool
-	barred       map[string][]bool // by queue: the positions of the eligible servers that must not get it (P9, P14)
-	hung         bool              // calls of a queue hang (P9)
-	zones        []int             // of the eligible servers; nil: the queues are not spread (P14)
-	roundedUp    []bool            // of the eligible servers: those whose shares are rounded up first (P15)
-	isNew        []bool            // of the eligible servers: whether it registered a short time ago (P16)
-	elsewhere    []int             // of the eligible servers: the queues of other task types (P15)
+	barred       [][]bool // of the rows: the positions of the eligible servers that must not get it (P9, P14); nil: none
+	restricted   bool     // some row is barred from some eligible server
+	hung         bool     // calls of a queue hang (P9)
+	zones        []int    // of the eligible servers; nil: the queues are not spread (P14)
+	roundedUp    []bool   // of the eligible servers: those whose shares are rounded up first (P15)
+	isNew        []bool   // of the eligible servers: whether it registered a short time ago (P16)
+	elsewhere    []int    // of the eligible servers: the queues of other task types (P15)
 	maxPerServer int
 	loads        *Loads // nil: the numbers of queues are balanced (P16)
 	evened       []bool // of the rows: whether assignByLoad moves the row only to even the loads
@@ -147,7 +148,7 @@ func (p *planning) assignOwnerless() {
 		for i, server := range p.assign() {
 			if p.rows[i].Owner == "" && server != "" {
 				p.rows[i].Owner = server
-				gave = len(p.barred) > 0 // then the next result can have room for more
+				gave = p.restricted && p.maxPerServer > 0 // a server is over its limit then, and what it was to give makes room
 			}
 		}
 	}
@@ -178,46 +179,80 @@ func (p *planning) finishUnassigned() {
 	}
 }
 
+// settled returns for each row the server that should own it in the end, or "", as assign does.
+func (p *planning) settled() []string {
+	if p.loads != nil {
+		return p.assignByLoad()
+	}
+	return p.assign()
+}
+
 // assign returns for each row the eligible server that should own it, or "" if no eligible server has room: the owner
 // then keeps the queue, even an owner that is over its limit or not eligible (P7).
 func (p *planning) assign() []string {
 	assigned := make([]string, len(p.rows))
-	n := len(p.eligible)
-	if n == 0 {
+	if len(p.eligible) == 0 {
 		return assigned
 	}
 	owners := p.owners()
-	room := p.quotas(owners, p.assignBarred(assigned, owners))
-	p.keep(assigned, room, owners)
-	open := newVacancies(room)
-	assignRest := func(ownerless bool) {
-		for i, row := range p.rows {
-			if assigned[i] != "" || (row.Owner == "") != ownerless || p.barred[row.ID] != nil {
-				continue
-			}
-			if s := open.from(i % n); s >= 0 { // the row's own position, or the next with room (P4)
-				assigned[i] = p.eligible[s]
-				open.take(s)
-			}
-		}
+	for _, q := range p.quotas(owners) {
+		p.keep(assigned, q, owners)
+		p.assignRest(assigned, q)
 	}
-	// Where the limits leave room for some queues only, a queue without an owner comes before a queue whose owner has
-	// too many.
-	assignRest(true)
-	assignRest(false)
 	return assigned
 }
 
+// quota is how many rows of a group each of its servers should get.
+type quota struct {
+	*group
+	room []int // of the group's servers: how many more rows it gets; in the beginning all that it should get
+}
+
+// quotas returns the quotas of the rows. While any server may get any row, all rows are one group, and the quotas are the shares
+// of the servers (P2).
+func (p *planning) quotas(owners []int) []quota {
+	if p.restricted {
+		return p.evenQuotas(owners)
+	}
+	all := &group{p.allowed(nil), make([]int, len(p.rows))}
+	for i := range all.rows {
+		all.rows[i] = i
+	}
+	return []quota{{all, p.exactShares(owners)}}
+}
+
 // keep assigns to each server its own queues, up to its quota: first the queues at its own round-robin position, then
-// the others in order (P3). It leaves in room how many more queues each server may get.
-func (p *planning) keep(assigned []string, room, owners []int) {
-	n := len(p.eligible)
+// the others in order (P3).
+func (p *planning) keep(assigned []string, q quota, owners []int) {
+	n := len(q.servers)
 	for _, ownPosition := range []bool{true, false} {
-		for i, s := range owners {
-			if s >= 0 && assigned[i] == "" && room[s] > 0 && (i%n == s) == ownPosition && p.barred[p.rows[i].ID] == nil {
-				assigned[i] = p.eligible[s]
-				room[s]--
+		for _, i := range q.rows {
+			if owners[i] < 0 || assigned[i] != "" {
+				continue
 			}
+			if k := q.index(owners[i]); (i%n == k) == ownPosition && q.room[k] > 0 {
+				assigned[i] = p.eligible[owners[i]]
+				q.room[k]--
+			}
+		}
+	}
+}
+
+// assignRest assigns the other rows of the group, each to the server of its position, or to the next one below its quota (P4).
+// Where the limits leave room for some queues only, a queue without an owner comes before a queue whose owner has too many.
+func (p *planning) assignRest(assigned []string, q quota) {
+	open := newVacancies(q.room)
+	for _, ownerless := range []bool{true, false} {
+		for _, i := range q.rows {
+			if assigned[i] != "" || (p.rows[i].Owner == "") != ownerless {
+				continue
+			}
+			k := open.from(i % max(1, len(q.servers)))
+			if k < 0 {
+				return
+			}
+			assigned[i] = p.eligible[q.servers[k]]
+			open.take(k)
 		}
 	}
 }
@@ -227,7 +262,7 @@ func (p *planning) owners() []int {
 	owners := make([]int, len(p.rows))
 	for i, row := range p.rows {
 		owners[i] = -1
-		if s, ok := p.position[row.Owner]; ok && !p.bars(row.ID, s) {
+		if s, ok := p.position[row.Owner]; ok && !p.bars(i, s) {
 			owners[i] = s
 		}
 	}

@@ -24,17 +24,12 @@ func (p *planning) weigh(servers []Server) {
 	}
 }
 
-// quotas returns how many queues each eligible server should get beside its barred queues. load is the number of its
-// barred queues. Together they are the server's exact share rounded down or up, within the limit. A server with more barred
-// queues than that gets no others. A server of weight 0 gets what the limits of the others leave (P2).
-func (p *planning) quotas(owners, load []int) []int {
-	total := len(p.rows) - p.barredRows()
-	for _, n := range load {
-		total += n
-	}
-	owned := count(owners, len(load))
-	shares := p.divide(total, p.bounds(load), p.weights, owned).rounded()
-	left := total
+// exactShares returns how many queues each eligible server should get: its exact share rounded down or up, within the limit. A
+// server of weight 0 gets what the limits of the others leave (P2).
+func (p *planning) exactShares(owners []int) []int {
+	left, none := len(p.rows), make([]int, len(p.eligible))
+	owned := count(owners, len(none))
+	shares := p.divide(left, p.bounds(none), p.weights, owned).rounded()
 	for _, n := range shares {
 		left -= n
 	}
@@ -45,10 +40,7 @@ func (p *planning) quotas(owners, load []int) []int {
 				reserve[s] = 1
 			}
 		}
-		shares = p.divide(total, p.bounds(shares), reserve, owned).rounded()
-	}
-	for s, n := range load {
-		shares[s] -= n
+		shares = p.divide(len(p.rows), p.bounds(shares), reserve, owned).rounded()
 	}
 	return shares
 }

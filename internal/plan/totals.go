@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 )
@@ -114,36 +115,75 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 	if task.Fixed || task.Limits.choose() || p.loads != nil || p.hung || len(p.eligible) == 0 {
 		return
 	}
-	owners := p.owners()
-	load := p.assignBarred(make([]string, len(p.rows)), owners)
-	total := len(p.rows) - p.barredRows()
-	for _, n := range load {
-		total += n
-	}
-	r := p.divide(total, p.bounds(load), p.weights, count(owners, len(p.eligible)))
 	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}, searched: map[int]int{}}
-	parts := map[int]int{}
-	for _, at := range r.open {
+	open := func(at int, up bool) (zone int, counts bool) {
 		s := servers[p.eligible[at]]
 		if s.Process == "" {
-			continue
+			return 0, false
 		}
-		open := openServer{uuid: s.UUID, process: number[s.Process], up: slices.Contains(r.up, at)}
 		if p.zones != nil {
-			open.zone = p.zones[at]
+			zone = p.zones[at]
 		}
-		l.weights[open.process] = max(l.weights[open.process], p.weights[at])
-		l.at[open.process] = append(l.at[open.process], place{t, len(o.open)})
-		o.open = append(o.open, open)
-		parts[open.zone] += r.parts[at]
-		if open.up {
-			o.zoneUp[open.zone]++
+		process := number[s.Process]
+		l.weights[process] = max(l.weights[process], p.weights[at])
+		l.at[process] = append(l.at[process], place{t, len(o.open)})
+		o.open = append(o.open, openServer{s.UUID, process, zone, up})
+		if up {
+			o.zoneUp[zone]++
 		}
+		return zone, true
 	}
-	for zone, part := range parts {
-		o.zoneLeast[zone], o.zoneOpen[zone] = part/r.whole, part%r.whole > 0
+	if p.restricted {
+		for at, up := range p.swappable(planned) {
+			if zone, counts := open(at, up); counts && up {
+				o.zoneLeast[zone]++
+			}
+		}
+	} else {
+		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.eligible))), p.weights, count(p.owners(), len(p.eligible)))
+		parts := map[int]int{}
+		for _, at := range r.open {
+			if zone, counts := open(at, slices.Contains(r.up, at)); counts {
+				parts[zone] += r.parts[at]
+			}
+		}
+		for zone, part := range parts {
+			o.zoneLeast[zone], o.zoneOpen[zone] = part/r.whole, part%r.whole > 0
+		}
 	}
 	l.tasks[t] = o
+}
+
+// swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get, although some
+// rows are restricted: those that have one more and such a row, and those that have one less. It looks at the servers of the
+// weight that most of them have.
+func (p *planning) swappable(planned []string) iter.Seq2[int, bool] {
+	total, free := make([]int, len(p.eligible)), make([]bool, len(p.eligible))
+	for i, row := range p.rows {
+		if s, there := p.position[cmp.Or(planned[i], row.Owner)]; there {
+			total[s]++
+			free[s] = free[s] || p.barred[i] == nil
+		}
+	}
+	servers := map[int]int{} // by weight
+	for _, w := range p.weights {
+		servers[w]++
+	}
+	common := slices.MaxFunc(p.weights, func(v, w int) int { return cmp.Or(servers[v]-servers[w], v-w) })
+	least := len(p.rows)
+	for s, w := range p.weights {
+		if w == common {
+			least = min(least, total[s])
+		}
+	}
+	return func(yield func(int, bool) bool) {
+		for s, w := range p.weights {
+			up := total[s] == least+1 && free[s] && within(least, p.maxPerServer)
+			if w == common && (up || total[s] == least) && !yield(s, up) {
+				return
+			}
+		}
+	}
 }
 
 // gives is what the sum becomes smaller by, for the process's weight, if a process gives a queue, and takes what it becomes

@@ -312,3 +312,32 @@ func TestTotalsKeepZones(t *testing.T) {
 		t.Errorf("%v are to be rounded up; the totals are %v", got, f.totals())
 	}
 }
+
+// P15: task types with pinned queues take part. Four task types have three queues each, of which A must have the first: B gets the
+// second one of two of them.
+func TestTotalsOfPinnedQueues(t *testing.T) {
+	f := fleet{}
+	for range 4 {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 3)}
+		r.Queues[0].Pin, _ = plan.ParseSelector("host=A")
+		f.tasks = append(f.tasks, r)
+	}
+	f.join("A", 1, all)
+	f.join("B", 1, all)
+	for _, r := range f.tasks {
+		for i := range r.Servers {
+			r.Servers[i].Host = r.Servers[i].Process
+		}
+	}
+	f.settle(t)
+	if diff := cmp.Diff(map[string]int{"A": 8, "B": 4}, f.totals()); diff != "" {
+		t.Fatalf("before (-want +got):\n%s", diff)
+	}
+	moves := f.balance(t)
+	if diff := cmp.Diff(map[string]int{"A": 6, "B": 6}, f.totals()); diff != "" || moves != 2 {
+		t.Errorf("%d moves (-want +got):\n%s", moves, diff)
+	}
+	if again := plan.BalanceTotals(f.input()); len(again) > 0 {
+		t.Errorf("balancing again changes %v", again)
+	}
+}

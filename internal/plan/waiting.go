@@ -8,16 +8,17 @@ func Waiting(queues []Queue, servers []Server, limits Limits) map[string]string 
 	p := newPlanning(queues, servers, limits)
 	p.assignOwnerless()
 	waiting := map[string]string{}
-	for _, row := range p.rows {
+	for i, row := range p.rows {
 		if row.Owner == "" {
-			waiting[row.ID] = p.ruleAgainst(row.Queue, servers, limits)
+			waiting[row.ID] = p.ruleAgainst(i, servers, limits)
 		}
 	}
 	return waiting
 }
 
 // ruleAgainst names the rule by which no server may get the queue.
-func (p *planning) ruleAgainst(q Queue, servers []Server, limits Limits) string {
+func (p *planning) ruleAgainst(row int, servers []Server, limits Limits) string {
+	q := p.rows[row].Queue
 	able := 0 // servers that may own queues, by their states
 	var pinned, hanging bool
 	for _, s := range servers {
@@ -25,7 +26,7 @@ func (p *planning) ruleAgainst(q Queue, servers []Server, limits Limits) string 
 			continue
 		}
 		able++
-		if at, works := p.position[s.UUID]; works && !p.bars(q.ID, at) {
+		if at, works := p.position[s.UUID]; works && !p.bars(row, at) {
 			return fmt.Sprintf("max_queues_per_server: %d", limits.QueuesPerServer)
 		} else if works && q.Pin.Matches(s) {
 			hanging = true

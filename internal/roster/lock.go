@@ -79,7 +79,7 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 		if err != nil || n > 0 {
 			return true, err
 		}
-		_, err = r.DB.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign) VALUES (?, ?)`, taskType, r.OwnSign)
+		_, err = r.DB.Exec(ctx, `INSERT INTO schedule_task_running (task_type, own_sign, planner_version) VALUES (?, ?, ?)`, taskType, r.OwnSign, r.PlannerVersion)
 		if r.DB.Class(err) == sqldb.Duplicate {
 			err = nil
 		}

@@ -23,11 +23,11 @@ func PlannerInForce(inForce int, servers []ServerRow) int {
 	return max(inForce, slices.MinFunc(servers, byVersion).PlannerVersion)
 }
 
-// mayPlan reports whether this program knows the rules in force. It first brings other rules into force if the servers call
+// mayPlan reports whether this program plans by the rules in force: it knows those from plan.OldestVersion on. It first brings other rules into force if the servers call
 // for them. A program that does not know the rules does not plan: it would undo the plans of the servers that do.
 func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) (bool, error) {
 	inForce := PlannerInForce(l.versions.planner, servers)
-	if l.plannerVersion < inForce {
+	if inForce < plan.OldestVersion || l.plannerVersion < inForce {
 		return false, nil
 	}
 	if inForce == l.versions.planner {

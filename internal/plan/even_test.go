@@ -1,0 +1,170 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
+)
+
+// P14: pins take part in the balance. Four queues are pinned to zone a and belong to a1; a2 of the same zone joins.
+func TestPlanEvensPinnedQueues(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 4)}
+	r.Join("a1", "b1")
+	for i := range r.Servers {
+		r.Servers[i].Labels = plan.Labels{"zone": r.Servers[i].UUID[:1]}
+	}
+	for i := range r.Queues {
+		r.Queues[i].Pin, _ = plan.ParseSelector("zone=a")
+	}
+	rebalance(t, &r)
+	r.Join("a2")
+	r.Servers[2].Labels = plan.Labels{"zone": "a"}
+	rebalance(t, &r)
+	r.ReleaseAll("")
+	if diff := cmp.Diff(map[string]int{"a1": 2, "a2": 2}, r.Owned()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// P14: where no single move helps, a chain does. a1 has two queues that only a1 and b1 may get, b1 has one that b1 and c1 may
+// get, and c1 has none: queue 0 goes to b1, and queue 2 to c1.
+func TestPlanEvensByAChain(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 3)}
+	r.Join("a1", "b1", "c1")
+	for i, q := range []struct{ owner, pin string }{{"a1", "host=a1|b1"}, {"a1", "host=a1|b1"}, {"b1", "host=b1|c1"}} {
+		r.Queues[i].Owner = q.owner
+		r.Queues[i].Pin, _ = plan.ParseSelector(q.pin)
+		r.Servers[i].Host = r.Servers[i].UUID
+	}
+	rebalance(t, &r)
+	if diff := cmp.Diff([]string{"a1>b1", "a1", "b1>c1"}, r.Rows()); diff != "" {
+		if diff := cmp.Diff([]string{"a1", "a1>b1", "b1>c1"}, r.Rows()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// drawRestricted draws a small roster of which some servers may not get some queues.
+func drawRestricted(t *rapid.T) *plantest.Roster {
+	r := &plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 6).Draw(t, "queues"))}
+	r.Join([]string{"A", "B", "C", "D"}[:rapid.IntRange(1, 4).Draw(t, "servers")]...)
+	weighted := rapid.Bool().Draw(t, "weighted")
+	for i := range r.Servers {
+		r.Servers[i].Host = r.Servers[i].UUID
+		r.Servers[i].Weight = 1
+		if weighted {
+			r.Servers[i].Weight = rapid.IntRange(0, 4).Draw(t, "weight")
+		}
+	}
+	for i := range r.Queues {
+		r.Queues[i].Owner = rapid.SampledFrom([]string{"", "A", "A", "B", "C", "D"}).Draw(t, "owner")
+		if hosts := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"A", "B", "C", "D"}), 0, 3, rapid.ID).Draw(t, "pin"); len(hosts) > 0 {
+			r.Queues[i].Pin, _ = plan.ParseSelector("host=" + strings.Join(hosts, "|"))
+		}
+	}
+	return r
+}
+
+// evenness is what a plan of restricted queues makes small, the first first (P14).
+type evenness struct {
+	unserved   int // queues whose server may not own them
+	weightless int // queues of servers without a weight, while others have one
+	squares    int // the sum of the squares, divided by the weights, times 12
+	moves      int
+}
+
+func (e evenness) less(other evenness) bool {
+	return slices.Compare([]int{e.unserved, e.weightless, e.squares, e.moves}, []int{other.unserved, other.weightless, other.squares, other.moves}) < 0
+}
+
+// evennessOf measures an assignment of the roster's queues.
+func evennessOf(r *plantest.Roster, owners []string) (e evenness) {
+	weights, _ := weightsOf(r.Servers, plan.Selector{})
+	owned := map[string]int{}
+	for i, q := range r.Queues {
+		at := slices.IndexFunc(r.Servers, func(s plan.Server) bool { return s.UUID == owners[i] })
+		if at < 0 || !q.Pin.Matches(r.Servers[at]) {
+			e.unserved++
+		}
+		if at >= 0 {
+			owned[owners[i]]++
+		}
+		if at >= 0 && q.Owner != owners[i] {
+			e.moves++
+		}
+	}
+	for uuid, n := range owned {
+		if weights[uuid] == 0 {
+			e.weightless += n
+		}
+		e.squares += 12 * n * n / max(1, weights[uuid])
+	}
+	return e
+}
+
+// P8: of all assignments, none serves more queues, is more even, or is as even with fewer moves.
+func TestPlanOfRestrictedQueuesAgainstAllAssignments(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := drawRestricted(t)
+		if len(hungOn(before)) == 0 {
+			return // any server may get any queue
+		}
+		var best *evenness
+		owners := make([]string, len(before.Queues))
+		var assign func(i int)
+		assign = func(i int) {
+			if i == len(owners) {
+				if e := evennessOf(before, owners); best == nil || e.less(*best) {
+					best = &e
+				}
+				return
+			}
+			some := false
+			for _, s := range before.Servers {
+				if before.Queues[i].Pin.Matches(s) {
+					owners[i], some = s.UUID, true
+					assign(i + 1)
+				}
+			}
+			if !some { // it stays with a live owner
+				owners[i] = ""
+				if slices.ContainsFunc(before.Servers, func(s plan.Server) bool { return s.UUID == before.Queues[i].Owner }) {
+					owners[i] = before.Queues[i].Owner
+				}
+				assign(i + 1)
+			}
+		}
+		assign(0)
+		r := before.Clone()
+		rebalance(t, r)
+		got := make([]string, len(r.Queues))
+		for i, q := range r.Queues {
+			if got[i] = q.Owner; q.Requester != "" {
+				got[i] = q.Requester
+			}
+		}
+		if e := evennessOf(before, got); e != *best {
+			t.Fatalf("the plan %v has %+v, the best has %+v: %v", got, e, *best, before.Rows())
+		}
+	})
+}
+
+// P8, P14: after all hand-overs no chain of moves is left that makes the servers more even within their rules.
+func TestPlanLeavesNoChain(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRoster(t)
+		for range 2 + len(r.Queues) { // a queue can wait for the hand-over of another
+			rebalance(t, r)
+			r.ReleaseAll("")
+		}
+		if why := plantest.Unsettled(r.Queues, r.Servers, r.Limits); why != "" {
+			t.Fatalf("%s: %v", why, r.Rows())
+		}
+	})
+}
