@@ -23,6 +23,28 @@ func testLabels(t *testing.T, c *center.Center) {
 		r.must(err)
 		r.must(c.Tasks().Apply(t.Context(), diff, "ann"))
 	}
+	t.Run("H2 a release gives no queue to a server that does not meet the pin any more", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.wantOwners("A", "A>B")
+		r.must(c.Queues().Pin(t.Context(), r.task, "1", "host=host-A", "ann"))
+		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
+			t.Errorf("released %v against the pin", released)
+		}
+		r.rebalance("A")
+		r.wantOwners("A>B", "A") // the other queue evens the servers
+	})
+	t.Run("H2 a release gives no queue to a server that lacks a label of require now", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.wantOwners("A", "A>B")
+		set(r, "host=host-A", "")
+		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
+			t.Errorf("released %v against require", released)
+		}
+		r.rebalance("A")
+		r.wantOwners("A", "A")
+	})
 	t.Run("P14 only servers with the labels get queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2, Require: "disk=ssd|nvme"})
 		r.join("A")

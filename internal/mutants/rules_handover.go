@@ -9,6 +9,12 @@ var handoverMutants = []mutant{
 		"TestDecide",
 	},
 	{
+		"H2", "a release does not look at the pin and require",
+		"releasable", " && meets(host, labels, require, pin)",
+		"",
+		"TestConformance",
+	},
+	{
 		"H2", "release without the name of the requester",
 		"releasable", " && req == q.Requester {",
 		" {",

@@ -20,7 +20,7 @@ type Handover struct {
 
 // Release hands queues over to their requesters, in one transaction under the lock row (H2), and returns the ones
 // that moved. A queue moves only if this server still owns it under that epoch, the requester is still the same and
-// may get the queue (P9), and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
+// may get the queue (P9, P14), and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
 // Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
 // Retake (H3).
 func (s Server) Release(ctx context.Context, queues []Handover) (released []string, err error) {
@@ -60,16 +60,22 @@ func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) 
 			return nil, 0, err
 		}
 		err = l.Each(ctx, func(rows *sql.Rows) error {
-			var id, cur, req, state string
+			var id, cur, req, state, host, labels, require, pin string
 			var epoch int64
 			var hung sqldb.List
-			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), &hung, &version)
-			if q := wanted[id]; MayOwn(state) && !slices.Contains(hung, id) && cur == uuid && epoch == q.Epoch && req == q.Requester {
+			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), (*sqldb.Text)(&host), (*sqldb.Text)(&labels),
+				&hung, (*sqldb.Text)(&require), (*sqldb.Text)(&pin), &version)
+			may := MayOwn(state) && !slices.Contains(hung, id) && meets(host, labels, require, pin)
+			if q := wanted[id]; may && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
 		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
+			(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
+			(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
+			(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
+			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id),
 			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
 			from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
@@ -77,6 +83,19 @@ func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) 
 		}
 	}
 	return changes, version, nil
+}
+
+// meets reports whether a server with this host and these labels meets the rules (P14), which may have changed since the request.
+// A rule that cannot be read is met by no server, as in a plan.
+func meets(host, labels, require, pin string) bool {
+	list, _ := plan.ParseLabels(labels) // what cannot be read is as if it were not there (S13)
+	server := plan.Server{Host: host, Labels: list}
+	for _, rule := range []string{require, pin} {
+		if s, _ := plan.ParseSelector(rule); !s.Matches(server) {
+			return false
+		}
+	}
+	return true
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
