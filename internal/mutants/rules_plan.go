@@ -237,6 +237,12 @@ var planMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"P14", "a queue waits for a pin that a server meets",
+		"ruleAgainst", "standsBy = true",
+		"pinned = true",
+		"TestPinnedQueueWhoseServerStandsBy",
+	},
+	{
 		"P14", "a queue that waits does not say for what",
 		"writeWaiting", "if len(owners) == 0 {",
 		"if len(owners) >= 0 {",

@@ -168,3 +168,34 @@ func TestPlanLeavesNoChain(t *testing.T) {
 		}
 	})
 }
+
+// P12, P14: the only server that meets the pin stands by. No server is swapped in for it; the queue says which rules it waits for.
+func TestPinnedQueueWhoseServerStandsBy(t *testing.T) {
+	for want, limits := range map[string]plan.Limits{
+		"max_servers: 2, pin: zone=b":   {Servers: 2},
+		"max_in_flight: 2, pin: zone=b": {InFlight: 2},
+		"pin: zone=b":                   {Servers: 2, Require: labels("zone=a")},
+	} {
+		r := plantest.Roster{Queues: plantest.Numbered(0, 3), Limits: limits}
+		r.Join("A", "B", "C")
+		for i, zone := range []string{"a", "a", "b"} {
+			r.Servers[i].Labels = plan.Labels{"zone": zone}
+		}
+		r.Queues[0].Owner, r.Queues[1].Owner, r.Queues[2].Pin = "A", "B", labels("zone=b")
+		rebalance(t, &r)
+		if diff := cmp.Diff([]string{"A", "B", "-"}, r.Rows()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want, diff)
+		}
+		if got := plan.Waiting(r.Queues, r.Servers, r.Limits)["2"]; got != want {
+			t.Errorf("the queue waits for %q, want %q", got, want)
+		}
+	}
+}
+
+func labels(text string) plan.Selector {
+	s, err := plan.ParseSelector(text)
+	if err != nil {
+		panic(err)
+	}
+	return s
+}

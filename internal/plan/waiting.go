@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Waiting returns why the queues that have no owner after the plan have none: by the id, the rule that no server meets, such
 // as "pin: host=web1". Queues that are removed or reserved are not among them.
@@ -20,7 +23,7 @@ func Waiting(queues []Queue, servers []Server, limits Limits) map[string]string 
 func (p *planning) ruleAgainst(row int, servers []Server, limits Limits) string {
 	q := p.rows[row].Queue
 	able := 0 // servers that may own queues, by their states
-	var pinned, hanging bool
+	var pinned, hanging, standsBy bool
 	for _, s := range servers {
 		if !s.Eligible {
 			continue
@@ -32,6 +35,8 @@ func (p *planning) ruleAgainst(row int, servers []Server, limits Limits) string 
 			hanging = true
 		} else if works {
 			pinned = true
+		} else if limits.Require.Matches(s) && q.Pin.Matches(s) {
+			standsBy = true
 		}
 	}
 	switch {
@@ -39,8 +44,26 @@ func (p *planning) ruleAgainst(row int, servers []Server, limits Limits) string 
 		return "no worker may own queues"
 	case hanging:
 		return "calls of former sessions hang"
+	case standsBy && q.Pin.all():
+		return limits.ofServers()
+	case standsBy:
+		return limits.ofServers() + ", pin: " + q.Pin.String()
 	case pinned:
 		return "pin: " + q.Pin.String()
 	}
 	return "require: " + limits.Require.String()
+}
+
+// ofServers names the limits by which servers stand by (P12).
+func (l Limits) ofServers() string {
+	var list []string
+	for _, limit := range []struct {
+		name string
+		n    int
+	}{{"max_servers", l.Servers}, {"max_servers_per_host", l.ServersPerHost}, {"max_in_flight", l.InFlight}} {
+		if limit.n > 0 {
+			list = append(list, fmt.Sprintf("%s: %d", limit.name, limit.n))
+		}
+	}
+	return strings.Join(list, ", ")
 }
