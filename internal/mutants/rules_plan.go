@@ -21,6 +21,12 @@ var planMutants = []mutant{
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
+		"P2", "the smaller remainder is rounded up",
+		"compare", "cmp.Compare(p.parts[b], p.parts[a])",
+		"cmp.Compare(p.parts[a], p.parts[b])",
+		"TestPlanOfWeights",
+	},
+	{
 		"P2", "all weights above 0 count alike",
 		"weigh", "min(max(0, s.Weight), MaxWeight)",
 		"min(max(0, s.Weight), 1)",
@@ -286,7 +292,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "the queues elsewhere do not count",
-		"compareGain", "cmp.Compare((p.elsewhere[a]+p.shares[a]+1)*p.weights[b], (p.elsewhere[b]+p.shares[b]+1)*p.weights[a])",
+		"compareElsewhere", "cmp.Compare(p.elsewhere[a]*p.weights[b], p.elsewhere[b]*p.weights[a])",
 		"0",
 		"TestConformance",
 	},

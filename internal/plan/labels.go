@@ -154,7 +154,8 @@ func zones(servers []Server, label string) []int {
 
 // spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded down.
 // Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose next server
-// does, then the one with the larger remainder, then the one that owns most.
+// does, then the one with the larger remainder, then the one whose next server's process has less elsewhere, then the one that
+// owns most.
 func (p preference) spread() (up []int) {
 	type zone struct{ part, owned int }
 	byZone := map[int][]int{}
@@ -182,7 +183,7 @@ func (p preference) spread() (up []int) {
 	}
 	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
 	slices.SortStableFunc(open, func(a, b int) int {
-		return cmp.Or(p.compareGain(next(a), next(b)), cmp.Compare(list[b].part%p.whole, list[a].part%p.whole), cmp.Compare(list[b].owned, list[a].owned))
+		return cmp.Or(p.compareGain(next(a), next(b)), cmp.Compare(list[b].part%p.whole, list[a].part%p.whole), p.compareElsewhere(next(a), next(b)), cmp.Compare(list[b].owned, list[a].owned))
 	})
 	for _, z := range open[:min(left, len(open))] {
 		up = append(up, next(z))

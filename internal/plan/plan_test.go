@@ -253,6 +253,9 @@ func TestPlanOfWeights(t *testing.T) {
 		{10, 4, []int{1, 3, 1}, []int{3, 4, 3}},
 		{5, 2, []int{1, 0, 0}, []int{2, 2, 1}},
 		{9, 2, []int{1, 0, 0}, []int{2, 2, 2}},
+		{4, 0, []int{5, 1}, []int{3, 1}}, // exact shares 3.33 and 0.67: the larger remainder is rounded up
+		{16, 0, []int{10, 10, 1}, []int{8, 7, 1}},
+		{1, 0, []int{100, 60}, []int{1, 0}},
 	} {
 		r := plantest.Roster{Queues: plantest.Numbered(0, c.queues), Limits: plan.Limits{QueuesPerServer: c.limit}}
 		for i, weight := range c.weights {

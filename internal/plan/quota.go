@@ -134,16 +134,20 @@ type preference struct {
 }
 
 // compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down, because
-// a queue stays then, then the one whose process has less for its weight. After that the larger remainder decides, then the
-// number of owned queues, then the age, by which the servers are sorted.
+// a queue stays then. After that the larger remainder decides, then how little the server's process has of other task types for
+// its weight (P15), then the number of owned queues, then the age, by which the servers are sorted.
 func (p preference) compare(a, b int) int {
-	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), cmp.Compare(p.owned[b], p.owned[a]))
+	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), p.compareElsewhere(a, b), cmp.Compare(p.owned[b], p.owned[a]))
 }
 
-// compareGain does what compare does as far as the reasons count for zones, too.
+// compareGain does what compare does as far as the reasons go before the remainders, of servers and of zones.
 func (p preference) compareGain(a, b int) int {
-	return cmp.Or(compareTrue(p.roundedUp[a], p.roundedUp[b]), compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]),
-		cmp.Compare((p.elsewhere[a]+p.shares[a]+1)*p.weights[b], (p.elsewhere[b]+p.shares[b]+1)*p.weights[a]))
+	return cmp.Or(compareTrue(p.roundedUp[a], p.roundedUp[b]), compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]))
+}
+
+// compareElsewhere puts the server first whose process has less of other task types for its weight.
+func (p preference) compareElsewhere(a, b int) int {
+	return cmp.Compare(p.elsewhere[a]*p.weights[b], p.elsewhere[b]*p.weights[a])
 }
 
 // compareTrue puts what is true first.
