@@ -3,6 +3,8 @@ package manager
 import (
 	"fmt"
 	"slices"
+
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
 // converge ends all faults and lets every server do what there is to do, in rounds of one tick. Within a bound, each queue
@@ -34,7 +36,6 @@ func (w *world) converge() int {
 
 func (w *world) heal() {
 	w.outage, w.db.halted = false, false
-	w.unpin()
 	alive := false
 	for i := range w.procs {
 		p := &w.procs[i]
@@ -137,7 +138,6 @@ func (k stepKind) drives() bool {
 
 // unfinished says what is not as it should be in the end.
 func (w *world) unfinished() string {
-	owned := make([]int, len(w.procs))
 	for _, s := range w.db.servers {
 		if !slices.ContainsFunc(w.procs, func(p process) bool { return p.uuid == s.uuid && p.state == serving }) {
 			return s.uuid + " is still there"
@@ -150,6 +150,9 @@ func (w *world) unfinished() string {
 		if q.removing {
 			return fmt.Sprintf("queue %s is still there", q.id)
 		}
+		if q.cur == "" && q.req == "" && q.pin != "" && !slices.ContainsFunc(w.procs, func(p process) bool { return p.name == q.pin && p.state == serving }) {
+			continue // the process that it is pinned to is away
+		}
 		i := slices.IndexFunc(w.procs, func(p process) bool { return p.uuid == q.cur })
 		if q.cur == "" || i < 0 {
 			return fmt.Sprintf("queue %s belongs to %q, which is not there", q.id, q.cur)
@@ -159,33 +162,15 @@ func (w *world) unfinished() string {
 		if q.req != "" || h == nil || h.draining || h.epoch != q.epoch || p.state != serving || w.over(p) {
 			return fmt.Sprintf("queue %s of %s is not worked", q.id, q.cur)
 		}
-		owned[i]++
 	}
 	for i := range w.procs {
 		p := &w.procs[i]
 		switch {
 		case p.state == serving && (p.stop || p.mustRead || p.request != nil || p.job != nil):
 			return p.name + " is busy"
-		case p.state == serving:
-			for j := range w.procs {
-				if other := &w.procs[j]; other.state == serving && unfair(owned[i], w.db.server(p.uuid).weight(), owned[j], w.db.server(other.uuid).weight()) {
-					return fmt.Sprintf("%s and %s have too different shares: %v", p.uuid, other.uuid, owned)
-				}
-			}
-		case p.state != away:
+		case p.state != away && p.state != serving:
 			return p.name + " does not serve"
 		}
 	}
-	return ""
-}
-
-// unfair reports whether a server with so many queues and this weight should give one to the other (P2).
-func unfair(queues, weight, other, otherWeight int) bool {
-	switch {
-	case weight == 0 && otherWeight == 0:
-		return queues > other+1
-	case weight == 0:
-		return queues > 0
-	}
-	return otherWeight > 0 && (queues-1)*otherWeight >= (other+1)*weight
+	return plantest.Unsettled(w.planInput())
 }

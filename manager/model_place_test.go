@@ -69,13 +69,3 @@ func (w *world) pin(q queueRow) plan.Selector {
 	}
 	return s
 }
-
-// unpin lets any server own each queue again, and the plan go by the numbers of queues.
-func (w *world) unpin() {
-	for i := range w.db.rows {
-		if q := &w.db.rows[i]; q.pin != "" || q.busy {
-			q.pin, q.busy = "", false
-			w.db.membership++
-		}
-	}
-}

@@ -91,7 +91,8 @@ func (w *world) assign(actor string, always, retry bool) {
 	}
 }
 
-func (w *world) planned() []plan.Change {
+// planInput returns what a plan reads.
+func (w *world) planInput() ([]plan.Queue, []plan.Server, plan.Limits) {
 	var queues []plan.Queue
 	for _, q := range w.db.rows {
 		if !q.gone {
@@ -107,7 +108,11 @@ func (w *world) planned() []plan.Change {
 			queues[i].ReservedFor = ""
 		}
 	}
-	changes := plan.Plan(queues, w.byRules(servers), plan.Limits{Loads: w.loads()})
+	return queues, w.byRules(servers), plan.Limits{Loads: w.loads()}
+}
+
+func (w *world) planned() []plan.Change {
+	changes := plan.Plan(w.planInput())
 	if w.without.consent {
 		for i, c := range changes {
 			if c.Requester != "" {
