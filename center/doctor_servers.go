@@ -82,6 +82,10 @@ func (d serverCheck) planners(r rosterRows) {
 			newer = append(newer, s)
 		}
 	}
+	if len(newer) > 0 && len(newer) == len(r.servers) {
+		d.problem("planner", "wait for the next audit: each server writes its own version again",
+			"all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
+	}
 	if len(older) > 0 {
 		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
 			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)

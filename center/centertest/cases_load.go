@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 func testLoad(t *testing.T, c *center.Center) {
@@ -30,6 +32,68 @@ func testLoad(t *testing.T, c *center.Center) {
 		r.rebalanceSkipped("A")
 		if got := r.requestedBy("B"); len(got) != 4 {
 			t.Errorf("B requests %v, want half of the queues", got)
+		}
+	})
+	t.Run("P16 after the clock was set back no server is new, and the budget is not refunded", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 8, Balance: center.BalanceLoad, LoadMovesPerHour: 1})
+		r.join("A", "B")
+		for _, id := range r.requestedBy("B") {
+			r.release("A", r.handover(id, "B"))
+		}
+		r.exec("UPDATE schedule_server SET register_time = '2999-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+		r.exec("UPDATE schedule_task_running SET load_moves_until = '2999-01-01 00:00:00.000000', audited_at = NULL WHERE task_type = '%s'", r.task)
+		for _, q := range r.records() {
+			load := 1.0
+			if *q.CurServer == r.uuid("A") {
+				load = 1.5 // a fifth more than its part
+			}
+			r.measure(q.QueueID, q.Epoch, &load)
+		}
+		r.rebalanceAlways("A")
+		if got := r.requestedBy("B"); len(got) > 0 {
+			t.Errorf("B requests %v as if it were new", got)
+		}
+		for _, q := range r.records() {
+			if *q.CurServer == r.uuid("A") {
+				r.measure(q.QueueID, q.Epoch, new(9.0))
+			}
+		}
+		r.rebalanceAlways("A")
+		if got := r.requestedBy("B"); len(got) > 0 {
+			t.Errorf("B requests %v, and the budget is used up", got)
+		}
+		r.wantFound("load_moves_until (2999")
+		_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
+		r.must(err)
+		if got := r.findings("values"); len(got) > 0 {
+			t.Errorf("after the audit the doctor finds %v", got)
+		}
+	})
+	t.Run("P16 a server that returns under its name is not new", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 8, Balance: center.BalanceLoad, LoadMovesPerHour: 1})
+		named := func(server string) {
+			r.exec("UPDATE schedule_server SET name = 'web-0' WHERE uuid = '%s'", r.uuid(server))
+		}
+		r.join("A", "B")
+		for _, id := range r.requestedBy("B") {
+			r.release("A", r.handover(id, "B"))
+		}
+		named("B")
+		for _, q := range r.records() {
+			load := 1.0
+			if *q.CurServer == r.uuid("A") {
+				load = 1.5
+			}
+			r.measure(q.QueueID, q.Epoch, &load)
+		}
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{Name: "web-0", Within: time.Hour}))
+		r.register("B2")
+		named("B2")
+		r.exec("UPDATE schedule_server SET register_time = '2026-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
+		r.rebalance("A")
+		r.rebalanceAlways("A")
+		if got := r.requestedBy("B2"); len(got) > 0 {
+			t.Errorf("B2 requests %v, and has got its queues back", got)
 		}
 	})
 	t.Run("P16 the last load counts until there is another", func(t *testing.T) {
@@ -166,7 +230,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "load_moves_per_hour lets 0 move now") {
 		t.Errorf("findings %q, want that the budget is used up", found)
 	}
-	r.exec("UPDATE schedule_task_running SET load_moves_until = '2120-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task) // by hand, or before the clock was set back
+	r.exec("UPDATE schedule_task_running SET load_moves_until = NULL WHERE task_type = '%s'", r.task) // the hour is over
 	r.rebalanceAlways("A")
 	if ids := r.requestedBy("A"); len(ids) != 2 {
 		t.Errorf("A requests %v, want two queues", ids)

@@ -80,6 +80,47 @@ func testReserved(t *testing.T, c *center.Center) {
 			t.Error("the lock row still says that a reservation ends")
 		}
 	})
+	t.Run("P13 a time that is further away than any reservation does not count", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		r.exec("UPDATE schedule_queue SET reserved_until = '2126-01-01 00:00:00.000000' WHERE task_type = '%s' AND reserved_for IS NOT NULL", r.task)
+		r.rebalanceAlways("B")
+		r.wantOwners("B", "B", "B", "B")
+	})
+	t.Run("P13 the audit ends a reservation until a time that no server writes", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		r.exec("UPDATE schedule_queue SET reserved_until = '2126-01-01 00:00:00.000000' WHERE task_type = '%s' AND reserved_for IS NOT NULL", r.task)
+		r.exec("UPDATE schedule_task_running SET reserved_until = '2126-01-01 00:00:00.000000', audited_at = NULL WHERE task_type = '%s'", r.task)
+		r.wantFound("reserved_until (2126")
+		if reply, _ := r.heartbeat("B"); !reply.PlanDue {
+			t.Error("no plan is due")
+		}
+		_, err := c.Roster().Planner(r.task, r.uuid("B")).Audit(t.Context())
+		r.must(err)
+		r.rebalance("B")
+		r.wantOwners("B", "B", "B", "B")
+		if got := r.findings("values"); len(got) > 0 {
+			t.Errorf("after the audit the doctor finds %v", got)
+		}
+	})
+	t.Run("P13 the pin of a queue holds for the server that returns", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		r.must(c.Queues().Pin(t.Context(), r.task, "0", "host=elsewhere", "ann"))
+		r.register("A2")
+		named(r, "A2", "web-0")
+		r.rebalance("A2")
+		r.wantOwners("-", "B", "A2", "B")
+	})
+	t.Run("P13 a pause ends the reservations that the lock row does not know of", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		leave(r, "A", soon)
+		r.exec("UPDATE schedule_task_running SET reserved_until = NULL WHERE task_type = '%s'", r.task)
+		r.must(c.Tasks().Pause(t.Context(), r.task, "ann"))
+		r.rebalance("B")
+		r.wantOwners("B", "B", "B", "B")
+	})
 	t.Run("P13 of two live servers of the name none gets the queues back", func(t *testing.T) {
 		r := pair(t, center.Settings{})
 		leave(r, "A", soon)

@@ -50,6 +50,26 @@ func testTotals(t *testing.T, c *center.Center) {
 		one.wantOwners("A")
 		two.wantOwners("B")
 	})
+	t.Run("P8 P15 planning again requests for the same process", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 3})
+		other := r.sibling("other")
+		other.define(center.Settings{Queues: 4})
+		r.register("A")
+		other.register("B") // its process owns four queues of the other task type
+		other.rebalance("B")
+		r.rebalance("A")
+		for _, name := range []string{"B", "C", "D"} {
+			r.register(name)
+		}
+		r.exec("UPDATE schedule_server SET process = host_name WHERE task_type LIKE '%s%%'", r.task)
+		r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s' AND queue_id = '2'", r.task)
+		r.rebalance("A")
+		first := r.owners()
+		r.rebalanceAlways("A")
+		if again := r.owners(); !slices.Equal(first, again) {
+			t.Errorf("the plan made %v, and planning again makes %v", first, again)
+		}
+	})
 	t.Run("P15 queues move until the totals are equal", func(t *testing.T) {
 		one, two := pair(t, "move")
 		balance(one)

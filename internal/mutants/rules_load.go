@@ -3,6 +3,18 @@ package main
 // loadMutants break the plan by load: rule P16.
 var loadMutants = []mutant{
 	{
+		"P16", "each server is new after the clock was set back",
+		"isNew", " AND register_time <= {now}",
+		"",
+		"TestConformance",
+	},
+	{
+		"P16", "a step of the clock gives the budget back",
+		"budgetUsed", "max(0, min(until.Sub(now), budgetTime))",
+		"max(0, until.Sub(now)%budgetTime)",
+		"TestMovesLeft",
+	},
+	{
 		"P16", "queues move as soon as a server has 15 percent too much",
 		"even", "bound := b.loads.Start;",
 		"bound := b.loads.Stop;",
@@ -88,8 +100,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "the moves of the last plan are forgotten",
-		"budgetUsed", "used := until.Sub(now)",
-		"used := 0 * until.Sub(now)",
+		"budgetUsed", "min(until.Sub(now), budgetTime)",
+		"min(0*until.Sub(now), budgetTime)",
 		"TestConformance",
 	},
 }

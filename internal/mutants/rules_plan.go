@@ -3,6 +3,30 @@ package main
 // planMutants break the plan: rules P.
 var planMutants = []mutant{
 	{
+		"P13", "a pause leaves the reservations that the lock row does not know of",
+		"voidReservations", "reserved_for IS NOT NULL`",
+		"reserved_for IS NOT NULL AND EXISTS (SELECT 1 FROM schedule_task_running r WHERE r.reserved_until IS NOT NULL AND r.task_type = schedule_queue.task_type)`",
+		"TestConformance",
+	},
+	{
+		"P13", "a reservation until a time that no server writes never ends",
+		"queues", " AND `+soonReserved+`",
+		"`+`",
+		"TestConformance",
+	},
+	{
+		"P13", "a queue returns to a server that its pin excludes",
+		"returned", "q.Pin.Matches(list[0]) && ",
+		"",
+		"TestReservedQueues",
+	},
+	{
+		"P11", "versions that were edited stop all plans",
+		"correctOwnVersion", "own < 0 || ",
+		"true || ",
+		"TestConformance",
+	},
+	{
 		"P1", "queue 10 comes before queue 2",
 		"CompareIDs", "cmp.Or(compareTokens(a, b), cmp.Compare(a, b))",
 		"cmp.Compare(a, b)",
@@ -172,8 +196,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "a pause leaves the reservations",
-		"voidReservations", "if !l.versions.reserved {",
-		"if true || !l.versions.reserved {",
+		"voidReservations", "if n == 0 {",
+		"if n >= 0 {",
 		"TestConformance",
 	},
 	{

@@ -129,9 +129,9 @@ var serverMutants = []mutant{
 		"TestConformanceWithoutConstraints",
 	},
 	{
-		"S13", "a boolean that is neither 0 nor 1 fails the heartbeats of all task types of the process",
-		"readReplies", "(*sqldb.Flag)(&p.Paused)",
-		"&p.Paused",
+		"S13", "a value that cannot be read fails the heartbeats of all task types of the process",
+		"readReplies", "p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)",
+		"p.Unreadable = err",
 		"TestConformanceWithoutConstraints",
 	},
 	{

@@ -29,7 +29,7 @@ func (r returning) waits(q Queue) bool {
 
 // returned returns the server that gets the queue back, or "". Of two live servers of a name, none does.
 func (r returning) returned(q Queue) string {
-	if list := r.named[q.ReservedFor]; q.Owner == "" && q.ReservedFor != "" && len(list) == 1 && list[0].Eligible && !slices.Contains(list[0].HungQueues, q.ID) {
+	if list := r.named[q.ReservedFor]; q.Owner == "" && q.ReservedFor != "" && len(list) == 1 && list[0].Eligible && q.Pin.Matches(list[0]) && !slices.Contains(list[0].HungQueues, q.ID) {
 		return list[0].UUID
 	}
 	return ""

@@ -43,7 +43,7 @@ func TestReservedQueues(t *testing.T) {
 		for i := range without.Queues {
 			q := &without.Queues[i]
 			list := named[q.ReservedFor]
-			if q.ReservedFor != "" && q.Owner == "" && !q.Removing && len(list) == 1 && list[0].Eligible && !slices.Contains(list[0].HungQueues, q.ID) {
+			if q.ReservedFor != "" && q.Owner == "" && !q.Removing && len(list) == 1 && list[0].Eligible && q.Pin.Matches(list[0]) && !slices.Contains(list[0].HungQueues, q.ID) {
 				back[q.ID] = list[0].UUID
 				q.Owner = back[q.ID]
 			}

@@ -22,10 +22,17 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	if err := p.reportInvalid(ctx); err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}
+	if err := p.correctTimes(ctx); err != nil {
+		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+	}
 	reader := Reader{DB: p.roster.DB.Store, Dialect: p.roster.DB.Dialect, TaskType: p.taskType, OwnSign: p.roster.OwnSign}
 	servers, err := reader.Servers(ctx)
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+	}
+	if own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.actor }); own >= 0 && servers[own].PlannerVersion != p.roster.PlannerVersion {
+		_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
+		return true, err
 	}
 	removing, err := reader.Removing(ctx)
 	if err != nil {
@@ -63,3 +70,24 @@ func (p Planner) reportInvalid(ctx context.Context) error {
 		return withdrawRepartition(ctx, l, p.actor, err)
 	})
 }
+
+// correctTimes brings times back that are further in the future than any that a server writes: they were edited by hand, or
+// the clock was set back since. InvalidValues has reported them.
+func (p Planner) correctTimes(ctx context.Context) error {
+	for _, statement := range []string{
+		fmt.Sprintf(`UPDATE schedule_task_running SET load_moves_until = {ago -%d} WHERE task_type = ? AND own_sign = ? AND NOT (`, budgetTime.Milliseconds()) + soonMoves + `)`,
+		`UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL WHERE task_type = ? AND own_sign = ? AND NOT (` + soonReserved + `)`,
+		`UPDATE schedule_task_running SET reserved_until = {now} WHERE task_type = ? AND own_sign = ? AND NOT (` + soonReserved + `)`, // a plan is due
+	} {
+		if _, err := p.roster.DB.Exec(ctx, statement+p.roster.DB.Limits, p.taskType, p.roster.OwnSign); err != nil {
+			return fmt.Errorf("correct times in the future: %w", err)
+		}
+	}
+	return nil
+}
+
+// The latest times that a server writes, as conditions on the lock row or on a row of schedule_queue.
+var (
+	soonMoves    = fmt.Sprintf(`load_moves_until <= {ago -%d}`, budgetTime.Milliseconds())
+	soonReserved = fmt.Sprintf(`reserved_until <= {ago -%d}`, MaxReturn.Milliseconds())
+)

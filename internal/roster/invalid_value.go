@@ -62,18 +62,21 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 // checkedTable is a table whose rows all servers of a roster read. The rows of runs are read one by one.
 type checkedTable struct {
 	name  string
-	key   string // the column that names the row for people
-	where string // the rows, with parameters for the task type and the own_sign
-	flags bool   // only the booleans are checked: the settings have rules of their own
+	key   string               // the column that names the row for people
+	where string               // the rows, with parameters for the task type and the own_sign
+	flags bool                 // only the booleans are checked: the settings have rules of their own
+	times []schema.ColumnCheck // times that may not be far in the future; the audit corrects them
 }
 
 const ofTask = `task_type = ? AND own_sign = ?`
 
 var checkedTables = []checkedTable{
 	{name: "schedule_task_type", key: "task_type", where: `task_type = ? AND '' <> ?`, flags: true},
-	{name: "schedule_task_running", key: "own_sign", where: ofTask},
+	{name: "schedule_task_running", key: "own_sign", where: ofTask, times: []schema.ColumnCheck{
+		{Column: "load_moves_until", Condition: soonMoves}, {Column: "reserved_until", Condition: soonReserved},
+	}},
 	{name: "schedule_server", key: "uuid", where: ofTask},
-	{name: "schedule_queue", key: "queue_id", where: ofTask},
+	{name: "schedule_queue", key: "queue_id", where: ofTask, times: []schema.ColumnCheck{{Column: "reserved_until", Condition: soonReserved}}},
 	{name: "schedule_trigger", key: "name", where: `target = ? AND own_sign = ?`},
 	{name: "schedule_backfill", key: "backfill_id", where: ofTask},
 }
@@ -83,13 +86,19 @@ var checkedTables = []checkedTable{
 func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
 	var invalid, values strings.Builder
 	rules := map[string]string{}
+	add := func(c schema.ColumnCheck, rule string) {
+		fmt.Fprintf(&invalid, " WHEN NOT (%s) THEN '%s'", c.Condition, c.Column)
+		fmt.Fprintf(&values, " WHEN NOT (%s) THEN CONCAT('', %s)", c.Condition, c.Column)
+		rules[c.Column] = rule
+	}
 	for _, c := range schema.Checks(p.roster.DB.Name) {
 		if c.Table != t.name || strings.Contains(strings.ToLower(c.Condition), "json") || t.flags && !strings.HasSuffix(c.Condition, " IN (0, 1)") {
 			continue
 		}
-		fmt.Fprintf(&invalid, " WHEN NOT (%s) THEN '%s'", c.Condition, c.Column)
-		fmt.Fprintf(&values, " WHEN NOT (%s) THEN CONCAT('', %s)", c.Condition, c.Column)
-		rules[c.Column] = ruleOf(c)
+		add(c, ruleOf(c))
+	}
+	for _, c := range t.times {
+		add(c, "be at most an hour from now: it was edited, or the clock was set back since; the next audit corrects it")
 	}
 	if len(rules) == 0 {
 		return nil // PostgreSQL has a type for booleans

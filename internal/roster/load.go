@@ -19,6 +19,14 @@ const (
 // newFor is how long a server counts as new: longer than a plan takes to be repeated because it skipped rows (L5).
 const newFor = 10 * time.Second
 
+// isNew is a column of schedule_server, 1 if the server counts as new. A time in the future was written before the clock was
+// set back, when the server was there already. A server whose name another server had within the longest return is a
+// restart: it has got back its queues, or other servers have had them long enough.
+var isNew = fmt.Sprintf(`CASE WHEN register_time > {ago %d} AND register_time <= {now} THEN
+	CASE WHEN name <> '' AND EXISTS (SELECT 1 FROM schedule_server_history h WHERE h.task_type = schedule_server.task_type
+		AND h.own_sign = schedule_server.own_sign AND h.name = schedule_server.name AND h.left_time > {ago %d}) THEN 0 ELSE 1 END
+	ELSE 0 END`, newFor.Milliseconds(), MaxReturn.Milliseconds())
+
 // budgetTime is the time to which load_moves_per_hour belongs.
 const budgetTime = time.Hour
 
@@ -64,14 +72,9 @@ func movesLeft(perHour int, now, until time.Time) int {
 }
 
 // budgetUsed returns how much of the hour is used up. A time that is over an hour away was written by hand, or before the clock
-// was set back, and does not count.
-func budgetUsed(now, until time.Time) time.Duration {
-	used := until.Sub(now)
-	if used < 0 || used > budgetTime {
-		return 0
-	}
-	return used
-}
+// was set back: as much as possible is used up, so that a step of the clock gives no moves. The next audit writes the end
+// of the hour.
+func budgetUsed(now, until time.Time) time.Duration { return max(0, min(until.Sub(now), budgetTime)) }
 
 // moveTime returns the part of an hour of one move. maxMoves bounds a number that was written by hand.
 func moveTime(perHour int) time.Duration {

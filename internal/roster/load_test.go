@@ -23,7 +23,7 @@ func TestMovesLeft(t *testing.T) {
 		{"all are used up", 60, now.Add(time.Hour), 0},
 		{"the setting was lowered", 2, now.Add(10 * time.Minute), 1},
 		{"the setting was raised", 600, now.Add(10 * time.Minute), 500},
-		{"the clock was set back", 60, now.Add(25 * time.Hour), 60},
+		{"the clock was set back", 60, now.Add(25 * time.Hour), 0},
 		{"by hand: no moves", 0, time.Time{}, 1},
 		{"by hand: less than none", -5, time.Time{}, 1},
 		{"by hand: too many", math.MaxInt64, time.Time{}, maxMoves},

@@ -42,6 +42,22 @@ func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) 
 	return err == nil, err
 }
 
+// correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one: it was
+// edited by hand. Otherwise every server could wait for another to plan, for as long as they live.
+func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, actor string) error {
+	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == actor })
+	if own < 0 || servers[own].PlannerVersion == l.plannerVersion {
+		return nil
+	}
+	reason := fmt.Sprintf("planner_version of %s was edited: %d, and its program knows %d", actor, servers[own].PlannerVersion, l.plannerVersion)
+	servers[own].PlannerVersion = l.plannerVersion
+	_, err := l.Exec(ctx, `UPDATE schedule_server SET planner_version = ? WHERE uuid = ?`, l.plannerVersion, actor)
+	if err != nil {
+		return fmt.Errorf("correct the planner version of %s: %w", actor, err)
+	}
+	return l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
+}
+
 // giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if it does
 // not know the rules in force: the servers that know them plan with their next heartbeats.
 func giveUp(queues []plan.Queue, uuid string) (changes []plan.Change) {

@@ -23,6 +23,10 @@ type Reader struct {
 	Dialect  *sqldb.Dialect
 	TaskType string
 	OwnSign  string
+
+	// Now is the time by which reservations end (P13). A transaction gives the time that it read after the lock, so that
+	// the plan and the note of the next end agree. Zero is the clock of the statement.
+	Now time.Time
 }
 
 // ServerRow is what planning and expiring need of a row of schedule_server.
@@ -60,7 +64,7 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, CASE WHEN register_time > {ago `+fmt.Sprint(newFor.Milliseconds())+`} THEN 1 ELSE 0 END, labels, hung_queues, `+shareColumns+`
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, `+isNew+`, labels, hung_queues, `+shareColumns+`
 		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
@@ -99,14 +103,9 @@ func (r Reader) PlanInput(ctx context.Context, removing []string, servers []Serv
 	if in.Queues, in.waiting, err = r.queues(ctx, removing); err != nil {
 		return in, err
 	}
-	live := make(map[string]bool, len(servers))
 	in.Servers = make([]plan.Server, len(servers))
 	for i, s := range servers {
-		live[s.UUID] = true
 		in.Servers[i] = s.PlanServer()
-	}
-	if !slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return !live[q.Owner] }) {
-		return in, nil // what the processes have elsewhere decides mostly who gets a queue without an owner
 	}
 	elsewhere, err := r.Elsewhere(ctx)
 	for i, s := range in.Servers {
@@ -180,6 +179,10 @@ func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Qu
 // queues does what Queues does, and returns why queues have no owner.
 func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, waiting map[string]string, err error) {
 	waiting = map[string]string{}
+	now, args := "{now}", []any{r.TaskType, r.OwnSign}
+	if !r.Now.IsZero() {
+		now, args = "?", append([]any{r.Dialect.Time(r.Now)}, args...)
+	}
 	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
 		var q plan.Queue
 		var pin, waitsFor string
@@ -191,9 +194,9 @@ func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Qu
 			waiting[q.ID] = waitsFor
 		}
 		return err
-	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > {now} THEN reserved_for END, COALESCE(labels, ''), waits_for
+	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, COALESCE(labels, ''), waits_for
 		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
-		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, r.TaskType, r.OwnSign)
+		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the queues: %w", err)
 	}

@@ -27,7 +27,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
 		return nil, nil, nil
 	}
-	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
+	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign, Now: l.Now}
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -46,6 +46,9 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
 	in, err := r.PlanInput(ctx, l.removing, servers)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
 		return nil, nil, err
 	}
 	may, err := mayPlan(ctx, l, staying, p.actor)

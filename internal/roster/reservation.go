@@ -93,24 +93,25 @@ func (in PlanInput) reserved() bool {
 	return slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
 }
 
-// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due.
+// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due. A reservation that has
+// ended since this transaction took the lock counts: its plan has taken the queue for reserved.
 func noteReservations(ctx context.Context, l *LockTx) error {
 	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET reserved_until = (SELECT MIN(q.reserved_until) FROM schedule_queue q
-		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > {now}) WHERE task_type = ? AND own_sign = ?`,
-		l.TaskType, l.OwnSign, l.TaskType, l.OwnSign)
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > ? AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,
+		l.TaskType, l.OwnSign, l.Dialect.Time(l.Now), l.TaskType, l.OwnSign)
 	return err
 }
 
 // voidReservations ends all reservations, because an operator stops the work or divides it anew: the servers that are there
 // get the queues.
 func voidReservations(ctx context.Context, l *LockTx) error {
-	if !l.versions.reserved {
-		return nil
-	}
-	_, err := l.Exec(ctx, `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL
+	n, err := l.Exec(ctx, `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL
 		WHERE task_type = ? AND own_sign = ? AND reserved_for IS NOT NULL`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("end the reservations of queues: %w", err)
+	}
+	if n == 0 {
+		return nil
 	}
 	return l.membershipChanged(ctx)
 }

@@ -19,8 +19,8 @@ const mostSkipped = 1_000
 // planDue is a condition on the lock row: the membership has changed since the last plan, or that plan skipped rows and
 // is due for its next attempt, or a reservation has ended (P13). A plan that seems to come from the future was written before the clock was set back.
 var planDue = fmt.Sprintf(`(membership_version <> planned_version
-	OR reserved_until <= {now}
-	OR skipped IS NOT NULL AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`, skipRetryInterval.Milliseconds())
+	OR reserved_until <= {now} OR NOT (%s)
+	OR skipped IS NOT NULL AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`, soonReserved, skipRetryInterval.Milliseconds())
 
 // skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
 // the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
