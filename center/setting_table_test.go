@@ -48,7 +48,7 @@ func settingsInMarkdown() string {
 			continue
 		}
 		seen[row.Name] = true
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.Name, defaultInMarkdown(row.Default), row.Help)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.Name, defaultInMarkdown(row.Default), cell(row.Help))
 	}
 	return b.String()
 }
@@ -63,3 +63,6 @@ func defaultInMarkdown(value any) string {
 	}
 	return fmt.Sprint(value)
 }
+
+// cell escapes what would end a cell of a table.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -11,12 +11,12 @@ import (
 
 func TestServingIndex(t *testing.T) {
 	for source, want := range map[string]string{
-		"SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}":                   "CREATE INDEX ON orders (state, id)",
-		"select o.id from shop.orders as o where o.state in ('NEW', 'AGAIN') and o.done_at is null order by o.at desc, o.id limit 5": "CREATE INDEX ON shop.orders (state, done_at, at DESC, id)",
-		"SELECT id FROM orders\nWHERE region = {{queue}}\n  AND state = 'NEW'\nORDER BY region, id\nLIMIT {{limit}} FOR UPDATE":      "CREATE INDEX ON orders (region, state, id)",
-		"SELECT id FROM sales WHERE id > {{cursor}} AND region = {{queue}} ORDER BY id LIMIT {{limit}}":                              "CREATE INDEX ON sales (region, id)",
-		"SELECT id FROM orders FORCE INDEX (orders_work) WHERE state = 'NEW' AND id > {{after}} ORDER BY id LIMIT {{limit}}":         "CREATE INDEX ON orders (state, id)",
-		"SELECT a, b FROM t WHERE state = 'NEW' AND (a > {{after.a}} OR a = {{after.a}} AND (b > 1 OR c)) ORDER BY a, b LIMIT 1":     "CREATE INDEX ON t (state, a, b)",
+		"SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}":                   "CREATE INDEX orders_work ON orders (state, id)",
+		"select o.id from shop.orders as o where o.state in ('NEW', 'AGAIN') and o.done_at is null order by o.at desc, o.id limit 5": "CREATE INDEX orders_work ON shop.orders (state, done_at, at DESC, id)",
+		"SELECT id FROM orders\nWHERE region = {{queue}}\n  AND state = 'NEW'\nORDER BY region, id\nLIMIT {{limit}} FOR UPDATE":      "CREATE INDEX orders_work ON orders (region, state, id)",
+		"SELECT id FROM sales WHERE id > {{cursor}} AND region = {{queue}} ORDER BY id LIMIT {{limit}}":                              "CREATE INDEX sales_work ON sales (region, id)",
+		"SELECT id FROM orders FORCE INDEX (orders_work) WHERE state = 'NEW' AND id > {{after}} ORDER BY id LIMIT {{limit}}":         "CREATE INDEX orders_work ON orders (state, id)",
+		"SELECT a, b FROM t WHERE state = 'NEW' AND (a > {{after.a}} OR a = {{after.a}} AND (b > 1 OR c)) ORDER BY a, b LIMIT 1":     "CREATE INDEX t_work ON t (state, a, b)",
 		"SELECT id FROM orders WHERE state = 'NEW' AND (a = 1 OR b IN (SELECT c FROM d)) ORDER BY id LIMIT {{limit}}":                "",
 		"SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}":                                                 "", // no column to compare
 		"SELECT id FROM orders WHERE state = 'NEW' OR at = 1 LIMIT {{limit}}":                                                        "",
@@ -65,7 +65,7 @@ func TestFindScan(t *testing.T) {
 		want(d, "") // a small table
 		fill(LargeTable/10, LargeTable+10)
 		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE orders", schema.MySQL: "ANALYZE TABLE orders", schema.SQLite: "ANALYZE orders"}[s.Dialect()])
-		want(d, "each select reads all of orders, which has more than 100000 rows -> CREATE INDEX ON orders (state, id)")
+		want(d, "each select reads all of orders, which has more than 100000 rows -> CREATE INDEX orders_work ON orders (state, id)")
 		want(cursor, "")
 		s.exec("CREATE INDEX orders_work ON orders (state, id)")
 		want(d, "")

@@ -15,9 +15,10 @@ type servingIndex struct {
 	ordered []string
 }
 
-// String returns the statement that creates the index.
+// String returns the statement that creates the index. The name is needed on MySQL and SQLite.
 func (x servingIndex) String() string {
-	return "CREATE INDEX ON " + x.table + " (" + strings.Join(slices.Concat(x.equal, x.ordered), ", ") + ")"
+	name := strings.Trim(unqualified(x.table), "\"`") + "_work"
+	return "CREATE INDEX " + name + " ON " + x.table + " (" + strings.Join(slices.Concat(x.equal, x.ordered), ", ") + ")"
 }
 
 var (
