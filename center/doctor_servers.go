@@ -83,7 +83,7 @@ func (d serverCheck) planners(r rosterRows) {
 		}
 	}
 	if len(newer) > 0 && len(newer) == len(r.servers) {
-		d.problem("planner", "wait for the next audit: each server writes its own version again",
+		d.problem(condition.PlannerVersion, "wait for the next audit: each server writes its own version again",
 			"all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
 	}
 	if len(older) > 0 {

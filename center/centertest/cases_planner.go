@@ -87,14 +87,14 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 	t.Run("P11 versions that were edited stop no plan", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
-		knows(r, 3, "A", "B")
-		r.wantFinding("all servers say that they know planner version 3, but version 1 is in force")
+		knows(r, newerPlanner+1, "A", "B")
+		r.wantFinding(fmt.Sprintf("all servers say that they know planner version %d, but version %d is in force", newerPlanner+1, plan.Version))
 		r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL, epoch = epoch + 1 WHERE task_type = '%s'", r.task)
 		r.exec("UPDATE schedule_task_running SET audited_at = NULL WHERE task_type = '%s'", r.task)
 		_, err := c.Roster().Planner(r.task, r.uuid("A")).Audit(t.Context())
 		r.must(err)
 		r.wantOwners("A", "B")
-		if v := r.readInt("SELECT planner_version FROM schedule_server WHERE uuid = '%s'", r.uuid("A")); v != 1 || inForce(r) != 1 {
+		if v := r.readInt("SELECT planner_version FROM schedule_server WHERE uuid = '%s'", r.uuid("A")); v != plan.Version || inForce(r) != plan.Version {
 			t.Errorf("the row of A says version %d, and version %d is in force", v, inForce(r))
 		}
 	})
