@@ -44,6 +44,11 @@ type Options struct {
 	// output.
 	Logger *slog.Logger
 
+	// FailUnreachable makes Open return ErrUnreachable if the database cannot be reached. Defaults to false: Open waits for
+	// the database until its context is done, and logs that once a minute. Errors that waiting does not mend, such as those
+	// of a wrong password, an unknown database or TLS, are returned at once in any case.
+	FailUnreachable bool
+
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
@@ -119,6 +124,7 @@ type Center struct {
 type Database = sqldb.Database
 
 // Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
+// It waits for a database that cannot be reached, unless Options.FailUnreachable is set.
 // While another process creates or upgrades the tables, Open waits for it, for a minute; its error then names that
 // process. It also returns the error of a malformed URL:
 //
@@ -145,7 +151,12 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.runs = newEngine(c.roster, o.Logger)
-	if err := (guard{c, o.Schema}).check(ctx); err != nil {
+	g := guard{c, o.Schema}
+	check := g.await
+	if o.FailUnreachable {
+		check = g.check
+	}
+	if err := check(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
 	}
 	return c, nil

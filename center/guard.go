@@ -39,15 +39,15 @@ const (
 )
 
 // server connects, and returns an error for a server that cannot hold a roster.
-func (g guard) server(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+func (g guard) server(open context.Context) error {
+	ctx, cancel := context.WithTimeout(open, serverTimeout)
 	defer cancel()
 	if err := sqldb.Connect(ctx, g.db.Store); err != nil {
-		return err
+		return g.markUnreachable(open, err)
 	}
 	server, err := g.db.Database.Probe(ctx, g.db.Store)
 	if err != nil {
-		return err
+		return g.markUnreachable(open, err)
 	}
 	g.roster.WriteFence = server.WriteFence
 	return nil

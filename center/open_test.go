@@ -1,9 +1,12 @@
 package center_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -85,7 +88,7 @@ func TestIdleDealerConns(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://app:secret@127.0.0.1:1/d", "mysql://app:secret@127.0.0.1:1/d", "sqlite:/no/such/folder/x.db"} {
-		got := openError(t, url, center.Options{})
+		got := openError(t, url, center.Options{FailUnreachable: true})
 		if !strings.Contains(got, "cannot connect") || strings.Contains(got, "secret") || strings.Contains(got, "\n") {
 			t.Errorf("open %s: got %q, want one line with \"cannot connect\" and no password", url, got)
 		}
@@ -158,4 +161,80 @@ func TestEngineWithoutTransactionsIsRefused(t *testing.T) {
 	if got := openError(t, url, center.Options{}); !strings.Contains(got, want) {
 		t.Fatalf("open with a MyISAM table:\n got %s\nwant %s", got, want)
 	}
+}
+
+// Waiting does not mend what the server refuses, or a folder that does not exist.
+func TestOpenDoesNotWaitForRefusals(t *testing.T) {
+	t.Parallel()
+	urls := []string{"sqlite:/no/such/folder/x.db"}
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue
+		}
+		raw := testdb.URL(t, kind)
+		u, err := url.Parse(raw)
+		must(t, err)
+		unknown, stranger, tls := *u, *u, *u
+		unknown.Path = "/no_such_database"
+		stranger.User = url.UserPassword("no_such_user", "wrong")
+		key := map[string]string{testdb.Postgres: "sslmode=verify-full", testdb.MySQL: "tls=true"}[kind]
+		tls.RawQuery = key
+		urls = append(urls, unknown.String(), stranger.String(), tls.String())
+	}
+	for _, address := range urls {
+		_, err := center.Open(t.Context(), anydb.URL(address), center.Options{Schema: center.SchemaRequire})
+		if err == nil || errors.Is(err, center.ErrUnreachable) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("open %s: %v, want one line, and not ErrUnreachable", address, err)
+		}
+	}
+}
+
+// Open waits for a database that is away, and gives up when its context is done.
+func TestOpenWaits(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, raw string) {
+		if strings.HasPrefix(raw, "sqlite:") {
+			t.Skip("a file is not reached through a network")
+		}
+		through, proxy := testdb.Through(t, raw)
+		proxy.Refuse(true)
+		if _, err := center.Open(t.Context(), anydb.URL(through), center.Options{FailUnreachable: true}); !errors.Is(err, center.ErrUnreachable) {
+			t.Errorf("without waiting: %v, want ErrUnreachable", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waits := make(chan struct{}, 1)
+		log := slog.New(slog.NewTextHandler(notifier{waits}, nil))
+		opened := make(chan error, 1)
+		open := func() {
+			c, err := center.Open(ctx, anydb.URL(through), center.Options{Logger: log})
+			if err == nil {
+				err = c.Close()
+			}
+			opened <- err
+		}
+		go open()
+		<-waits
+		cancel()
+		if err := <-opened; !errors.Is(err, context.Canceled) {
+			t.Errorf("after its context is done: %v, want context.Canceled", err)
+		}
+		ctx = t.Context()
+		go open()
+		<-waits
+		proxy.Refuse(false)
+		if err := <-opened; err != nil {
+			t.Errorf("when the database is back: %v", err)
+		}
+	})
+}
+
+// notifier tells of each write.
+type notifier struct{ written chan<- struct{} }
+
+func (n notifier) Write(line []byte) (int, error) {
+	select {
+	case n.written <- struct{}{}:
+	default:
+	}
+	return len(line), nil
 }

@@ -25,8 +25,9 @@ type Connection struct {
 // flag config names the file.
 type File struct {
 	Connection
-	HTTP    string // host:port to serve probes on. Empty means no probes.
-	Console bool   // HTTP also serves the console, to clients on the same host, who may look.
+	HTTP              string // host:port to serve probes on. Empty means no probes.
+	ExitOnUnreachable bool   // the worker exits if it cannot reach the database at its start
+	Console           bool   // HTTP also serves the console, to clients on the same host, who may look.
 	// IdleDealerConns and IdleTxTimeout are the fields of center.Options. Zero means the default of center.
 	IdleDealerConns int
 	IdleTxTimeout   time.Duration
@@ -90,23 +91,29 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	if _, _, err := net.SplitHostPort(f.HTTP); f.HTTP != "" && err != nil {
 		src.addScalarProblem(flags, "http", f.HTTP, "must be host:port, such as 127.0.0.1:9090")
 	}
-	f.Console = src.console(v, flags, f.HTTP)
+	f.Console, f.ExitOnUnreachable = src.console(v, flags, f.HTTP), src.bool(v, flags, "exit_on_unreachable")
 	f.Tasks = taskSource{src}.tasks()
 	return f, src.err()
 }
 
 // console reports whether the console is wanted. It needs an address.
 func (s *source) console(v *viper.Viper, flags *pflag.FlagSet, http string) bool {
-	text := v.GetString("console")
+	yes := s.bool(v, flags, "console")
+	if yes && http == "" {
+		s.addScalarProblem(flags, "console", v.GetString("console"), "needs http, the address to serve it at")
+	}
+	return yes
+}
+
+// bool reads a key that is true or false, or false if it is missing.
+func (s *source) bool(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
+	text := v.GetString(key)
 	if text == "" {
 		return false
 	}
 	yes, err := strconv.ParseBool(text)
 	if err != nil {
-		s.addScalarProblem(flags, "console", text, "must be true or false")
-	}
-	if yes && http == "" {
-		s.addScalarProblem(flags, "console", text, "needs http, the address to serve it at")
+		s.addScalarProblem(flags, key, text, "must be true or false")
 	}
 	return yes
 }

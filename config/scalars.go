@@ -12,7 +12,7 @@ import (
 )
 
 // scalarKeys are the top-level keys. Flags override them, and so does the environment if --config does not name the file.
-var scalarKeys = []string{"database", "database_file", "own_sign", "http", "console", "schema", "idle_dealer_conns", "idle_tx_timeout", "item_retention", "weight", "witness_dir", "name", "return_within", "labels"}
+var scalarKeys = []string{"database", "database_file", "own_sign", "http", "console", "exit_on_unreachable", "schema", "idle_dealer_conns", "idle_tx_timeout", "item_retention", "weight", "witness_dir", "name", "return_within", "labels"}
 
 // scalars reads the top-level keys: from the flags, else from a file of --config,
 // else the environment, else another file.

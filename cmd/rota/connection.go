@@ -61,5 +61,5 @@ func openConnection(ctx context.Context, conn config.Connection) (*center.Center
 	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
 		return nil, usageError{err}
 	}
-	return center.Open(ctx, anydb.URL(conn.Database), center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire})
+	return center.Open(ctx, anydb.URL(conn.Database), center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true})
 }

@@ -90,7 +90,7 @@ func TestBadInput(t *testing.T) {
 		"unknown placeholder":   {args: "worker", file: head + "queues: 1" + strings.Replace(goodDealer, "{{keys}}", "{{key}}", 1), code: 2, want: "rota.yaml: tasks.settle.dealer.sql.execute has the unknown placeholder {{key}}: known are {{keys}}, ..."},
 		"no database":           {args: "worker", file: "tasks:\n  settle:\n    queues: 1" + goodDealer, code: 2, want: "rota.yaml: database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 		"unknown URL scheme":    {args: "worker --database oracle://h/d", file: head + "queues: 1" + goodDealer, code: 2, want: `database URL: unknown scheme; want postgres://..., mysql://..., mariadb://... or sqlite:FILE`},
-		"unreachable database":  {args: "worker --database postgres://u:secret@127.0.0.1:1/d", file: head + "queues: 1" + goodDealer, code: 1, want: "open postgres://u@127.0.0.1:1/d..."},
+		"unreachable database":  {args: "worker --exit-on-unreachable --database postgres://u:secret@127.0.0.1:1/d", file: head + "queues: 1" + goodDealer, code: 1, want: "open postgres://u@127.0.0.1:1/d..."},
 		"tables are missing":    {args: "worker --schema require", file: head + "queues: 1" + goodDealer, code: 1, want: `open sqlite:...`},
 		"migrate what":          {args: "migrate up", code: 2, want: "database is missing: set it in the file, with --database or in ROTA_DATABASE"},
 		"migrate, no such file": {args: "migrate up -c absent.yaml", code: 2, want: "absent.yaml: no such file or directory"},

@@ -28,10 +28,14 @@ type probes struct {
 	ready          func(context.Context) error
 	metrics, scale http.Handler
 	console        http.Handler // nil: not served
+	waiting        bool         // the database has not been reached yet: only /livez and /readyz are served
 }
 
 // String names the addresses.
 func (p probes) String() string {
+	if p.waiting {
+		return "/livez and /readyz until the database is reached"
+	}
 	if p.console != nil {
 		return "/livez, /readyz, /metrics, /scale and the console"
 	}
@@ -89,6 +93,9 @@ func (p probes) handler(log logrus.FieldLogger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
 	mux.Handle("GET /readyz", &readiness{ready: p.ready, log: log})
+	if p.waiting {
+		return mux
+	}
 	mux.Handle("GET /metrics", p.metrics)
 	mux.Handle("GET /scale", p.scale)
 	if p.console != nil {

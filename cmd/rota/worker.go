@@ -34,8 +34,12 @@ Under systemd, a unit of Type=notify has started when all tasks have joined.
 A value comes from the flag, else from the file of -c, else from the environment
 (ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_CONSOLE,
 ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION,
-ROTA_WEIGHT, ROTA_LABELS, ROTA_WITNESS_DIR, ROTA_NAME, ROTA_RETURN_WITHIN), else
-from rota.yaml in this directory.
+ROTA_WEIGHT, ROTA_LABELS, ROTA_WITNESS_DIR, ROTA_NAME, ROTA_RETURN_WITHIN,
+ROTA_EXIT_ON_UNREACHABLE), else from rota.yaml in this directory.
+
+A worker that cannot reach its database waits for it, at its start as later.
+With --exit-on-unreachable it exits 1 if that happens at its start. It exits at
+once in any case if the database refuses its password or name, or TLS fails.
 
 With --witness-dir the other workers of the host take over at once when this one
 is killed, and after a restart the new process does so itself. Without it they
@@ -61,6 +65,7 @@ or the time is over, nobody works them.`,
 	addOwnSignFlag(cmd)
 	flags.String("http", "", "host:port for /livez, /readyz, /metrics, /scale; not served if empty (ROTA_HTTP)")
 	flags.Bool("console", false, "serve the console at --http too, to clients on this host, who may look (ROTA_CONSOLE)")
+	flags.Bool("exit-on-unreachable", false, "exit if the database cannot be reached at the start, instead of waiting (ROTA_EXIT_ON_UNREACHABLE)")
 	flags.String("labels", "", "what this worker has, such as disk=ssd,zone=b; for require and spread of task types (ROTA_LABELS)")
 	flags.String("name", "", "name of this worker, which it has again after a restart, such as its host's; for --return-within (ROTA_NAME)")
 	flags.String("return-within", "", "keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty (ROTA_RETURN_WITHIN)")
@@ -108,10 +113,7 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 func (w *worker) run(ctx context.Context) (err error) {
 	ctx, release := drainOnSignal(ctx, w.log)
 	defer release()
-	c, err := center.Open(ctx, anydb.URL(w.file.Database), center.Options{
-		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: libraryLogger(w.log),
-		IdleDealerConns: w.file.IdleDealerConns, IdleTxTimeout: w.file.IdleTxTimeout,
-	})
+	c, err := w.open(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // a signal came before the start
 	}
@@ -154,6 +156,31 @@ func (w *worker) run(ctx context.Context) (err error) {
 		<-watched
 	}()
 	return m.Run(ctx)
+}
+
+// open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the database
+// back.
+func (w *worker) open(ctx context.Context) (*center.Center, error) {
+	o := center.Options{
+		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: libraryLogger(w.log),
+		IdleDealerConns: w.file.IdleDealerConns, IdleTxTimeout: w.file.IdleTxTimeout, FailUnreachable: true,
+	}
+	c, err := center.Open(ctx, anydb.URL(w.file.Database), o)
+	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
+		return c, err
+	}
+	if w.file.HTTP != "" {
+		away := err
+		stop, err := serveProbes(ctx, w.file.HTTP, probes{waiting: true, ready: func(context.Context) error {
+			return notReady{"the database is unreachable", away}
+		}}, w.log)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	o.FailUnreachable = false
+	return center.Open(ctx, anydb.URL(w.file.Database), o)
 }
 
 // console returns the pages of the console, or nil if the file does not want them.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -209,6 +210,59 @@ func TestWorkerFromStartToDrain(t *testing.T) {
 		}
 		if n := count(t, db, "schedule_queue WHERE cur_server IS NULL AND req_server IS NULL"); n != 4 {
 			t.Errorf("%d of 4 queues are free", n)
+		}
+	})
+}
+
+// A worker whose database is away at its start waits for it, alive and not ready, and drains on a signal meanwhile. With
+// --exit-on-unreachable it exits. A refused name ends it at once.
+func TestWorkerWaitsForItsDatabase(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, raw string) {
+		if strings.HasPrefix(raw, "sqlite:") {
+			t.Skip("a file is not reached through a network")
+		}
+		db, dir := openOrders(t, raw, 1)
+		through, proxy := testdb.Through(t, raw)
+		proxy.Refuse(true)
+		start := func(address string, more ...string) *process {
+			return startRota(t, dir, nil, append([]string{"worker", "-c", "rota.yaml", "--database", address}, more...)...)
+		}
+		waits := func(p *process) string {
+			const serving = "serving /livez and /readyz until the database is reached"
+			eventually(t, "the worker waits", func() bool {
+				return p.logged("the database is unreachable; waiting") != nil && p.logged(serving) != nil
+			})
+			address, _ := p.logged(serving)["address"].(string)
+			return address
+		}
+		p, impatient := start(through), start(through)
+		address := waits(p)
+		if live, ready := status(t, address, "/livez"), status(t, address, "/readyz"); live != http.StatusOK || ready != http.StatusServiceUnavailable {
+			t.Errorf("while the worker waits, /livez is %d and /readyz %d", live, ready)
+		}
+		waits(impatient)
+		impatient.signal(syscall.SIGTERM)
+		if code := impatient.exit(); code != 0 {
+			t.Errorf("exit code %d after SIGTERM while the worker waits", code)
+		}
+		proxy.Refuse(false)
+		eventually(t, "the order is settled", func() bool { return count(t, db, "orders WHERE state = 'NEW'") == 0 })
+		p.signal(syscall.SIGTERM)
+		if code := p.exit(); code != 0 {
+			t.Errorf("exit code %d after SIGTERM", code)
+		}
+		proxy.Refuse(true)
+		u, err := url.Parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Path = "/no_such_database"
+		for _, args := range [][]string{{"--database", through, "--exit-on-unreachable"}, {"--database", u.String(), "--schema", "require"}} {
+			_, stderr, code := runRota(t, dir, append([]string{"worker", "-c", "rota.yaml"}, args...)...)
+			if lines := strings.Count(stderr, "\n"); code != 1 || lines != 1 {
+				t.Errorf("%s: exit code %d and %d lines, want 1 and 1:\n%s", args, code, lines, stderr)
+			}
 		}
 	})
 }

@@ -49,18 +49,6 @@ func (o order) returnWithin() time.Duration {
 	return patience
 }
 
-// open connects to the database. It tries again like a supervisor that restarts the worker: on a busy machine the database
-// may not answer a new connection in time.
-func (o order) open(ctx context.Context) (c *center.Center, err error) {
-	for range 3 {
-		c, err = center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire, IdleTxTimeout: o.IdleTx})
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "cannot connect") {
-			return c, err
-		}
-	}
-	return nil, err
-}
-
 // work is the main function of a worker process. SIGTERM makes the worker leave in order.
 func work(text string) (err error) {
 	var o order
@@ -73,7 +61,7 @@ func work(text string) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c, err := o.open(ctx)
+	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire, IdleTxTimeout: o.IdleTx})
 	if err != nil {
 		return err
 	}

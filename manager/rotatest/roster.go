@@ -61,7 +61,7 @@ type Roster struct {
 func Open(tb testing.TB, o Options) *Roster {
 	tb.Helper()
 	o = o.withDefaults(tb.Output())
-	c, err := center.Open(tb.Context(), o.Database, center.Options{Logger: o.Config.Logger})
+	c, err := center.Open(tb.Context(), o.Database, center.Options{Logger: o.Config.Logger, FailUnreachable: true})
 	if err != nil {
 		tb.Fatal("rotatest: ", err)
 	}

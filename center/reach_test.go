@@ -1,0 +1,35 @@
+package center
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// A refused certificate looks like an error of the network, and waiting does not mend it.
+func TestUnreachableErrors(t *testing.T) {
+	g := guard{Center: &Center{db: &sqldb.DB{Dialect: &sqldb.Dialect{Classify: func(error) sqldb.Class { return sqldb.Other }}}}}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{refused, true},
+		{fmt.Errorf("cannot connect: %w", refused), true},
+		{&net.DNSError{Err: "no such host", Name: "db", IsNotFound: true}, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(42)}, false},
+		{&net.OpError{Op: "local error", Err: tls.AlertError(48)}, false},
+		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, false},
+		{errors.New("this PostgreSQL is read-only"), false},
+	} {
+		if got := errors.Is(g.markUnreachable(t.Context(), test.err), ErrUnreachable); got != test.want {
+			t.Errorf("%v: unreachable is %t, want %t", test.err, got, test.want)
+		}
+	}
+}
