@@ -3,6 +3,7 @@ package rotatest
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -103,12 +104,25 @@ func (r *Roster) taskTypes(ctx context.Context) []string {
 // close deletes what the test has defined. The workers have stopped: their cleanups were registered later.
 func (r *Roster) close() {
 	ctx := context.WithoutCancel(r.tb.Context())
-	for _, name := range r.taskTypes(ctx) {
-		if err := r.c.Tasks().Delete(ctx, name, "rotatest"); err != nil {
-			r.tb.Errorf("rotatest: %v", err)
-		}
+	if err := r.deleteAll(ctx, r.taskTypes(ctx)); err != nil {
+		r.tb.Errorf("rotatest: %v", err)
 	}
 	if err := r.c.Close(); err != nil {
 		r.tb.Errorf("rotatest: %v", err)
 	}
+}
+
+// deleteAll deletes task types, those that others run after last.
+func (r *Roster) deleteAll(ctx context.Context, names []string) error {
+	var left []string
+	var errs []error
+	for _, name := range names {
+		if err := r.c.Tasks().Delete(ctx, name, "rotatest"); err != nil {
+			left, errs = append(left, name), append(errs, err)
+		}
+	}
+	if len(left) == 0 || len(left) == len(names) {
+		return errors.Join(errs...)
+	}
+	return r.deleteAll(ctx, left)
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
@@ -170,6 +171,15 @@ func TestFailures(t *testing.T) {
 		"run": {func(r *rotatest.Roster) {
 			r.Run("other", "key", "", manager.Serve("settle", settle{r.DB()}, manager.Settings{Queues: 1}))
 		}, []string{"other"}},
+		"key of before": {func(r *rotatest.Roster) {
+			nightly := manager.Settings{Queues: 1, Mode: center.ModeRun}
+			createOrders(r.DB(), 10)
+			if run := r.Run("settle", "monday", "", manager.Serve("settle", settle{r.DB()}, nightly)); run.State != center.RunSuccess {
+				t.Errorf("the first run is %s", run.State)
+			}
+			broken := struct{ processor.TaskDealer[int64] }{}
+			r.Run("settle", "monday", "", manager.Serve("settle", broken, nightly))
+		}, []string{`key "monday" was submitted before`}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -179,6 +189,22 @@ func TestFailures(t *testing.T) {
 					t.Errorf("got %q, want %q in it", got, want)
 				}
 			}
+		})
+	}
+}
+
+// The cleanup deletes a dependant before its upstream, whatever their names are.
+func TestCleanupOfDependants(t *testing.T) {
+	url := "sqlite:" + t.TempDir() + "/rota.db"
+	for range 2 { // the second finds no task type
+		t.Run("roster", func(t *testing.T) {
+			r := rotatest.Open(t, rotatest.Options{Database: anydb.URL(url)})
+			after := manager.Settings{Queues: 1, Mode: center.ModeRun}
+			upstream := manager.Serve("a", &counted{}, after)
+			after.After = []center.After{{Upstream: "a"}}
+			middle := manager.Serve("b", &counted{}, after)
+			after.After = []center.After{{Upstream: "b"}}
+			r.Run("a", "", "", upstream, middle, manager.Serve("c", &counted{}, after))
 		})
 	}
 }

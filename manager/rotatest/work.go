@@ -58,14 +58,18 @@ func (w *Worker) retries(taskType string) bool {
 // however it ends, and stops the worker. It returns the run: State is center.RunSuccess or center.RunFailed, for
 // instance. Center().Runs() has its queues and failed items.
 //
-// A key that was submitted before is the run of then, as in Runs.Submit.
+// Run fails the test if the key was submitted before, in this test or in an earlier program on the same database: that run
+// has ended, and its outcome says nothing of these tasks. Without a key, each call makes a run.
 func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center.RunRecord {
 	r.tb.Helper()
 	w := r.Start(tasks...)
 	ctx := r.tb.Context()
-	id, _, err := r.c.Runs().Submit(ctx, taskType, key, params)
+	id, existed, err := r.c.Runs().Submit(ctx, taskType, key, params)
 	if err != nil {
 		r.tb.Fatal("rotatest: ", err)
+	}
+	if existed {
+		r.tb.Fatalf("rotatest: run %s: key %q was submitted before, as run %s, which says nothing of these tasks: take another key or none", taskType, key, id)
 	}
 	var run center.RunRecord
 	w.until("the run has not ended", func() bool {
