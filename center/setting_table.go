@@ -91,6 +91,11 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ItemMaxAttempts }, least: 1, most: 1_000_000,
 	},
 	{
+		Name: "count_in_outage", Column: "count_in_outage",
+		Help:  "`true` counts failures as attempts although nothing else succeeds: poison is dead, and passed by a cursor, without that proof, and so are healthy items in an outage",
+		field: func(s *Settings) any { return &s.CountInOutage },
+	},
+	{
 		Name: "item_retry", Column: "item_retry_ms", Default: time.Second,
 		Help:  "pause of an item after its first failure, without a key of its queue",
 		field: func(s *Settings) any { return &s.ItemRetry },

@@ -122,6 +122,10 @@ type Settings struct {
 	// ItemRetryMax is the longest such pause. A queue pauses for a minute at most. Defaults to 6 h: the 24 pauses
 	// between 25 attempts then last 2.3 days on average, and at least 1.3 days.
 	ItemRetryMax time.Duration
+	// CountInOutage counts each failure as an attempt of its item although nothing else succeeds. Items are then dead as
+	// soon as the retry policy says, poison and healthy ones. Defaults to false: in an outage no item dies, and a cursor
+	// passes an item only after something else has succeeded.
+	CountInOutage bool
 	// FailingAfter is the number of failed calls in a row, without an item that succeeds, after which a worker is not
 	// ready. If the failures go on for half a minute, the worker raises the alert FAILING. Calls that all executed one and
 	// the same item do not count. Defaults to 5.

@@ -105,6 +105,6 @@ func processorSettings(s Settings) processor.Settings {
 		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
 		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
 		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
-		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
+		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage, FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}
 }

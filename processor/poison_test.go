@@ -309,3 +309,37 @@ func TestKnownPoisonOpensNoBreaker(t *testing.T) {
 		}
 	})
 }
+
+// A cursor passes poison when something else succeeds between its failures, or if failures count in an outage. Without
+// either, the queue waits (X5).
+func TestCursorPassesPoisonOnProof(t *testing.T) {
+	for name, test := range map[string]struct {
+		other, counts, passes bool
+	}{
+		"alone":                    {},
+		"beside another queue":     {other: true, passes: true},
+		"alone, with each failure": {counts: true, passes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := newService(w, sortable("a", 5)...)
+				d.bad["a00001"] = errBroken
+				s := usual()
+				s.ItemMaxAttempts, s.RetryMax, s.CountInOutage = 8, time.Minute, test.counts
+				w.start(t, log{d}, processor.Env{Items: failedItems{newMemory()}}, s, "a", "b")
+				for i := range 300 {
+					time.Sleep(time.Second)
+					if test.other {
+						d.mu.Lock()
+						d.open = append(d.open, fmt.Sprintf("b%05d", i))
+						d.mu.Unlock()
+					}
+				}
+				synctest.Wait()
+				if got := d.leftOf("a") == 1; got != test.passes {
+					t.Errorf("%d items of queue a are left after five minutes, passed: %t, want %t", d.leftOf("a"), got, test.passes)
+				}
+			})
+		})
+	}
+}

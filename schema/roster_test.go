@@ -21,7 +21,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
-		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
@@ -35,10 +35,10 @@ var columns = map[string]string{
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
-		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at message version`,
+		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,
 	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params
-		queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at acked_at acked_by version`,
+		queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at failed_at alerted_at acked_at acked_by version`,
 	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
 		last_error started_at progress_at finished_at`,
 	"schedule_run_item": `run_id queue_id item_no item_key attempt last_error failed_at`,

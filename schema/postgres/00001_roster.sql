@@ -42,6 +42,7 @@ CREATE TABLE schedule_task_type (
     drain_timeout_ms            bigint           NOT NULL DEFAULT 30000,             -- how long a leaving server waits for its items in flight
     stall_after_ms              bigint           NOT NULL DEFAULT 300000,            -- age at which a call of the dealer raises an alert
     item_max_attempts           bigint           NOT NULL DEFAULT 25,                -- failures after which an item is DEAD
+    count_in_outage             boolean          NOT NULL DEFAULT FALSE,             -- a failure counts as an attempt although nothing else succeeds
     item_retry_ms               bigint           NOT NULL DEFAULT 1000,              -- pause after the first failure of an item
     item_retry_factor           double precision NOT NULL DEFAULT 2,                 -- by which the pause grows with each further failure
     item_retry_jitter           double precision NOT NULL DEFAULT 0.5,               -- part of a pause by which it is longer or shorter at random

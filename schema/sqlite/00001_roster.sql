@@ -43,6 +43,7 @@ CREATE TABLE schedule_task_type (
     drain_timeout_ms            BIGINT NOT NULL DEFAULT 30000,        -- how long a leaving server waits for its items in flight
     stall_after_ms              BIGINT NOT NULL DEFAULT 300000,       -- age at which a call of the dealer raises an alert
     item_max_attempts           BIGINT NOT NULL DEFAULT 25,           -- failures after which an item is DEAD
+    count_in_outage             BOOLEAN NOT NULL DEFAULT FALSE,       -- a failure counts as an attempt although nothing else succeeds
     item_retry_ms               BIGINT NOT NULL DEFAULT 1000,         -- pause after the first failure of an item
     item_retry_factor           DOUBLE NOT NULL DEFAULT 2,            -- by which the pause grows with each further failure
     item_retry_jitter           DOUBLE NOT NULL DEFAULT 0.5,          -- part of a pause by which it is longer or shorter at random
@@ -76,6 +77,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000 AND drain_timeout_ms = CAST(drain_timeout_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000 AND stall_after_ms = CAST(stall_after_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000 AND item_max_attempts = CAST(item_max_attempts AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_count_in_outage CHECK (count_in_outage IN (0, 1)),
     CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000 AND item_retry_ms = CAST(item_retry_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
