@@ -182,14 +182,22 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	}
 }
 
-// beforeRounds is the round of failures before the first success in this process.
-const beforeRounds = 1
+const (
+	// beforeRounds is the round in which an item has failed twice, in processes before this one: it is known to be poison.
+	beforeRounds = 1
+
+	// firstRound is the round before the first success in this process.
+	firstRound = 2
+)
 
 // recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
 func (c *call) recordOf(i FailedItem, now time.Time) record {
 	r := record{
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), discardDue: c.discardDue(i), stored: true, saved: !i.Started,
+	}
+	if i.Attempts < 2 { // it may have opened the breaker of an outage
+		r.first, r.last = firstRound, firstRound
 	}
 	if i.Started && i.Attempts == 0 { // it has not failed; its next success deletes the record
 		r.batchLimit = 1

@@ -43,7 +43,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 		env: env, source: src, capabilities: src.capabilities(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},
 	}
-	u.rounds.Store(beforeRounds)
+	u.rounds.Store(firstRound)
 	if err := u.validate(&s); err != nil {
 		return nil, err
 	}
