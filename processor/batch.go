@@ -100,11 +100,9 @@ func (b *batch) perform() error {
 		b.logCtx = ctx
 	}
 	if b.settings.BatchTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, b.settings.BatchTimeout)
-		defer cancel()
+		return b.inTime(ctx, func(ctx context.Context) error { return b.items.execute(ctx, b.from, b.to) })
 	}
-	return b.items.execute(ctx, b.from, b.to)
+	return b.items.execute(ctx, b.from, b.to) // without a closure, which would be an allocation
 }
 
 // bind makes the context of Execute, unless the page has it.

@@ -146,7 +146,7 @@ func (b blame) countAttempt(f itemError, stored map[string]record) (u update, co
 	case u.dead: // it has attempts enough
 		return u, false
 	case !failure.counts():
-		u.doubt(&b.call)
+		u.doubt(&b.call, f.err)
 		return u, false
 	}
 	u.doubtful, u.tries = false, 0
@@ -192,12 +192,7 @@ func (b blame) discard(f itemError) bool {
 	if b.capabilities.cursored { // a fence must not save the cursor before the death is recorded (X3)
 		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
 	}
-	if b.settings.BatchTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, b.settings.BatchTimeout)
-		defer cancel()
-	}
-	err := b.items.discard(ctx, b.from+f.index, f.err)
+	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+f.index, f.err) })
 	if err == nil {
 		return true
 	}
@@ -219,7 +214,7 @@ func (b blame) passInSweep(named []itemError) {
 		b.noteFirst(failure)
 		if !b.capabilities.cursored && !failure.passes() {
 			r.failed(b.rounds.Load(), f.err)
-			r.doubt(&b.call)
+			r.doubt(&b.call, f.err)
 			b.lane.failures.put(g, b.keys[f.index], r)
 			b.result.waiting++
 			continue

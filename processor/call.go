@@ -73,6 +73,21 @@ func (c *call) classify(err error) outcome {
 	return failed
 }
 
+// inTime calls the dealer with a context that ends after BatchTimeout. An error that this may have caused names it.
+func (c *call) inTime(ctx context.Context, f func(context.Context) error) error {
+	limit := c.settings.BatchTimeout
+	if limit == 0 {
+		return f(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := f(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return fmt.Errorf("%w (batch_timeout is %s)", err, limit)
+	}
+	return err
+}
+
 // logFailure logs the failure of an operation of the dealer. The processor tries the operation again, so a failure
 // other than a panic is only a warning. If only failures follow, package manager raises an alert.
 func (c *call) logFailure(operation string, attrs ...slog.Attr) {

@@ -23,7 +23,7 @@ type itemError struct {
 // keeps the first. An i outside the batch turns the error into an error of the whole batch.
 func (f *Failures) Add(i int, err error) {
 	if err != nil {
-		f.list = append(f.list, itemError{i, err})
+		f.list = append(f.list, itemError{i, brief(err)})
 	}
 }
 
@@ -69,6 +69,38 @@ func namedFailures(err error, n int) []itemError {
 		return nil
 	}
 	return e.list
+}
+
+// maxErrorText bounds the text of an error, in bytes: some fail with the page of a web server, once per item.
+const maxErrorText = 2000
+
+// briefError is an error whose text is cut. What it wraps still says what the error means.
+type briefError struct {
+	text string
+	err  error
+}
+
+func (e *briefError) Error() string { return e.text }
+func (e *briefError) Unwrap() error { return e.err }
+
+// brief returns err with a text of at most maxErrorText, and a remark that it was cut.
+func brief(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	if len(text) <= maxErrorText {
+		return err
+	}
+	return &briefError{fmt.Sprintf("%s... (cut, %d bytes)", strings.ToValidUTF8(text[:maxErrorText], ""), len(text)), err}
+}
+
+// lasting returns what a record keeps of err: not more than its text if that was cut, because the error may hold it.
+func lasting(err error) error {
+	if e, ok := errors.AsType[*briefError](err); ok {
+		return errors.New(e.text)
+	}
+	return err
 }
 
 // Permanent marks the error of an item as final: the item is dead at once. It works for an item that fails alone or in

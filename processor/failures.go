@@ -50,16 +50,16 @@ func (r record) failedAlone() bool { return r.attempts > 0 || r.last > 0 }
 
 // failed notes a failure, alone or by name.
 func (r *record) failed(round uint64, err error) {
-	r.batchLimit, r.cause = 0, err
+	r.batchLimit, r.cause = 0, lasting(err)
 	r.first, r.last = cmp.Or(r.first, round), round
 }
 
 // doubt notes that the failure was no attempt. The item backs off for at most ProbeMax, but a pause that the retry
 // policy has begun goes on.
-func (r *record) doubt(c *call) {
+func (r *record) doubt(c *call, err error) {
 	r.doubtful = true
 	r.tries++
-	if after := retryAfter(r.cause); after > 0 {
+	if after := retryAfter(err); after > 0 {
 		r.retryAt = c.now.Add(after)
 	} else if !r.retryAt.After(c.began) {
 		r.retryAt = c.now.Add(c.settings.pause(r.attempts+r.tries, min(c.settings.RetryMax, c.settings.ProbeMax)))

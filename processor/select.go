@@ -146,19 +146,17 @@ func (c *selectCall) selectItems() (list items, err error) {
 		}
 		c.logCtx = ctx
 	}
-	if c.settings.BatchTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.settings.BatchTimeout)
-		defer cancel()
-	}
 	var owned []Queue
 	if c.capabilities.setSelector {
 		owned = queuesOf(c.grants)
 	}
-	list, err = c.source.selectItems(ctx, c.selection, owned)
-	if err == nil && list.size() == 0 && c.selection.Run != nil {
-		err = context.Cause(ctx) // the empty result of a cancelled select does not prove that the sweep is complete
-	}
+	err = c.inTime(ctx, func(ctx context.Context) (err error) {
+		list, err = c.source.selectItems(ctx, c.selection, owned)
+		if err == nil && list.size() == 0 && c.selection.Run != nil {
+			err = context.Cause(ctx) // the empty result of a cancelled select does not prove that the sweep is complete
+		}
+		return err
+	})
 	return list, err
 }
 

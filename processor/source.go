@@ -103,7 +103,7 @@ func (t *typedSource[T]) capabilities() capabilities {
 }
 
 func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
-	defer recovered(&err)
+	defer entered(&err)
 	var list []T
 	if t.setSelector != nil {
 		list, err = t.setSelector.SelectSet(ctx, s, owned)
@@ -122,7 +122,7 @@ type typedItems[T any] struct {
 func (i *typedItems[T]) size() int { return len(i.list) }
 
 func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
-	defer recovered(&err)
+	defer entered(&err)
 	return i.dealer.Execute(ctx, i.list[from:to:to])
 }
 
@@ -194,7 +194,7 @@ func (i *typedItems[T]) first() (_ uint64, err error) {
 }
 
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {
-	defer recovered(&err)
+	defer entered(&err)
 	return i.discarder.Discard(ctx, i.list[n], cause)
 }
 
@@ -209,6 +209,15 @@ type panicError struct {
 }
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// entered is recovered for a call that returns an error of the dealer. It cuts the text of the error here, where it
+// enters, so that all that logs, stores or counts the error has a short one.
+func entered(err *error) {
+	if v := recover(); v != nil {
+		*err = &panicError{v, debug.Stack()}
+	}
+	*err = brief(*err)
+}
 
 // recovered turns a panic into an error. The caller defers it.
 func recovered(err *error) {
