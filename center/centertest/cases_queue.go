@@ -181,11 +181,11 @@ func testQueueErrors(t *testing.T, c *center.Center) {
 		numbered := r.sibling("numbered")
 		numbered.define(center.Settings{Queues: 2})
 		wantErrors(t, map[string]error{
-			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:      c.Queues().Add(t.Context(), r.task, "north", "", "test"),
-			`queue ("a\nb") must be printable`:                                             c.Queues().Add(t.Context(), r.task, "a\nb", "", "test"),
-			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:   c.Queues().Remove(t.Context(), r.task, "east", "test"),
-			`$BASE: the queues have numbers: change how many there are instead`:            c.Queues().Remove(t.Context(), numbered.task, "1", "test"),
-			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers: change`: c.Queues().Add(t.Context(), numbered.task, "7", "", "test"),
+			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:       c.Queues().Add(t.Context(), r.task, "north", "", "test"),
+			`queue ("a\nb") must be printable`:                                              c.Queues().Add(t.Context(), r.task, "a\nb", "", "test"),
+			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:    c.Queues().Remove(t.Context(), r.task, "east", "test"),
+			`$BASE: the queues have numbers, so that only their number can change`:          c.Queues().Remove(t.Context(), numbered.task, "1", "test"),
+			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers, so that`: c.Queues().Add(t.Context(), numbered.task, "7", "", "test"),
 			`unknown task type`: c.Queues().Add(t.Context(), "nobody", "x", "", "test"),
 		})
 		r.must(c.Queues().Remove(t.Context(), r.task, "north", "test"))

@@ -70,8 +70,8 @@ var lockMutants = []mutant{
 	},
 	{
 		"L7", "a client that is stopped while it reads keeps the lock row",
-		"unsentLimit", "'10000'",
-		"'0'",
+		"limits", `unsentLimit("'10s'")`,
+		`unsentLimit("'0s'")`,
 		"TestStoppedReaderDoesNotKeepTheLockRow",
 	},
 	{
