@@ -81,7 +81,7 @@ func TestRebalanceTakesFewStatements(t *testing.T) {
 	if n := b.count(`SELECT COUNT(*) FROM schedule_queue WHERE req_server = 'new'`); n != manyQueues/(manyServers+1) {
 		t.Fatalf("queues that the new server requests: got %d, want %d", n, manyQueues/(manyServers+1))
 	}
-	wantStatements(t, "a join", sent, 12)
+	wantStatements(t, "a join", sent, 13)
 	b.expire(100)
 	sent = testdb.Statements(proxy.Listen(b.rebalance))
 	if n := b.count(`SELECT COUNT(*) FROM schedule_server`); n != manyServers+1-100 {

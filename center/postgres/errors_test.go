@@ -20,7 +20,8 @@ func TestErrorClasses(t *testing.T) {
 		sqldb.ReadOnly:    {&pq.Error{Code: "25006"}},
 		sqldb.NoTable:     {&pq.Error{Code: "42P01"}},
 		sqldb.Duplicate:   {&pq.Error{Code: "23505"}},
-		sqldb.Refused:     {&pq.Error{Code: "23503"}},
+		sqldb.BadData:     {&pq.Error{Code: "23503"}, &pq.Error{Code: "22001"}},
+		sqldb.Refused:     {&pq.Error{Code: "42501"}},
 		sqldb.Other:       {context.Canceled},
 	}
 	for want, errs := range cases {

@@ -21,8 +21,8 @@ The status of a trigger:
   ERROR   its row is invalid; REASON says why
 
 MISSED counts the slots that never fire, because no server was running or the
-trigger was paused. SKIPPED counts the slots since the last one that fired, whose
-runs were skipped because other runs were open.`,
+trigger was paused. SKIPPED counts the slots since the last one that fired,
+whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
 	}, listRunTasks, triggerColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.TriggerRecord, error) {
