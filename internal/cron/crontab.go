@@ -16,16 +16,22 @@ var crontabDay = field{
 	names: []string{"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"},
 }
 
+// crontabDate is the day of the month in a crontab.
+var crontabDate = field{name: "day-of-month", min: 1, max: 31, rule: "1-31"}
+
 // readCrontab reads five fields of a crontab: minute, hour, day of the month, month and day of the week. If both days are
-// set, either of them suffices, unless one begins with a star.
+// set, either of them suffices, unless one begins with a star. No range may wrap, as in crontab(5): in Quartz each may.
 func (e reader) readCrontab(fields []string) error {
 	if n := len(fields); n != 5 {
 		return fmt.Errorf("has %s after cron5:, must have 5: minute hour day-of-month month day-of-week",
 			plural.Of(n, "field", "fields"))
 	}
 	dom, dow := fields[2], fields[4]
-	if strings.ContainsAny(strings.ToUpper(dom), "LW?") {
-		return fmt.Errorf("day-of-month %q must be 1-31, a list, a range or a step of these", dom)
+	for i, f := range []field{minute, hour, crontabDate, month} {
+		f.straight = true
+		if _, err := f.all(fields[i]); err != nil {
+			return err
+		}
 	}
 	e.spec.DowOrDom = !strings.HasPrefix(dom, "*") && !strings.HasPrefix(dow, "*")
 	dow, err := crontabDays(dow)

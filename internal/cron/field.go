@@ -81,6 +81,9 @@ func (f field) values(item string) ([]int, error) {
 	if !ok {
 		return nil, f.invalid(item)
 	}
+	if high < low && f.straight {
+		return nil, fmt.Errorf("%s %q must not end before it begins: write two ranges", f.name, item)
+	}
 	if high < low {
 		high += f.size()
 	}
@@ -106,7 +109,7 @@ func (f field) span(text string, stepped bool) (low, high int, ok bool) {
 		return 0, 0, false
 	case ranged:
 		high, ok = f.value(to)
-		return low, high, ok && (low <= high || !f.straight)
+		return low, high, ok
 	case stepped:
 		return low, f.max, true
 	default:
