@@ -62,7 +62,7 @@ func Example_submit() {
 	_, err = c.Tasks().Define(ctx, "report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "settle"}}})
 	must(err)
 
-	id, _, err := c.Runs().Submit(ctx, "settle", "2026-08-01", "")
+	id, _, err := c.Runs().Submit(ctx, "settle", center.Submission{Key: "2026-08-01"})
 	must(err)
 	show := func() {
 		runs, _, err := c.Runs().Graph(ctx, id)

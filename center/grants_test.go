@@ -197,7 +197,7 @@ func exerciseRuns(t *testing.T, c *center.Center) {
 	must(t, c.Engine().Sweeps.Finish(ctx, claimExtract(t, c), runs.Progress{}))
 	_, err = c.Engine().Scheduler.Tick(ctx, "predict")
 	must(t, err)
-	id, _, err := c.Engine().Runs.Submit(ctx, "extract", "k", "")
+	id, _, err := c.Engine().Runs.Submit(ctx, "extract", center.Submission{Key: "k"})
 	must(t, err)
 	must(t, c.Engine().Runs.Cancel(ctx, id, "test"))
 	_, err = c.Triggers().Define(ctx, center.Trigger{Name: "often", Target: "extract", Kind: center.TriggerEvery, Expression: "1h", StartAt: time.Now().Add(-30 * time.Hour)})

@@ -3,6 +3,7 @@ package center
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // BlockReason is why an open run makes no progress. Its text is for operators and programs.
@@ -16,13 +17,15 @@ const (
 	BlockedByUpstreams   BlockReason = "UPSTREAMS"    // the run is WAITING
 	BlockedByNoServer    BlockReason = "NO_SERVER"    // no live server serves the task type
 	BlockedByPausedTask  BlockReason = "PAUSED_TASK"  // an operator has paused the task type
+	BlockedByTime        BlockReason = "NOT_BEFORE"   // the time has not come before which the run is not opened
 	BlockedByRun         BlockReason = "RUN"          // another run of the task type is RUNNING
 )
 
 // RunBlocker is what keeps an open run from making progress. The zero value means that nothing does.
 type RunBlocker struct {
 	Reason BlockReason
-	RunID  string // the other run, if the reason is BlockedByRun
+	RunID  string    // the other run, if the reason is BlockedByRun
+	Until  time.Time // when the run may be opened, if the reason is BlockedByTime
 }
 
 // Sentence says for people what keeps a run of the task type from making progress. It is empty if nothing does.
@@ -38,6 +41,8 @@ func (b RunBlocker) Sentence(taskType string) string {
 		return "no live server serves " + taskType
 	case BlockedByPausedTask:
 		return taskType + " is paused"
+	case BlockedByTime:
+		return "it does not begin before " + b.Until.UTC().Format(time.RFC3339)
 	case BlockedByRun:
 		return "it waits for the end of run " + b.RunID
 	}
@@ -56,10 +61,11 @@ func FindBlocker(ctx context.Context, c *Center, r Run) (RunBlocker, error) {
 	if err != nil {
 		return RunBlocker{}, err
 	}
-	return blockerOf(r, tasks[0]), nil
+	now, err := c.db.Clock(ctx)
+	return blockerOf(r, tasks[0], now), err
 }
 
-func blockerOf(r Run, t TaskRecord) RunBlocker {
+func blockerOf(r Run, t TaskRecord, now time.Time) RunBlocker {
 	switch {
 	case r.State == RunWaiting:
 		return RunBlocker{Reason: BlockedByUpstreams}
@@ -67,8 +73,10 @@ func blockerOf(r Run, t TaskRecord) RunBlocker {
 		return RunBlocker{Reason: BlockedByNoServer}
 	case t.Paused:
 		return RunBlocker{Reason: BlockedByPausedTask}
+	case r.State == RunReady && r.NotBefore.After(now):
+		return RunBlocker{Reason: BlockedByTime, Until: r.NotBefore}
 	case r.State == RunReady && t.RunID != nil:
-		return RunBlocker{BlockedByRun, *t.RunID}
+		return RunBlocker{Reason: BlockedByRun, RunID: *t.RunID}
 	}
 	return RunBlocker{}
 }

@@ -31,6 +31,8 @@ type (
 	RunDep = runs.RunDep
 	// RunRecord is a run and its progress.
 	RunRecord = runs.RunRecord
+	// Submission is what a caller of Submit asks for.
+	Submission = runs.Submission
 	// RunFilter selects runs. Empty fields select all.
 	RunFilter = runs.RunFilter
 	// QueueRun is a queue in one of the runs of its task type.
@@ -163,19 +165,14 @@ func (r *Runs) Graph(ctx context.Context, runID string) ([]Run, []RunDep, error)
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. There is one run
 // of a key: a call with a key that was submitted before returns the id of the first run, reopened if it was SKIPPED,
-// and existed is true. Without a key each call makes a run. The run is opened when the runs in after have succeeded and
-// no other run of the task type is RUNNING. If one of the runs in after does not succeed, the run ends
-// DEPENDENT_FAILED.
+// and existed is true. Without a key each call makes a run. The run is opened when the runs in After have succeeded, the
+// time NotBefore has come and no other run of the task type is RUNNING. If one of the runs in After does not succeed, the
+// run ends DEPENDENT_FAILED.
 //
-// The dependants get the key and the params. Submit returns ErrUnknownTask if the task type has no row, and
-// ErrUnknownRun if a run in after does not exist. After a commit whose reply was lost, existed is false.
-func (r *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
-	return r.runs.Submit(ctx, taskType, key, params, after...)
-}
-
-// SubmitAs is Submit by an operator, whom an event names. It records no event if the key has a run already.
-func (r *Runs) SubmitAs(ctx context.Context, taskType, key, params, actor string, after ...string) (runID string, existed bool, err error) {
-	return r.runs.SubmitAs(ctx, taskType, key, params, actor, after...)
+// The dependants get the key, the params and the priority. Submit returns ErrUnknownTask if the task type has no row, and
+// ErrUnknownRun if a run in After does not exist. After a commit whose reply was lost, existed is false.
+func (r *Runs) Submit(ctx context.Context, taskType string, s Submission) (runID string, existed bool, err error) {
+	return r.runs.Submit(ctx, taskType, s)
 }
 
 // Cancel ends an open run at once: its queues are CANCELLED, also if other servers own them. A server at work learns of

@@ -77,6 +77,10 @@ func (s *site) changes() []change {
 		{"run-resume", values("run", run), console.Operate, "nightly", "is resumed", func(s *site) bool { return !s.run(run).Paused }},
 		{"run-cancel", values("run", run), console.Operate, "nightly", "is cancelled", runIn(center.RunCancelled)},
 		{"run-rerun", values("run", run), console.Operate, "nightly", "is reopened", runIn(center.RunReady)},
+		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not_before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "the run is submitted", func(s *site) bool {
+			r := s.newest("nightly")
+			return r.Key == "k0" && r.Priority == 7 && r.NotBefore.Year() == 2090 && r.EndBefore.Day() == 2 && r.MaxAttempts == 2
+		}},
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "the run is submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
 		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "is acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
 		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "has made this run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
@@ -151,9 +155,9 @@ func (s *site) failedRun() (id string) {
 	s.Helper()
 	s.define("failing", center.Settings{Queues: 1, Mode: center.ModeRun})
 	s.define("upstream", center.Settings{Queues: 1, Mode: center.ModeRun})
-	up, _, err := s.center.Runs().Submit(s.Context(), "upstream", "", "")
+	up, _, err := s.center.Runs().Submit(s.Context(), "upstream", center.Submission{})
 	s.must(err)
-	id, _, err = s.center.Runs().Submit(s.Context(), "failing", "", "", up)
+	id, _, err = s.center.Runs().Submit(s.Context(), "failing", center.Submission{After: []string{up}})
 	s.must(err)
 	s.must(s.center.Runs().Cancel(s.Context(), up, "test"))
 	_, err = s.center.Roster().Register(s.Context(), serverInfo("web3:3:00000003", "failing"))

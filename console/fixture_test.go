@@ -47,7 +47,7 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 		{Key: "4711", QueueID: "1", State: center.ItemRetry, Attempts: 1, LastError: `account "4711" is closed`, RetryIn: time.Hour},
 		{Key: "4712", QueueID: "2", State: center.ItemDead, Attempts: 1, LastError: `account "4712" is closed`},
 	}))
-	_, _, err := s.center.Runs().Submit(t.Context(), "nightly", evil, evil)
+	_, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: evil, Params: evil})
 	s.must(err)
 	s.must(s.center.Tasks().Pause(t.Context(), "regions", evil))
 	s.handler, err = console.Handler(s.center, o)

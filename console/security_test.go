@@ -63,7 +63,7 @@ func TestNoOpenRedirect(t *testing.T) {
 func TestFailedChangesDoNotSayDone(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)
-	id, _, err := s.center.Runs().Submit(t.Context(), "nightly", "k9", "")
+	id, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: "k9"})
 	s.must(err)
 	s.must(s.center.Runs().Cancel(t.Context(), id, "test"))
 	for path, form := range map[string]url.Values{

@@ -26,6 +26,7 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 	b := center.Batch{Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)), Cursor: cursor}
 	if len(queues) > 0 && queues[0].Run != nil {
 		b.Run = queues[0].Run.ID
+		ctx = processor.WithRun(ctx, queues[0].Run)
 	}
 	for i, q := range queues {
 		b.Queues[i] = center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}

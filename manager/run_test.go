@@ -17,7 +17,7 @@ var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, E
 func (cl *cluster) submit(key string) string {
 	cl.Helper()
 	time.Sleep(time.Second)
-	id, _, err := cl.c.Engine().Runs.Submit(cl.Context(), "settle", key, "")
+	id, _, err := cl.c.Engine().Runs.Submit(cl.Context(), "settle", center.Submission{Key: key})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -267,6 +267,33 @@ func TestRunSharesTheRate(t *testing.T) {
 		cl.wantRun(run, center.RunSuccess, 32*40, 0)
 		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
 			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
+		}
+	})
+}
+
+// seesRun notes the run that Execute sees.
+type seesRun struct {
+	store
+	seen chan processor.Run
+}
+
+// Execute implements processor.TaskDealer.
+func (s *seesRun) Execute(ctx context.Context, items []int) error {
+	if r, ok := processor.RunOf(ctx); ok {
+		s.seen <- *r
+	}
+	return s.store.Execute(ctx, items)
+}
+
+func TestExecuteSeesItsRun(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := &seesRun{store{cl: cl, items: map[int]bool{}}, make(chan processor.Run, 100)}
+		s.put(4)
+		cl.serveAlerted(new(alertLog), s, inRuns)
+		id := cl.submit("k")
+		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 4, 0)
+		if r := <-s.seen; r.ID != id || r.Key != "k" {
+			cl.Fatalf("Execute sees run %+v, want %s", r, id)
 		}
 	})
 }

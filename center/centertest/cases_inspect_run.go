@@ -114,14 +114,14 @@ func testRunLists(t *testing.T, c *center.Center) {
 	})
 	t.Run("R1 a key is submitted once", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		first, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "k", "")
+		first, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "k"})
 		if err != nil || there {
 			t.Fatalf("first submission: run %s, there already: %t, want false: %v", first, there, err)
 		}
-		if again, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "k", ""); err != nil || !there || again != first {
+		if again, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "k"}); err != nil || !there || again != first {
 			t.Fatalf("second submission: run %s, there already: %t, want true and run %s: %v", again, there, first, err)
 		}
-		if other, there, err := c.Engine().Runs.Submit(t.Context(), r.task, "", ""); err != nil || there || other == first {
+		if other, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{}); err != nil || there || other == first {
 			t.Fatalf("submission without a key: run %s, there already: %t, want a new run: %v", other, there, err)
 		}
 	})

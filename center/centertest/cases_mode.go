@@ -30,7 +30,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		refused(r, "run "+id+" (own_sign BASE) is open: ")
 		r.finishAll("A", "0")
 		r.must(apply(r))
-		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, "late", "")
+		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "late"})
 		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
 		}

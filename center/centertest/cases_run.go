@@ -142,7 +142,7 @@ func testRunErrors(t *testing.T, c *center.Center) {
 		continuous := r.sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
 		submit := func(task, key, params string, after ...string) error {
-			_, _, err := c.Engine().Runs.Submit(t.Context(), task, key, params, after...)
+			_, _, err := c.Engine().Runs.Submit(t.Context(), task, center.Submission{Key: key, Params: params, After: after})
 			return err
 		}
 		_, errRun := c.Runs().Get(t.Context(), "nobody")

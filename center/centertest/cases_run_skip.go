@@ -21,7 +21,7 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 	for name, reopen := range map[string]func(g graph, id string) error{
 		"rerun": func(_ graph, id string) error { return c.Engine().Runs.Rerun(t.Context(), id, "test") },
 		"submission of its key": func(g graph, id string) error {
-			again, existed, err := c.Engine().Runs.Submit(t.Context(), g["a"].task, g["a"].run(id).Key, "ignored")
+			again, existed, err := c.Engine().Runs.Submit(t.Context(), g["a"].task, center.Submission{Key: g["a"].run(id).Key, Params: "ignored"})
 			if again != id || !existed {
 				g["a"].Fatalf("the key was submitted as run %s, existed %t, want run %s, existed", again, existed, id)
 			}

@@ -25,7 +25,7 @@ type runSteps struct{ queueSteps }
 // submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
 func (r runSteps) submit(key string, after ...string) string {
 	r.Helper()
-	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, key, "p", after...)
+	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, center.Submission{Key: key, Params: "p", After: after})
 	r.must(err)
 	return id
 }

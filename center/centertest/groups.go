@@ -165,6 +165,7 @@ var groups = map[string]group{
 	"sweep retries":    {run: testSweepRetries, about: Clock | Session},
 
 	// cases_run_end.go
+	"submission":    {run: testSubmission, about: Clock}, // cases_run_submit.go
 	"run finaliser": {runURL: testRunFinaliser, about: Clock},
 	"run end":       {run: testRunEnd, about: Clock},
 	"rerun":         {run: testRerun, about: Clock},

@@ -12,7 +12,7 @@ func TestResolveRun(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	extract, report := s.runs()
-	newest, _, err := s.c.Engine().Runs.Submit(t.Context(), "extract", "second", "")
+	newest, _, err := s.c.Engine().Runs.Submit(t.Context(), "extract", center.Submission{Key: "second"})
 	s.must(err)
 	for name, want := range map[string]string{extract: extract, report: report, "extract": newest} {
 		if r, err := s.c.Runs().Find(t.Context(), name); err != nil || r.ID != want {

@@ -56,7 +56,7 @@ func (s *testRoster) runs() (extract, report string) {
 		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
 	})
 	s.must(err)
-	extract, _, err = s.c.Engine().Runs.Submit(s.Context(), "extract", "first", "p")
+	extract, _, err = s.c.Engine().Runs.Submit(s.Context(), "extract", center.Submission{Key: "first", Params: "p"})
 	s.must(err)
 	dependant, err := s.c.Runs().Find(s.Context(), "report")
 	s.must(err)

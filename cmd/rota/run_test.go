@@ -157,6 +157,10 @@ func TestRunSubmit(t *testing.T) {
 		if _, deps, err := s.c.Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
 			t.Errorf("%v, %v", deps, err)
 		}
+		own := strings.TrimSpace(s.run("run submit report --key own --priority 5 --attempts 2 --not-before 2h --deadline 2090-01-01T00:00:00Z"))
+		if r, err = s.c.Runs().Get(t.Context(), own); err != nil || r.Priority != 5 || r.MaxAttempts != 2 || r.EndBefore.Year() != 2090 || r.NotBefore.Sub(r.CreatedAt).Round(time.Hour) != 2*time.Hour {
+			t.Errorf("%+v, %v", r, err)
+		}
 		stdout, stderr, code = s.try("run wait idle --timeout 1ms")
 		if want := "rota: run " + id + " (idle) is still WAITING after 1ms: not started\n"; code != 1 || stderr != want || !strings.Contains(stdout, "is WAITING: not started; waits for its upstreams\n") {
 			t.Errorf("exit code %d, stdout %q, stderr %q, want %q", code, stdout, stderr, want)

@@ -119,7 +119,7 @@ func submit(ctx context.Context, c *center.Center) (string, error) {
 			return "", err
 		}
 		if len(predict.After) == 2 {
-			runID, _, err := c.Runs().Submit(ctx, "extract", "", "")
+			runID, _, err := c.Runs().Submit(ctx, "extract", center.Submission{})
 			return runID, err
 		}
 		if err := pause(ctx); err != nil {

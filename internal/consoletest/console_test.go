@@ -162,7 +162,7 @@ func TestLayout(t *testing.T) {
 	b := openBrowser(t, r.console(url, "--allow-changes"))
 	b.open("items?task=settle")
 	b.awaitText("tbody tr", "1001")
-	id, _, err := r.center.Runs().Submit(t.Context(), "report", "k1", "")
+	id, _, err := r.center.Runs().Submit(t.Context(), "report", center.Submission{Key: "k1"})
 	if err != nil {
 		t.Fatal(err)
 	}

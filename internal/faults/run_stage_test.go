@@ -16,7 +16,7 @@ func (s runSteps) submit(key string) string {
 	var id string
 	s.until("a run is submitted", func() (ok bool) {
 		var err error
-		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType, key, strconv.FormatInt(s.swept, 10))
+		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType, center.Submission{Key: key, Params: strconv.FormatInt(s.swept, 10)})
 		return err == nil
 	})
 	return id

@@ -255,6 +255,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R6", "a run is opened before its time",
+		"mayBegin", "not_before <= {now}",
+		"1 = 1",
+		"TestConformance",
+	},
+	{
+		"R13", "a run goes on after its own deadline",
+		"earlier", "r.EndBefore.Before(at)",
+		"r.EndBefore.Before(at) && at.IsZero()",
+		"TestConformance",
+	},
+	{
 		"R19", "retention ends a problem",
 		"lastFailure", "`(` + unresolved",
 		"`(1 = 0 AND ` + unresolved",

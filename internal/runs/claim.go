@@ -116,10 +116,10 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 }
 
 func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err error) {
-	err = t.QueryRow(ctx, `SELECT r.run_key, r.params, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
+	err = t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
 		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
-		Scan(&s.Key, &s.Params, &s.QueueTotal, (*sqldb.Instant)(&s.ScheduledAt), (*sqldb.Instant)(&s.StartedAt), (*sqldb.Instant)(&s.DeadlineAt),
+		Scan(&s.Key, &s.Params, &s.MaxAttempts, &s.QueueTotal, (*sqldb.Instant)(&s.ScheduledAt), (*sqldb.Instant)(&s.StartedAt), (*sqldb.Instant)(&s.DeadlineAt),
 			&s.Attempt, &recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
 	s.Recovering = recoveries > 0
 	return recoveries, err

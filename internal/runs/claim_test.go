@@ -16,7 +16,7 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		defineRunTasks(t, c, "settle")
-		id, _, err := c.Engine().Runs.Submit(t.Context(), "settle", "k", "")
+		id, _, err := c.Engine().Runs.Submit(t.Context(), "settle", center.Submission{Key: "k"})
 		must(t, err)
 		_, err = c.Engine().Scheduler.Tick(t.Context(), "settle")
 		must(t, err)

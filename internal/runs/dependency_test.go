@@ -72,8 +72,8 @@ func TestConcurrentUpstreamsMakeOneRunOfAJoin(t *testing.T) {
 		}
 		var both sync.WaitGroup
 		var errA, errB error
-		both.Go(func() { _, _, errA = first.Runs().Submit(t.Context(), "a", "k", "") })
-		both.Go(func() { _, _, errB = second.Runs().Submit(t.Context(), "b", "k", "") })
+		both.Go(func() { _, _, errA = first.Runs().Submit(t.Context(), "a", center.Submission{Key: "k"}) })
+		both.Go(func() { _, _, errB = second.Runs().Submit(t.Context(), "b", center.Submission{Key: "k"}) })
 		if !oneWriter {
 			waitForSessions(t, url, first, 2)
 		}

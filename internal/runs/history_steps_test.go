@@ -82,7 +82,7 @@ func (m *runModel) submit() {
 	if up := m.drawRun(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(m.T, "after") {
 		after = append(after, up)
 	}
-	_, _, err := m.c.Engine().Runs.Submit(m.Context(), m.drawTask(), fmt.Sprint(rapid.IntRange(1, 5).Draw(m.T, "key")), "", after...)
+	_, _, err := m.c.Engine().Runs.Submit(m.Context(), m.drawTask(), center.Submission{Key: fmt.Sprint(rapid.IntRange(1, 5).Draw(m.T, "key")), After: after})
 	m.must(err)
 }
 

@@ -137,17 +137,18 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		return err
 	}
 	for part := range slices.Chunk(runs, roster.InsertRows/2) {
-		args := make([]any, 0, 14*len(part))
+		args := make([]any, 0, 17*len(part))
 		for _, r := range part {
 			var finished any
 			if r.Ended() {
 				finished = l.Dialect.Time(l.Now)
 			}
-			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), sqldb.Null(r.Backfill), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits))
+			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), sqldb.Null(r.Backfill), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits),
+				l.Dialect.TimeOrNull(r.NotBefore), l.Dialect.TimeOrNull(r.EndBefore), r.MaxAttempts)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, state,
-			priority, params, message, finished_at, deadline_at, created_at) VALUES `+values, args...)
+			priority, params, message, finished_at, deadline_at, not_before, end_before, max_attempts, created_at) VALUES `+values, args...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
 			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
 		}

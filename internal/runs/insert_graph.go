@@ -1,5 +1,7 @@
 package runs
 
+import "time"
+
 // graphBuilder collects runs, and the edges between them, to be inserted.
 type graphBuilder struct {
 	newID    func() string
@@ -50,6 +52,7 @@ func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 	id, there := g.existing[taskKey{name, p.key}]
 	r := graphRun{Run: p.upstreams[0].Run, fresh: !there}
 	r.ID, r.TaskType, r.Key, r.State, r.RootID, r.ScheduledAt, r.Backfill = id, name, p.key, RunWaiting, root.ID, root.ScheduledAt, root.Backfill
+	r.NotBefore, r.EndBefore, r.MaxAttempts = time.Time{}, time.Time{}, 0
 	if !there {
 		r.ID = g.newID()
 		g.runs = append(g.runs, r.Run)

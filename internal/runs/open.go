@@ -50,12 +50,15 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	return paused || running > 0 || l.RequestedTotal > 0, err
 }
 
+// mayBegin is the condition that the time has come before which a run is not opened.
+const mayBegin = `(not_before IS NULL OR not_before <= {now})`
+
 // nextReady returns the READY run that is opened next, "" if there is none. The slots of a backfill are older than all
 // others. In the order of slots, its runs would hold up the other runs of their priority for as long as the backfill
 // lasts. So its runs stand in the order in which they were made.
 func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
-		AND NOT paused AND NOT cancel_requested ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
+		AND NOT paused AND NOT cancel_requested AND `+mayBegin+` ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
 	if sqldb.NoRows(err) {
 		return "", nil
 	}
@@ -90,8 +93,12 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout
 	if err != nil {
 		return "", err
 	}
+	var r Run
+	if err := l.QueryRow(ctx, `SELECT end_before FROM schedule_run WHERE run_id = ?`, runID).Scan((*sqldb.Instant)(&r.EndBefore)); err != nil {
+		return "", err
+	}
 	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?, started_at = COALESCE(started_at, {now}),
-		deadline_at = {ago ?}, finished_at = NULL WHERE run_id = ?`, total, -timeout.Milliseconds(), runID)
+		deadline_at = ?, finished_at = NULL WHERE run_id = ?`, total, l.Dialect.Time(r.earlier(l.Now.Add(timeout))), runID)
 	return RunRunning, err
 }
 

@@ -35,10 +35,10 @@ var (
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
 	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
-			r.message, r.created_at, COALESCE(r.deadline_at, r.created_at)
+			r.message, COALESCE(r.not_before, r.created_at), COALESCE(r.deadline_at, r.not_before, r.created_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `') AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
-			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND r.created_at < {ago t.run_timeout_ms * 9 / 10})`
+			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
 
 	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that may
 	// last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.

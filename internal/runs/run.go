@@ -54,6 +54,13 @@ type Run struct {
 	Priority        int    `json:"priority"` // the READY run with the highest priority is opened first
 	Params          string `json:"params"`
 
+	// Of a submitted run. It is not opened before NotBefore, and fails if it has not ended by EndBefore; zero is no bound.
+	// MaxAttempts bounds the attempts of each of its queues; 0 is queue_max_attempts of the task type. Its dependants have
+	// none of these.
+	NotBefore   time.Time `json:"not_before,omitzero"`
+	EndBefore   time.Time `json:"end_before,omitzero"`
+	MaxAttempts int       `json:"max_attempts"`
+
 	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal)
 	ItemsDone   int64 `json:"items_done"`  // the sum over all queues, set when the run ends
 	ItemsFailed int64 `json:"items_failed"`

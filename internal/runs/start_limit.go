@@ -38,24 +38,48 @@ func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]
 
 // startDeadline returns the deadline of a new run, nil if it has none. A run that has ended has none.
 func startDeadline(l *roster.LockTx, r Run, limits map[string]time.Duration) any {
-	if limits[r.TaskType] == 0 || r.Ended() {
+	if r.Ended() {
 		return nil
 	}
-	return l.Dialect.Time(l.Now.Add(limits[r.TaskType]))
+	return l.Dialect.TimeOrNull(r.startDeadline(l.Now, limits[r.TaskType]))
 }
 
-// restartLimit begins the wait of a run anew, after it was reopened.
+// startDeadline returns until when the run must be opened: for run_start_timeout from now on, or from the time before
+// which it is not opened, and not after it must have ended. It is zero if there is no limit.
+func (r Run) startDeadline(now time.Time, limit time.Duration) time.Time {
+	if limit == 0 {
+		return r.EndBefore
+	}
+	from := now
+	if r.NotBefore.After(now) {
+		from = r.NotBefore
+	}
+	return r.earlier(from.Add(limit))
+}
+
+// earlier returns the instant, or the one by which the run must have ended if that is earlier.
+func (r Run) earlier(at time.Time) time.Time {
+	if !r.EndBefore.IsZero() && r.EndBefore.Before(at) {
+		return r.EndBefore
+	}
+	return at
+}
+
+// restartLimit begins the wait of a run anew, after it was reopened. An EndBefore that has passed does not count any
+// more: otherwise no run that failed because of it could be rerun.
 func restartLimit(ctx context.Context, t sqldb.Tx, runID string) error {
+	if _, err := t.Exec(ctx, `UPDATE schedule_run SET end_before = NULL WHERE run_id = ? AND end_before <= {now}`, runID); err != nil {
+		return err
+	}
+	var r Run
 	var limit time.Duration
-	err := t.QueryRow(ctx, `SELECT t.run_start_timeout_ms FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.run_id = ?`, runID).Scan((*sqldb.Millis)(&limit))
-	if err != nil && !sqldb.NoRows(err) {
+	var now sqldb.Instant
+	err := t.QueryRow(ctx, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0) FROM schedule_run r
+		LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID).
+		Scan(&now, (*sqldb.Instant)(&r.NotBefore), (*sqldb.Instant)(&r.EndBefore), (*sqldb.Millis)(&limit))
+	if err != nil {
 		return fmt.Errorf("read run_start_timeout: %w", err)
 	}
-	set, args := `NULL`, []any{runID}
-	if limit > 0 {
-		set, args = `{ago ?}`, []any{-limit.Milliseconds(), runID}
-	}
-	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = `+set+` WHERE run_id = ?`, args...)
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = ? WHERE run_id = ?`, t.Dialect.TimeOrNull(r.startDeadline(time.Time(now), limit)), runID)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -16,42 +17,71 @@ import (
 )
 
 const (
-	maxRunKey = 200    // bytes; the column also holds the keys of triggers, which append a slot to an id
-	maxParams = 60_000 // bytes; fits into the text column of every database
+	maxRunKey   = 200 // bytes; the column also holds the keys of triggers, which append a slot to an id
+	maxAttempts = 1_000
+	maxParams   = 60_000 // bytes; fits into the text column of every database
 )
 
-// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has
-// one run per key. If the key has a run already, Submit ignores the other arguments and returns the id of that run, and
-// existed is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was lost, Submit
-// cannot know this, and existed is false. Without a key each call makes a run.
-//
-// The run is opened when the runs in after have succeeded and no other run of the task type is RUNNING. It never
-// overlaps and is never skipped. If one of the runs in after does not succeed, it ends DEPENDENT_FAILED.
-//
-// The dependants get its key and params. A join has its run when each of its upstreams has a run of the key (R18). If a
-// dependant already has a run of that key, Submit makes no second one: the existing run also waits for this one, if it
-// still waits.
-//
-// It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in after.
-func (rs *Runs) Submit(ctx context.Context, taskType, key, params string, after ...string) (runID string, existed bool, err error) {
-	return rs.SubmitAs(ctx, taskType, key, params, "", after...)
+// Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon as it
+// can.
+type Submission struct {
+	Key    string   // there is one run per key; without a key each call makes a run
+	Params string   // for the dealer
+	After  []string // the ids of runs that must succeed first
+
+	Priority    int       // the READY run with the highest priority is opened first
+	NotBefore   time.Time // the run is not opened before. Defaults to no bound.
+	EndBefore   time.Time // the run fails if it has not ended by then. Defaults to run_timeout from its opening on.
+	MaxAttempts int       // of each queue. Defaults to queue_max_attempts of the task type.
+
+	Actor string // the operator whom an event names. Defaults to no event.
 }
 
-// SubmitAs is Submit by an operator, whom an event names. It records no event if the key has a run already.
-func (rs *Runs) SubmitAs(ctx context.Context, taskType, key, params, actor string, after ...string) (runID string, existed bool, err error) {
-	if key == "" {
-		key = uuid.NewString()
+func (s Submission) validate() error {
+	switch {
+	case s.MaxAttempts < 0 || s.MaxAttempts > maxAttempts:
+		return fmt.Errorf("max_attempts (%d) must be from 0 to %d", s.MaxAttempts, maxAttempts)
+	case !s.EndBefore.IsZero() && !s.EndBefore.After(s.NotBefore):
+		return fmt.Errorf("end_before (%s) must be after not_before (%s)", s.EndBefore.UTC().Format(time.RFC3339), s.NotBefore.UTC().Format(time.RFC3339))
+	}
+	return validParams(s.Params)
+}
+
+// run returns the run that is asked for, with its times at the database's resolution.
+func (s Submission) run() Run {
+	return Run{
+		Key: s.Key, Params: s.Params, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
+		NotBefore: s.NotBefore.UTC().Truncate(time.Microsecond), EndBefore: s.EndBefore.UTC().Truncate(time.Microsecond),
+	}
+}
+
+// Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has
+// one run per key. If the key has a run already, Submit ignores the other fields, records no event and returns the id of
+// that run, and existed is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was
+// lost, Submit cannot know this, and existed is false.
+//
+// The run is opened when the runs in After have succeeded and no other run of the task type is RUNNING. It never
+// overlaps and is never skipped. If one of the runs in After does not succeed, it ends DEPENDENT_FAILED.
+//
+// The dependants get its key, params and priority. A join has its run when each of its upstreams has a run of the key
+// (R18). If a dependant already has a run of that key, Submit makes no second one: the existing run also waits for this
+// one, if it still waits.
+//
+// It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in After.
+func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runID string, existed bool, err error) {
+	if s.Key == "" {
+		s.Key = uuid.NewString()
 	}
 	submit := func() error {
 		return rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
-			runID, existed, err = submitRun(ctx, l, Run{Key: key, Params: params}, after)
-			if err != nil || existed || actor == "" {
+			runID, existed, err = submitRun(ctx, l, s.run(), s.After)
+			if err != nil || existed || s.Actor == "" {
 				return err
 			}
-			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "run " + runID + " was submitted"})
+			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: s.Actor, Reason: "run " + runID + " was submitted"})
 		})
 	}
-	if err = cmp.Or(roster.ValidName("key", key, maxRunKey), validParams(params)); err == nil {
+	if err = cmp.Or(roster.ValidName("key", s.Key, maxRunKey), s.validate()); err == nil {
 		err = ensureLockRow(ctx, rs.roster, taskType)
 	}
 	if err == nil {
@@ -61,7 +91,7 @@ func (rs *Runs) SubmitAs(ctx context.Context, taskType, key, params, actor strin
 		err = submit() // if the first try was committed, the key finds its run
 		existed = false
 	}
-	if err == nil && (len(after) > 0 || existed) {
+	if err == nil && (len(s.After) > 0 || existed) {
 		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
 	}
 	if err != nil {

@@ -26,7 +26,7 @@ func TestSubmitAfterALostReply(t *testing.T) {
 	}
 	submitted := make(chan reply, 1)
 	go func() {
-		id, existed, err := c.Engine().Runs.Submit(t.Context(), "sweep", "k", "")
+		id, existed, err := c.Engine().Runs.Submit(t.Context(), "sweep", center.Submission{Key: "k"})
 		submitted <- reply{id, existed, err}
 	}()
 	waitForCommit(t, observer)

@@ -21,6 +21,8 @@ type Sweep struct {
 	Server             string // the uuid of the server that claimed it
 	Epoch              int64  // the queue's epoch at the claim
 
+	MaxAttempts int // of the queue in this run; 0 is queue_max_attempts of the task type
+
 	Attempt    int  // 1 for the first
 	Recovering bool // an earlier sweep of this attempt did not record its end: its process died, or lost the queue
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
@@ -115,7 +117,7 @@ func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, f
 	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
-	most, retry = cmp.Or(most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
+	most, retry = cmp.Or(s.MaxAttempts, most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
 	if !final && s.Attempt < most {
 		again := retryDelay(retry, s.Attempt)
 		return false, sw.update(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())

@@ -119,7 +119,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
 		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
-		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested) THEN TRUE ELSE FALSE END,
+		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND (w.cancel_requested OR w.deadline_at < {now})) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign AND `+backfillDue+`) THEN TRUE ELSE FALSE END,

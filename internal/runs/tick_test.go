@@ -18,7 +18,7 @@ func TestRunsTakeFewStatements(t *testing.T) {
 	c := centertest.Open(t, url, center.Options{})
 	defineRunTasks(t, c, "settle")
 	for i := range 50 {
-		_, _, err := c.Engine().Runs.Submit(t.Context(), "settle", fmt.Sprint(i), "")
+		_, _, err := c.Engine().Runs.Submit(t.Context(), "settle", center.Submission{Key: fmt.Sprint(i)})
 		must(t, err)
 	}
 	tick := func() {

@@ -199,7 +199,7 @@ func (t Trigger) runTemplate(open []Run) Run {
 }
 
 // openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING run first. It leaves out
-// READY runs that are paused or cancelled: they may never start, and must not skip the slots after them. It also leaves
+// READY runs that are paused, cancelled or not to begin yet: they may never start, and must not skip the slots after them. It also leaves
 // out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20).
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	err = l.Each(ctx, func(rows *sql.Rows) error {
@@ -208,7 +208,7 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 		open = append(open, r)
 		return err
 	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL
-		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
+		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the open runs: %w", err)
 	}

@@ -64,7 +64,7 @@ func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center
 	r.tb.Helper()
 	w := r.Start(tasks...)
 	ctx := r.tb.Context()
-	id, existed, err := r.c.Runs().Submit(ctx, taskType, key, params)
+	id, existed, err := r.c.Runs().Submit(ctx, taskType, center.Submission{Key: key, Params: params})
 	if err != nil {
 		r.tb.Fatal("rotatest: ", err)
 	}

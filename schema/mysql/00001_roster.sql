@@ -504,6 +504,9 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     cancel_requested BOOLEAN      NOT NULL DEFAULT FALSE,                    -- an operator has asked to cancel it
     priority         BIGINT       NOT NULL DEFAULT 0,                        -- the highest is opened first
     params           TEXT         NOT NULL DEFAULT (''),                     -- parameters that each Select receives
+    not_before       DATETIME(6)  NULL,                                      -- it is not opened before, or NULL
+    end_before       DATETIME(6)  NULL,                                      -- it fails if it has not ended by then, or NULL
+    max_attempts     BIGINT       NOT NULL DEFAULT 0,                        -- attempts of each of its queues, 0 for queue_max_attempts of the task type
     queue_total      BIGINT       NOT NULL DEFAULT 0,                        -- number of queues when it was opened
     items_done       BIGINT       NOT NULL DEFAULT 0,                        -- items that succeeded in all queues, once it has ended
     items_failed     BIGINT       NOT NULL DEFAULT 0,                        -- items that failed in all queues, once it has ended
@@ -524,6 +527,9 @@ CREATE TABLE IF NOT EXISTS schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (started_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (deadline_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_finished_at CHECK (finished_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_not_before CHECK (not_before BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_end_before CHECK (end_before BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_run_max_attempts CHECK (max_attempts BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_failed_at CHECK (failed_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_alerted_at CHECK (alerted_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_run_acked_at CHECK (acked_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),

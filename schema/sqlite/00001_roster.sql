@@ -504,6 +504,9 @@ CREATE TABLE schedule_run (
     cancel_requested BOOLEAN NOT NULL DEFAULT FALSE,                      -- an operator has asked to cancel it
     priority         BIGINT  NOT NULL DEFAULT 0,                          -- the highest is opened first
     params           TEXT    NOT NULL DEFAULT '',                         -- parameters that each Select receives
+    not_before       TEXT    NULL,                                        -- it is not opened before, or NULL
+    end_before       TEXT    NULL,                                        -- it fails if it has not ended by then, or NULL
+    max_attempts     BIGINT  NOT NULL DEFAULT 0,                          -- attempts of each of its queues, 0 for queue_max_attempts of the task type
     queue_total      BIGINT  NOT NULL DEFAULT 0,                          -- number of queues when it was opened
     items_done       BIGINT  NOT NULL DEFAULT 0,                          -- items that succeeded in all queues, once it has ended
     items_failed     BIGINT  NOT NULL DEFAULT 0,                          -- items that failed in all queues, once it has ended
@@ -524,6 +527,9 @@ CREATE TABLE schedule_run (
     CONSTRAINT ck_schedule_run_started_at CHECK (datetime(substr(started_at, 1, 19)) IS substr(started_at, 1, 19) AND rtrim(substr(started_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_deadline_at CHECK (datetime(substr(deadline_at, 1, 19)) IS substr(deadline_at, 1, 19) AND rtrim(substr(deadline_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_finished_at CHECK (datetime(substr(finished_at, 1, 19)) IS substr(finished_at, 1, 19) AND rtrim(substr(finished_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_not_before CHECK (datetime(substr(not_before, 1, 19)) IS substr(not_before, 1, 19) AND rtrim(substr(not_before, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_end_before CHECK (datetime(substr(end_before, 1, 19)) IS substr(end_before, 1, 19) AND rtrim(substr(end_before, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_run_max_attempts CHECK (max_attempts BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_run_failed_at CHECK (datetime(substr(failed_at, 1, 19)) IS substr(failed_at, 1, 19) AND rtrim(substr(failed_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_alerted_at CHECK (datetime(substr(alerted_at, 1, 19)) IS substr(alerted_at, 1, 19) AND rtrim(substr(alerted_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_run_acked_at CHECK (datetime(substr(acked_at, 1, 19)) IS substr(acked_at, 1, 19) AND rtrim(substr(acked_at, 20), '0123456789') IN ('', '.')),
