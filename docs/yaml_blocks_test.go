@@ -67,7 +67,7 @@ func wantAccepted(t *testing.T, b block) {
 	}
 	var refused []string
 	for _, url := range absentDatabases {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "rota"), "worker", "--schema", "require", "--database", url)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "rota"), "worker", "--exit-on-unreachable", "--schema", "require", "--database", url)
 		cmd.Dir = dir
 		out, _ := cmd.CombinedOutput() // it always fails
 		if cmd.ProcessState.ExitCode() == 1 && strings.Contains(string(out), "open ") {
