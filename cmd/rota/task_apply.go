@@ -38,7 +38,7 @@ queues or the trigger.`,
   rota task apply -f rota.yaml settle --yes`,
 		Args:              arguments("[TASK...]"),
 		ValidArgsFunction: complete(listTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
 			return a.run(args)
 		},
 	}
