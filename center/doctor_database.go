@@ -97,7 +97,7 @@ var needs = []need{
 	{"schedule_backlog", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_run", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_queue", "SELECT INSERT UPDATE DELETE", "run_id"},
-	{"schedule_run_item", "SELECT INSERT DELETE", "run_id"},
+	{"schedule_run_item", "SELECT INSERT UPDATE DELETE", "run_id"},
 	{"schedule_run_dep", "SELECT INSERT DELETE", "run_id"},
 	{"schedule_task_after", "SELECT INSERT DELETE", "task_type"},
 	{"schedule_trigger", "SELECT INSERT UPDATE DELETE", "name"},
