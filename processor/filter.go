@@ -166,8 +166,8 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, o
 		return discardDue, discarded
 	case r.batchLimit > 0:
 		return mark(r.batchLimit), suspected
-	case r.doubtful && r.attempts == 0: // most probably healthy, if an outage is over
-		return mark(smallerBatch(f.settings.ExecuteNumber)), retried
+	case r.doubtful && r.attempts == 0: // after an outage, these are many healthy items
+		return mark(f.settings.ExecuteNumber), retried
 	}
 	return single, retried
 }

@@ -151,6 +151,7 @@ func (c blockedQueues) rate(t *testing.T, bad int) (third int) {
 // them are worked at 80 % of the rate without poison, also by a process that has just started (X2, X5).
 func TestPoisonHidesNoHealthyItem(t *testing.T) {
 	const ms = time.Millisecond
+	without := map[blockedQueues]int{} // poison
 	for _, c := range []struct {
 		blockedQueues
 		bad int // at the head of each queue
@@ -158,17 +159,19 @@ func TestPoisonHidesNoHealthyItem(t *testing.T) {
 		{blockedQueues{queues: 4, number: 1, takes: 10 * ms}, 750},
 		{blockedQueues{queues: 4, number: 1, takes: 10 * ms, paged: true}, 750},
 		{blockedQueues{queues: 4, number: 1, takes: 10 * ms, stored: true}, 750},
-		{blockedQueues{queues: 4, number: 1, takes: 10 * ms}, 3000},
 		{blockedQueues{queues: 4, number: 1, takes: 10 * ms, paged: true, stored: true}, 3000},
 		{blockedQueues{queues: 4, number: 100, takes: 100 * ms}, 150},
-		{blockedQueues{queues: 4, number: 100, takes: 100 * ms, paged: true}, 150},
 		{blockedQueues{queues: 1, number: 1, takes: 10 * ms}, 3000},
 		{blockedQueues{queues: 1, number: 1, takes: 10 * ms, paged: true}, 3000},
 		{blockedQueues{queues: 1, number: 1, takes: 10 * ms, paged: true}, 6000}, // further than a select without {{after}} reaches
 		{blockedQueues{queues: 4, number: 1, takes: 100 * ms}, 750},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
-			clean, got := c.rate(t, 0), c.rate(t, c.bad)
+			same := blockedQueues{queues: c.queues, number: c.number, takes: c.takes}
+			if without[same] == 0 {
+				without[same] = same.rate(t, 0)
+			}
+			clean, got := without[same], c.rate(t, c.bad)
 			t.Logf("%d healthy items in the third minute, %d without poison: %.2f", got, clean, float64(got)/float64(clean))
 			if got*10 < clean*8 {
 				t.Errorf("%d healthy items in the third minute, want at least 80 %% of %d", got, clean)
@@ -184,7 +187,7 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 		d, m := newBlocks(0), newMemory()
 		d.down = true
 		s := usual()
-		s.ExecuteNumber = 5
+		d.takes, s.ExecuteNumber = 50*time.Millisecond, 5
 		w.start(t, d, processor.Env{Items: failedItems{m}}, s, "a", "b", "c", "d")
 		time.Sleep(90 * time.Minute)
 		synctest.Wait()
@@ -208,8 +211,8 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		before := d.healthy()
 		time.Sleep(10 * time.Second)
-		if n := d.healthy() - before; n < 10*2500*8/10 || !w.Stats().OutageSince.IsZero() {
-			t.Errorf("%d items in ten seconds, after the outage; want about 2,500 a second", n)
+		if n := d.healthy() - before; n < 10*500*8/10 || !w.Stats().OutageSince.IsZero() {
+			t.Errorf("%d items in ten seconds, after the outage; want about 500 a second", n)
 		}
 	})
 }
