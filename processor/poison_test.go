@@ -59,7 +59,10 @@ func (d *blocks) Select(_ context.Context, s processor.Selection) (page []string
 func blockKey(queue string, n int) string { return fmt.Sprintf("%s%07d", queue, n) }
 
 func (d *blocks) Execute(ctx context.Context, items []string) error {
-	if err := nap(ctx, d.takes); err != nil {
+	d.mu.Lock()
+	takes := d.takes
+	d.mu.Unlock()
+	if err := nap(ctx, takes); err != nil {
 		return err
 	}
 	d.mu.Lock()

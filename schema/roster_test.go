@@ -38,7 +38,7 @@ var columns = map[string]string{
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,
 	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params
-		queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at failed_at alerted_at acked_at acked_by version`,
+		not_before end_before max_attempts queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at failed_at alerted_at acked_at acked_by version`,
 	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
 		last_error started_at progress_at finished_at`,
 	"schedule_run_item": `run_id queue_id item_no item_key attempt last_error failed_at`,
