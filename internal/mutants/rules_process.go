@@ -113,8 +113,8 @@ var processMutants = []mutant{
 	{
 		"X5", "a probe that has failed hides the items behind a page",
 		"findStep", "case c.quota == 0 && c.untested >= c.wanted:",
-		"case p.unstarted() >= min(c.quota, c.wanted):",
-		"TestOutageIsOverBehindAPage",
+		"case c.quota > 0, c.untested >= c.wanted:",
+		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{
 		"X6", "a page is executed without the records that memory does not hold",
