@@ -124,7 +124,7 @@ func joinRights(rights []Right) string {
 	return strings.Join(names, ",")
 }
 
-// PasswordLine returns a line for ParsePasswords. Without rights the person has all of them.
+// PasswordLine returns a line of the file that OpenPasswords reads. Without rights the person has all of them.
 func PasswordLine(name, password string, rights ...Right) (string, error) {
 	if err := checkName(name); err != nil {
 		return "", err
