@@ -16,6 +16,9 @@ OVERLAP := -parallel 4
 # The race detector makes SQLite, which is translated C, 10 to 25 times slower and has nothing to find there.
 PLAIN_SQLITE := -gcflags='modernc.org/...=-race=false'
 
+# What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
+MODULES := bench internal/pgxtest internal/wrappertest internal/consoletest
+
 .PHONY: help test check pages mutants faults bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
@@ -28,9 +31,8 @@ test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets
 check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and the tests of the benchmarks, of pgx, and of sqlx and bun
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN_SQLITE) $(OVERLAP) -timeout 30m ./...
 	go test -run 'Model|RandomHistories' ./manager ./internal/runs
-	$(WITH_DATABASES) -- go -C internal/pgxtest test -timeout 15m ./...
-	$(WITH_DATABASES) -- go -C internal/wrappertest test -timeout 15m ./...
-	$(WITH_DATABASES) -- go -C bench test -timeout 15m ./...
+	for module in $(filter-out internal/consoletest,$(MODULES)); do \
+		$(WITH_DATABASES) -- go -C $$module test -timeout 15m ./... || exit 1; done
 	$(MAKE) --no-print-directory pages
 
 # Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
@@ -64,29 +66,17 @@ benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench | xargs -n 1 dirname | sort -u)
 
 lint: $(LINT) ## check style, import directions and formatting
-	$(LINT) run
-	cd bench && $(abspath $(LINT)) run
-	cd internal/pgxtest && $(abspath $(LINT)) run
-	cd internal/wrappertest && $(abspath $(LINT)) run
-	cd internal/consoletest && $(abspath $(LINT)) run
+	for module in . $(MODULES); do (cd $$module && $(abspath $(LINT)) run) || exit 1; done
 
 # Vet needs only the types of what is imported: to compile that without optimization takes a third less time.
 FAST := -gcflags='all=-N -l'
 
 cross: ## check that the code and its tests compile on macOS and Windows; nobody runs the benchmarks on Windows
-	GOOS=darwin go vet $(FAST) ./...
-	GOOS=darwin go -C bench vet $(FAST) ./...
-	GOOS=darwin go -C internal/pgxtest vet $(FAST) ./...
-	GOOS=darwin go -C internal/wrappertest vet $(FAST) ./...
-	GOOS=darwin go -C internal/consoletest vet $(FAST) ./...
+	for module in . $(MODULES); do GOOS=darwin go -C $$module vet $(FAST) ./... || exit 1; done
 	GOOS=windows go vet $(FAST) ./...
 
 tidy: ## check that go.mod and go.sum are what the code needs
-	go mod tidy -diff
-	go -C bench mod tidy -diff
-	go -C internal/pgxtest mod tidy -diff
-	go -C internal/wrappertest mod tidy -diff
-	go -C internal/consoletest mod tidy -diff
+	for module in . $(MODULES); do go -C $$module mod tidy -diff || exit 1; done
 
 vuln: ## look for known vulnerabilities; needs https://vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...
