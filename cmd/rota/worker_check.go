@@ -75,7 +75,7 @@ func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.T
 	case err != nil:
 		log.WithError(err).Debug("select not explained")
 	case scan != nil:
-		log.Warnf("%s; this would serve it: %s", scan.Finding, scan.Hint)
+		log.Warnf("%s; %s", scan.Finding, scan.Hint)
 	}
 }
 

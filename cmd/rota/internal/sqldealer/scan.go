@@ -18,70 +18,104 @@ const LargeTable = 100_000
 // Scan is a select that reads far more rows than it returns.
 type Scan struct {
 	Finding string // what it reads
-	Hint    string // what to do about it: the statement that creates an index, or the FROM clause that names one
+	Hint    string // what to do about it
 }
 
-// FindScan asks the database how it executes the select of a queue of a table with more
-// than LargeTable rows. It reports a scan for which there should be an index. On MySQL it
-// also reports a select that does not use an index for {{after}} or {{cursor}}.
-// It returns nil if there is neither, or if the select has a form for which it cannot tell
-// the index. It executes nothing of the user.
+// FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
+// that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not use an
+// index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
 func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect, s processor.Selection) (found *Scan, err error) {
-	source, _ := d.sel.source(0)
-	index, ok := findServingIndex(source)
-	if !ok {
-		return nil, nil
-	}
-	err = inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) error {
-		large, err := isLarge(ctx, tx, index.table)
-		if err != nil || !large {
-			return err
-		}
-		plan, err := explain(ctx, tx, dialect, d.sel.text(0), d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
-		if err != nil {
-			return err
-		}
-		if scans(dialect, plan) {
-			found = &Scan{fmt.Sprintf("each select reads all of %s, which has more than %d rows", index.table, LargeTable), index.String()}
-		} else if key := d.shape.wholeKey(plan); key != "" {
-			found = &Scan{
-				fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of the index %s", index.table, key),
-				fmt.Sprintf("write FROM %s FORCE INDEX (%s)", index.table, key),
-			}
-		}
-		return nil
-	})
+	found, err = d.findScan(ctx, db, dialect, s)
 	if err != nil {
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
 	}
 	return found, nil
 }
 
-// wholeKey returns an index that a plan of MySQL does not use for the position behind which
+func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect, s processor.Selection) (*Scan, error) {
+	var plan string
+	err := inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
+		plan, err = explain(ctx, tx, dialect, d.sel.text(0), d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	source, _ := d.sel.source(0)
+	for _, name := range scanned(dialect, plan) {
+		table := tableOf(source, name)
+		if large, err := isLarge(ctx, db, table); err != nil {
+			return nil, err
+		} else if large {
+			return &Scan{
+				fmt.Sprintf("each select may read all of %s, which has more than %d rows, as no index serves it", table, LargeTable),
+				"create an index on what the select compares with a value, then on what it sorts by",
+			}, nil
+		}
+	}
+	name, key := d.shape.wholeKey(plan)
+	if key == "" {
+		return nil, nil
+	}
+	table := tableOf(source, name)
+	if large, err := isLarge(ctx, db, table); err != nil || !large {
+		return nil, err
+	}
+	return &Scan{
+		fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of the index %s", table, key),
+		fmt.Sprintf("write FROM %s FORCE INDEX (%s)", table, key),
+	}, nil
+}
+
+// tableOf returns the table that a plan calls name, as the select names it: a plan of MySQL or SQLite has the alias, and no
+// plan has the schema. It returns name if the select does not name the table, which is then below a view.
+func tableOf(source, name string) string {
+	words := strings.Fields(strings.NewReplacer(",", " , ", "(", " ", ")", " ", ";", " ").Replace(source))
+	for i, word := range words[:max(len(words)-1, 0)] {
+		if word != "," && !strings.EqualFold(word, "FROM") && !strings.EqualFold(word, "JOIN") {
+			continue
+		}
+		table, alias := words[i+1], words[i+2:]
+		if len(alias) > 0 && strings.EqualFold(alias[0], "AS") {
+			alias = alias[1:]
+		}
+		names := append([]string{table[strings.LastIndexByte(table, '.')+1:]}, alias[:min(len(alias), 1)]...)
+		if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(strings.Trim(n, "\"`"), name) }) {
+			return table
+		}
+	}
+	return name
+}
+
+// wholeKey returns a table and an index of it that a plan of MySQL does not use for the position behind which
 // the select goes on; empty if there is none. MariaDB prefers such a plan if the position is
 // also a range of the primary key.
-func (sh *shape) wholeKey(plan string) (key string) {
+func (sh *shape) wholeKey(plan string) (table, key string) {
 	var tree any
 	if len(sh.ordered) == 0 || json.Unmarshal([]byte(plan), &tree) != nil {
-		return ""
+		return "", ""
 	}
 	position := sh.columns[sh.ordered[0]]
-	anyNode(tree, func(node map[string]any) bool {
+	eachNode(tree, func(node map[string]any) {
 		used, _ := node["used_key_parts"].([]any)
 		isPosition := func(column any) bool { return strings.EqualFold(fmt.Sprint(column), position) }
 		if node["access_type"] == "ref" && !slices.ContainsFunc(used, isPosition) {
+			table, _ = node["table_name"].(string)
 			key, _ = node["key"].(string)
 		}
-		return key != ""
 	})
-	return key
+	return table, key
 }
 
-// isLarge reports whether a table has more than LargeTable rows. It counts them: statistics
-// may be old, and a view has none.
-func isLarge(ctx context.Context, tx *sql.Tx, table string) (bool, error) {
+// isLarge reports whether a table has more than LargeTable rows. It counts them: statistics may be old, and a view has
+// none. It is false for what a plan names and the database does not know, such as a table of WITH.
+func isLarge(ctx context.Context, db *sql.DB, table string) (bool, error) {
 	var rows int
-	err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) t", table, LargeTable+1)).Scan(&rows)
+	count := fmt.Sprintf("SELECT COUNT(*) FROM (SELECT 1 AS one FROM %s LIMIT %d) t", table, LargeTable+1)
+	err := db.QueryRowContext(ctx, count).Scan(&rows)
+	if err != nil && refusalOf(err, count) != nil {
+		return false, nil
+	}
 	return rows > LargeTable, err
 }
 
@@ -113,47 +147,65 @@ func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text strin
 	return plan, rows.Err()
 }
 
-// scans reports whether a plan reads a table, or a whole index, without a condition
-// on an index, or sorts what it has read.
-func scans(dialect schema.Dialect, plan string) bool {
+// scanned returns the tables that a plan reads without a condition on an index. A plan of one table must not sort either.
+func scanned(dialect schema.Dialect, plan string) (tables []string) {
+	var all []string
+	var sorts bool
 	if dialect == schema.SQLite {
-		return strings.Contains(plan, "SCAN ") || strings.Contains(plan, "USE TEMP B-TREE FOR ORDER BY")
+		sorts = strings.Contains(plan, "USE TEMP B-TREE FOR ORDER BY")
+		for line := range strings.Lines(plan) {
+			words := strings.Fields(line)
+			if len(words) < 2 || words[0] != "SCAN" && words[0] != "SEARCH" {
+				continue
+			}
+			if all = append(all, words[1]); words[0] == "SCAN" || strings.Contains(line, " USING AUTOMATIC ") { // an index of the moment
+				tables = append(tables, words[1])
+			}
+		}
 	}
 	var tree any
-	if json.Unmarshal([]byte(plan), &tree) != nil {
-		return false
-	}
-	return anyNode(tree, func(node map[string]any) bool {
-		if access, ok := node["access_type"].(string); ok { // MySQL
-			return access == "ALL" || access == "index"
-		}
-		if _, sorts := node["filesort"]; sorts {
-			return true
-		}
+	_ = json.Unmarshal([]byte(plan), &tree) // a plan of SQLite is no JSON
+	eachNode(tree, func(node map[string]any) {
 		kind, _ := node["Node Type"].(string)
-		_, conditional := node["Index Cond"]
-		return kind == "Seq Scan" || strings.HasPrefix(kind, "Index") && !conditional || strings.HasSuffix(kind, "Sort")
+		sorts = sorts || node["filesort"] != nil || strings.HasSuffix(kind, "Sort")
+		for _, key := range []string{"Relation Name", "table_name"} { // of PostgreSQL, of MySQL
+			name, ok := node[key].(string)
+			if !ok {
+				continue
+			}
+			if all = append(all, name); scans(node) {
+				tables = append(tables, name)
+			}
+		}
 	})
+	if sorts && len(all) == 1 {
+		return all
+	}
+	slices.Sort(tables)
+	return tables
 }
 
-// anyNode reports whether an object of a JSON tree is a match.
-func anyNode(tree any, match func(map[string]any) bool) bool {
+// scans reports whether a node of a plan reads a table, or a whole index, without a condition on an index.
+func scans(node map[string]any) bool {
+	if access, ok := node["access_type"].(string); ok { // MySQL
+		return access == "ALL" || access == "index"
+	}
+	kind, _ := node["Node Type"].(string)
+	_, conditional := node["Index Cond"]
+	return kind == "Seq Scan" || strings.HasPrefix(kind, "Index") && !conditional
+}
+
+// eachNode calls visit for each object of a JSON tree.
+func eachNode(tree any, visit func(node map[string]any)) {
 	switch t := tree.(type) {
 	case map[string]any:
-		if match(t) {
-			return true
-		}
+		visit(t)
 		for _, child := range t {
-			if anyNode(child, match) {
-				return true
-			}
+			eachNode(child, visit)
 		}
 	case []any:
 		for _, child := range t {
-			if anyNode(child, match) {
-				return true
-			}
+			eachNode(child, visit)
 		}
 	}
-	return false
 }

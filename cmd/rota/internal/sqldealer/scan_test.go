@@ -9,27 +9,21 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-func TestServingIndex(t *testing.T) {
-	for source, want := range map[string]string{
-		"SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}":                   "CREATE INDEX orders_work ON orders (state, id)",
-		"select o.id from shop.orders as o where o.state in ('NEW', 'AGAIN') and o.done_at is null order by o.at desc, o.id limit 5": "CREATE INDEX orders_work ON shop.orders (state, done_at, at DESC, id)",
-		"SELECT id FROM orders\nWHERE region = {{queue}}\n  AND state = 'NEW'\nORDER BY region, id\nLIMIT {{limit}} FOR UPDATE":      "CREATE INDEX orders_work ON orders (region, state, id)",
-		"SELECT id FROM sales WHERE id > {{cursor}} AND region = {{queue}} ORDER BY id LIMIT {{limit}}":                              "CREATE INDEX sales_work ON sales (region, id)",
-		"SELECT id FROM orders FORCE INDEX (orders_work) WHERE state = 'NEW' AND id > {{after}} ORDER BY id LIMIT {{limit}}":         "CREATE INDEX orders_work ON orders (state, id)",
-		"SELECT a, b FROM t WHERE state = 'NEW' AND (a > {{after.a}} OR a = {{after.a}} AND (b > 1 OR c)) ORDER BY a, b LIMIT 1":     "CREATE INDEX t_work ON t (state, a, b)",
-		"SELECT id FROM orders WHERE state = 'NEW' AND (a = 1 OR b IN (SELECT c FROM d)) ORDER BY id LIMIT {{limit}}":                "",
-		"SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}":                                                 "", // no column to compare
-		"SELECT id FROM orders WHERE state = 'NEW' OR at = 1 LIMIT {{limit}}":                                                        "",
-		"SELECT o.id FROM orders o JOIN lines l ON l.order_id = o.id WHERE o.state = 'NEW' LIMIT {{limit}}":                          "",
-		"SELECT id FROM orders WHERE state = 'NEW' ORDER BY lower(name) LIMIT {{limit}}":                                             "",
-		"WITH x AS (SELECT 1) SELECT id FROM x WHERE id = 1":                                                                         "",
+// A plan has the alias of a table and not its schema. The select has both.
+func TestTableOf(t *testing.T) {
+	const plain = "SELECT id FROM orders WHERE state = 'NEW' ORDER BY id LIMIT {{limit}}"
+	const joined = "SELECT o.id FROM shop.orders AS o\nJOIN `lines` l ON l.order_id = o.id, (SELECT 1 FROM \"Days\") d;"
+	for _, test := range []struct{ source, name, want string }{
+		{plain, "orders", "orders"},
+		{plain, "orders_2026", "orders_2026"}, // a partition, or the table of a view
+		{joined, "o", "shop.orders"},
+		{joined, "orders", "shop.orders"},
+		{joined, "l", "`lines`"},
+		{joined, "Days", `"Days"`},
+		{"SELECT id FROM", "id", "id"},
 	} {
-		got := ""
-		if x, ok := findServingIndex(source); ok {
-			got = x.String()
-		}
-		if got != want {
-			t.Errorf("%s:\ngot  %s\nwant %s", source, got, want)
+		if got := tableOf(test.source, test.name); got != test.want {
+			t.Errorf("%s in %s: got %s, want %s", test.name, test.source, got, test.want)
 		}
 	}
 }
@@ -50,6 +44,14 @@ func TestFindScan(t *testing.T) {
 			Execute: anUpdate, Key: []string{"id"},
 		})
 		cursor := s.dealer(config.SQLDealer{Select: "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}, CursorStart: zero, CommitsInOrder: true})
+		aliased := s.dealer(config.SQLDealer{
+			Select:  "SELECT o.id FROM orders AS o JOIN digits ON n = 1 WHERE o.state = 'NEW' AND mod(o.id, {{total}}) = {{index}} ORDER BY o.id LIMIT {{limit}}",
+			Execute: anUpdate, Key: []string{"id"},
+		})
+		with := s.dealer(config.SQLDealer{ // the table of WITH is unknown outside of the select
+			Select:  "WITH RECURSIVE x AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM x WHERE id < 3) SELECT id FROM x WHERE mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+			Execute: anUpdate, Key: []string{"id"},
+		})
 		want := func(d *Dealer, want string) {
 			t.Helper()
 			found, err := d.FindScan(t.Context(), s.DB(), s.Dialect(), selection())
@@ -65,10 +67,15 @@ func TestFindScan(t *testing.T) {
 		want(d, "") // a small table
 		fill(LargeTable/10, LargeTable+10)
 		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE orders", schema.MySQL: "ANALYZE TABLE orders", schema.SQLite: "ANALYZE orders"}[s.Dialect()])
-		want(d, "each select reads all of orders, which has more than 100000 rows -> CREATE INDEX orders_work ON orders (state, id)")
+		const scan = "each select may read all of orders, which has more than 100000 rows, as no index serves it" +
+			" -> create an index on what the select compares with a value, then on what it sorts by"
+		want(d, scan)
+		want(aliased, scan)
 		want(cursor, "")
+		want(with, "")
 		s.exec("CREATE INDEX orders_work ON orders (state, id)")
 		want(d, "")
+		want(aliased, "")
 	})
 }
 
