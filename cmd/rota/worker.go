@@ -124,16 +124,14 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
 		return err
 	}
-	mx := metrics.New()
-	m, err := manager.New(c, manager.Config{
-		Logger: libraryLogger(w.log), Observer: mx, Hooks: mx.Hooks(), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight, WitnessDir: w.file.WitnessDir,
-		Labels: w.file.Labels, Name: w.file.Name, ReturnWithin: w.file.ReturnWithin,
+	m, mx, err := metrics.NewManager(c, manager.Config{
+		Logger: libraryLogger(w.log), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight,
+		WitnessDir: w.file.WitnessDir, Labels: w.file.Labels, Name: w.file.Name, ReturnWithin: w.file.ReturnWithin,
 	}, w.tasks(c)...)
 	if err != nil {
 		return err
 	}
 	if w.file.HTTP != "" {
-		mx.Watch(m, c)
 		pages, err := w.console(c)
 		if err != nil {
 			return err
