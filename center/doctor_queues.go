@@ -2,6 +2,8 @@ package center
 
 import (
 	"cmp"
+	"context"
+	"database/sql"
 	"fmt"
 	"iter"
 	"maps"
@@ -12,16 +14,18 @@ import (
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // queueCheck checks the queues of a task type and their failed items.
 type queueCheck struct{ *diagnosis }
 
 // ownerless reports queues that no server works on. If no server is eligible, it reports nothing, because availability
-// has done so.
-func (d queueCheck) ownerless(r rosterRows) {
+// has done so. A queue that no audit can have seen yet is being assigned: its server has just joined, or it has just lost
+// its owner.
+func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 	if r.eligible() == 0 {
-		return
+		return nil
 	}
 	if list := hungQueues(r); len(list) > 0 {
 		d.problem(condition.Hung, "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
@@ -29,7 +33,18 @@ func (d queueCheck) ownerless(r rosterRows) {
 	for reason, list := range r.waiting() {
 		switch {
 		case reason == "":
-			d.problem(condition.NoOwner, "wait: the next audit assigns them within 30 s, if a server may own them", "queues without an owner: %s", firstFive(list))
+			audited, err := d.audited(ctx, r)
+			if err != nil {
+				return err
+			}
+			fresh := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return audited[id] })
+			late := slices.DeleteFunc(list, func(id string) bool { return !audited[id] })
+			if len(late) > 0 {
+				d.problem(condition.NoOwner, "read the log of the workers: an audit assigns such queues every 30 s", "queues without an owner: %s", firstFive(late))
+			}
+			if len(fresh) > 0 {
+				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s", "queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
+			}
 		case !strings.HasPrefix(reason, "require: "): // the check of the labels reports those
 			d.problem(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
 		}
@@ -40,6 +55,25 @@ func (d queueCheck) ownerless(r rosterRows) {
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
 		d.problem(condition.Orphan, "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
 	}
+	return nil
+}
+
+// audited returns the queues that have had no owner for longer than the pause between two audits, while a server was
+// eligible.
+func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool, error) {
+	old := func(s ServerRecord) bool { return s.Eligible() && s.Now.Sub(s.RegisterTime) > roster.AuditInterval }
+	if !slices.ContainsFunc(r.servers, old) {
+		return nil, nil
+	}
+	ids := map[string]bool{}
+	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids[id] = true
+		return err
+	}, fmt.Sprintf(`SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL
+		AND gmt_modified < {ago %d} ORDER BY queue_id`, roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.ownSign)
+	return ids, err
 }
 
 // misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).

@@ -74,7 +74,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
-	queues.ownerless(r)
+	if err := queues.ownerless(ctx, r); err != nil {
+		return err
+	}
 	queues.misplaced(r)
 	queues.pendingHandovers(r)
 	servers.withoutCalls(r)

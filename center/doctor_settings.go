@@ -24,7 +24,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, erro
 		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		d.problem(condition.SettingsInvalid, "correct the row: rota task apply -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+		d.problem(condition.SettingsInvalid, "correct the row: rota task set "+d.task+" SETTING=VALUE, or with all of a file: rota task apply --reset -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
 	}
 	return s, nil
 }

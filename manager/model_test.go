@@ -20,7 +20,7 @@ const (
 	modelHeartbeat = 2 * time.Second
 	modelJudgeDead = 10 * time.Second
 	modelLonger    = 40 * time.Second // what an operator may change it to
-	modelAudit     = 30 * time.Second // the auditInterval of internal/roster
+	modelAudit     = 30 * time.Second // the AuditInterval of internal/roster
 	modelSkipRetry = time.Second      // the skipRetryInterval of internal/roster
 )
 

@@ -148,7 +148,12 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	r.join("C")
 	r.exec("UPDATE schedule_queue SET cur_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '1'", r.task)
-	want("queues", "PROBLEM queues without an owner: 0", "PROBLEM queues whose owner is not registered: 1")
+	orphan := "PROBLEM queues whose owner is not registered: 1"
+	want("queues", "NOTE queues that are being assigned: 0", orphan)
+	r.exec("UPDATE schedule_queue SET gmt_modified = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
+	want("queues", "NOTE queues that are being assigned: 0", orphan) // the only eligible server has just joined
+	r.exec("UPDATE schedule_server SET register_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("C"))
+	want("queues", "PROBLEM queues without an owner: 0", orphan)
 }
 
 // testDiagnoseRemoval checks that Diagnose reports a queue whose removal waits for its owner, and checks the database.

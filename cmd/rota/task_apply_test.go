@@ -109,6 +109,35 @@ func TestTaskSet(t *testing.T) {
 	})
 }
 
+// What the doctor advises for a row that workers refuse mends it. A file that leaves the setting out does not without
+// --reset.
+func TestDoctorsAdviceMendsTheRow(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.file("  settle: {queues: 4}\n")
+	refused := func() string {
+		t.Helper()
+		s.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 1, version = version + 1 WHERE task_type = 'settle'")
+		out, _, _ := s.try("doctor settle")
+		return out
+	}
+	mended := func() {
+		t.Helper()
+		if out, _, _ := s.try("doctor settle"); strings.Contains(out, "refuse the row") {
+			t.Error(out)
+		}
+	}
+	out := refused()
+	if !strings.Contains(out, "-> correct the row: rota task set settle SETTING=VALUE, or with all of a file: rota task apply --reset -f rota.yaml") {
+		t.Error(out)
+	}
+	s.run("task set settle heartbeat_interval=2s")
+	mended()
+	refused()
+	s.run("task apply --reset -f rota.yaml settle")
+	mended()
+}
+
 // A file from rota task show -o yaml has all settings: it gives another database the same ones.
 func TestTaskShowYAMLRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -66,13 +66,13 @@ func lockRowHeld(s *stage) {
 // with their own queues while an audit is due that none can stamp. The session pauses the task type when it ends: nothing
 // is done from then on until the resume, and the audit is made.
 func auditWhileLockRowHeld(s *stage) {
-	const auditInterval = 30 * time.Second // of internal/roster
+	const AuditInterval = 30 * time.Second // of internal/roster
 	audited := func() int {
 		return s.count(`SELECT COALESCE(` + s.instant("audited_at") + `, 0) FROM schedule_task_running`)
 	}
 	tx, from := s.holdLockRow(), time.Now()
 	last := audited()
-	for time.Since(from) < auditInterval+s.dead(2) {
+	for time.Since(from) < AuditInterval+s.dead(2) {
 		s.works(10)
 	}
 	if audited() != last {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// auditInterval is how often one server of a roster checks that the rows are as planned.
-const auditInterval = 30 * time.Second
+// AuditInterval is how often one server of a roster checks that the rows are as planned.
+const AuditInterval = 30 * time.Second
 
 // Audit plans from unlocked reads, once per audit interval and roster (S4). If the rows differ from the plan, for
 // example because a row was edited by hand, it rebalances. It calls OnInvalid for each invalid value (S13). It reports
 // whether it was this server's turn.
 func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
+		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(AuditInterval.Milliseconds())+`})`+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
 	if err != nil || n == 0 {
 		return false, err
 	}

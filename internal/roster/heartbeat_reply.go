@@ -91,7 +91,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		return err
 	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, CASE WHEN `+planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
-		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
+		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+fmt.Sprint(AuditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
 		`+watch+`,
 		`+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,

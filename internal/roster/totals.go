@@ -75,7 +75,7 @@ func (p Planner) WriteRoundingUp(ctx context.Context, choice RoundingUp) error {
 // if there is none.
 func (p Planner) takeTurn(ctx context.Context) (version int64, turn bool, err error) {
 	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_environment SET balanced_at = {now}, balanced_by = ?
-		WHERE own_sign = ? AND (balanced_at IS NULL OR balanced_at > {now} OR balanced_at < {ago `+fmt.Sprint(auditInterval.Milliseconds())+`})`+p.roster.DB.Limits,
+		WHERE own_sign = ? AND (balanced_at IS NULL OR balanced_at > {now} OR balanced_at < {ago `+fmt.Sprint(AuditInterval.Milliseconds())+`})`+p.roster.DB.Limits,
 		p.actor, p.roster.OwnSign)
 	if err != nil {
 		return 0, false, err

@@ -18,7 +18,7 @@ const (
 
 	countInterval = 10 * time.Second // between two counts of the backlog of a queue
 	countWindow   = 10               // the counts from which the load follows
-	auditInterval = 30 * time.Second
+	AuditInterval = 30 * time.Second
 )
 
 // LoadResult is how a roster evens its loads. The times are virtual.
@@ -59,7 +59,7 @@ func newLoads(seed uint64) *loads {
 	for _, s := range r.watched {
 		r.after(r.upTo(countInterval), func() { l.count(s) })
 	}
-	r.after(r.upTo(auditInterval), l.audit)
+	r.after(r.upTo(AuditInterval), l.audit)
 	return l
 }
 
@@ -89,7 +89,7 @@ func (l *loads) count(s *server) {
 // audit plans, though the membership is the same.
 func (l *loads) audit() {
 	l.underLock(l.rebalance)
-	l.after(auditInterval, l.audit)
+	l.after(AuditInterval, l.audit)
 }
 
 func (l *loads) play(seed uint64) LoadResult {
