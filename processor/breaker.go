@@ -9,14 +9,14 @@ import (
 // What the scheduler does about an outage (X5): it opens and closes the breaker, and paces the selects and the probes
 // while the breaker is open.
 
-// observeLocked counts the outcome of a batch. Most batches return at the first condition.
+// observeLocked counts the outcome of a batch. Most batches return at the first case.
 func (b *batch) observeLocked(s *scheduler) {
+	if b.result.recovered && b.mark >= ordinary {
+		s.outage.recover()
+	}
 	switch {
 	case b.outcome == done && s.clean, b.mark < ordinary:
 	case b.outcome == done, b.outcome == failed && b.result.failed < b.size():
-		if b.result.recovered {
-			s.outage.recover()
-		}
 		s.succeedLocked(b.now)
 	case b.outcome != failed, b.result.retryNow, b.env.blames(b.err): // the failure says nothing about an outage
 	case s.settings.ProbeMax == 0:

@@ -220,6 +220,36 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 	})
 }
 
+// A service that is away again a minute later gets as few calls as the first time: what failed and succeeded then was no
+// block of poison (X5).
+func TestSecondOutageIsGentleAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, s := newBlocks(0), usual()
+		s.ExecuteNumber, s.Retry, s.RetryMax = 1, 50*time.Millisecond, 400*time.Millisecond
+		w.start(t, d, processor.Env{Items: failedItems{newMemory()}}, s, "a", "b", "c", "d")
+		set := func(down bool) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.down, d.calls = down, 0
+		}
+		for n := 1; n <= 2; n++ {
+			set(true)
+			time.Sleep(5 * time.Second)
+			if got := w.Stats(); got.OutageSince.IsZero() {
+				t.Errorf("outage %d: the breaker is closed after 5 s", n)
+			}
+			d.mu.Lock()
+			if d.calls > 6*100 {
+				t.Errorf("outage %d: %d calls in 5 s, want about 100 a second", n, d.calls)
+			}
+			d.mu.Unlock()
+			time.Sleep(30 * time.Second)
+			set(false)
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // A service that answers one call in twenty for 90 minutes kills no item.
 func TestBrownoutKillsNoItem(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -75,6 +75,12 @@ var processMutants = []mutant{
 		"TestPoisonHidesNoHealthyItem|TestKnownPoisonOpensNoBreaker",
 	},
 	{
+		"X5", "an outage that is over counts as a block of poison",
+		"observeLocked", "if b.result.recovered && b.mark >= ordinary {",
+		"if b.result.recovered && b.mark >= ordinary && !s.clean {",
+		"TestSecondOutageIsGentleAtOnce",
+	},
+	{
 		"X5", "refused data is an outage",
 		"blames", "isPermanent(err) || e.DataError(err)",
 		"isPermanent(err)",
