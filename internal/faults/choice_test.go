@@ -38,12 +38,15 @@ func plays(kinds []string) (list []play) {
 	return list
 }
 
-// choose returns the names of the plays that the value of ROTA_FAULTS selects: all plays ("all"), some of them
-// ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there are fewer. It
+// in reports whether a choice for the word may have the play.
+func (p play) in(word string) bool { return p.quick || word == "long" && !p.seldom }
+
+// choose returns the names of the plays that the value of ROTA_FAULTS selects: all plays ("all"), some of those that
+// are not too long ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there are fewer. It
 // depends on the seed, and contains each kind of database and each family of scenarios.
 func choose(list []play, word string, seed uint64) map[string]bool {
-	if word == "" {
-		list = slices.DeleteFunc(slices.Clone(list), func(p play) bool { return !p.quick })
+	if word != "all" {
+		list = slices.DeleteFunc(slices.Clone(list), func(p play) bool { return !p.in(word) })
 	}
 	chosen := map[string]bool{}
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -79,7 +82,7 @@ func TestChoice(t *testing.T) {
 			}
 			want := map[string]bool{}
 			for _, p := range all {
-				if word == "long" || p.quick {
+				if p.in(word) {
 					want[p.kind], want[p.family], want[p.name()] = true, true, true
 				}
 			}
@@ -97,7 +100,7 @@ func TestChoice(t *testing.T) {
 			}
 		}
 		for _, p := range all {
-			if (word == "long" || p.quick) && !ever[p.name()] {
+			if p.in(word) && !ever[p.name()] {
 				t.Errorf("ROTA_FAULTS=%s never plays %s", word, p.name())
 			}
 		}

@@ -127,6 +127,7 @@ func tables(kind schema.Dialect) []string {
 		`CREATE TABLE calls (seq ` + identity + `, run VARCHAR(40) NOT NULL, queue VARCHAR(20) NOT NULL, epoch BIGINT NOT NULL,
 			sweep VARCHAR(40) NOT NULL, waiting BIGINT NOT NULL)`,
 		`CREATE TABLE cures (id BIGINT NOT NULL PRIMARY KEY)`,
+		`CREATE TABLE outages (id BIGINT NOT NULL PRIMARY KEY)`,
 	}
 }
 

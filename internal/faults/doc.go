@@ -8,7 +8,7 @@
 // roster.
 //
 //	go test ./internal/faults                                20 of the quick plays, chosen by the seed
-//	ROTA_FAULTS=long go test ./internal/faults               20 of all plays
+//	ROTA_FAULTS=long go test ./internal/faults               20 of all plays that take less than about a minute
 //	ROTA_FAULTS=all go test -timeout 30m ./internal/faults   all plays
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
 //	MINUTES=60 make faults                                   all plays, again and again, and a table
@@ -41,6 +41,7 @@
 //	17  A slot of a trigger makes one run.
 //	18  At most one run of a task type is under way.
 //	19  Runs of a trigger do not pile up.
+//	20  While a service is away that all items need, a process makes at most 3 selects and 100 calls a second.
 //
 // In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants. Some
 // scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts off its sender

@@ -21,6 +21,7 @@ type scenario struct {
 	play    func(*stage)
 	kinds   []string // databases; nil for PostgreSQL and MariaDB
 	quick   bool     // short enough to be played for each change
+	seldom  bool     // too long for a choice: only ROTA_FAULTS=all and a campaign play it
 	family  string   // groups related scenarios; scenarios() sets it
 	own     bool     // has a database server of its own, which it may stop
 	proxied bool     // disturbs the network: each worker has a proxy
@@ -57,6 +58,7 @@ func scenarios() (list []scenario) {
 		{"standby", standbyScenarios},
 		{"galera", galeraScenarios},
 		{"variant", variantScenarios},
+		{"block", blockScenarios},
 		{"run", runScenarios},
 		{"step", stepScenarios},
 		{"trigger", triggerScenarios},

@@ -123,20 +123,28 @@ func (w *worker) alive() bool {
 	}
 }
 
-// history reads the notes of a worker that has ended.
-func (w *worker) history() (spans []Span, stalls []Window) {
+// eachNote reads the notes of a worker that has ended.
+func (w *worker) eachNote(do func(note)) {
 	w.t.Helper()
 	text, err := os.ReadFile(w.notes)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	calls := map[int64]*Span{}
-	var order []*Span
 	for line := range strings.Lines(string(text)) {
 		var n note
 		if err := json.Unmarshal([]byte(line), &n); err != nil {
 			w.t.Fatalf("note %q of worker %d: %v", line, w.pid, err)
 		}
+		do(n)
+	}
+}
+
+// history returns what a worker that has ended did.
+func (w *worker) history() (spans []Span, stalls []Window) {
+	w.t.Helper()
+	calls := map[int64]*Span{}
+	var order []*Span
+	w.eachNote(func(n note) {
 		switch n.What {
 		case "stall":
 			stalls = append(stalls, Window{Process: w.pid, Kind: Pause, From: n.Since, To: n.At})
@@ -148,7 +156,7 @@ func (w *worker) history() (spans []Span, stalls []Window) {
 		case "end":
 			calls[n.Call].End = n.At
 		}
-	}
+	})
 	for _, s := range order {
 		spans = append(spans, *s)
 	}

@@ -30,7 +30,7 @@ const (
 func (v variant) runs() bool { return strings.HasPrefix(string(v), "RUN") }
 
 func (v variant) backlog() int {
-	if v.runs() {
+	if v.runs() || v.blocks() {
 		return 50
 	}
 	return backlog

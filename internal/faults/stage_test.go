@@ -155,8 +155,8 @@ func (s supplySteps) supply(ctx context.Context) {
 		var ids []int
 		for queue := range queues {
 			var last, undone int
-			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ?`),
-				queue-queues, queues, queue).Scan(&last, &undone)
+			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ? AND id < ?`),
+				queue-queues, queues, queue, bad).Scan(&last, &undone)
 			highest[queue] = max(highest[queue], last)
 			for ; err == nil && undone < s.backlog; undone++ {
 				highest[queue] += queues

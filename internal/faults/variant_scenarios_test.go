@@ -38,8 +38,11 @@ var variantScenarios = []scenario{
 }
 
 func (v variant) apply(s *manager.Settings) {
-	if v.runs() {
+	switch {
+	case v.runs():
 		v.applyRuns(s)
+	case v.blocks():
+		v.applyBlock(s)
 	}
 	if v == notSleep {
 		s.ProcessorType, s.ThreadNumber, s.ExecuteNumber = center.ProcessorNotSleep, 3, 2
@@ -53,6 +56,8 @@ func (d *dealer) with(v variant) processor.TaskDealer[int64] {
 		return keyed{d}
 	case inOrder:
 		return cursored{d}
+	case blocked, behind:
+		return d.blocking(v)
 	case plain:
 		return d
 	}

@@ -1,0 +1,212 @@
+//go:build linux
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
+)
+
+// The variants of dealers with bad items, and with a service that can be down. They are keyed, and the oldest items come
+// first.
+const (
+	blocked variant = "BLOCK"       // the bad items of all queues are within reach of the selects: 9 x fetch_number
+	behind  variant = "BLOCK PAGED" // healthy items lie behind that reach, and the dealer can go on behind a page
+)
+
+// blockScenarios are items that fail, and a service that fails.
+var blockScenarios = []scenario{
+	{name: "block-of-bad-items", play: blockOfBadItems, variant: blocked, seldom: true},
+	{name: "block-of-bad-items-behind-pages", play: blockOfBadItems, variant: behind, seldom: true},
+	{name: "second-outage", play: secondOutage, variant: blocked, review: sampledGently, seldom: true},
+}
+
+// bad is the first of the items that fail until the table cures has a row.
+const bad = 1_000_000_000
+
+// blockSize is the number of bad items before the healthy items of all queues.
+const blockSize = 3000
+
+func (v variant) blocks() bool { return strings.HasPrefix(string(v), "BLOCK") }
+
+func (v variant) applyBlock(s *manager.Settings) {
+	s.FetchNumber, s.ThreadNumber, s.ItemMaxAttempts = 100, 4, 3
+	if v == behind {
+		s.FetchNumber = 20
+	}
+}
+
+// blocking is the dealer for items of which some are bad.
+type blocking struct{ *dealer }
+
+func (d *dealer) blocking(v variant) processor.TaskDealer[int64] {
+	if v == behind {
+		return paging{blocking{d}}
+	}
+	return blocking{d}
+}
+
+// Key implements processor.Keyed.
+func (blocking) Key(id int64) string { return strconv.FormatInt(id, 10) }
+
+// Select returns the oldest items. Bad items are older than all others.
+func (b blocking) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
+	b.notes.add(note{What: "select"})
+	return b.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY made, id LIMIT ?`, s.Total, s.Queue.Index, s.Limit)
+}
+
+// errDown is the error of the service that all items need.
+var errDown = errors.New("the service is down")
+
+// Execute fails while the service is down, and for bad items.
+func (b blocking) Execute(ctx context.Context, ids []int64) error {
+	down, err := b.query(ctx, `SELECT id FROM outages`)
+	if err != nil {
+		return err
+	}
+	if len(down) > 0 {
+		b.notes.add(note{What: "refused"})
+		return errDown
+	}
+	for _, id := range ids {
+		if id < bad {
+			continue
+		}
+		if cures, err := b.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {
+			b.notes.add(note{What: "refused"})
+			return errors.Join(err, fmt.Errorf("item %d: %w", id, errors.ErrUnsupported))
+		}
+	}
+	return b.dealer.Execute(ctx, ids)
+}
+
+// paging can go on behind a page.
+type paging struct{ blocking }
+
+// Position implements processor.Paged.
+func (p paging) Position(id int64) string {
+	if id >= bad {
+		return strconv.FormatInt(id-bad, 10)
+	}
+	return strconv.FormatInt(id+bad, 10)
+}
+
+// Select returns the bad items and then the others, each in the order of their ids.
+func (p paging) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
+	p.notes.add(note{What: "select"})
+	after := int64(-1)
+	if s.After != "" {
+		var err error
+		if after, err = strconv.ParseInt(s.After, 10, 64); err != nil {
+			return nil, err
+		}
+	}
+	const place = `CASE WHEN id >= 1000000000 THEN id - 1000000000 ELSE id + 1000000000 END`
+	return p.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? AND `+place+` > ? ORDER BY `+place+` LIMIT ?`,
+		s.Total, s.Queue.Index, after, s.Limit)
+}
+
+// addBad inserts n bad items, which are older than all others.
+func (s supplySteps) addBad(n int) {
+	s.t.Helper()
+	rows := make([]string, n)
+	for i := range rows {
+		rows[i] = fmt.Sprintf("(%d, 0)", bad+i)
+	}
+	s.exec(`INSERT INTO items (id, made) VALUES ` + strings.Join(rows, ", "))
+}
+
+// pace returns how many items a second are done, while n more items are done.
+func (s workerSteps) pace(n int) float64 {
+	s.t.Helper()
+	from := time.Now()
+	s.works(n)
+	return float64(n) / time.Since(from).Seconds()
+}
+
+// blockOfBadItems: bad items are in front of the healthy items of all queues, for workers that run and for workers that
+// start. The healthy items are done at four fifths of their pace within two minutes. The bad items die or wait, and no other item does.
+// When an operator has repaired them, they are done, too.
+func blockOfBadItems(s *stage) {
+	const measured = 300
+	before := s.pace(measured)
+	flows := func(when string) {
+		s.t.Helper()
+		from, pace := time.Now(), 0.0
+		for pace < 0.8*before {
+			if pace = s.pace(measured); time.Since(from) > 2*time.Minute {
+				s.t.Fatalf("%s, healthy items are done at %.0f a second after two minutes; it was %.0f", when, pace, before)
+			}
+		}
+		s.t.Logf("%s, healthy items are done at %.0f a second after %.1f s; it was %.0f", when, pace, time.Since(from).Seconds(), before)
+	}
+	s.addBad(blockSize)
+	flows("after the bad items came")
+	allDie(s)
+	s.start(workers - 1)
+	flows("after all workers have died")
+	ill := func(state string) int {
+		return s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ?`, state)
+	}
+	s.stopSupply()
+	s.until("all healthy items are done, and the bad ones are dead or wait", func() bool {
+		return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == blockSize && ill(center.ItemDead)+ill(center.ItemRetry) == blockSize
+	})
+	s.until("bad items die", func() bool { return ill(center.ItemDead) > 0 })
+	s.exec(`INSERT INTO cures (id) VALUES (1)`)
+	_, err := s.c.Items().Retry(s.t.Context(), taskType, "test")
+	s.must(err)
+}
+
+// secondOutage: the service of all items is down for longer than a worker waits with its alert, twice within a few minutes.
+// Each outage is told once, also by a worker that has started in between, and no item dies.
+func secondOutage(s *stage) {
+	told := func() int {
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertFailing+":%")
+	}
+	for n := 1; n <= 2; n++ {
+		s.exec(`INSERT INTO outages (id) VALUES (1)`)
+		s.until(fmt.Sprintf("outage %d is told", n), func() bool { return told() >= n })
+		s.sleep(s.dead(2)) // the other workers see the same
+		if told() != n {
+			s.t.Errorf("%d alerts %s after %d outages, want one for each", told(), center.AlertFailing, n)
+		}
+		s.exec(`DELETE FROM outages`)
+		s.works(2 * queues * s.backlog)
+		w := s.any()
+		s.leave(w)
+		s.start(1)
+	}
+	if n := s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ?`, center.ItemDead); n != 0 {
+		s.t.Errorf("%d items died in an outage", n)
+	}
+}
+
+// sampledGently checks 20. It suits scenarios without bad items: an item that failed before and after a success of another one
+// is retried at the pace of its retry policy.
+func sampledGently(s *stage, _ *History) {
+	var tries []Try
+	for _, w := range s.workers {
+		w.eachNote(func(n note) {
+			switch n.What {
+			case "select":
+				tries = append(tries, Try{Process: w.pid, At: n.At, Select: true})
+			case "refused":
+				tries = append(tries, Try{Process: w.pid, At: n.At})
+			case "end":
+				tries = append(tries, Try{Process: w.pid, At: n.At, Done: n.Error == fmt.Sprint(error(nil))})
+			}
+		})
+	}
+	for _, v := range CheckTries(tries) {
+		s.t.Error(v)
+	}
+}
