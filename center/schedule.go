@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,20 +61,19 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *Settings) 
 	if s.Mode != ModeRun {
 		return nil
 	}
-	err = t.c.db.Each(ctx, func(rows *sql.Rows) error {
-		trigger, err := runs.ScanTrigger(rows)
+	list, err := t.c.runs.Triggers.List(ctx, TriggerFilter{Name: taskType, Target: taskType})
+	if err != nil {
+		return err
+	}
+	for _, trigger := range list {
 		switch trigger.Kind {
 		case TriggerCron:
 			s.Cron, s.TimeZone = trigger.Expression, trigger.TimeZone
 		case TriggerEvery:
 			s.Every, _ = time.ParseDuration(trigger.Expression) // an invalid value is reported in the trigger's message
 		}
-		return err
-	}, `SELECT `+runs.TriggerColumns+` FROM schedule_trigger
-		WHERE own_sign = ? AND name = ? AND target = ? ORDER BY name`, t.c.ownSign, taskType, taskType)
-	if err == nil {
-		s.After, err = t.c.runs.Dependencies.After(ctx, taskType)
 	}
+	s.After, err = t.c.runs.Dependencies.After(ctx, taskType)
 	return err
 }
 

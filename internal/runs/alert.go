@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -65,12 +64,7 @@ func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []r
 
 // unalertedRuns returns failed runs, the oldest first, and notes that their alerts are raised.
 func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err error) {
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var r Run
-		err := rows.Scan(&r.ID, &r.TaskType, (*sqldb.Text)(&r.Trigger), (*sqldb.Text)(&r.Backfill), &r.State, &r.Message, (*sqldb.Instant)(&r.FinishedAt))
-		failed = append(failed, r)
-		return err
-	}, fmt.Sprintf(`SELECT run_id, task_type, trigger_name, backfill_id, state, message, finished_at FROM schedule_run WHERE `+unalerted+`
+	failed, err = sqldb.Records[Run](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_run WHERE `+unalerted+`
 		ORDER BY run_id LIMIT %d`, maxAlertedRuns), l.TaskType, l.OwnSign)
 	if err != nil || len(failed) == 0 {
 		return nil, err
@@ -86,7 +80,7 @@ func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err err
 // alertKnown reports whether the runs failed after a run of the same trigger or backfill that has raised an alert, and
 // whose failure is still a problem.
 func (rs *Runs) alertKnown(ctx context.Context, l *roster.LockTx, of failedTrigger, group []Run) (bool, error) {
-	if of.name == "" {
+	if of.Name == "" {
 		return false, nil
 	}
 	first, _, count, err := rs.endingsOf(ctx, l, of, unresolved)

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -228,22 +227,9 @@ func (b Backfill) action(state string) string {
 	return SlotKeep
 }
 
-// backfillColumns are the columns that scanBackfill scans.
-const backfillColumns = `b.backfill_id, b.task_type, b.own_sign, b.trigger_name, b.kind, b.expression, b.time_zone, b.start_at, b.excluded_days,
-	b.params, b.priority, b.from_at, b.to_at, b.parallel, b.rerun_failed, b.dependants, b.newest_first, b.state, b.paused, b.next_slot_at,
-	b.slots_total, b.slots_made, b.slots_kept, b.message, b.actor, b.created_at, b.ended_at, b.version`
-
-// readBackfills reads the backfills that a condition selects, in the order in which they were started.
-func readBackfills(ctx context.Context, l *roster.LockTx, where string, args ...any) (list []Backfill, err error) {
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var b Backfill
-		err := rows.Scan(&b.ID, &b.TaskType, &b.OwnSign, &b.Trigger, &b.Kind, &b.Expression, &b.TimeZone, (*sqldb.Instant)(&b.StartAt), &b.ExcludedDays,
-			&b.Params, &b.Priority, (*sqldb.Instant)(&b.From), (*sqldb.Instant)(&b.To), &b.Parallel, (*sqldb.Flag)(&b.RerunFailed), (*sqldb.Flag)(&b.Dependants), (*sqldb.Flag)(&b.NewestFirst),
-			&b.State, (*sqldb.Flag)(&b.Paused), (*sqldb.Instant)(&b.NextSlotAt), &b.SlotsTotal, &b.SlotsMade, &b.SlotsKept, &b.Message, &b.Actor,
-			(*sqldb.Instant)(&b.CreatedAt), (*sqldb.Instant)(&b.EndedAt), &b.Version)
-		list = append(list, b)
-		return err
-	}, `SELECT `+backfillColumns+` FROM schedule_backfill b WHERE `+where, args...)
+// readBackfills reads the backfills that a condition on b selects, in the order in which they were started.
+func readBackfills(ctx context.Context, l *roster.LockTx, where string, args ...any) ([]Backfill, error) {
+	list, err := sqldb.Records[Backfill](ctx, l, `SELECT {columns b} FROM schedule_backfill b WHERE `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the backfills: %w", err)
 	}

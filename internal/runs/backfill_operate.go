@@ -54,11 +54,11 @@ func (bs *Backfills) Cancel(ctx context.Context, id, actor string) error {
 // stopRuns ends the runs of a cancelled backfill. Dependants end first, because otherwise they would fail with their
 // upstreams. After a crash the ticks end the other runs.
 func (bs *Backfills) stopRuns(ctx context.Context, id string) error {
-	runs, err := readTaskRuns(ctx, bs.db, `SELECT run_id, task_type FROM schedule_run WHERE backfill_id = ? AND cancel_requested
+	runs, err := sqldb.Records[taskRun](ctx, bs.db, `SELECT run_id, task_type FROM schedule_run WHERE backfill_id = ? AND cancel_requested
 		AND state IN `+openStates+` ORDER BY run_id DESC`, id)
 	for _, r := range runs {
 		if err == nil {
-			err = bs.closer.stopRun(ctx, r.id)
+			err = bs.closer.stopRun(ctx, r.ID)
 		}
 	}
 	return err

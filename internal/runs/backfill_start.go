@@ -85,13 +85,8 @@ func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (string, er
 }
 
 func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
-	_, err := l.Exec(ctx, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, time_zone, start_at,
-		excluded_days, params, priority, from_at, to_at, parallel, rerun_failed, dependants, newest_first, next_slot_at, slots_total, actor, created_at)
-		VALUES (`+sqldb.Marks(21)+`)`,
-		b.ID, b.TaskType, b.OwnSign, b.Trigger, b.Kind, b.Expression, b.TimeZone, l.Dialect.TimeOrNull(b.StartAt),
-		b.ExcludedDays, b.Params, b.Priority, l.Dialect.Time(b.From), l.Dialect.Time(b.To), b.Parallel, b.RerunFailed, b.Dependants, b.NewestFirst,
-		l.Dialect.TimeOrNull(b.NextSlotAt), b.SlotsTotal, sqldb.Clean(b.Actor), l.Dialect.Time(b.CreatedAt))
-	if err != nil {
+	b.Actor = sqldb.Clean(b.Actor)
+	if err := sqldb.Insert(ctx, l.Tx, "schedule_backfill", b); err != nil {
 		return err
 	}
 	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -180,28 +179,24 @@ func (b Backfill) finish(ctx context.Context, l *roster.LockTx) error {
 	return b.update(ctx, l)
 }
 
-// reader is a database or a transaction that reads rows.
-type reader interface {
-	Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error
-}
-
 // findSlotRuns returns the runs of slots by their keys.
-func findSlotRuns(ctx context.Context, db reader, b Backfill, at []time.Time) (map[string]BackfillSlot, error) {
+func findSlotRuns(ctx context.Context, db sqldb.Eacher, b Backfill, at []time.Time) (map[string]BackfillSlot, error) {
 	args := []any{b.TaskType, b.OwnSign}
 	for _, slot := range at {
 		args = append(args, b.runKey(slot))
 	}
-	found := map[string]BackfillSlot{}
-	err := db.Each(ctx, func(rows *sql.Rows) error {
-		var key string
-		var s BackfillSlot
-		err := rows.Scan(&key, &s.RunID, &s.State, &s.Message, (*sqldb.Text)(&s.BackfillID))
-		found[key] = s
-		return err
-	}, `SELECT run_key, run_id, state, message, backfill_id FROM schedule_run
+	type keyed struct {
+		BackfillSlot
+		Key string `json:"run_key"`
+	}
+	list, err := sqldb.Records[keyed](ctx, db, `SELECT {columns} FROM schedule_run
 		WHERE task_type = ? AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(at))+`) ORDER BY run_key`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("find the runs of slots: %w", err)
+	}
+	found := map[string]BackfillSlot{}
+	for _, s := range list {
+		found[s.Key] = s.BackfillSlot
 	}
 	return found, nil
 }

@@ -14,8 +14,10 @@ import (
 
 // claimCandidate is a queue of the open run that the server may try to claim.
 type claimCandidate struct {
-	run, queue    string
-	maxRecoveries int
+	Run, Queue    string
+	State         string
+	Epoch         int64
+	MaxRecoveries int
 }
 
 // Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues
@@ -35,7 +37,7 @@ func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []r
 			}
 			s, ok, err := sw.claimOne(ctx, taskType, server, q, part)
 			if err != nil {
-				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.queue, q.run, taskType, sw.ownSign, err)
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.Queue, q.Run, taskType, sw.ownSign, err)
 			}
 			if ok {
 				sweeps = append(sweeps, s)
@@ -53,21 +55,14 @@ func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []rost
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	err = sw.db.Each(ctx, func(rows *sql.Rows) error {
-		var q claimCandidate
-		var state string
-		var epoch int64
-		err := rows.Scan(&q.run, &q.queue, &state, &epoch, &q.maxRecoveries)
-		if state == RunQueuePending || epoch <= epochs[q.queue] {
-			list = append(list, q)
-		}
-		return err
-	}, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
+	list, err = sqldb.Records[claimCandidate](ctx, sw.db, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
 		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
 		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
 		ORDER BY q.queue_id`, args...)
-	return list, err
+	return slices.DeleteFunc(list, func(q claimCandidate) bool {
+		return q.State != RunQueuePending && q.Epoch > epochs[q.Queue]
+	}), err
 }
 
 // retryDue is the condition that the pause after a failed attempt is over.
@@ -75,16 +70,16 @@ const retryDue = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
 // claimOne claims one queue in a transaction that fences it, and reports whether it did.
 func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
-	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.queue })]
-	s = Sweep{RunID: q.run, TaskType: taskType, QueueID: q.queue, Server: server, Epoch: own.Epoch}
-	limit := cmp.Or(q.maxRecoveries, sw.defaults.MaxRecoveries)
+	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
+	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
+	limit := cmp.Or(q.MaxRecoveries, sw.defaults.MaxRecoveries)
 	failed := false
 	err = sw.db.Transact(ctx, sw.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		ok, failed = false, false
 		if err := sw.fence(ctx, t, s); err != nil {
 			return err
 		}
-		if running, err := lockRunning(ctx, t, q.run); err != nil || !running {
+		if running, err := lockRunning(ctx, t, q.Run); err != nil || !running {
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
@@ -92,7 +87,7 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END, `+lowerBound+`,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
-			server, own.Epoch, q.run, q.queue, own.Epoch)
+			server, own.Epoch, q.Run, q.Queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -110,7 +105,7 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 	case errors.Is(err, roster.ErrFenced):
 		return Sweep{}, false, nil // the server learns with its next heartbeat that it no longer owns the queue
 	case err == nil && failed:
-		err = sw.closer.closeRun(ctx, q.run)
+		err = sw.closer.closeRun(ctx, q.Run)
 	}
 	return s, ok && err == nil, err
 }

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -24,7 +23,7 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 		return 0, err
 	}
 	before := now.Add(-retention)
-	runs, err := readTaskRuns(ctx, db, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
+	runs, err := sqldb.Records[taskRun](ctx, db, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
 		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
@@ -39,7 +38,7 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 	}
 	ids := make([]string, len(runs))
 	for i, r := range runs {
-		ids[i] = r.id
+		ids[i] = r.ID
 	}
 	// The items and the queues go first: without the row of its run, their rows would never be found again.
 	n, full, err := deleteItems(ctx, db, ids)
@@ -67,17 +66,11 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 // cleanBackfills deletes backfills that ended before an instant and have no runs left.
 func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, error) {
 	const gone = `ended_at < ? AND state <> '` + BackfillRunning + `' AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.backfill_id = schedule_backfill.backfill_id)`
-	var ids []any
-	err := db.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, fmt.Sprintf(`SELECT backfill_id FROM schedule_backfill WHERE backfill_id < ? AND `+gone+` ORDER BY backfill_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
+	ids, err := sqldb.Records[string](ctx, db, fmt.Sprintf(`SELECT backfill_id FROM schedule_backfill WHERE backfill_id < ? AND `+gone+` ORDER BY backfill_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	return db.Exec(ctx, `DELETE FROM schedule_backfill WHERE backfill_id IN (`+sqldb.Marks(len(ids))+`) AND `+gone, append(ids, db.Time(before))...)
+	return db.Exec(ctx, `DELETE FROM schedule_backfill WHERE backfill_id IN (`+sqldb.Marks(len(ids))+`) AND `+gone, append(sqldb.Args(ids), db.Time(before))...)
 }
 
 // lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of
@@ -94,22 +87,16 @@ const lastFailure = `(` + unresolved + `
 
 // cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
 func cleanRunQueues(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {
-	type key struct{ run, queue string }
-	var keys []key
-	err = db.Each(ctx, func(rows *sql.Rows) error {
-		var k key
-		err := rows.Scan(&k.run, &k.queue)
-		keys = append(keys, k)
-		return err
-	}, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
+	type key struct{ Run, Queue string }
+	keys, err := sqldb.Records[key](ctx, db, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
 		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), CleanRows), sqldb.Args(runs)...)
 	if err != nil {
 		return 0, false, err
 	}
 	for len(keys) > 0 {
-		run, args := keys[0].run, []any{}
-		for len(keys) > 0 && keys[0].run == run {
-			args, keys = append(args, keys[0].queue), keys[1:]
+		run, args := keys[0].Run, []any{}
+		for len(keys) > 0 && keys[0].Run == run {
+			args, keys = append(args, keys[0].Queue), keys[1:]
 		}
 		n, err := db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
 			slices.Insert(args, 0, any(run))...)

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -49,12 +48,7 @@ type Dependencies struct{ db *sqldb.DB }
 
 // After returns the static dependencies of a task type, by upstream.
 func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
-	err = d.db.Each(ctx, func(rows *sql.Rows) error {
-		var a After
-		err := rows.Scan(&a.Upstream, &a.Rule, (*sqldb.Flag)(&a.Any))
-		after = append(after, a)
-		return err
-	}, `SELECT upstream, rule, any_of FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
+	after, err = sqldb.Records[After](ctx, d.db, `SELECT upstream, rule, any_of FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
 	if err != nil {
 		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
 	}
@@ -85,15 +79,14 @@ func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After)
 }
 
 func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After, edges []Edge) error {
-	modes := map[string]string{}
-	err := t.Each(ctx, func(rows *sql.Rows) error {
-		var name, mode string
-		err := rows.Scan(&name, &mode)
-		modes[name] = mode
-		return err
-	}, `SELECT task_type, mode FROM schedule_task_type ORDER BY task_type`)
+	type task struct{ Name, Mode string }
+	tasks, err := sqldb.Records[task](ctx, t, `SELECT task_type, mode FROM schedule_task_type ORDER BY task_type`)
 	if err != nil {
 		return fmt.Errorf("read the task types: %w", err)
+	}
+	modes := map[string]string{}
+	for _, t := range tasks {
+		modes[t.Name] = t.Mode
 	}
 	if err := ValidAfter(after); err != nil {
 		return err
@@ -141,17 +134,12 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 }
 
 // ReadEdges returns the static dependencies of all task types.
-func ReadEdges(ctx context.Context, t sqldb.Tx) ([]Edge, error) { return readEdges(ctx, t.Each) }
+func ReadEdges(ctx context.Context, t sqldb.Tx) ([]Edge, error) { return readEdges(ctx, t) }
 
-func (d *Dependencies) edges(ctx context.Context) ([]Edge, error) { return readEdges(ctx, d.db.Each) }
+func (d *Dependencies) edges(ctx context.Context) ([]Edge, error) { return readEdges(ctx, d.db) }
 
-func readEdges(ctx context.Context, each func(context.Context, func(*sql.Rows) error, string, ...any) error) (edges []Edge, err error) {
-	err = each(ctx, func(rows *sql.Rows) error {
-		var e Edge
-		err := rows.Scan(&e.TaskType, &e.Upstream, &e.Rule, (*sqldb.Flag)(&e.Any))
-		edges = append(edges, e)
-		return err
-	}, `SELECT task_type, upstream, rule, any_of FROM schedule_task_after ORDER BY task_type, upstream`)
+func readEdges(ctx context.Context, q sqldb.Eacher) ([]Edge, error) {
+	edges, err := sqldb.Records[Edge](ctx, q, `SELECT task_type, upstream, rule, any_of FROM schedule_task_after ORDER BY task_type, upstream`)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependencies: %w", err)
 	}

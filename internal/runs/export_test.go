@@ -33,7 +33,7 @@ func (sw *Sweeps) FinishOnly(ctx context.Context, s Sweep) error {
 
 // ClaimStaleRead claims a queue of a run that an earlier read has seen RUNNING.
 func (sw *Sweeps) ClaimStaleRead(ctx context.Context, taskType, server, run string, q roster.QueueEpoch) (bool, error) {
-	_, ok, err := sw.claimOne(ctx, taskType, server, claimCandidate{run: run, queue: q.ID}, []roster.QueueEpoch{q})
+	_, ok, err := sw.claimOne(ctx, taskType, server, claimCandidate{Run: run, Queue: q.ID}, []roster.QueueEpoch{q})
 	return ok, err
 }
 

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -26,11 +25,11 @@ func (r Run) Unresolved() bool {
 
 // failedTrigger is a trigger whose runs have failed. All submitted runs belong to one failedTrigger without a name. The
 // runs of a backfill belong to one of their own.
-type failedTrigger struct{ taskType, name, backfill string }
+type failedTrigger struct{ TaskType, Name, Backfill string }
 
 // apart reports whether each run does work of its own, which no other run makes up for: submitted runs have keys, and
 // the runs of a backfill have slots (R19).
-func (t failedTrigger) apart() bool { return t.name == "" || t.backfill != "" }
+func (t failedTrigger) apart() bool { return t.Name == "" || t.Backfill != "" }
 
 // failures lists the failed runs of each trigger as one problem: a trigger that fires each minute must not give 1,440
 // problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A
@@ -84,12 +83,7 @@ func newFailure(first, last Run, count int64) Problem {
 func (rs *Runs) triggersOf(ctx context.Context, taskType, condition string) (list []failedTrigger, err error) {
 	w := sqldb.Where{Args: []any{rs.ownSign}}
 	w.Equal("task_type", taskType)
-	err = rs.db.Each(ctx, func(rows *sql.Rows) error {
-		var t failedTrigger
-		err := rows.Scan(&t.taskType, (*sqldb.Text)(&t.name), (*sqldb.Text)(&t.backfill))
-		list = append(list, t)
-		return err
-	}, `SELECT task_type, trigger_name, backfill_id FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
+	list, err = sqldb.Records[failedTrigger](ctx, rs.db, `SELECT task_type, trigger_name, backfill_id FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
 		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
 	return list, err
 }
@@ -112,12 +106,12 @@ func (rs *Runs) endingsOf(ctx context.Context, db rowReader, t failedTrigger, co
 // condition selects the runs of the trigger. A success of a backfill counts for its trigger, too.
 func (t failedTrigger) condition(ownSign string) (string, []any) {
 	switch {
-	case t.backfill != "":
-		return `backfill_id = ? AND task_type = ?`, []any{t.backfill, t.taskType}
-	case t.name == "":
-		return `task_type = ? AND own_sign = ? AND trigger_name IS NULL`, []any{t.taskType, ownSign}
+	case t.Backfill != "":
+		return `backfill_id = ? AND task_type = ?`, []any{t.Backfill, t.TaskType}
+	case t.Name == "":
+		return `task_type = ? AND own_sign = ? AND trigger_name IS NULL`, []any{t.TaskType, ownSign}
 	}
-	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.taskType, ownSign, t.name}
+	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}
 }
 
 // since returns the instant of the newest success, or one before all runs if there is none.

@@ -2,10 +2,8 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -33,16 +31,14 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 	}
 	for part := range slices.Chunk(keys, roster.InsertRows) {
 		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
-		err := l.Each(ctx, func(rows *sql.Rows) error {
-			var n taskKey
-			var id string
-			err := rows.Scan(&n.taskType, &n.key, &id)
-			found[n] = id
-			return err
-		}, `SELECT task_type, run_key, run_id FROM schedule_run
+		type keyed struct{ TaskType, Key, ID string }
+		list, err := sqldb.Records[keyed](ctx, l, `SELECT task_type, run_key, run_id FROM schedule_run
 			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id`, args...)
 		if err != nil {
 			return nil, fmt.Errorf("find runs by key: %w", err)
+		}
+		for _, r := range list {
+			found[taskKey{r.TaskType, r.Key}] = r.ID
 		}
 	}
 	return found, nil
@@ -137,18 +133,17 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		return err
 	}
 	for part := range slices.Chunk(runs, roster.InsertRows/2) {
-		args := make([]any, 0, 17*len(part))
-		for _, r := range part {
-			var finished any
+		rows := slices.Clone(part)
+		for i := range rows {
+			r := &rows[i]
+			r.OwnSign, r.CreatedAt, r.Message = l.OwnSign, l.Now, sqldb.Clean(r.Message)
 			if r.Ended() {
-				finished = l.Dialect.Time(l.Now)
+				r.FinishedAt = l.Now
+			} else {
+				r.DeadlineAt = r.startDeadline(l.Now, limits[r.TaskType])
 			}
-			args = append(args, r.ID, r.TaskType, l.OwnSign, r.Key, r.RootID, sqldb.Null(r.Trigger), sqldb.Null(r.Backfill), l.Dialect.Time(r.ScheduledAt), r.State, r.Priority, r.Params, sqldb.Clean(r.Message), finished, startDeadline(l, r, limits),
-				l.Dialect.TimeOrNull(r.NotBefore), l.Dialect.TimeOrNull(r.EndBefore), r.MaxAttempts)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}), ", len(part)), ", ")
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, trigger_name, backfill_id, scheduled_at, state,
-			priority, params, message, finished_at, deadline_at, not_before, end_before, max_attempts, created_at) VALUES `+values, args...)
+		err := sqldb.Insert(ctx, l.Tx, "schedule_run", rows...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
 			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
 		}
@@ -161,13 +156,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 
 func insertDeps(ctx context.Context, l *roster.LockTx, deps []RunDep) error {
 	for part := range slices.Chunk(deps, roster.InsertRows) {
-		args := make([]any, 0, 3*len(part))
-		for _, d := range part {
-			args = append(args, d.Run, d.Upstream, d.Rule)
-		}
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run_dep (run_id, upstream_run_id, rule) VALUES `+
-			strings.TrimSuffix(strings.Repeat("(?, ?, ?), ", len(part)), ", "), args...)
-		if err != nil {
+		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_dep", part...); err != nil {
 			return fmt.Errorf("insert dependencies: %w", err)
 		}
 	}

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,17 +107,15 @@ func otherRuns(ctx context.Context, l *roster.LockTx, taskTypes []string, roots 
 func readOthers(ctx context.Context, l *roster.LockTx, found map[taskKey][]graphRun, taskTypes []string, where string, args, list []any) error {
 	for part := range slices.Chunk(list, roster.InsertRows) {
 		all := slices.Concat(sqldb.Args(taskTypes), []any{l.OwnSign}, args, part)
-		err := l.Each(ctx, func(rows *sql.Rows) error {
-			r := graphRun{outside: true}
-			err := rows.Scan(&r.ID, &r.TaskType, &r.Key, (*sqldb.Text)(&r.Trigger), (*sqldb.Instant)(&r.ScheduledAt), &r.Priority, &r.Params)
-			k := taskKey{r.TaskType, slotKey(r.Run)}
-			found[k] = append(found[k], r)
-			return err
-		}, `SELECT run_id, task_type, run_key, trigger_name, scheduled_at, priority, params FROM schedule_run
+		others, err := sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run
 			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND `+where+`(`+sqldb.Marks(len(part))+`)
 			AND NOT (state = '`+RunSkipped+`' AND root_run_id = run_id) ORDER BY run_id`, all...)
 		if err != nil {
 			return fmt.Errorf("read the runs of other upstreams: %w", err)
+		}
+		for _, r := range others {
+			k := taskKey{r.TaskType, slotKey(r)}
+			found[k] = append(found[k], graphRun{Run: r, outside: true})
 		}
 	}
 	return nil

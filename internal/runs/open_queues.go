@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,14 +42,8 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total 
 	return len(queues), insertRunQueues(ctx, l, runID, queues)
 }
 
-func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) (list []string, err error) {
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		list = append(list, id)
-		return err
-	}, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
-	return list, err
+func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) ([]string, error) {
+	return sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
 }
 
 // cancelRemovedQueues cancels the rows of queues that were removed since the run was first opened.
@@ -93,13 +86,7 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []s
 
 // endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
 func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
-	var open []string
-	err := l.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		open = append(open, id)
-		return err
-	}, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
+	open, err := sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("read the open run: %w", err)
 	}

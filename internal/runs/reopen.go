@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -88,16 +87,14 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 func allDependants(ctx context.Context, t sqldb.Tx, runID string) ([]string, error) {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
-		err := t.Each(ctx, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
+		ids, err := sqldb.Records[string](ctx, t, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ? ORDER BY run_id`, seen[i])
+		if err != nil {
+			return nil, fmt.Errorf("read the dependants: %w", err)
+		}
+		for _, id := range ids {
 			if !slices.Contains(seen, id) {
 				seen = append(seen, id)
 			}
-			return err
-		}, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ? ORDER BY run_id`, seen[i])
-		if err != nil {
-			return nil, fmt.Errorf("read the dependants: %w", err)
 		}
 	}
 	dependants := seen[1:]

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -15,28 +14,24 @@ import (
 // failed upstream and its own cause. If the caller has locked the run's row by writing it, the result stays true until
 // the commit, because a rerun of an upstream locks its dependants.
 func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause string, err error) {
-	state = RunReady
-	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
-	err = t.Each(ctx, func(rows *sql.Rows) error {
-		var id, rule string
-		var name, is, message sqldb.Text
-		if err := rows.Scan(&id, &rule, &name, &is, &message); err != nil {
-			return err
-		}
-		next := stateAfter(string(is), rule)
-		if rank[next] <= rank[state] {
-			return nil
-		}
-		state, cause = next, strings.TrimSuffix(fmt.Sprintf("%s (run %s) %s: %s", name, id, is, message), ": ")
-		if is == "" {
-			cause = fmt.Sprintf("run %s is gone", id)
-		}
-		return nil
-	}, `SELECT d.upstream_run_id, d.rule, u.task_type, u.state, u.message
+	type upstream struct{ ID, Rule, Name, State, Message string }
+	list, err := sqldb.Records[upstream](ctx, t, `SELECT d.upstream_run_id, d.rule, u.task_type, u.state, u.message
 		FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = ? ORDER BY d.upstream_run_id`, runID)
 	if err != nil {
 		return "", "", fmt.Errorf("read the upstreams of run %s: %w", runID, err)
+	}
+	state = RunReady
+	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
+	for _, u := range list {
+		next := stateAfter(u.State, u.Rule)
+		if rank[next] <= rank[state] {
+			continue
+		}
+		state, cause = next, strings.TrimSuffix(fmt.Sprintf("%s (run %s) %s: %s", u.Name, u.ID, u.State, u.Message), ": ")
+		if u.State == "" {
+			cause = fmt.Sprintf("run %s is gone", u.ID)
+		}
 	}
 	return state, cause, nil
 }
@@ -57,27 +52,27 @@ func stateAfter(upstream, rule string) string {
 // resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end
 // state if one of them has not. It reports whether the run has ended.
 func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
-	if err := c.roster.InsertLockRow(ctx, r.taskType); err != nil { // perhaps no server of the task type has started in this own_sign
+	if err := c.roster.InsertLockRow(ctx, r.TaskType); err != nil { // perhaps no server of the task type has started in this own_sign
 		return false, err
 	}
-	err = c.roster.UnderLock(ctx, r.taskType, func(ctx context.Context, l *roster.LockTx) error {
+	err = c.roster.UnderLock(ctx, r.TaskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = false
-		waits, err := lockRun(ctx, l.Tx, r.id, RunWaiting)
+		waits, err := lockRun(ctx, l.Tx, r.ID, RunWaiting)
 		if err != nil || !waits {
 			return err
 		}
-		state, cause, err := upstreamState(ctx, l.Tx, r.id)
+		state, cause, err := upstreamState(ctx, l.Tx, r.ID)
 		if err == nil && state == RunReady {
-			state, cause, err = checkPileUp(ctx, l, r.id)
+			state, cause, err = checkPileUp(ctx, l, r.ID)
 		}
 		if err != nil || state == RunWaiting {
 			return err
 		}
 		ended = state != RunReady
-		return moveRun(ctx, l.Tx, r.id, RunWaiting, state, cause)
+		return moveRun(ctx, l.Tx, r.ID, RunWaiting, state, cause)
 	})
 	if err != nil {
-		return false, fmt.Errorf("resolve run %s of %w", r.id, err)
+		return false, fmt.Errorf("resolve run %s of %w", r.ID, err)
 	}
 	return ended, nil
 }
@@ -109,8 +104,8 @@ func (c *closer) resolveAll(ctx context.Context, runs []taskRun) error {
 		if !ended {
 			continue
 		}
-		c.ends.count(ctx, c.core, runs[n].id)
-		next, err := c.dependants(ctx, runs[n].id)
+		c.ends.count(ctx, c.core, runs[n].ID)
+		next, err := c.dependants(ctx, runs[n].ID)
 		if err != nil {
 			return err
 		}
@@ -132,7 +127,7 @@ func (c *closer) resolveDependants(ctx context.Context, runID string) error {
 // dependants returns the WAITING runs that have this run as an upstream. A run that is to be cancelled does not fail
 // instead: its tick cancels it.
 func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
-	runs, err = readTaskRuns(ctx, c.db, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+	runs, err = sqldb.Records[taskRun](ctx, c.db, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
 		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND NOT w.cancel_requested ORDER BY w.run_id`, runID, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)

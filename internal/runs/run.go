@@ -42,10 +42,10 @@ type Run struct {
 	ID       string `json:"run_id"` // UUIDv7: sorts by time
 	TaskType string `json:"task_type"`
 	OwnSign  string `json:"own_sign"`
-	Key      string `json:"run_key"`      // a task type has one run per key
-	RootID   string `json:"root_run_id"`  // the run for which this one was made as a dependant; or its own ID
-	Trigger  string `json:"trigger_name"` // the name of the trigger that fired it or its root; empty if it was submitted
-	Backfill string `json:"backfill_id"`  // the backfill that made it or its root, or reopened it last (R20); may be empty
+	Key      string `json:"run_key"`                 // a task type has one run per key
+	RootID   string `json:"root_run_id"`             // the run for which this one was made as a dependant; or its own ID
+	Trigger  string `json:"trigger_name" db:",null"` // the name of the trigger that fired it or its root; empty if it was submitted
+	Backfill string `json:"backfill_id" db:",null"`  // the backfill that made it or its root, or reopened it last (R20); may be empty
 	State    string `json:"state"`
 	Message  string `json:"message"` // why it is in that state: the error of the queue or upstream that failed first
 

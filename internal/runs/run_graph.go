@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -25,15 +24,16 @@ func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Run
 				seen[id], next = true, append(next, id)
 			}
 		}
-		err = rs.eachEdge(ctx, front, func(d RunDep) {
+		found, err := rs.edges(ctx, front)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+		}
+		for _, d := range found {
 			if !edges[d] {
 				edges[d], deps = true, append(deps, d)
 			}
 			reached(d.Run)
 			reached(d.Upstream)
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 		}
 		front = next
 	}
@@ -48,16 +48,9 @@ func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Run
 	return runs, deps, nil
 }
 
-// eachEdge calls f with each edge from or to one of the runs.
-func (rs *Runs) eachEdge(ctx context.Context, runIDs []string, f func(RunDep)) error {
-	return rs.db.Each(ctx, func(rows *sql.Rows) error {
-		var d RunDep
-		err := rows.Scan(&d.Run, &d.Upstream, &d.Rule)
-		if err == nil {
-			f(d)
-		}
-		return err
-	}, `SELECT run_id, upstream_run_id, rule FROM schedule_run_dep
+// edges returns the edges from or to one of the runs.
+func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]RunDep, error) {
+	return sqldb.Records[RunDep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
 		WHERE run_id IN (`+sqldb.Marks(len(runIDs))+`) OR upstream_run_id IN (`+sqldb.Marks(len(runIDs))+`) ORDER BY run_id, upstream_run_id`,
 		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
 }

@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,13 +61,7 @@ func saveItems(ctx context.Context, t sqldb.Tx, s Sweep, p Progress) error {
 	if len(p.Failed) == 0 && !p.Whole {
 		return nil
 	}
-	var rows []RunItem
-	err := t.Each(ctx, func(r *sql.Rows) error {
-		var i RunItem
-		err := r.Scan(&i.No, &i.Key, &i.Attempt, &i.LastError)
-		rows = append(rows, i)
-		return err
-	}, `SELECT item_no, item_key, attempt, last_error FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
+	rows, err := sqldb.Records[RunItem](ctx, t, `SELECT {columns} FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
 	if err != nil {
 		return fmt.Errorf("read the failed items: %w", err)
 	}
@@ -153,18 +146,14 @@ func cut(s string, most int) string {
 
 // deleteItems deletes failed items of runs, at most CleanRows, and reports whether more of them may be left.
 func deleteItems(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {
-	ends := map[string]RunItem{} // the last row to delete, by run
-	read := 0
-	err = db.Each(ctx, func(rows *sql.Rows) error {
-		var i RunItem
-		err := rows.Scan(&i.RunID, &i.QueueID, &i.No)
-		ends[i.RunID] = i
-		read++
-		return err
-	}, fmt.Sprintf(`SELECT run_id, queue_id, item_no FROM schedule_run_item WHERE run_id IN (%s)
+	read, err := sqldb.Records[RunItem](ctx, db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id IN (%s)
 		ORDER BY run_id, queue_id, item_no LIMIT %d`, sqldb.Marks(len(runs)), CleanRows), sqldb.Args(runs)...)
 	if err != nil {
 		return 0, false, err
+	}
+	ends := map[string]RunItem{} // the last row to delete, by run
+	for _, i := range read {
+		ends[i.RunID] = i
 	}
 	for _, run := range runs {
 		end, ok := ends[run]
@@ -178,5 +167,5 @@ func deleteItems(ctx context.Context, db *sqldb.DB, runs []string) (deleted int,
 		}
 		deleted += n
 	}
-	return deleted, read >= CleanRows, nil
+	return deleted, len(read) >= CleanRows, nil
 }

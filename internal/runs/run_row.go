@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -12,14 +11,14 @@ import (
 
 // readRun returns the run with that id. It returns ErrUnknownRun if it does not exist.
 func (c core) readRun(ctx context.Context, runID string) (Run, error) {
-	list, err := sqldb.Records[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
-	if err == nil && len(list) == 0 {
+	r, found, err := sqldb.Record[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
+	if err == nil && !found {
 		err = ErrUnknownRun
 	}
 	if err != nil {
 		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
 	}
-	return list[0], nil
+	return r, nil
 }
 
 // lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
@@ -82,15 +81,4 @@ func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error 
 }
 
 // taskRun is the id of a run and its task type, which names the lock row.
-type taskRun struct{ id, taskType string }
-
-// readTaskRuns returns the runs that a query selects by id and task type.
-func readTaskRuns(ctx context.Context, db *sqldb.DB, query string, args ...any) (runs []taskRun, err error) {
-	err = db.Each(ctx, func(rows *sql.Rows) error {
-		var r taskRun
-		err := rows.Scan(&r.id, &r.taskType)
-		runs = append(runs, r)
-		return err
-	}, query, args...)
-	return runs, err
-}
+type taskRun struct{ ID, TaskType string }

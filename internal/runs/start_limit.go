@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -14,6 +13,10 @@ import (
 // startLimits returns how long new runs of the task types may wait until they are opened (R13). A task type without a
 // limit is not in the map.
 func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]time.Duration, error) {
+	type taskLimit struct {
+		Name  string
+		Limit time.Duration
+	}
 	limits := map[string]time.Duration{}
 	var names []string
 	for _, r := range runs {
@@ -21,27 +24,16 @@ func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]
 	}
 	slices.Sort(names)
 	for part := range slices.Chunk(slices.Compact(names), roster.InsertRows) {
-		err := l.Each(ctx, func(rows *sql.Rows) error {
-			var name string
-			var limit time.Duration
-			err := rows.Scan(&name, (*sqldb.Millis)(&limit))
-			limits[name] = limit
-			return err
-		}, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type WHERE run_start_timeout_ms > 0
+		list, err := sqldb.Records[taskLimit](ctx, l, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type WHERE run_start_timeout_ms > 0
 			AND task_type IN (`+sqldb.Marks(len(part))+`) ORDER BY task_type`, sqldb.Args(part)...)
 		if err != nil {
 			return nil, fmt.Errorf("read run_start_timeout: %w", err)
 		}
+		for _, t := range list {
+			limits[t.Name] = t.Limit
+		}
 	}
 	return limits, nil
-}
-
-// startDeadline returns the deadline of a new run, nil if it has none. A run that has ended has none.
-func startDeadline(l *roster.LockTx, r Run, limits map[string]time.Duration) any {
-	if r.Ended() {
-		return nil
-	}
-	return l.Dialect.TimeOrNull(r.startDeadline(l.Now, limits[r.TaskType]))
 }
 
 // startDeadline returns until when the run must be opened: for run_start_timeout from now on, or from the time before

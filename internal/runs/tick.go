@@ -140,11 +140,11 @@ const maxPerTick = 100
 // endWaiting ends the runs that were cancelled before they were opened, and the runs that have waited for too long
 // (R13).
 func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
-	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
+	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
 		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	for _, r := range runs {
 		if err == nil {
-			err = s.closer.stopRun(ctx, r.id)
+			err = s.closer.stopRun(ctx, r.ID)
 		}
 	}
 	return err
@@ -152,7 +152,7 @@ func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
 
 // resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or that have a failed upstream.
 func (s *Scheduler) resolveDue(ctx context.Context, taskType string) error {
-	runs, err := readTaskRuns(ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
+	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
 		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	if err != nil {
 		return err

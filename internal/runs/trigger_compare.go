@@ -3,7 +3,11 @@ package runs
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // TriggerDiff compares the row of a trigger with the trigger that would replace it.
@@ -58,36 +62,28 @@ func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err 
 	return a, err
 }
 
-// differences lists the settings in which want differs from t.
+// storeColumns are the columns of a trigger that neither its user sets nor a firing changes.
+var storeColumns = []string{"name", "trigger_id", "version"}
+
+// differences lists the settings in which want differs from t: the columns that the store does not set.
 func (t Trigger) differences(want Trigger) (list []Difference) {
-	wanted := want.settings()
-	for i, has := range t.settings() {
-		if has.value != wanted[i].value {
-			list = append(list, Difference{Name: has.name, Row: fmt.Sprint(has.value), Given: fmt.Sprint(wanted[i].value)})
+	wanted := sqldb.Fields(want)
+	for i, has := range sqldb.Fields(t) {
+		if slices.Contains(storeColumns, has.Column) || slices.Contains(firedColumns, has.Column) {
+			continue
+		}
+		if row, given := settingText(has.Value), settingText(wanted[i].Value); row != given {
+			list = append(list, Difference{Name: strings.TrimSuffix(has.Column, "_ms"), Row: row, Given: given})
 		}
 	}
 	return list
 }
 
-// settings returns the columns of a trigger that its user sets.
-func (t Trigger) settings() []columnValue {
-	return []columnValue{
-		{"target", t.Target},
-		{"kind", t.Kind},
-		{"expression", t.Expression},
-		{"time_zone", t.TimeZone},
-		{"start_at", timeText(t.StartAt)},
-		{"end_at", timeText(t.EndAt)},
-		{"max_fires", t.MaxFires},
-		{"misfire", t.Misfire},
-		{"misfire_after", t.MisfireAfter},
-		{"catchup_max", t.CatchupMax},
-		{"jitter", t.Jitter},
-		{"excluded_days", t.ExcludedDays},
-		{"overlap", t.Overlap},
-		{"priority", t.Priority},
-		{"params", t.Params},
+func settingText(value any) string {
+	if at, ok := value.(time.Time); ok {
+		return timeText(at)
 	}
+	return fmt.Sprint(value)
 }
 
 func timeText(t time.Time) string {

@@ -2,8 +2,8 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,15 +117,14 @@ func forgetSkipped(ctx context.Context, l *roster.LockTx, trigger string) (int, 
 // dueTriggers returns a page of due triggers, each advanced to its next slot, with the slots that fire. A trigger whose
 // row is invalid gets the status ERROR, and the others are not affected.
 func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		t, err := ScanTrigger(rows)
-		firings = append(firings, newFiring(t, l.Now))
-		return err
-	}, fmt.Sprintf(`SELECT `+TriggerColumns+` FROM schedule_trigger
+	due, err := sqldb.Records[Trigger](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_trigger
 		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
 		l.OwnSign, l.Dialect.Time(l.Now), l.TaskType)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers: %w", err)
+	}
+	for _, t := range due {
+		firings = append(firings, newFiring(t, l.Now))
 	}
 	return firings, nil
 }
@@ -139,7 +138,7 @@ func newFiring(t Trigger, now time.Time) firing {
 		f.slots, missed, next, err = a.Due(now.Add(-t.delay()))
 	}
 	if err != nil {
-		f.Status, f.Message = TriggerError, err.Error()
+		f.Status, f.Message = TriggerError, sqldb.Clean(err.Error())
 		return f
 	}
 	f.Fires, f.Missed, f.NextFireAt, f.Message = t.Fires+int64(len(f.slots)), t.Missed+missed, t.firingAt(next), ""
@@ -202,12 +201,7 @@ func (t Trigger) runTemplate(open []Run) Run {
 // READY runs that are paused, cancelled or not to begin yet: they may never start, and must not skip the slots after them. It also leaves
 // out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20).
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var r Run
-		err := rows.Scan(&r.ID, &r.State, (*sqldb.Flag)(&r.Paused))
-		open = append(open, r)
-		return err
-	}, `SELECT run_id, state, paused FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL
+	open, err = sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL
 		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the open runs: %w", err)
@@ -215,31 +209,26 @@ func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	return open, nil
 }
 
+// firedColumns are the columns of a trigger that change when it fires. The user sets none of them.
+var firedColumns = []string{
+	"status", "fires", "missed", "missed_at", "skipped", "skipped_since", "next_fire_at", "prev_fire_at", "message",
+}
+
 // advanceTriggers writes all triggers in one statement. Each column is a CASE over the names: no other form of an
 // UPDATE of several rows works on every database.
 func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) error {
 	var set strings.Builder
 	var args []any
-	for _, col := range []struct {
-		name  string
-		value func(firing) any
-	}{
-		{"status", func(f firing) any { return f.Status }},
-		{"fires", func(f firing) any { return f.Fires }},
-		{"missed", func(f firing) any { return f.Missed }},
-		{"missed_at", func(f firing) any { return l.Dialect.TimeOrNull(f.MissedAt) }},
-		{"skipped", func(f firing) any { return f.Skipped }},
-		{"skipped_since", func(f firing) any { return l.Dialect.TimeOrNull(f.SkippedSince) }},
-		{"next_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.NextFireAt) }},
-		{"prev_fire_at", func(f firing) any { return l.Dialect.TimeOrNull(f.PrevFireAt) }},
-		{"message", func(f firing) any { return sqldb.Clean(f.Message) }},
-	} {
-		set.WriteString(", " + col.name + " = CASE name")
+	for i, col := range sqldb.Fields(Trigger{}) {
+		if !slices.Contains(firedColumns, col.Column) {
+			continue
+		}
+		set.WriteString(", " + col.Column + " = CASE name")
 		for _, f := range firings {
 			set.WriteString(" WHEN ? THEN ?")
-			args = append(args, f.Name, col.value(f))
+			args = append(args, f.Name, sqldb.Fields(f.Trigger)[i].Param(l.Dialect))
 		}
-		set.WriteString(" ELSE " + col.name + " END")
+		set.WriteString(" ELSE " + col.Column + " END")
 	}
 	args = append(args, l.OwnSign)
 	for _, f := range firings {
