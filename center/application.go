@@ -2,13 +2,13 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // SettingsDiff is the difference between a task type's row and the wanted settings.
@@ -134,13 +134,7 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 
 // recordEverywhere records an event in all environments that have the task type, because they share its settings.
 func recordEverywhere(ctx context.Context, l *roster.LockTx, e roster.Event) error {
-	var signs []string
-	err := l.Each(ctx, func(rows *sql.Rows) error {
-		var sign string
-		err := rows.Scan(&sign)
-		signs = append(signs, sign)
-		return err
-	}, `SELECT own_sign FROM schedule_task_running WHERE task_type = ? ORDER BY own_sign`, l.TaskType)
+	signs, err := sqldb.Records[string](ctx, l, `SELECT own_sign FROM schedule_task_running WHERE task_type = ? ORDER BY own_sign`, l.TaskType)
 	if err != nil {
 		return err
 	}

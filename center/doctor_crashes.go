@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/dutyrota/rota/internal/condition"
@@ -11,16 +10,17 @@ import (
 
 // crashes reports queues whose owners were expired one after the other before they had executed a page (S14).
 func (d queueCheck) crashes(ctx context.Context, taskType string, most int) error {
-	var list []string
-	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		var n int64
-		err := rows.Scan(sqldb.Targets(&id, &n)...)
-		list = append(list, fmt.Sprintf("%s (%d)", id, n))
-		return err
-	}, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
+	type queue struct {
+		ID      string
+		Crashes int64
+	}
+	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
 		taskType, d.c.ownSign, most)
-	if err == nil && len(list) > 0 {
+	if err == nil && len(queues) > 0 {
+		var list []string
+		for _, q := range queues {
+			list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
+		}
 		d.problem(condition.Crashes, "read the logs of the workers that have died, and \"rota item list "+taskType+"\": an item may end its process",
 			"queues whose owners have died one after the other: %s", firstFive(list))
 	}

@@ -2,22 +2,17 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // OwnSigns lists the environments of the database by name.
 func (c *Center) OwnSigns(ctx context.Context) (signs []string, err error) {
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		var sign string
-		err := rows.Scan(&sign)
-		signs = append(signs, sign)
-		return err
-	}, `SELECT DISTINCT own_sign FROM schedule_task_running ORDER BY own_sign`)
+	signs, err = sqldb.Records[string](ctx, c.db, `SELECT DISTINCT own_sign FROM schedule_task_running ORDER BY own_sign`)
 	if err != nil {
 		return nil, fmt.Errorf("list the environments: %w", err)
 	}

@@ -2,12 +2,12 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
@@ -40,14 +40,13 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 			"trigger %s (own_sign %s) fires it: delete the trigger first (rota trigger delete)",
 		},
 	} {
-		err := l.Each(ctx, func(rows *sql.Rows) error {
-			var name, detail string
-			err := rows.Scan(&name, &detail)
-			blockers = append(blockers, fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, name, detail))
-			return err
-		}, b.query, l.TaskType)
+		type blocker struct{ Name, Detail string }
+		found, err := sqldb.Records[blocker](ctx, l, b.query, l.TaskType)
 		if err != nil {
 			return fmt.Errorf("look for what mode RUN holds: %w", err)
+		}
+		for _, f := range found {
+			blockers = append(blockers, fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, f.Name, f.Detail))
 		}
 	}
 	return errors.Join(blockers...)

@@ -2,11 +2,11 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval,
@@ -19,13 +19,7 @@ import (
 // seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
 // database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
 func (c *Center) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
-	var candidates []string
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		var sign string
-		err := rows.Scan(&sign)
-		candidates = append(candidates, sign)
-		return err
-	}, `SELECT r.own_sign FROM schedule_task_running r`+abandonedRosters+`
+	candidates, err := sqldb.Records[string](ctx, c.db, `SELECT r.own_sign FROM schedule_task_running r`+abandonedRosters+`
 		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, DefaultOwnSign, c.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("look for abandoned environments of %s: %w", taskType, err)

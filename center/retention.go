@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -38,13 +37,7 @@ func (c *Center) Clean(ctx context.Context, retention time.Duration) (deleted in
 // cleanTable reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
 // database supports LIMIT in it.
 func cleanTable(ctx context.Context, db *sqldb.DB, table, key, column string, retention time.Duration) (int, error) {
-	var keys []any
-	err := db.Each(ctx, func(rows *sql.Rows) error {
-		var k any
-		err := rows.Scan(&k)
-		keys = append(keys, k)
-		return err
-	}, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
+	keys, err := sqldb.Records[any](ctx, db, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
 		key, table, column, retention.Milliseconds(), column, runs.CleanRows))
 	if err != nil || len(keys) == 0 {
 		return 0, err
@@ -57,27 +50,29 @@ func cleanTable(ctx context.Context, db *sqldb.DB, table, key, column string, re
 // number. One call deletes at most 1,000: call Clean periodically. If a select still returns an item that died, a
 // worker executes it again as if it had never failed.
 func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
-	type place struct{ taskType, ownSign string }
+	type place struct{ TaskType, OwnSign string }
+	type key struct {
+		place
+		Hash string
+	}
+	due := fmt.Sprintf(`next_attempt_at < {ago %d}`, retention.Milliseconds())
+	keys, err := sqldb.Records[key](ctx, it.c.db, fmt.Sprintf(`SELECT task_type, own_sign, item_hash FROM schedule_failed_item
+		WHERE %s ORDER BY next_attempt_at LIMIT %d`, due, runs.CleanRows))
 	var places []place
 	hashes := map[place][]any{}
-	due := fmt.Sprintf(`next_attempt_at < {ago %d}`, retention.Milliseconds())
-	err = it.c.db.Each(ctx, func(rows *sql.Rows) error {
-		var p place
-		var hash string
-		err := rows.Scan(&p.taskType, &p.ownSign, &hash)
-		if hashes[p] == nil {
-			places = append(places, p)
+	for _, k := range keys {
+		if hashes[k.place] == nil {
+			places = append(places, k.place)
 		}
-		hashes[p] = append(hashes[p], hash)
-		return err
-	}, fmt.Sprintf(`SELECT task_type, own_sign, item_hash FROM schedule_failed_item WHERE %s ORDER BY next_attempt_at LIMIT %d`, due, runs.CleanRows))
+		hashes[k.place] = append(hashes[k.place], k.Hash)
+	}
 	for _, p := range places {
 		if err != nil {
 			break
 		}
 		var n int
 		n, err = it.c.db.Exec(ctx, deleteItems+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(hashes[p]))+`) AND `+due,
-			append([]any{p.taskType, p.ownSign}, hashes[p]...)...) // its time may have been changed meanwhile
+			append([]any{p.TaskType, p.OwnSign}, hashes[p]...)...) // its time may have been changed meanwhile
 		deleted += n
 	}
 	if err != nil {

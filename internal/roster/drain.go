@@ -2,12 +2,12 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // DrainServer makes a server give up all its queues until PauseServer resumes it: other servers request its queues,
@@ -74,13 +74,7 @@ func (o Operator) ForceDrainServer(ctx context.Context, uuid string, wait time.D
 
 // forceDrain sets the server to DRAINING and rebalances without it, as if it were dead (H5). It returns the changes that were skipped.
 func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []plan.Change, err error) {
-	var queues []string
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		queues = append(queues, id)
-		return err
-	}, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
+	queues, err := sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -73,21 +72,16 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 // ExpireEnded does what Planner.ExpireEnded does, for the servers of all task types and environments in the database. It
 // returns how many it has expired.
 func (r *Roster) ExpireEnded(ctx context.Context, locks []string, actor string) (expired int, err error) {
-	type key struct{ taskType, ownSign string }
+	type key struct{ TaskType, OwnSign string }
 	var rosters []key
 	if len(locks) > 0 {
-		err = r.DB.Each(ctx, func(rows *sql.Rows) error {
-			var k key
-			err := rows.Scan(&k.taskType, &k.ownSign)
-			rosters = append(rosters, k)
-			return err
-		}, `SELECT DISTINCT task_type, own_sign FROM schedule_server WHERE witness IN (`+sqldb.Marks(len(locks))+`) ORDER BY task_type, own_sign`, sqldb.Args(locks)...)
+		rosters, err = sqldb.Records[key](ctx, r.DB, `SELECT DISTINCT task_type, own_sign FROM schedule_server WHERE witness IN (`+sqldb.Marks(len(locks))+`) ORDER BY task_type, own_sign`, sqldb.Args(locks)...)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("look for servers whose processes have ended: %w", err)
 	}
 	for _, k := range rosters {
-		done, err := r.In(k.ownSign).Planner(k.taskType, actor).ExpireEnded(ctx, locks)
+		done, err := r.In(k.OwnSign).Planner(k.TaskType, actor).ExpireEnded(ctx, locks)
 		if expired += len(done.Silences); err != nil {
 			return expired, err
 		}

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -104,14 +103,13 @@ func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]Invali
 		return nil // PostgreSQL has a type for booleans
 	}
 	invalidColumn := "CASE" + invalid.String() + " END"
-	return p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-		v := InvalidValue{Table: t.name}
-		err := rows.Scan(&v.Row, &v.Column, (*sqldb.Text)(&v.Value))
-		v.Value, v.Rule = valueStart(v.Value), rules[v.Column]
-		*list = append(*list, v)
-		return err
-	}, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
+	type value struct{ Row, Column, Value string }
+	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
 		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.where, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+	for _, v := range found {
+		*list = append(*list, InvalidValue{t.name, v.Row, v.Column, valueStart(v.Value), rules[v.Column]})
+	}
+	return err
 }
 
 var (

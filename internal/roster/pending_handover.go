@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -24,23 +23,31 @@ type PendingHandover struct {
 // PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
 // for people to read; no decision depends on it.
 func (s Server) PendingHandovers(ctx context.Context) (pending []PendingHandover, err error) {
-	err = s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-		var w PendingHandover
-		var requested, heartbeat, since, registered, now time.Time
-		err := rows.Scan(&w.Owner, &w.Queues, &w.FirstQueue, (*sqldb.Instant)(&requested), (*sqldb.Instant)(&heartbeat), (*sqldb.Millis)(&w.JudgeDeadInterval),
-			(*sqldb.Instant)(&since), (*sqldb.Instant)(&registered), (*sqldb.Instant)(&now))
-		w.RequestedFor, w.SilentFor, w.Registered = now.Sub(requested), now.Sub(heartbeat), now.Sub(registered)
-		if !since.IsZero() {
-			w.Watched = now.Sub(since)
-		}
-		pending = append(pending, w)
-		return err
-	}, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
+	type owner struct {
+		UUID                      string
+		Queues                    int
+		First                     string
+		Requested, Heartbeat      time.Time
+		JudgeDeadInterval         time.Duration
+		WatchingSince, Registered time.Time
+		Now                       time.Time
+	}
+	owners, err := sqldb.Records[owner](ctx, s.roster.DB, `SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
 		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), MAX(w.watching_since), MAX(w.register_time), {now}
 		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server JOIN schedule_server w ON w.uuid = q.req_server
 		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, s.uuid)
 	if err != nil {
 		return nil, fmt.Errorf("read the owners that %s waits for: %w", s.uuid, err)
+	}
+	for _, o := range owners {
+		w := PendingHandover{
+			Owner: o.UUID, Queues: o.Queues, FirstQueue: o.First, JudgeDeadInterval: o.JudgeDeadInterval,
+			RequestedFor: o.Now.Sub(o.Requested), SilentFor: o.Now.Sub(o.Heartbeat), Registered: o.Now.Sub(o.Registered),
+		}
+		if !o.WatchingSince.IsZero() {
+			w.Watched = o.Now.Sub(o.WatchingSince)
+		}
+		pending = append(pending, w)
 	}
 	return pending, nil
 }

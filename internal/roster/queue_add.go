@@ -24,7 +24,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].index + 1, parameter: parameter}, o.actor)
+		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, parameter: parameter}, o.actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)
@@ -57,7 +57,7 @@ func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.epoch, Actor: actor, Reason: "the removal was withdrawn"})
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "the removal was withdrawn"})
 }
 
 // cancelRemoval takes the id off the list of queues to be removed.

@@ -42,7 +42,7 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.owner, epoch: q.epoch, Actor: actor}); err != nil {
+	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor}); err != nil {
 		return err
 	}
 	return deleteRemovedQueues(ctx, l, actor)

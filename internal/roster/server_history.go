@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -51,18 +50,19 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 	if err != nil {
 		return nil, err
 	}
-	list = list[:0]
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var uuid string
-		var heartbeat time.Time
-		err := rows.Scan(&uuid, (*sqldb.Instant)(&heartbeat))
-		if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {
-			list = append(list, uuid)
-		}
-		return err
-	}, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+` ORDER BY s.uuid`+l.Dialect.LockServers, doc)
+	type beat struct {
+		UUID string
+		At   time.Time
+	}
+	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+` ORDER BY s.uuid`+l.Dialect.LockServers, doc)
 	if err != nil {
 		return nil, fmt.Errorf("lock the servers: %w", err)
+	}
+	list = list[:0]
+	for _, b := range beats {
+		if seen := read[b.UUID]; seen.IsZero() || seen.Equal(b.At) {
+			list = append(list, b.UUID)
+		}
 	}
 	return list, nil
 }

@@ -2,8 +2,9 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Unserved returns the task types of the environment that have queues, are not paused, and that no server has served
@@ -12,12 +13,7 @@ import (
 //
 // After an outage of the database all servers look silent: the caller must have watched for long enough (S7).
 func (r *Roster) Unserved(ctx context.Context) (taskTypes []string, err error) {
-	err = r.DB.Each(ctx, func(rows *sql.Rows) error {
-		var taskType string
-		err := rows.Scan(&taskType)
-		taskTypes = append(taskTypes, taskType)
-		return err
-	}, `SELECT r.task_type FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
+	taskTypes, err = sqldb.Records[string](ctx, r.DB, `SELECT r.task_type FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ? AND r.queue_total > 0 AND NOT r.paused
 		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 			AND s.heartbeat_time >= {ago s.judge_dead_interval_ms})

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -160,14 +159,12 @@ func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[strin
 		if err != nil {
 			return nil, err
 		}
-		err = l.Each(ctx, func(rows *sql.Rows) error {
-			var id string
-			err := rows.Scan(&id)
-			got[id] = true
-			return err
-		}, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
+		ids, err := sqldb.Records[string](ctx, l, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
+		}
+		for _, id := range ids {
+			got[id] = true
 		}
 	}
 	return got, nil
