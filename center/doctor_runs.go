@@ -2,7 +2,6 @@ package center
 
 import (
 	"context"
-	"time"
 
 	"github.com/dutyrota/rota/internal/condition"
 )
@@ -48,10 +47,10 @@ func (d runCheck) triggers(ctx context.Context, taskType string) error {
 	return d.joins(ctx, taskType, triggers)
 }
 
-// joins reports joins for which triggers never make a run, because the upstreams share no slot (R18). The finding is a
-// note: an operator may submit the upstreams.
+// joins reports joins for which triggers never make a run, because no trigger leads to one of the upstreams (R18). The
+// finding is a note: an operator may submit the upstreams.
 func (d runCheck) joins(ctx context.Context, taskType string, triggers []TriggerRecord) error {
-	joins, err := d.c.Engine().Dependencies.UnmetJoins(ctx, triggers, triggers[0].Now)
+	joins, err := d.c.Engine().Dependencies.UnmetJoins(ctx, triggers)
 	if err != nil {
 		return err
 	}
@@ -60,14 +59,8 @@ func (d runCheck) joins(ctx context.Context, taskType string, triggers []Trigger
 			continue
 		}
 		d.task = j.TaskType
-		upstreams := firstFive(j.Upstreams)
-		if len(j.Slotless) > 0 {
-			d.note(condition.JoinUnmet, "rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each",
-				"no slot leads to a run: it runs after %s, and no trigger leads to %s", upstreams, firstFive(j.Slotless))
-			continue
-		}
-		d.note(condition.JoinUnmet, "rota trigger list: give the upstreams the same slots; or use after_any, for a run for each",
-			"no slot leads to a run: it runs after %s, which share none that was found until %s", upstreams, j.Until.Format(time.DateOnly))
+		d.note(condition.JoinUnmet, "rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each",
+			"no slot leads to a run: it runs after %s, and no trigger leads to %s", firstFive(j.Upstreams), firstFive(j.Slotless))
 	}
 	d.task = ""
 	return nil

@@ -29,19 +29,15 @@ func (g graph) finishRunning(name string) {
 }
 
 func testJoins(t *testing.T, c *center.Center) {
-	t.Run("R18 the doctor names a join whose upstreams share no slot", func(t *testing.T) {
+	t.Run("R18 the doctor names a join that has an upstream without slots", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
-		a, _ := g["a"].hourly(nil)
+		g["a"].hourly(nil)
 		if got := g["end"].findings("joins"); len(got) != 1 || !strings.Contains(got[0], "and no trigger leads to "+g["b"].task) {
 			t.Fatalf("findings %q, want that b has no slots", got)
 		}
-		g["b"].hourly(func(b *center.Trigger) { b.StartAt = a.StartAt.Add(time.Minute) })
-		if got := g["end"].findings("joins"); len(got) != 1 || !strings.HasPrefix(got[0], "NOTE no slot leads to a run: it runs after ") {
-			t.Fatalf("findings %q, want that a and b share no slot", got)
-		}
-		g["b"].hourly(func(b *center.Trigger) { b.Name, b.StartAt = g["b"].task+"2", a.StartAt })
+		g["b"].hourly(nil)
 		if got := g["end"].findings("joins"); len(got) > 0 {
-			t.Fatalf("findings %q for upstreams of the same slots", got)
+			t.Fatalf("findings %q for upstreams that have slots", got)
 		}
 	})
 	t.Run("R18 the runs of one slot make one run", func(t *testing.T) {

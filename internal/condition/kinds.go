@@ -68,7 +68,7 @@ const (
 	SettingsInvalid = "SETTINGS_INVALID" // workers refuse the row of settings
 	SettingsDiffer  = "SETTINGS_DIFFER"  // a program or a file gives other settings than the row
 	InvalidValue    = "INVALID_VALUE"    // servers ignore a value of a row
-	JoinUnmet       = "JOIN_UNMET"       // the upstreams of a task type share no slot
+	JoinUnmet       = "JOIN_UNMET"       // no trigger leads to an upstream of a join
 
 	Database   = "DATABASE"   // the database, and whether it can be reached
 	Clock      = "CLOCK"      // the clocks of the database and of hosts

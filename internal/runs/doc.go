@@ -80,8 +80,7 @@
 //	trigger_fire.go      slots become runs
 //	submit.go            an operator makes a run
 //	insert.go            runs and their dependants are inserted; insert_graph.go collects them
-//	join.go              when a join has a run; join_lock.go finds the runs of its upstreams
-//	join_slots.go        which joins have no run, because their upstreams share no slot
+//	join.go              when a join has a run, and which never have one; join_lock.go finds the runs of its upstreams
 //	resolve.go           WAITING runs become READY or end
 //	open.go              a READY run becomes RUNNING; open_queues.go writes a row per queue
 //	claim.go             a server claims a queue of the run

@@ -1,6 +1,8 @@
 package runs
 
 import (
+	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,65 @@ func upstreamsOf(edges []Edge, taskType string) (upstreams []Edge) {
 		}
 	}
 	return upstreams
+}
+
+// UnmetJoin is a join of which one upstream has slots and another has none, so that no slot leads to a run of it (R18).
+type UnmetJoin struct {
+	TaskType  string
+	Upstreams []string
+	Slotless  []string // upstreams to which no trigger leads
+}
+
+// UnmetJoins returns the joins of which one upstream has slots and another has none. It reads the triggers of all task
+// types. It leaves out joins whose upstreams are only submitted.
+func (d *Dependencies) UnmetJoins(ctx context.Context, triggers []TriggerRecord) ([]UnmetJoin, error) {
+	edges, err := d.edges(ctx)
+	if err != nil {
+		return nil, err
+	}
+	fired := map[string]bool{}
+	for _, t := range triggers {
+		fired[t.Target] = fired[t.Target] || t.Status != TriggerDone
+	}
+	return unmetJoins(edges, fired), nil
+}
+
+// unmetJoins gets the task types that triggers fire.
+func unmetJoins(edges []Edge, fired map[string]bool) (unmet []UnmetJoin) {
+	slots := reached(edges, fired)
+	for _, e := range edges {
+		upstreams := upstreamsOf(edges, e.TaskType)
+		if !joins(upstreams) || e != upstreams[0] {
+			continue // the first edge of a join stands for all of them
+		}
+		join := UnmetJoin{TaskType: e.TaskType}
+		for _, u := range upstreams {
+			if join.Upstreams = append(join.Upstreams, u.Upstream); !slots[u.Upstream] {
+				join.Slotless = append(join.Slotless, u.Upstream)
+			}
+		}
+		if len(join.Slotless) > 0 && len(join.Slotless) < len(upstreams) {
+			unmet = append(unmet, join)
+		}
+	}
+	return unmet
+}
+
+// reached returns the task types to which slots lead: those that triggers fire, and those behind them. A join is behind
+// all its upstreams.
+func reached(edges []Edge, fired map[string]bool) map[string]bool {
+	slots := maps.Clone(fired)
+	for grown := true; grown; {
+		grown = false
+		for _, e := range edges {
+			upstreams := upstreamsOf(edges, e.TaskType)
+			without := func(e Edge) bool { return !slots[e.Upstream] }
+			if !slots[e.TaskType] && slots[e.Upstream] && !(joins(upstreams) && slices.ContainsFunc(upstreams, without)) {
+				slots[e.TaskType], grown = true, true
+			}
+		}
+	}
+	return slots
 }
 
 // slotKey returns what the runs that belong together have in common: the slot, or the key if no trigger fired them. It
