@@ -73,6 +73,54 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 	})
 }
 
+// failsInRuns fails as keyed does, and notes which items had failed before, as Execute sees it.
+type failsInRuns struct {
+	keyed
+	before chan []string
+}
+
+// Execute implements processor.TaskDealer.
+func (f *failsInRuns) Execute(ctx context.Context, items []int) error {
+	if r, ok := processor.RunOf(ctx); ok {
+		f.before <- r.FailedBefore
+	}
+	return f.keyed.Execute(ctx, items)
+}
+
+// A rerun knows which items have failed, also after a restart of the worker.
+func TestRerunKnowsWhatFailed(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		f := &failsInRuns{keyed{store{items: map[int]bool{}}}, make(chan []string, 1000)}
+		f.put(8)
+		s := inRuns
+		s.QueueMaxAttempts = 1
+		w := cl.serveAlerted(new(alertLog), f, s)
+		id := cl.submit("")
+		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 5, 3)
+		w.stop()
+		<-w.done
+		for len(f.before) > 0 {
+			if b := <-f.before; len(b) > 0 {
+				cl.Errorf("the first attempt knows that %v failed before", b)
+			}
+		}
+		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		cl.serveAlerted(new(alertLog), f, s)
+		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 5, 3)
+		known := map[string]bool{}
+		for len(f.before) > 0 {
+			for _, key := range <-f.before {
+				known[key] = true
+			}
+		}
+		if !known["a"] || !known["b"] || !known["c"] || len(known) != 3 {
+			cl.Errorf("the rerun knows that %v failed before, want a, b and c", known)
+		}
+	})
+}
+
 type failing struct {
 	store
 	times int

@@ -130,7 +130,8 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
-			Attempt: sw.Attempt, Recovering: sw.Recovering, ItemsFailed: sw.ItemsFailed,
+			Attempt: sw.Attempt, Recovering: sw.Recovering,
+			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}
 	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins", slog.String("queue", row.ID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt))

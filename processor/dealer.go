@@ -94,5 +94,8 @@ type Run struct {
 	Attempt    int  // of this queue; the first is 1
 	Recovering bool // an earlier sweep of this attempt stopped without reporting a result
 
-	ItemsFailed int64 // of this queue, when its sweep was last saved; 0 in the first attempt
+	// What failed in earlier sweeps of this queue in the run, also before a rerun: the number of items, and the keys of
+	// those that were recorded. An item that fails again is poison.
+	ItemsFailed  int64
+	FailedBefore []string
 }

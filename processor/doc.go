@@ -134,10 +134,12 @@
 // A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so does
 // a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a failed job
 // of Each. patience.go decides for how long: for the horizon of the retry policy, because the run has a deadline anyway,
-// unless poison is more likely than an outage. While nothing succeeds, only items that have not failed yet can decide
-// this. Where none are left, the share of the failed items decides, and the sweep waits for as long as it has worked, so
-// that it takes at most twice the time. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a
-// fixed limit, which is too long for poison or too short for an outage.
+// unless poison is more likely than an outage. An item of Run.FailedBefore is known to be poison, and passes at once.
+// While nothing succeeds, only items that have not failed yet can decide this. Where none are left, the share of the
+// failed items decides, and the sweep waits for as long as it has worked, so that it takes at most twice the time.
+// Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too long for
+// poison or too short for an outage; to expect as many failures as before, whichever items fail, because an outage during
+// a rerun then fails healthy items.
 //
 // The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the
 // probe.

@@ -190,6 +190,16 @@ const (
 	firstRound = 2
 )
 
+// rememberLocked notes the items that failed in earlier sweeps of a run. Nobody else uses the failures yet.
+func (f *failures) rememberLocked(r *Run) {
+	if r == nil {
+		return
+	}
+	for _, key := range r.FailedBefore {
+		f.putLocked(key, record{first: beforeRounds, last: beforeRounds})
+	}
+}
+
 // recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
 func (c *call) recordOf(i FailedItem, now time.Time) record {
 	r := record{

@@ -79,7 +79,8 @@ func (f *pageFilter) countsOutLocked(g *grant, key string, r record) bool {
 }
 
 // expectedInSweep reports whether a failed batch of a sweep says nothing new about an outage, because the attempt before
-// has failed like this. Such a batch does not open the breaker.
+// has failed like this. Such a batch does not open the breaker. Items that failed before are known by their keys; their
+// number counts only if not all of them were recorded.
 func (b *batch) expectedInSweep() bool {
 	w := b.lane.sweep
 	if w == nil {
@@ -89,7 +90,7 @@ func (b *batch) expectedInSweep() bool {
 	if b.result.pause {
 		return run.Attempt > 1
 	}
-	return w.ItemsFailed < run.ItemsFailed
+	return int64(len(run.FailedBefore)) < run.ItemsFailed && w.ItemsFailed < run.ItemsFailed
 }
 
 // horizon returns how long an item is retried: the sum of its pauses without jitter, and at least an hour.

@@ -57,6 +57,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 		s.beginSweepLocked(run.ID, time.Now())
 	}
 	g := &grant{queue: q, total: total, lane: l, failures: newFailures(&p.memory)}
+	if s.capabilities.tracksItems() {
+		g.failures.rememberLocked(q.Run)
+	}
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)

@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,50 @@ func TestAttemptOfPoisonEndsAtOnce(t *testing.T) {
 		w.grantRun(t, again(50), "a")
 		time.Sleep(10 * time.Second)
 		w.swept(t, "a", 0, 50)
+		if since := w.Stats().OutageSince; !since.IsZero() {
+			t.Errorf("an outage since %s, want none", since.Sub(w.begin))
+		}
+	})
+}
+
+// A sweep knows which items have failed in earlier ones. They are passed at once, also beside an outage, while the other
+// items wait for its end.
+func TestItemsThatFailedBeforeArePoison(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := newService(w, sortable("a", 70)...)
+		for _, item := range d.open[:30] {
+			d.bad[item] = errBroken
+		}
+		d.down = true
+		run := nightly()
+		run.ItemsFailed, run.FailedBefore = 30, slices.Clone(d.open[:30])
+		s := inRuns()
+		s.ThreadNumber = 1
+		w.start(t, d, processor.Env{}, s)
+		w.grantRun(t, run, "a")
+		time.Sleep(10 * time.Minute)
+		if s := w.holding(t, "a").Sweep; s.Ended() {
+			t.Fatalf("after ten minutes: %+v, want it to wait for the items that have not failed before", s)
+		}
+		d.set(false)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		failed := failedKeys(w.holding(t, "a").Sweep)
+		if d.left() != len(failed) || len(failed) > 33 || !sameItems(failed[:30], run.FailedBefore) {
+			t.Errorf("%v have failed, want those that failed before, and the three that opened the breaker", failed)
+		}
+	})
+	bubble(t, func(t *testing.T, w *world) {
+		d := newService(w, sortable("a", 30)...)
+		for _, item := range d.open {
+			d.bad[item] = errBroken
+		}
+		run := nightly()
+		run.FailedBefore = d.open // a takeover has saved no number
+		w.start(t, d, processor.Env{}, inRuns())
+		w.grantRun(t, run, "a")
+		time.Sleep(10 * time.Second)
+		w.swept(t, "a", 0, 30)
 		if since := w.Stats().OutageSince; !since.IsZero() {
 			t.Errorf("an outage since %s, want none", since.Sub(w.begin))
 		}

@@ -101,7 +101,7 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 	eachForm(t, 35, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var selects int
 		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
-			if selects++; s.Run == nil || *s.Run != *nightly() || s.Queue.Run != s.Run {
+			if selects++; s.Run == nil || !reflect.DeepEqual(s.Run, nightly()) || s.Queue.Run != s.Run {
 				t.Errorf("selection: %+v, want the run %+v in Run and in Queue", s, *nightly())
 			}
 			return ctx, nil

@@ -124,8 +124,8 @@ func testAttemptItems(t *testing.T, c *center.Center) {
 		r.wantRunItems(id, "0/a/1")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.wantRunItems(id, "0/a/1")
-		if n := r.runQueue(id, "0").ItemsFailed; n != 0 {
-			t.Fatalf("the queue begins with %d failed items", n)
+		if n := r.runQueue(id, "0").ItemsFailed; n != 1 {
+			t.Fatalf("the queue begins with %d failed items, want those of before", n)
 		}
 		r.tick()
 		s := r.claimOne("A", "0")

@@ -99,6 +99,12 @@ var processMutants = []mutant{
 		"TestSweepOutlastsALongOutage",
 	},
 	{
+		"X5", "a sweep forgets which items failed before",
+		"rememberLocked", "range r.FailedBefore {",
+		"range r.FailedBefore[:0] {",
+		"TestItemsThatFailedBeforeArePoison",
+	},
+	{
 		"X5", "a sweep waits for an hour only",
 		"sweepsGiveUpLocked", "if waited >= s.settings.horizon() {",
 		"if waited >= time.Hour {",

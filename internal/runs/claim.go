@@ -129,7 +129,6 @@ func readFailedBefore(ctx context.Context, t sqldb.Tx, s *Sweep) error {
 		s.FailedBefore = append(s.FailedBefore, key)
 		return err
 	}, `SELECT item_key FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
-	s.ItemsFailed = max(s.ItemsFailed, int64(len(s.FailedBefore)))
 	if err == nil && s.Attempt == 1 && !s.Recovering && len(s.FailedBefore) > 0 {
 		_, err = t.Exec(ctx, `UPDATE schedule_run_item SET attempt = 0 WHERE run_id = ? AND queue_id = ?`, s.RunID, s.QueueID)
 	}

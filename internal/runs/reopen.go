@@ -42,11 +42,12 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	return resetDependants(ctx, l.Tx, runID)
 }
 
-// reopenQueues lets the queues begin again that failed or were cancelled. Their failed items stay until a sweep has been
-// through the whole queue: the next sweep need not find out again which items fail.
+// reopenQueues lets the queues begin again that failed or were cancelled. Their failed items and the
+// number of these stay until a sweep has been through the whole queue: the next sweep need not find out again which items
+// fail.
 func reopenQueues(ctx context.Context, t sqldb.Tx, runID string) error {
 	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0, next_attempt_at = NULL,
-		items_failed = 0, last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
+		last_error = '', finished_at = NULL WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
 	return err
 }
 

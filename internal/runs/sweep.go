@@ -29,8 +29,7 @@ type Sweep struct {
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
 	// FailedBefore are the keys of the items that failed in earlier sweeps of the queue in this run, also before a rerun,
-	// and that no sweep has found in order since: at most 100, each cut to 255 characters. ItemsFailed is at least their
-	// number.
+	// and that no sweep has found in order since: at most 100, each cut to 255 characters.
 	FailedBefore []string
 
 	ScheduledAt time.Time
