@@ -24,5 +24,6 @@ const (
 	AlertBacklog  = condition.Backlog  // counts of the backlogs fail
 	AlertNoEffect = condition.NoEffect // Execute succeeds, and the selects of a queue return the same items again
 	AlertLimit    = condition.Limit    // the selects of a queue seem to ignore their limit
+	AlertPage     = condition.BadPage  // a select returns an item twice, or items of other queues
 	AlertWitness  = condition.Witness  // other processes of the host cannot notice the end of a server's process at once
 )

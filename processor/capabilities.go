@@ -11,11 +11,12 @@ import (
 type Keyed[T any] interface {
 	// Key returns the identity of item. Every select must return the same key for the same item. The key must be
 	// unique among all items of the task type: a new item under the key of a dead item counts as dead. One select
-	// should not return a key twice.
+	// should not return a key twice: the alert BAD_PAGE tells it.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
-	// select, for the first item of a page, and for all in a sweep, which must detect repeated items. Several executors
-	// call it concurrently, also while the item is executed, so Key must not read what Execute writes.
+	// select, for the first item of a page, for all items of one page of a queue per minute, and for all in a sweep,
+	// which must detect repeated items. Several executors call it concurrently, also while the item is executed, so Key
+	// must not read what Execute writes.
 	Key(item T) string
 }
 
@@ -78,7 +79,7 @@ type SetSelector[T any] interface {
 
 	// QueueOf returns the ID of the queue that item belongs to. The executor that selected item calls it once per
 	// item. If the queue was not among the owned ones, the processor skips the item, and the select fails with an
-	// error that names the queue.
+	// error that names the queue. The alert BAD_PAGE tells it.
 	QueueOf(item T) string
 }
 

@@ -218,7 +218,8 @@
 //   - There is no order between items or between queues, except for the items of a cursor.
 //   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not
 //     return, and Stalled names the queue.
-//   - If a select returns an item twice, both are executed, possibly at the same time.
+//   - If a select returns an item twice, both are executed, possibly at the same time. One page of a queue per minute is
+//     searched for such items, for the alert BAD_PAGE.
 //   - Not every failure is recorded. A process that dies forgets its suspects, and what its ItemStore could not save.
 //   - Without Keyed or Cursored, the failure of an item is a failure of its batch. Its queue pauses, or its sweep
 //     fails.

@@ -71,9 +71,13 @@ type Alert struct {
 // after a select had returned others.
 const AlertNoEffect = "NO_EFFECT"
 
-// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per
-// grant.
+// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per queue
+// and process.
 const AlertLimit = "LIMIT"
+
+// AlertPage is the Kind of an Alert that says that a select returned an item twice, or items of queues that were not
+// selected. It is sent once for each of the two per queue and process.
+const AlertPage = "BAD_PAGE"
 
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The

@@ -37,7 +37,7 @@ type lane struct {
 	crowded     bool      // the last page was full and held nothing to execute
 	crashesTold bool      // the alert about crashes was sent
 	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason
-	toldLimit   bool      // the alert that the select seems to ignore its limit was sent
+	comparedAt  time.Time // when the items of a page were last compared with each other
 	repeats     repeats
 
 	failures *failureLog

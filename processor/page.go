@@ -75,7 +75,7 @@ func (p *page) assignQueues() error {
 	case err != nil:
 		return fmt.Errorf("QueueOf: %w", err)
 	case n > 0:
-		return fmt.Errorf("QueueOf names queue %s, which was not selected; items skipped: %d", unknown, n)
+		return &foreignError{unknown, n}
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type setup struct {
 	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
 	lines        failureLines
+	told         told
 }
 
 // New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting

@@ -1,9 +1,11 @@
 package processor
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -46,8 +48,87 @@ func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Durati
 	return r.pause
 }
 
-// pageCheck reports what is wrong with the pages of a dealer: the same items again and again, or more than the limit.
+// told remembers what this process has told about the selects of a queue, because each select may show it again.
+type told struct {
+	mu     sync.Mutex
+	alerts map[Alert]bool // without their texts
+}
+
+// first reports whether the alert is the first of its kind about its queue and subject.
+func (t *told) first(a Alert) bool {
+	a.Text = ""
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.alerts[a] {
+		return false
+	}
+	if t.alerts == nil {
+		t.alerts = map[Alert]bool{}
+	}
+	t.alerts[a] = true
+	return true
+}
+
+// pageCheck reports what is wrong with the pages of a dealer: the same items again and again, more than the limit, an
+// item twice, or items of other queues.
 type pageCheck struct{ *selectCall }
+
+// tellOnce logs a condition and sends its alert, once per queue and process.
+func (c pageCheck) tellOnce(a Alert) {
+	a.Queue = c.selection.Queue.ID
+	if c.told.first(a) {
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
+		c.env.Alert(a)
+	}
+}
+
+// compareEvery is the pause between two pages of a lane that are searched for an item that occurs twice. A select that
+// returns some twice, such as a join, mostly does so in any page, and the search needs the key of each item.
+const compareEvery = time.Minute
+
+// tellTwice reports an item that the page holds twice.
+func (c pageCheck) tellTwice(p *page) error {
+	if !c.capabilities.tracksItems() || p.fetched < 2 || c.began.Sub(c.lane.comparedAt) < compareEvery {
+		return nil
+	}
+	c.lane.comparedAt = c.began
+	prints, err := p.items.fingerprints()
+	if err != nil {
+		return err
+	}
+	seen := make(map[uint64]bool, len(prints))
+	for i, print := range prints {
+		if seen[print] {
+			keys, err := p.items.keys(nil, i, i+1)
+			if err == nil {
+				text := fmt.Sprintf("a select of queue %s returned item %s twice, and both may be executed: "+
+					"does a join return a row more than once?", c.queueIDs(), keys[0])
+				c.tellOnce(Alert{Kind: AlertPage, Subject: "an item twice", Text: text})
+			}
+			return err
+		}
+		seen[print] = true
+	}
+	return nil
+}
+
+// foreignError means that a page of a set holds items of queues that were not selected.
+type foreignError struct {
+	queue string // the first such queue, quoted
+	items int
+}
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("QueueOf names queue %s, which was not selected; items skipped: %d", e.queue, e.items)
+}
+
+// tellForeign reports items of queues that were not selected.
+func (c pageCheck) tellForeign(err error) {
+	if foreign, ok := errors.AsType[*foreignError](err); ok {
+		text := "a select returned items of other queues: " + foreign.Error()
+		c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
+	}
+}
 
 // signPage finds a number that is equal for pages with an equal first item. It is 0 if the items cannot be
 // distinguished, for pages that hold failed items, and in sweeps, which have a trail. A dead item at the head of a page
@@ -101,7 +182,7 @@ func (c pageCheck) tellLimit(p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {
-	case c.lane.toldLimit || c.capabilities.cursored || c.capabilities.paged:
+	case c.capabilities.cursored || c.capabilities.paged:
 	case p.fetched > asked:
 		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most", c.queueIDs(), countItems(p.fetched), asked)
 	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
@@ -110,8 +191,6 @@ func (c pageCheck) tellLimit(p *page) {
 			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {
-		c.lane.toldLimit = true
-		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, text, slog.String("queue", c.queueIDs()))
-		c.env.Alert(Alert{Kind: AlertLimit, Queue: c.selection.Queue.ID, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+		c.tellOnce(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }

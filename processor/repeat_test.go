@@ -188,3 +188,38 @@ func TestIgnoredLimitRaisesAnAlert(t *testing.T) {
 		})
 	}
 }
+
+// joined returns each row twice, as a join with two lines per order does.
+type joined struct{ *rows }
+
+func (d joined) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	list, err := d.rows.Select(ctx, s)
+	return slices.Concat(list, list), err
+}
+
+// A select that returns an item twice is told once, also when the queue comes back.
+func TestAnItemTwiceInAPageIsToldOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, told := joined{newRows(w, numbered("a", 3)...)}, &alertBook{}
+		for _, item := range d.open {
+			d.bad[item] = errBroken // they are selected for days
+		}
+		w.start(t, d, processor.Env{Alert: told.add}, settings(), "a")
+		time.Sleep(time.Hour)
+		w.Drain("a")
+		synctest.Wait()
+		w.Forget("a")
+		w.grant(t, "a")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		var pages []processor.Alert
+		for _, a := range told.take() {
+			if a.Kind == processor.AlertPage {
+				pages = append(pages, a)
+			}
+		}
+		if len(pages) != 1 || pages[0].Queue != "a" || !strings.HasPrefix(pages[0].Text, "a select of queue a returned item a0 twice") {
+			t.Errorf("alerts %+v, want one that names queue a and item a0", pages)
+		}
+	})
+}

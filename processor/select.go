@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -171,6 +172,11 @@ func sizeOf(list items) int {
 func (c *selectCall) preparePage(p *page) (err error) {
 	if c.capabilities.setSelector {
 		err = p.assignQueues()
+		pageCheck{c}.tellForeign(err)
+	}
+	if twiceErr := (pageCheck{c}).tellTwice(p); twiceErr != nil {
+		p.drop()
+		return twiceErr
 	}
 	f := pageFilter{selectCall: c, page: p}
 	if filterErr := f.filter(); filterErr != nil {
@@ -203,6 +209,8 @@ func (c *selectCall) conclude() {
 		return
 	}
 	c.outcome = c.classify(c.err)
-	c.logFailure("select")
+	if _, told := errors.AsType[*foreignError](c.err); !told {
+		c.logFailure("select")
+	}
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }

@@ -3,6 +3,7 @@ package processor_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -143,6 +144,7 @@ func TestSetGrant(t *testing.T) {
 	})
 }
 
+// The items of other queues are skipped, the selects pause, and one alert and one line of the log tell it.
 func TestSetReportsAnUnknownQueue(t *testing.T) {
 	for name, items := range map[string][]string{
 		"among others": {"a1", "x1", "a2", "y1", "b1"},
@@ -161,9 +163,13 @@ func TestSetReportsAnUnknownQueue(t *testing.T) {
 				}
 				s := settings()
 				s.ThreadNumber = 1
-				w.start(t, d, processor.Env{}, s, "a", "b")
+				told := &alertBook{}
+				w.start(t, d, processor.Env{Alert: told.add}, s, "a", "b")
 				time.Sleep(time.Minute)
 				w.stop()
+				if kinds := told.kinds(); !slices.Equal(kinds, []string{processor.AlertPage}) || w.logged(slog.LevelWarn) != 1 {
+					t.Errorf("alerts %v and %d warnings, want one BAD_PAGE and one warning", kinds, w.logged(slog.LevelWarn))
+				}
 				if strings.ContainsAny(strings.Join(executed, ""), "xy") || len(executed) != int(w.Stats().SuccessCount) {
 					t.Errorf("executed: %v, want no x and y, and SuccessCount %d items", executed, w.Stats().SuccessCount)
 				}

@@ -17,6 +17,7 @@ const (
 	Backlog  = "BACKLOG"   // counts of the backlogs fail
 	NoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
 	Limit    = "LIMIT"     // the selects of a queue seem to ignore their limit
+	BadPage  = "BAD_PAGE"  // a select returns an item twice, or items of other queues
 	Witness  = "WITNESS"   // other processes of the host cannot notice the end of a server's process at once
 
 	RunFailed    = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded
@@ -88,7 +89,7 @@ func OnlyAlert(kind string) bool { return checkOf(kind) == alerts }
 // checks says to which check a kind belongs.
 var checks = map[string]string{
 	NoFetch: "dealer", Stalled: "dealer", Failing: "failing", LastError: "errors",
-	Standby: alerts, Unheard: alerts, Parked: alerts, Outage: alerts, Backlog: alerts, NoEffect: alerts, Limit: alerts,
+	Standby: alerts, Unheard: alerts, Parked: alerts, Outage: alerts, Backlog: alerts, NoEffect: alerts, Limit: alerts, BadPage: alerts,
 	Witness:   alerts,
 	RunFailed: "runs", RunOverdue: "runs", RunStalled: "runs", RunCancelled: "runs", SlotSkipped: "triggers", SlotMissed: "triggers", TriggerLate: "triggers", TriggerError: "triggers",
 	JoinUnmet: "joins",
