@@ -157,7 +157,7 @@ func exerciseItemsAndCursors(t *testing.T, c *center.Center) {
 func exerciseMembership(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, c.Roster().Server("settle", web1).Drain(ctx))
+	must(t, c.Roster().Server("settle", web1).Drain(ctx, roster.Reservation{}))
 	options := roster.RebalanceOptions{Watched: time.Hour, MaxHeartbeatAge: time.Minute, Always: true}
 	_, err := c.Roster().Planner("settle", web1).Rebalance(ctx, options)
 	must(t, err)

@@ -22,6 +22,7 @@ const (
 	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues, or than max_servers or max_in_flight allow; it gets the next free queue
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
+	StateLeaving  = roster.StateLeaving  // about to leave; a later server of its name gets its queues back
 )
 
 // ServerName returns the short name of a server: host:pid, its uuid without the random end. The servers of one process,

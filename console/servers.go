@@ -144,7 +144,7 @@ func serverMark(s center.ServerRecord) Mark {
 		return Mark{"bad", "silent"}
 	case center.StateFailing:
 		return Mark{"bad", "failing"}
-	case center.StatePaused, center.StateDraining:
+	case center.StatePaused, center.StateDraining, center.StateLeaving:
 		return Mark{"off", strings.ToLower(state)}
 	case center.StateStandby:
 		return Mark{"wait", "standby"}

@@ -10,8 +10,9 @@ import (
 )
 
 // leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so
-// that no queue is idle for a heartbeat. Then it drains everything while the heartbeats go on. It releases the queues
-// that are requested, and hands over the rest in one transaction (H4).
+// that no queue is idle for a heartbeat. With a reservation nobody is to request the queues (P13), so it does not wait. Then
+// it drains everything while the heartbeats go on. It releases the queues that are requested, and hands over the rest in
+// one transaction (H4).
 func (s *session) leaving(stop context.Context) stateFunc {
 	s.server.state.Store(stateLeaving)
 	ctx := context.WithoutCancel(stop)
@@ -20,11 +21,9 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "leaving: draining")
 	s.halt.leaving = true
-	if s.reservation().Within > 0 {
-		s.halt.handOverBy = time.Now() // nobody is to request the queues (P13)
-	} else {
-		s.halt.unannounced = true
-		s.halt.handOver()
+	s.halt.unannounced = true
+	if s.halt.handOver(); s.reservation().Within > 0 {
+		s.halt.handOverBy = time.Now()
 	}
 	notDrained := s.drainAll(ctx)
 	s.jobs.wait(ctx)
@@ -42,20 +41,23 @@ func (s *session) reservation() roster.Reservation {
 	return roster.Reservation{Name: s.cfg.Name, Within: s.cfg.ReturnWithin}
 }
 
-// announcement returns the job that marks the server as draining, so that it is assigned no queue and its queues are
-// requested; nil if the server does not leave, or has announced it. If the database does not answer soon, requesters
-// are not waited for: handOverAll hands everything over.
+// announcement returns the job that says to the roster that the server leaves, so that it is assigned no queue and its
+// queues are requested, or not (P13); nil if the server does not leave, or has announced it. If the database does not
+// answer soon, requesters are not waited for: handOverAll hands everything over.
 func (s *session) announcement() *job {
 	if !s.halt.unannounced {
 		return nil
 	}
 	by := s.halt.handOverBy
+	if s.reservation().Within > 0 {
+		by = time.Now().Add(s.settings.JudgeDeadInterval) // without it handOverAll reserves nothing
+	}
 	return &job{
 		name: "announce the drain",
 		call: func(ctx context.Context) error {
 			ctx, cancel := context.WithDeadline(ctx, by)
 			defer cancel()
-			return s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx)
+			return s.roster.Roster().Server(s.taskType, s.uuid).Drain(ctx, s.reservation())
 		},
 		then: func(_ context.Context, err error) (more bool) {
 			s.halt.unannounced = false

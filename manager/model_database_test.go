@@ -25,7 +25,7 @@ type database struct {
 
 type serverRow struct {
 	uuid                           string
-	draining, suspended            bool
+	draining, leaving, suspended   bool
 	token                          int
 	registered, heartbeat, watched time.Time
 	hung                           []string // replaced, never changed
@@ -72,7 +72,7 @@ func (d *database) row(id string) *queueRow {
 }
 
 // eligible reports whether the server may be assigned queues.
-func (s serverRow) eligible() bool { return !s.draining && !s.suspended }
+func (s serverRow) eligible() bool { return !s.draining && !s.leaving && !s.suspended }
 
 func (w *world) register(c *call) {
 	now := w.dbNow()
@@ -227,7 +227,8 @@ func (w *world) known(q queueRow) bool {
 
 func (w *world) announce(c *call) {
 	if s := w.db.server(c.uuid); s != nil {
-		s.draining = true
+		s.leaving = w.returns > 0 && s.eligible()
+		s.draining = !s.leaving
 		w.db.membership++
 		w.assign("", false, false)
 	}

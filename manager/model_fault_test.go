@@ -84,7 +84,7 @@ func (w *world) wake(p *process) {
 // suspend is what an operator does with PauseServer.
 func (w *world) suspend(uuid string, suspended bool) {
 	s := w.db.server(uuid)
-	s.suspended, s.roundedUp = suspended, false
+	s.suspended, s.leaving, s.roundedUp = suspended, false, false
 	w.db.membership++
 	w.assign("", false, false)
 }

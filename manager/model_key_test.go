@@ -34,7 +34,7 @@ func (w *world) key(b []byte) []byte {
 	for _, s := range w.db.servers {
 		k.text(s.uuid)
 		k.ints(int64(s.token), int64(s.judgeDead), int64(s.rules))
-		k.flags(s.draining, s.suspended, s.roundedUp, k.w.lockFree(s))
+		k.flags(s.draining, s.leaving, s.suspended, s.roundedUp, k.w.lockFree(s))
 		k.text(strings.Join(s.hung, " "))
 		k.times(k.now, s.heartbeat, s.watched)
 	}

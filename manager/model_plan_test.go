@@ -101,7 +101,7 @@ func (w *world) planInput() ([]plan.Queue, []plan.Server, plan.Limits) {
 	}
 	servers := make([]plan.Server, len(w.db.servers))
 	for i, s := range w.db.servers {
-		servers[i] = plan.Server{UUID: s.uuid, Host: processName(s.uuid), Name: processName(s.uuid), RoundedUp: s.roundedUp, RegisterTime: s.registered, Eligible: s.eligible(), Weight: s.weight(), HungQueues: s.hung}
+		servers[i] = plan.Server{UUID: s.uuid, Host: processName(s.uuid), Name: processName(s.uuid), RoundedUp: s.roundedUp, RegisterTime: s.registered, Eligible: s.eligible(), Leaving: s.leaving, Weight: s.weight(), HungQueues: s.hung}
 	}
 	if w.without.reserved {
 		for i := range queues {

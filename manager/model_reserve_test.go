@@ -8,7 +8,7 @@ func processName(uuid string) string { return uuid[:min(1, len(uuid))] }
 // reserve is what a server that leaves does with its queues (P13).
 func (w *world) reserve(uuid string) {
 	s := w.db.server(uuid)
-	if w.returns == 0 || w.db.halted || !s.eligible() {
+	if w.db.halted || !s.leaving {
 		return
 	}
 	for i := range w.db.rows {

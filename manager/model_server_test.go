@@ -333,10 +333,9 @@ func (w *world) quit(p *process) {
 		return
 	}
 	p.state, p.mustRead = leaving, true
-	if p.due.announce, p.unannounced = w.returns == 0, w.returns == 0; w.returns > 0 {
+	p.due.announce, p.unannounced = true, true
+	if p.startHandOver(w); w.returns > 0 {
 		p.handOverBy = w.local(p)
-	} else {
-		p.startHandOver(w)
 	}
 	w.refresh(p, nil)
 }

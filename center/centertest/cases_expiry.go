@@ -121,13 +121,13 @@ func testRequests(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(t.Context()))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(t.Context(), roster.Reservation{}))
 		r.rebalance("A")
 		r.wantOwners("A", "B>A")
 		if p, ok := r.heartbeat("B"); !ok || p.State != center.StateDraining {
 			t.Fatalf("heartbeat reply %+v, want state DRAINING; registered: %t", p, ok)
 		}
-		if err := c.Roster().Server(r.task, "nobody").Drain(t.Context()); !errors.Is(err, center.ErrGone) {
+		if err := c.Roster().Server(r.task, "nobody").Drain(t.Context(), roster.Reservation{}); !errors.Is(err, center.ErrGone) {
 			t.Fatalf("drain an unknown server: error %v, want ErrGone", err)
 		}
 	})

@@ -59,7 +59,7 @@ func testReleaseGuard(t *testing.T, c *center.Center) {
 			r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("B"))
 		},
 		"the requester drains": func(r *fixture, _ *roster.Handover) {
-			r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(r.Context()))
+			r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(r.Context(), roster.Reservation{}))
 		},
 		"a call of the queue hangs on the requester (P9)": func(r *fixture, _ *roster.Handover) {
 			r.exec("UPDATE schedule_server SET hung_queues = '[\"1\"]' WHERE uuid = '%s'", r.uuid("B"))

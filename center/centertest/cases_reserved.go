@@ -15,6 +15,7 @@ func testReserved(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_server SET name = '%s' WHERE uuid = '%s'", name, r.uuid(server))
 	}
 	leave := func(r *fixture, server string, reserve roster.Reservation) {
+		r.must(c.Roster().Server(r.task, r.uuid(server)).Drain(t.Context(), reserve))
 		r.must(c.Roster().Server(r.task, r.uuid(server)).Leave(t.Context(), nil, reserve))
 	}
 	soon := roster.Reservation{Name: "web-0", Within: time.Hour}
@@ -175,6 +176,49 @@ func testReserved(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "A>B")
 		leave(r, "A", soon)
 		r.wantOwners("-", "B")
+	})
+	t.Run("P13 a leaving server gets no queue and keeps its own", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 6})
+		r.join("A", "B", "C")
+		for _, to := range []string{"B", "C", "B", "C"} {
+			for _, from := range []string{"A", "B"} {
+				for _, id := range r.requestedBy(to) {
+					r.release(from, r.handover(id, to))
+				}
+			}
+		}
+		r.rebalanceAlways("A")
+		r.wantOwners("A", "B", "C", "A", "B", "C")
+		named(r, "A", "web-0")
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Drain(t.Context(), soon))
+		r.makeSilent("C")
+		r.rebalanceExpiring("B")
+		r.wantOwners("A", "B", "B", "A", "B", "B")
+		if reply, _ := r.heartbeat("A"); reply.State != center.StateLeaving {
+			t.Errorf("after its heartbeat the server is %s", reply.State)
+		}
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, soon))
+		r.rebalanceAlways("B")
+		r.wantOwners("-", "B", "B", "-", "B", "B")
+	})
+	t.Run("P13 a server whose leaving was not announced reserves nothing", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, soon))
+		r.wantOwners("B", "B", "B", "B")
+	})
+	t.Run("P13 the queues of a server that dies while it leaves are not reserved", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Drain(t.Context(), soon))
+		r.wantOwners("A", "B", "A", "B")
+		r.makeSilent("A")
+		r.rebalanceExpiring("B")
+		r.wantOwners("B", "B", "B", "B")
+	})
+	t.Run("P13 a pause of a leaving server ends its reservation", func(t *testing.T) {
+		r := pair(t, center.Settings{})
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Drain(t.Context(), soon))
+		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "ann"))
+		r.wantOwners("A>B", "B", "A>B", "B")
 	})
 	t.Run("P13 the absent server keeps its place among max_servers", func(t *testing.T) {
 		r := pair(t, center.Settings{MaxServers: 2})

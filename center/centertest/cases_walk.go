@@ -68,7 +68,7 @@ func (w *walk) step() {
 			w.must(w.want.Rebalance())
 		}
 	case 2:
-		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Drain(w.Context()))
+		w.must(w.c.Roster().Server(w.task, w.uuid(name)).Drain(w.Context(), roster.Reservation{}))
 		w.rebalance(name)
 		w.want.Drain(name)
 		w.must(w.want.Rebalance())

@@ -31,6 +31,7 @@ The state of a server:
             max_servers or max_in_flight allow, or its weight is 0
   PAUSED    an operator has paused it
   DRAINING  it hands its queues over, and gets none
+  LEAVING   it stops, gets none, and reserves its queues for its return
   OVERDUE   it has sent no heartbeat for judge_dead_interval
 
 REQUESTED counts the queues of a server that other servers request. AWAITED

@@ -202,9 +202,39 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "a server that an operator has paused reserves queues",
-		"mayKeep", "NOT r.paused AND s.`+ownerStates+` THEN",
-		"NOT r.paused THEN",
-		"TestConformance",
+		"Drain", "r.Within > 0 && MayOwn(now)",
+		"r.Within > 0",
+		"TestConformance/.*/P13_reserved_queues",
+	},
+	{
+		"P13", "a server reserves queues although no plan knows that it leaves",
+		"Leave", "if state == StateLeaving {",
+		"if true {",
+		"TestConformance/.*/P13_reserved_queues",
+	},
+	{
+		"P13", "plans request the queues of a server that leaves for a while",
+		"waits", "case leaves && q.Requester == \"\":",
+		"case false && leaves:",
+		"TestConformance/.*/P13_reserved_queues",
+	},
+	{
+		"P13", "a server that leaves for a while gets queues",
+		"MayOwn", "state == StateStandby",
+		"state == StateStandby || state == StateLeaving",
+		"TestConformance/.*/P13_reserved_queues",
+	},
+	{
+		"P13", "a heartbeat makes a server that leaves eligible again",
+		"keptStates", "', '` + StateLeaving + `')`",
+		"')`",
+		"TestConformance/.*/P13_reserved_queues",
+	},
+	{
+		"P13", "no plan is due after one during which a reservation ended",
+		"noteReservations", "q.reserved_until > ? AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,\n\t\tl.TaskType, l.OwnSign, l.Dialect.Time(l.Now), l.TaskType",
+		"q.reserved_until > {now} AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,\n\t\tl.TaskType, l.OwnSign, l.TaskType",
+		"TestReservationEndsDuringAPlan",
 	},
 	{
 		"P14", "servers without the labels get queues",
@@ -221,7 +251,7 @@ var planMutants = []mutant{
 	{
 		"P14", "the zones do not share the queues",
 		"divide", "case p.zones != nil:",
-		"case false:",
+		"case false && leaves:",
 		"TestConformance",
 	},
 	{

@@ -37,6 +37,9 @@ type Server struct {
 	Labels       Labels
 	RegisterTime time.Time
 	Eligible     bool
+	// Leaving says that the server is about to leave and reserves its queues for its Name (P13): it is not eligible, and keeps
+	// the queues that no other server has requested.
+	Leaving bool
 	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
 	// weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server has a weight, all
 	// count alike.

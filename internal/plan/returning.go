@@ -5,12 +5,16 @@ import "slices"
 // returning knows the servers for which queues are reserved (P13).
 type returning struct {
 	named  map[string][]Server // the live servers of each name
-	absent map[string]bool     // the names of those that have not returned, and for which a queue waits
+	leaves map[string]string   // the names of the servers that are about to leave, by their uuids
+	absent map[string]bool     // the names of those that leave or have not returned, and for which a queue waits
 }
 
 func newReturning(servers []Server) returning {
-	r := returning{map[string][]Server{}, map[string]bool{}}
+	r := returning{map[string][]Server{}, map[string]string{}, map[string]bool{}}
 	for _, s := range servers {
+		if s.Leaving {
+			r.leaves[s.UUID] = s.Name
+		}
 		if s.Name != "" {
 			r.named[s.Name] = append(r.named[s.Name], s)
 		}
@@ -18,12 +22,17 @@ func newReturning(servers []Server) returning {
 	return r
 }
 
-// waits reports whether the queue is reserved for a server that is not there. No other server gets the queue.
+// waits reports whether the queue is reserved for a server that is not there, or is about to be. No other server gets it.
 func (r returning) waits(q Queue) bool {
-	if q.Owner != "" || q.ReservedFor == "" || len(r.named[q.ReservedFor]) > 0 {
+	name, leaves := r.leaves[q.Owner]
+	switch {
+	case leaves && q.Requester == "":
+	case q.Owner == "" && q.ReservedFor != "" && len(r.named[q.ReservedFor]) == 0:
+		name = q.ReservedFor
+	default:
 		return false
 	}
-	r.absent[q.ReservedFor] = true
+	r.absent[name] = true
 	return true
 }
 

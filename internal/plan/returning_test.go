@@ -104,6 +104,10 @@ func TestReturnMovesNoQueue(t *testing.T) {
 		r.ReleaseAll("")
 		at := rapid.IntRange(0, len(r.Servers)-1).Draw(t, "leaves")
 		leaves := r.Servers[at]
+		r.Servers[at].Eligible, r.Servers[at].Leaving = false, true
+		if changes := r.Plan(); r.Owned()[leaves.UUID] > 0 && len(changes) > 0 {
+			t.Fatalf("while %s is about to leave: %+v", leaves.UUID, changes)
+		}
 		r.Servers = slices.Delete(r.Servers, at, at+1)
 		for i := range r.Queues {
 			if q := &r.Queues[i]; q.Owner == leaves.UUID {

@@ -42,3 +42,12 @@ func (r *Roster) ExpireStaleRead(ctx context.Context, taskType, uuid string) (al
 	})
 	return alive, err
 }
+
+// PlanAsOf plans as a transaction does that has read the clock so long ago, and has been under way since.
+func (r *Roster) PlanAsOf(ctx context.Context, taskType, actor string, ago time.Duration) error {
+	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		l.Now = l.Now.Add(-ago)
+		_, _, err := rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Always: true}, actor: actor})
+		return err
+	})
+}

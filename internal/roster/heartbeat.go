@@ -24,7 +24,7 @@ type Heartbeat struct {
 type ServerReport struct {
 	UUID     string
 	TaskType string // as the server was registered
-	State    string // SERVING or STANDBY; the heartbeat does not change PAUSED and DRAINING
+	State    string // SERVING or STANDBY; the heartbeat changes no other state
 
 	FetchCount     int64
 	FetchItemCount int64

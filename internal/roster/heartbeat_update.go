@@ -75,7 +75,7 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	value(func(s ServerReport) any { return nullMillis(s.JudgeDeadInterval) }, "judge_dead_interval_ms")
 	set.WriteString(", judge_dead_interval_ms)")
 	b.lowering(&set, value)
-	set.WriteString(", state = CASE WHEN state IN ('PAUSED', 'DRAINING') THEN state ELSE ")
+	set.WriteString(", state = CASE WHEN " + keptStates + " THEN state ELSE ")
 	value(func(s ServerReport) any { return s.State }, "state")
 	set.WriteString(" END")
 	uuids := b.uuids()

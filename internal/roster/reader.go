@@ -51,7 +51,7 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
+	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Leaving: s.State == StateLeaving, Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
 }
 
 // Servers returns the servers, the oldest registration first.

@@ -37,11 +37,11 @@ func CheckReturn(name string, within time.Duration) error {
 	return nil
 }
 
-// keep takes the owner from the queues of a server that is about to leave, and reserves them. It leaves out what other
-// servers have requested, what operators remove, and the queues in forced. It reserves nothing while the task type is
-// paused or gets another number of queues, and if an operator has paused or drained the server.
+// keep takes the owner from the queues of a LEAVING server, and reserves them. It leaves out what other servers have
+// requested, what operators remove, and the queues in forced. It reserves nothing while the task type is paused or gets
+// another number of queues.
 func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []string) error {
-	if may, err := r.mayKeep(ctx, l, uuid); err != nil || !may {
+	if may, err := r.mayKeep(ctx, l); err != nil || !may {
 		return err
 	}
 	reader := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
@@ -79,12 +79,12 @@ func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []
 	return l.planChanged(ctx)
 }
 
-func (r Reservation) mayKeep(ctx context.Context, l *LockTx, uuid string) (may bool, err error) {
+func (r Reservation) mayKeep(ctx context.Context, l *LockTx) (may bool, err error) {
 	if r.Name == "" || r.Within <= 0 || l.RequestedTotal > 0 {
 		return false, nil
 	}
-	err = l.QueryRow(ctx, `SELECT CASE WHEN NOT r.paused AND s.`+ownerStates+` THEN 1 ELSE 0 END
-		FROM schedule_server s JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign WHERE s.uuid = ?`, uuid).Scan(&may)
+	err = l.QueryRow(ctx, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
+		l.TaskType, l.OwnSign).Scan(&may)
 	return may, err
 }
 

@@ -13,14 +13,19 @@ const (
 	StateStandby  = "STANDBY"  // owns none: more servers than queues, or than max_servers or max_in_flight allow; first in line
 	StatePaused   = "PAUSED"   // an operator paused it
 	StateDraining = "DRAINING" // about to leave
+	StateLeaving  = "LEAVING"  // about to leave; a later server of its name gets its queues back (P13)
 )
 
 // MayOwn reports whether a server in the state is eligible: whether it may be assigned queues (P1). A paused or
-// draining server only keeps the queues that no eligible server takes (P7).
+// draining server only keeps the queues that no eligible server takes (P7). A leaving one keeps all that no other server
+// has requested (P13).
 func MayOwn(state string) bool { return state == StateServing || state == StateStandby }
 
 // ownerStates is MayOwn as a condition on a row of schedule_server.
 const ownerStates = `state IN ('` + StateServing + `', '` + StateStandby + `')`
+
+// keptStates is a condition on a row of schedule_server: its heartbeats do not change the state.
+const keptStates = `state IN ('` + StatePaused + `', '` + StateDraining + `', '` + StateLeaving + `')`
 
 // newState is a state that a transaction gives to a server.
 type newState struct{ uuid, state string }

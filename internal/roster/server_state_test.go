@@ -41,7 +41,7 @@ func TestServerRowIsWrittenLast(t *testing.T) {
 				{"drain by an operator", func() error { _, err := operator.DrainServer(t.Context(), "A", false); return err }},
 				{"weight", func() error { return operator.SetWeight(t.Context(), "A", 3) }},
 				{"forced drain", func() error { _, err := operator.DrainServer(t.Context(), "A", true); return err }},
-				{"drain", func() error { return c.Roster().Server("settle", "B").Drain(t.Context()) }},
+				{"drain", func() error { return c.Roster().Server("settle", "B").Drain(t.Context(), roster.Reservation{}) }},
 				{"leave", func() error { return c.Roster().Server("settle", "B").Leave(t.Context(), nil, roster.Reservation{}) }},
 			} {
 				sent := string(proxy.Listen(func() {

@@ -165,7 +165,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     host_name              VARCHAR(255) NOT NULL DEFAULT '',                 -- name of the host
     pid                    BIGINT       NOT NULL DEFAULT 0,                  -- process id
     thread_number          BIGINT       NOT NULL DEFAULT 0,                  -- number of its executors
-    state                  VARCHAR(20)  NOT NULL DEFAULT 'SERVING',          -- SERVING, STANDBY, PAUSED or DRAINING
+    state                  VARCHAR(20)  NOT NULL DEFAULT 'SERVING',          -- SERVING, STANDBY, PAUSED, DRAINING or LEAVING
     register_time          DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when it registered
     heartbeat_time         DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when its last heartbeat arrived
     beat_token             VARCHAR(64)  NOT NULL DEFAULT '',                 -- proves that a heartbeat comes from the same process
@@ -220,7 +220,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING', 'LEAVING')),
     CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000),

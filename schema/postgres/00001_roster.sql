@@ -160,7 +160,7 @@ CREATE TABLE schedule_server (
     host_name              text             NOT NULL DEFAULT '',                -- name of the host
     pid                    bigint           NOT NULL DEFAULT 0,                 -- process id
     thread_number          bigint           NOT NULL DEFAULT 0,                 -- number of its executors
-    state                  text             NOT NULL DEFAULT 'SERVING',         -- SERVING, STANDBY, PAUSED or DRAINING
+    state                  text             NOT NULL DEFAULT 'SERVING',         -- SERVING, STANDBY, PAUSED, DRAINING or LEAVING
     register_time          timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when it registered
     heartbeat_time         timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when its last heartbeat arrived
     beat_token             text COLLATE "C" NOT NULL DEFAULT '',                -- proves that a heartbeat comes from the same process
@@ -215,7 +215,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_failing_since CHECK (failing_since BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000),
-    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING', 'LEAVING')),
     CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000),

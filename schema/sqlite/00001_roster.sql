@@ -163,7 +163,7 @@ CREATE TABLE schedule_server (
     host_name              TEXT   NOT NULL DEFAULT '',        -- name of the host
     pid                    BIGINT NOT NULL DEFAULT 0,         -- process id
     thread_number          BIGINT NOT NULL DEFAULT 0,         -- number of its executors
-    state                  TEXT   NOT NULL DEFAULT 'SERVING', -- SERVING, STANDBY, PAUSED or DRAINING
+    state                  TEXT   NOT NULL DEFAULT 'SERVING', -- SERVING, STANDBY, PAUSED, DRAINING or LEAVING
     register_time          TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when it registered
     heartbeat_time         TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when its last heartbeat arrived
     beat_token             TEXT   NOT NULL DEFAULT '',        -- proves that a heartbeat comes from the same process
@@ -218,7 +218,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_failing_since CHECK (datetime(substr(failing_since, 1, 19)) IS substr(failing_since, 1, 19) AND rtrim(substr(failing_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_pid CHECK (pid BETWEEN 0 AND 1000000000000000000 AND pid = CAST(pid AS INTEGER)),
     CONSTRAINT ck_schedule_server_thread_number CHECK (thread_number BETWEEN 0 AND 1000000000000000000 AND thread_number = CAST(thread_number AS INTEGER)),
-    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING')),
+    CONSTRAINT ck_schedule_server_state CHECK (state IN ('SERVING', 'STANDBY', 'PAUSED', 'DRAINING', 'LEAVING')),
     CONSTRAINT ck_schedule_server_fetch_count CHECK (fetch_count BETWEEN 0 AND 1000000000000000000 AND fetch_count = CAST(fetch_count AS INTEGER)),
     CONSTRAINT ck_schedule_server_fetch_item_count CHECK (fetch_item_count BETWEEN 0 AND 1000000000000000000 AND fetch_item_count = CAST(fetch_item_count AS INTEGER)),
     CONSTRAINT ck_schedule_server_success_count CHECK (success_count BETWEEN 0 AND 1000000000000000000 AND success_count = CAST(success_count AS INTEGER)),
