@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dutyrota/rota/internal/condition"
-	"github.com/dutyrota/rota/internal/nearest"
 )
 
 // DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are in
@@ -19,6 +18,8 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 	for _, t := range tasks {
 		names = append(names, t.Name)
 	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	for _, t := range tasks {
 		for _, a := range t.Settings.After {
 			if !slices.Contains(names, a.Upstream) {
@@ -42,12 +43,9 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 
 // unknownUpstream is the finding of a task type that cannot be created, so that its worker waits.
 func unknownUpstream(path, taskType, upstream string, names []string) Condition {
-	hint := "define it, or correct after in " + path
-	if near := nearest.To(upstream, names); near != "" {
-		hint = "did you mean " + near + "? Correct after in " + path
-	}
 	c := condition.New(StatusProblem, condition.NoUpstream,
-		"after names no task type: there is none of the name "+upstream+", and a worker waits until there is one", hint)
+		"after names no task type: there is none of the name "+upstream+", and a worker waits until there is one",
+		"define it, or correct after in "+path+"; the task types are "+firstFive(names))
 	c.TaskType, c.Subject = taskType, upstream
 	return c
 }

@@ -38,10 +38,10 @@ func TestDoctor(t *testing.T) {
 		}
 		// A dependency that is misspelt keeps the worker from creating its task type.
 		writeFile(t, filepath.Join(s.dir, "rota.yaml"), "database: x\ntasks: {export: {queues: 1, mode: RUN}, report: {queues: 1, mode: RUN, after: [exprot]}}")
-		if stdout, _, _ = s.try("doctor"); !regexp.MustCompile(`PROBLEM +settings +report: after names no task type: there is none of the name exprot, .* did you mean export\? Correct after in rota.yaml`).MatchString(stdout) {
+		if stdout, _, _ = s.try("doctor"); !regexp.MustCompile(`PROBLEM +settings +report: after names no task type: there is none of the name exprot, .* correct after in rota.yaml; the task types are export, report, settle`).MatchString(stdout) {
 			t.Error(stdout)
 		}
-		if _, stderr, code := s.try("task apply export report"); code != 1 || stderr != "rota: define report$BASE: after exprot: unknown task type; did you mean export?\n" {
+		if _, stderr, code := s.try("task apply export report"); code != 1 || stderr != "rota: define report$BASE: after exprot: unknown task type (see rota task list)\n" {
 			t.Errorf("exit code %d, stderr %q", code, stderr)
 		}
 		// Settings of the file that differ from those of the database.

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/internal/nearest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -101,11 +99,7 @@ func checkAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After,
 			what = "after " + name
 		}
 		if modes[name] == "" {
-			delete(modes, taskType)
-			if near := nearest.To(name, slices.Sorted(maps.Keys(modes))); near != "" {
-				return fmt.Errorf("%s: %w; did you mean %s?", what, roster.ErrUnknownTask, near)
-			}
-			return fmt.Errorf("%s: %w", what, roster.ErrUnknownTask)
+			return fmt.Errorf("%s: %w (see rota task list)", what, roster.ErrUnknownTask)
 		}
 		if modes[name] != ModeRun {
 			return fmt.Errorf("%s: %w", what, ErrNoRuns)
