@@ -44,8 +44,8 @@ type Options struct {
 	// output.
 	Logger *slog.Logger
 
-	// FailUnreachable makes Open return ErrUnreachable if the database cannot be reached. Defaults to false: Open waits for
-	// the database until its context is done, and logs that once a minute. Errors that waiting does not mend, such as those
+	// FailUnreachable makes Open return ErrUnreachable if the database cannot be reached or takes no writes. Defaults to
+	// false: Open waits for the database until its context is done, and logs that once a minute. Errors that waiting does not mend, such as those
 	// of a wrong password, an unknown database or TLS, are returned at once in any case.
 	FailUnreachable bool
 

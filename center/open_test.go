@@ -135,22 +135,55 @@ func TestVoidDatabasesAreRefused(t *testing.T) {
 	})
 }
 
-func TestReadOnlyServersAreRefused(t *testing.T) {
+// A server that takes no writes may be a standby that is promoted in a moment, so Open waits for it. A URL that makes its
+// connections read-only is refused.
+func TestOpenWaitsForReadOnlyServers(t *testing.T) {
 	t.Parallel()
-	wantReadOnly := func(t *testing.T, url string) {
-		t.Helper()
-		if got := openError(t, url, center.Options{}); !strings.Contains(got, "read-only") {
-			t.Fatalf("open a read-only server: got %s, want \"read-only\"", got)
-		}
+	for kind, change := range map[string]struct{ on, off []string }{
+		testdb.Postgres: {
+			on:  []string{"ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()"},
+			off: []string{"ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()"},
+		},
+		testdb.MySQL: {on: []string{"SET GLOBAL read_only = 1"}, off: []string{"SET GLOBAL read_only = 0"}},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			raw := testdb.Own(t, kind).URL()
+			c := centertest.Open(t, raw, center.Options{})
+			exec := func(statements []string) {
+				for _, s := range statements {
+					_, err := c.DB().ExecContext(t.Context(), s)
+					must(t, err)
+				}
+			}
+			exec(change.on)
+			parts, err := url.Parse(raw)
+			must(t, err)
+			parts.Host += "," + parts.Host
+			for _, address := range []string{raw, parts.String()} { // of several hosts, none takes writes
+				_, err := center.Open(t.Context(), anydb.URL(address), center.Options{FailUnreachable: true})
+				if !errors.Is(err, center.ErrUnreachable) || !strings.Contains(err.Error(), "read-only") {
+					t.Errorf("without waiting: %v, want ErrUnreachable and read-only", err)
+				}
+			}
+			waits := make(chan struct{}, 1)
+			opened := make(chan error, 1)
+			go func() {
+				c, err := center.Open(t.Context(), anydb.URL(raw), center.Options{Logger: slog.New(slog.NewTextHandler(notifier{waits}, nil))})
+				if err == nil {
+					err = c.Close()
+				}
+				opened <- err
+			}()
+			<-waits
+			exec(change.off)
+			if err := <-opened; err != nil {
+				t.Errorf("when the server takes writes: %v", err)
+			}
+		})
 	}
-	t.Run("postgres", func(t *testing.T) {
-		wantReadOnly(t, testdb.URL(t, testdb.Postgres)+"&default_transaction_read_only=on")
-	})
-	t.Run("mysql", func(t *testing.T) {
-		url := testdb.Own(t, testdb.MySQL).URL()
-		centertest.Exec(t, centertest.Open(t, url, center.Options{}), "SET GLOBAL read_only = 1")
-		wantReadOnly(t, url)
-	})
+	if got := openError(t, testdb.URL(t, testdb.Postgres)+"&default_transaction_read_only=on", center.Options{}); !strings.Contains(got, "this connection is read-only") {
+		t.Errorf("a URL that makes its connections read-only: got %s", got)
+	}
 }
 
 func TestEngineWithoutTransactionsIsRefused(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// ErrUnreachable means that Open did not reach the database, and might if it tried again: nothing listens, the name does
-// not resolve, or the server is starting. A refused password, an unknown database and an error of TLS are none of these.
+// ErrUnreachable means that Open did not reach a database that takes writes, and might if it tried again: nothing listens,
+// the name does not resolve, or the server is starting, a standby or read-only. A refused password, an unknown database
+// and an error of TLS are none of these.
 var ErrUnreachable = errors.New("the database is unreachable")
 
 // unreachable marks an error as ErrUnreachable and keeps its text.

@@ -26,7 +26,8 @@ func TestUnreachableErrors(t *testing.T) {
 		{&net.OpError{Op: "remote error", Err: tls.AlertError(42)}, false},
 		{&net.OpError{Op: "local error", Err: tls.AlertError(48)}, false},
 		{&tls.CertificateVerificationError{Err: errors.New("unknown authority")}, false},
-		{errors.New("this PostgreSQL is read-only"), false},
+		{fmt.Errorf("check: %w", sqldb.TakesNoWrites("this server is a standby")), true},
+		{errors.New("this connection is read-only"), false},
 	} {
 		if got := errors.Is(g.markUnreachable(t.Context(), test.err), ErrUnreachable); got != test.want {
 			t.Errorf("%v: unreachable is %t, want %t", test.err, got, test.want)

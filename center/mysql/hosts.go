@@ -115,7 +115,7 @@ func refuseReadOnly(ctx context.Context, conn sqldriver.Conn) error {
 		err = errors.Join(rows.Next(row), rows.Close())
 	}
 	if err == nil && fmt.Sprintf("%s", row[0]) != "0" && fmt.Sprint(row[0]) != "0" {
-		err = errors.New("this server is read-only (read_only = 1: a replica?)")
+		err = sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?)")
 	}
 	if err != nil {
 		return errors.Join(err, conn.Close())

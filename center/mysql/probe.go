@@ -22,7 +22,7 @@ func probe(ctx context.Context, db *sql.DB) (s sqldb.Server, err error) {
 		return s, err
 	}
 	if readOnly != 0 {
-		return s, errors.New("this server is read-only (read_only = 1: a replica?): connect to the primary")
+		return s, sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?): connect to the primary")
 	}
 	if err := checkBinaryLog(ctx, db); err != nil {
 		return s, err

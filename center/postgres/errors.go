@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/lib/pq"
 
@@ -21,7 +22,10 @@ func state(err error) string {
 
 func classify(err error) sqldb.Class {
 	code := state(err)
-	if code == "" {
+	switch {
+	case code == "" && isPassedOver(err):
+		return sqldb.ReadOnly
+	case code == "":
 		return sqldb.Other
 	}
 	if unprepared(err) {
@@ -50,6 +54,11 @@ func classify(err error) sqldb.Class {
 		return sqldb.BadData
 	}
 	return sqldb.Refused
+}
+
+// isPassedOver reports whether lib/pq found no host that takes writes (target_session_attrs). Its error has no type.
+func isPassedOver(err error) bool {
+	return strings.Contains(err.Error(), "session is read-only") || strings.Contains(err.Error(), "server is in hot standby mode")
 }
 
 // unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would

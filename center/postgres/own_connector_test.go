@@ -39,7 +39,7 @@ func TestConnectorRefusesSettings(t *testing.T) {
 		"-c standard_conforming_strings=off":  "standard_conforming_strings of the connection (off) must be on: ",
 		"-c session_replication_role=replica": "session_replication_role of the connection (replica) must be origin: ",
 		"-c transform_null_equals=on":         "transform_null_equals of the connection (on) must be off: ",
-		"-c default_transaction_read_only=on": "read-only (default_transaction_read_only)",
+		"-c default_transaction_read_only=on": "this connection is read-only (it sets default_transaction_read_only)",
 	} {
 		cfg, err := pq.NewConfig(url)
 		if err != nil {

@@ -13,20 +13,23 @@ import (
 
 func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 	var version int
-	var name, readOnly string
+	var name, readOnly, source string
 	var standby bool
 	err := db.QueryRowContext(ctx, `SELECT CAST(current_setting('server_version_num') AS integer),
-		current_setting('server_version'), current_setting('transaction_read_only'), pg_is_in_recovery()`).
-		Scan(&version, &name, &readOnly, &standby)
+		current_setting('server_version'), current_setting('transaction_read_only'), pg_is_in_recovery(),
+		(SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only')`).
+		Scan(&version, &name, &readOnly, &standby, &source)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("ask for the version: %w", err)
 	case version < 140000:
 		err = fmt.Errorf("PostgreSQL %s is too old: 14 or newer is needed", name)
 	case standby:
-		err = errors.New("this PostgreSQL is a standby (a replica): connect to the primary")
+		err = sqldb.TakesNoWrites("this PostgreSQL is a standby (a replica): connect to the primary")
+	case readOnly == "on" && source == "client":
+		err = errors.New("this connection is read-only (it sets default_transaction_read_only): a roster needs to write")
 	case readOnly == "on":
-		err = errors.New("this PostgreSQL is read-only (default_transaction_read_only): a roster needs to write")
+		err = sqldb.TakesNoWrites("this PostgreSQL is read-only (default_transaction_read_only): a roster needs to write")
 	}
 	return sqldb.Server{}, err
 }

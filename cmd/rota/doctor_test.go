@@ -84,7 +84,7 @@ func TestDoctorOfAReadOnlyDatabase(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.Postgres))
 	s.url += "&default_transaction_read_only=on"
 	stdout, _, code := s.try("doctor")
-	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this PostgreSQL is read-only") {
+	if code != 1 || !strings.HasPrefix(stdout, "PROBLEM  database") || !strings.Contains(stdout, "this connection is read-only") {
 		t.Errorf("exit code %d, stdout\n%s", code, stdout)
 	}
 }

@@ -34,6 +34,9 @@ var (
 	// ErrRaced means that a compare-and-set found another row than the one that was read before (L4).
 	ErrRaced = errors.New("the row changed meanwhile")
 
+	// ErrReadOnly means that the server takes no writes: it is a standby, or read-only. After a fail-over it may take them.
+	ErrReadOnly = errors.New("the server takes no writes")
+
 	// ErrBusy means that a caller that does not wait found the lock row busy.
 	ErrBusy = errors.New("the lock row is busy")
 
@@ -41,6 +44,16 @@ var (
 	// either happened or not. The caller reads again and never guesses.
 	ErrUnknownCommit = errors.New("the outcome of the commit is unknown")
 )
+
+// readOnly is an ErrReadOnly with a text of its own.
+type readOnly string
+
+// TakesNoWrites returns an ErrReadOnly whose text is why.
+func TakesNoWrites(why string) error { return readOnly(why) }
+
+func (e readOnly) Error() string { return string(e) }
+
+func (readOnly) Is(target error) bool { return target == ErrReadOnly }
 
 // Class returns what an error means for the transaction that returned it.
 func (d *Dialect) Class(err error) Class {
@@ -50,6 +63,8 @@ func (d *Dialect) Class(err error) Class {
 		return Other
 	case errors.Is(err, ErrRaced):
 		return RolledBack
+	case errors.Is(err, ErrReadOnly):
+		return ReadOnly
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return Broken
 	case errors.As(err, &netErr):
