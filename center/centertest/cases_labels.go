@@ -8,43 +8,27 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// testLabels checks which servers get queues by their labels.
+// label writes the labels of servers.
+func (r serverSteps) label(labels string, names ...string) {
+	r.Helper()
+	for _, name := range names {
+		r.exec("UPDATE schedule_server SET labels = '%s' WHERE uuid = '%s'", labels, r.uuid(name))
+	}
+}
+
+// require sets which labels the servers of the task type need.
+func (r *taskType) require(labels string) {
+	r.Helper()
+	settings, err := r.c.Tasks().Settings(r.Context(), r.task)
+	r.must(err)
+	settings.Require = labels
+	diff, err := r.c.Tasks().Compare(r.Context(), r.task, settings)
+	r.must(err)
+	r.must(r.c.Tasks().Apply(r.Context(), diff, "ann"))
+}
+
+// testLabels checks which servers get queues by the labels that require names.
 func testLabels(t *testing.T, c *center.Center) {
-	labelled := func(r *fixture, labels string, names ...string) {
-		for _, name := range names {
-			r.exec("UPDATE schedule_server SET labels = '%s' WHERE uuid = '%s'", labels, r.uuid(name))
-		}
-	}
-	set := func(r *fixture, require, spread string) {
-		settings, err := c.Tasks().Settings(t.Context(), r.task)
-		r.must(err)
-		settings.Require, settings.Spread = require, spread
-		diff, err := c.Tasks().Compare(t.Context(), r.task, settings)
-		r.must(err)
-		r.must(c.Tasks().Apply(t.Context(), diff, "ann"))
-	}
-	t.Run("H2 a release gives no queue to a server that does not meet the pin any more", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.join("A", "B")
-		r.wantOwners("A", "A>B")
-		r.must(c.Queues().Pin(t.Context(), r.task, "1", "host=host-A", "ann"))
-		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
-			t.Errorf("released %v against the pin", released)
-		}
-		r.rebalance("A")
-		r.wantOwners("A>B", "A") // the other queue evens the servers
-	})
-	t.Run("H2 a release gives no queue to a server that lacks a label of require now", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.join("A", "B")
-		r.wantOwners("A", "A>B")
-		set(r, "host=host-A", "")
-		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
-			t.Errorf("released %v against require", released)
-		}
-		r.rebalance("A")
-		r.wantOwners("A", "A")
-	})
 	t.Run("P14 only servers with the labels get queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2, Require: "disk=ssd|nvme"})
 		r.join("A")
@@ -53,11 +37,11 @@ func testLabels(t *testing.T, c *center.Center) {
 			t.Errorf("the doctor finds %v", list)
 		}
 		r.register("B")
-		labelled(r, "disk=nvme,zone=b", "B")
+		r.label("disk=nvme,zone=b", "B")
 		r.rebalance("B")
 		r.wantOwners("B", "B")
 		r.register("C")
-		labelled(r, "disk=hdd", "C")
+		r.label("disk=hdd", "C")
 		r.rebalance("C")
 		r.wantOwners("B", "B")
 		if list := r.findings("labels"); len(list) != 0 {
@@ -67,14 +51,14 @@ func testLabels(t *testing.T, c *center.Center) {
 	t.Run("P14 an owner without the labels keeps its queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		set(r, "zone=b", "")
+		r.require("zone=b")
 		r.rebalance("A")
 		r.wantOwners("A", "A")
 		if list := r.findings("labels"); len(list) != 1 || !strings.Contains(list[0], "A (2 queues)") {
 			t.Errorf("the doctor finds %v", list)
 		}
 		r.register("B")
-		labelled(r, "zone=b", "B")
+		r.label("zone=b", "B")
 		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
 		if moves, _ := r.preview(center.Scenario{}); !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "require forbids its owner, which lacks a label") }) {
@@ -90,13 +74,39 @@ func testLabels(t *testing.T, c *center.Center) {
 		r.rebalance("B")
 		r.wantOwners("A", "A")
 	})
+	t.Run("P14 a queue without an owner names the rule", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2, MaxQueuesPerServer: 1})
+		r.join("A")
+		r.wantOwners("A", "-")
+		waits := func() []string {
+			return r.readColumn("SELECT waits_for FROM schedule_assignment WHERE task_type = '%s' AND cur_server IS NULL", r.task)
+		}
+		if got := waits(); !slices.Equal(got, []string{"max_queues_per_server: 1"}) {
+			t.Errorf("it waits for %v", got)
+		}
+		r.require("zone=b")
+		r.rebalance("A")
+		if got := waits(); !slices.Equal(got, []string{"require: zone=b"}) {
+			t.Errorf("it waits for %v", got)
+		}
+	})
+	t.Run("P14 no server gets a queue by a rule that cannot be read", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.exec("UPDATE schedule_task_type SET require_labels = 'zone' WHERE task_type = '%s'", r.task)
+		r.join("A")
+		r.wantOwners("-", "-")
+	})
+}
+
+// testSpread checks how spread and prefer place queues by labels.
+func testSpread(t *testing.T, c *center.Center) {
 	t.Run("P14 the zones share the queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2, Spread: "zone"})
 		for _, name := range []string{"A", "B", "C", "D"} {
 			r.register(name)
 		}
-		labelled(r, "zone=a", "A", "B")
-		labelled(r, "zone=b", "C", "D")
+		r.label("zone=a", "A", "B")
+		r.label("zone=b", "C", "D")
 		r.rebalance("A")
 		if n := r.readInt("SELECT COUNT(DISTINCT s.labels) FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server WHERE q.task_type = '%s'", r.task); n != 2 {
 			t.Errorf("the queues are in %d zones, want 2", n)
@@ -106,18 +116,22 @@ func testLabels(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2, Prefer: "zone=a"})
 		r.register("A")
 		r.register("B")
-		labelled(r, "zone=a", "B")
+		r.label("zone=a", "B")
 		r.rebalance("A")
 		r.wantOwners("B", "B")
 		r.makeSilent("B")
 		r.rebalanceExpiring("A")
 		r.wantOwners("A", "A")
 	})
+}
+
+// testPinnedByLabels checks pins to labels.
+func testPinnedByLabels(t *testing.T, c *center.Center) {
 	t.Run("P14 a pinned queue goes to a server with the labels only", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.register("A")
 		r.register("B")
-		labelled(r, "zone=b", "B")
+		r.label("zone=b", "B")
 		r.must(c.Queues().Pin(t.Context(), r.task, "0", "zone=b", "ann"))
 		r.rebalance("A")
 		r.wantOwners("B", "A")
@@ -150,26 +164,30 @@ func testLabels(t *testing.T, c *center.Center) {
 		r.wantOwners("B", "B")
 		wantWaiting("-", "-")
 	})
-	t.Run("P14 a queue without an owner names the rule", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 2, MaxQueuesPerServer: 1})
-		r.join("A")
-		r.wantOwners("A", "-")
-		waits := func() []string {
-			return r.readColumn("SELECT waits_for FROM schedule_assignment WHERE task_type = '%s' AND cur_server IS NULL", r.task)
-		}
-		if got := waits(); !slices.Equal(got, []string{"max_queues_per_server: 1"}) {
-			t.Errorf("it waits for %v", got)
-		}
-		set(r, "zone=b", "")
-		r.rebalance("A")
-		if got := waits(); !slices.Equal(got, []string{"require: zone=b"}) {
-			t.Errorf("it waits for %v", got)
-		}
-	})
-	t.Run("P14 no server gets a queue by a rule that cannot be read", func(t *testing.T) {
+}
+
+// testLabelsAtRelease checks that a hand-over follows pins and require as they are when the owner releases.
+func testLabelsAtRelease(t *testing.T, c *center.Center) {
+	t.Run("H2 a release gives no queue to a server that does not meet the pin any more", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
-		r.exec("UPDATE schedule_task_type SET require_labels = 'zone' WHERE task_type = '%s'", r.task)
-		r.join("A")
-		r.wantOwners("-", "-")
+		r.join("A", "B")
+		r.wantOwners("A", "A>B")
+		r.must(c.Queues().Pin(t.Context(), r.task, "1", "host=host-A", "ann"))
+		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
+			t.Errorf("released %v against the pin", released)
+		}
+		r.rebalance("A")
+		r.wantOwners("A>B", "A") // the other queue evens the servers
+	})
+	t.Run("H2 a release gives no queue to a server that lacks a label of require now", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A", "B")
+		r.wantOwners("A", "A>B")
+		r.require("host=host-A")
+		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
+			t.Errorf("released %v against require", released)
+		}
+		r.rebalance("A")
+		r.wantOwners("A", "A")
 	})
 }

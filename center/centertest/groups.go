@@ -69,14 +69,20 @@ var groups = map[string]group{
 	"P15 totals": {run: testTotals, about: Session},
 
 	// cases_labels.go
-	"P14 labels": {run: testLabels, about: Session},
+	"P14 labels":         {run: testLabels, about: Session},
+	"P14 spread":         {run: testSpread, about: Session},
+	"P14 pins by labels": {run: testPinnedByLabels, about: Session},
+	"H2 labels":          {run: testLabelsAtRelease, about: Session},
 
 	// cases_pin.go
 	"P14 pins":        {runURL: testPins},
 	"P14 pin at once": {run: testPinAtOnce, about: Session},
 
 	// cases_reserved.go
-	"P13 reserved queues": {run: testReserved, about: Session},
+	"P13 reserved queues":  {run: testReserved, about: Session},
+	"P13 reservations end": {run: testReservationsEnd, about: Session},
+	"P13 nothing reserved": {run: testNothingToReserve, about: Session},
+	"P13 leaving servers":  {run: testLeavingServers, about: Session},
 
 	// cases_witness.go
 	"S15 witness": {run: testWitness, about: Session},
