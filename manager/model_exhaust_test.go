@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 var modelDeeper = flag.Int("model.deeper", 0, "how many steps deeper than by default all interleavings of the model are explored")
@@ -91,7 +93,7 @@ var menus = []struct {
 }
 
 func TestModelExhaustively(t *testing.T) {
-	withoutRaceDetector(t)
+	racetest.Skip(t)
 	for _, m := range menus {
 		for _, b := range beginnings {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {

@@ -1,6 +1,10 @@
 package manager
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/internal/racetest"
+)
 
 // mutants lack a rule each, and the walks must notice. Some rules have no mutant here, because the model has shown that
 // other rules cover them. S2, queues read before the version, or not stamped with it: a heartbeat's reply is compared by
@@ -53,7 +57,7 @@ func sound(seed uint64) bool {
 }
 
 func TestModelFindsEachMutant(t *testing.T) {
-	withoutRaceDetector(t)
+	racetest.Skip(t)
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

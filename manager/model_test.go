@@ -3,7 +3,6 @@ package manager
 import (
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -62,15 +61,6 @@ type world struct {
 	// expires healthy servers. The real assign is given up after judge_dead_interval.
 	steady time.Duration
 	wrong  string // the first violation
-}
-
-// withoutRaceDetector skips a test that the race detector makes ten times slower and that has one goroutine. make test
-// runs it once more without the race detector.
-func withoutRaceDetector(t *testing.T) {
-	t.Helper()
-	if raced {
-		t.Skip("the model is run without the race detector")
-	}
 }
 
 // startTime is an arbitrary moment at which all clocks agree.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 var (
@@ -292,7 +294,7 @@ func (k *walk) shrink() *walk {
 }
 
 func TestModelRandomWalks(t *testing.T) {
-	withoutRaceDetector(t)
+	racetest.Skip(t)
 	if *modelSeed != 0 {
 		k, r := newWalk(*modelSeed, without{})
 		k.run(r)

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 )
 
@@ -16,6 +17,7 @@ func sleepUntil(hour, minute, second int) {
 
 // A window with an end: nothing starts before it or after it, and what is in flight at its end is finished.
 func TestWindow(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 3 * time.Second}
 		cl.serve(s, manager.Settings{Queues: 2, HeartbeatInterval: 10 * time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "30 0 1 * * ?", PermitRunEndTime: "0 10 1 * * ?"})
@@ -50,6 +52,7 @@ func TestWindow(t *testing.T) {
 
 // A window without an end closes for a queue with its first empty select, until the next start, also if the queue moves.
 func TestOpenEndedWindow(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		set := manager.Settings{Queues: 2, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute, PermitRunStartTime: "0 0 * * * ?", PermitRunEndTime: "-1", FetchNumber: 5}
 		s := &store{takes: 100 * time.Millisecond}
@@ -91,6 +94,7 @@ func TestOpenEndedWindow(t *testing.T) {
 
 // A window that is still open for a queue stays open at the next owner.
 func TestOpenEndedWindowMoves(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		set := manager.Settings{Queues: 2, HeartbeatInterval: time.Minute, JudgeDeadInterval: time.Hour, PermitRunStartTime: "0 0 2 * * ?", FetchNumber: 5}
 		s := &store{takes: time.Second}
@@ -115,6 +119,7 @@ func TestOpenEndedWindowMoves(t *testing.T) {
 
 // "startrun:" opens the window when the process starts. Another session of the process does not open it.
 func TestStartRun(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 10 * time.Millisecond}
 		cl.serve(s, manager.Settings{Queues: 2, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute, PermitRunStartTime: "startrun:0 0 2 * * ?"})
@@ -140,6 +145,7 @@ func TestStartRun(t *testing.T) {
 
 // A window that opens while items of the last one are in flight starts no item twice.
 func TestWindowOpensWhileItDrains(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		s := &store{takes: 90 * time.Second} // the window is open for one minute in two
 		cl.serve(s, manager.Settings{Queues: 1, HeartbeatInterval: 20 * time.Second, JudgeDeadInterval: 2 * time.Minute, PermitRunStartTime: "0 0/2 * * * ?", PermitRunEndTime: "0 1/2 * * * ?", ThreadNumber: 2})

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -121,6 +122,7 @@ func (log) Cursor(item string) string { return item }
 
 // An outage of 90 minutes kills no item, loads nothing, and is over within minutes (X5).
 func TestOutageKillsNoItem(t *testing.T) {
+	racetest.Skip(t)
 	for name, test := range map[string]struct {
 		items  int
 		dealer func(*service) processor.TaskDealer[string]
@@ -182,6 +184,7 @@ func TestItemsOfSeveralQueuesOpenTheBreaker(t *testing.T) {
 
 // A queue in which only poison remains still ends, and a new item is executed within a minute.
 func TestQueueOfPoisonStillEnds(t *testing.T) {
+	racetest.Skip(t)
 	bubble(t, func(t *testing.T, w *world) {
 		d := newService(w, numbered("a", 5)...)
 		for _, item := range d.open {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -208,6 +209,7 @@ func TestItemsBehindDeadItemsWithoutRecordsInMemory(t *testing.T) {
 
 // Memory holds the keys of a million dead items at most, which take some tens of megabytes.
 func TestDeadItemsTakeLittleMemory(t *testing.T) {
+	racetest.Skip(t)
 	for dead, want := range map[int]int{100_000: 400_000, 400_000: 1_000_000} { // of each of four queues, and of all
 		p, grown := loadDead(t, dead)
 		t.Logf("%d dead keys in memory, %.1f MB", p.DeadKeys(), float64(grown)/1e6)

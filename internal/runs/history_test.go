@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/runs"
 )
 
@@ -18,9 +19,7 @@ import (
 // ended.
 func TestRunsThroughRandomHistories(t *testing.T) {
 	t.Parallel()
-	if raceEnabled {
-		t.Skip("one goroutine runs at a time: make check runs this test without the race detector")
-	}
+	racetest.Skip(t) // one goroutine runs at a time
 	rapid.Check(t, func(rt *rapid.T) {
 		rapid.SyncTest(rt, func(rt *rapid.T) {
 			c, err := center.Open(rt.Context(), sqlite.URL("sqlite::memory:"), center.Options{})

@@ -1,0 +1,15 @@
+// Package racetest says which tests the race detector runs. It makes a test about ten times slower, and finds something
+// only where goroutines share memory in a way that no faster test has. The tests of a model or of random histories, and
+// those that play hours or large numbers in a bubble, have nothing more for it.
+package racetest
+
+import "testing"
+
+// Skip skips the test if the race detector is on. `make check` finds the tests that call Skip, by the text of their
+// functions, and runs them without it.
+func Skip(t testing.TB) {
+	t.Helper()
+	if enabled {
+		t.Skip("make check runs this test without the race detector")
+	}
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package manager
-
-const raced = false
