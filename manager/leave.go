@@ -70,13 +70,14 @@ func (s *session) announcement() *job {
 	}
 }
 
-// drainAll waits until nothing is in flight. If this takes longer than drain_timeout, or the lease expires, drainAll
+// drainAll waits until nothing is in flight, and a server that reserves its queues has announced that: an idle one has
+// drained at once. If this takes longer than drain_timeout, or the lease expires, drainAll
 // cancels the calls and returns the queues that do not drain within the grace.
 func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
 	s.reconcile(deadline, true)
-	for !drainedAll(s.proc.Queues()) {
+	for s.reservation().Within > 0 && s.halt.unannounced || !drainedAll(s.proc.Queues()) {
 		switch s.wait(deadline) {
 		case stopped:
 			s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout))

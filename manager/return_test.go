@@ -71,6 +71,33 @@ func TestNamedWorkerDoesNotReturn(t *testing.T) {
 	})
 }
 
+// P13: a worker that has nothing in hand when it leaves keeps its queues, too.
+func TestIdleNamedWorkerReserves(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.startIdle("web-1")
+		first := cl.startIdle("web-0")
+		cl.wantOwned("two workers", 5, 4)
+		if err := cl.leave(first); err != nil {
+			cl.Fatal(err)
+		}
+		if n := cl.events("RESERVED"); n != 4 {
+			cl.Errorf("%d queues are reserved, want 4", n)
+		}
+	})
+}
+
+// startIdle starts a worker that keeps its queues for its return, and has no items.
+func (cl *cluster) startIdle(name string) *worker {
+	cl.Helper()
+	m, err := manager.New(cl.c, manager.Config{Name: name, ReturnWithin: time.Minute}, manager.Serve("settle", idle{}, manager.Settings{Queues: 9}))
+	if err != nil {
+		cl.Fatal(err)
+	}
+	w := cl.run(m)
+	time.Sleep(10 * time.Second)
+	return w
+}
+
 func TestReturnIsChecked(t *testing.T) {
 	for _, test := range []struct {
 		config manager.Config

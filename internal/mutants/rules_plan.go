@@ -207,6 +207,12 @@ var planMutants = []mutant{
 		"TestConformance/.*/P13_reserved_queues",
 	},
 	{
+		"P13", "an idle server reserves nothing",
+		"drainAll", "for s.reservation().Within > 0 && s.halt.unannounced || !drainedAll",
+		"for !drainedAll",
+		"TestIdleNamedWorkerReserves",
+	},
+	{
 		"P13", "a server reserves queues although no plan knows that it leaves",
 		"Leave", "if state == StateLeaving {",
 		"if true {",
