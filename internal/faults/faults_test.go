@@ -36,6 +36,7 @@ type scenario struct {
 	slow    bool                   // uses the default intervals
 	witness bool                   // the workers have a witness directory
 	idleTx  time.Duration          // idle_tx_timeout of the workers; 0 means the default
+	returns time.Duration          // return_within of workers with names
 	pool    int                    // connections of the dealers of each worker; 0 means no limit
 	review  func(*stage, *History) // reads the history before Check, and may change it
 
@@ -59,6 +60,8 @@ func scenarios() (list []scenario) {
 		{"galera", galeraScenarios},
 		{"variant", variantScenarios},
 		{"block", blockScenarios},
+		{"reserve", reserveScenarios},
+		{"edit", editScenarios},
 		{"run", runScenarios},
 		{"step", stepScenarios},
 		{"trigger", triggerScenarios},
@@ -110,7 +113,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	s := newStage(&scene{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
 	s.idleTx = sc.idleTx
-	s.pool, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.variant, sc.review, sc.checked, sc.variant.backlog()
+	s.pool, s.returns, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.returns, sc.variant, sc.review, sc.checked, sc.variant.backlog()
 	sc.variant.apply(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second

@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"fmt"
 	"slices"
 	"syscall"
 	"time"
@@ -24,7 +23,7 @@ var processScenarios = []scenario{
 	{name: "pause-around-lease", play: pauseAroundLease},
 	{name: "terminate", play: terminate, kinds: everywhere, quick: true},
 	{name: "rolling-restart", play: rollingRestart, kinds: everywhere, quick: true},
-	{name: "named-restart", play: namedRestart, kinds: everywhere, quick: true},
+	{name: "named-restart", play: namedRestart, kinds: everywhere, quick: true, returns: patience}, // longer than a restart takes on a slow machine
 	{name: "all-die", play: allDie, kinds: everywhere, quick: true},
 }
 
@@ -175,23 +174,12 @@ func rollingRestart(s *stage) {
 // namedRestart: workers with names are restarted one after the other. Each gets its queues back, and no other queue changes
 // its owner. Then one does not return, and its queues go to the others when the scenario ends its reservation.
 func namedRestart(s *stage) {
-	unnamed := s.live()
-	named := make([]*worker, workers)
-	for i := range named {
-		named[i] = s.launchAs(fmt.Sprintf("web-%d", i))
-	}
-	s.awaitBalance()
-	s.leave(unnamed...)
-	s.awaitBalance()
+	named := s.startNamed()
 	for i, w := range named {
-		moves := s.count(`SELECT SUM(epoch) FROM schedule_queue`)
-		own := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.pid)
-		s.leave(w)
-		if n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'RESERVED'`); n != own {
-			s.t.Errorf("%d queues are reserved, and the worker owned %d", n, own)
-		}
+		moves, own := s.count(`SELECT SUM(epoch) FROM schedule_queue`), s.owned(w)
+		s.leaveReserved(w)
 		s.works(5)
-		named[i] = s.launchAs(fmt.Sprintf("web-%d", i))
+		named[i] = s.launchAs(webName(i))
 		s.awaitBalance()
 		if n := s.count(`SELECT SUM(epoch) FROM schedule_queue`); n != moves+2*own {
 			s.t.Errorf("the epochs rose by %d, want %d: twice for each queue of the worker that was restarted", n-moves, 2*own)

@@ -21,6 +21,7 @@ const (
 	sweeping variant = "RUN"
 	byName   variant = "RUN NAMED"   // its queues are q0 to q5, and are added and removed
 	poisoned variant = "RUN KEYED"   // every seventh item fails until the table cures has a row
+	spoiled  variant = "RUN SPOILED" // likewise every 35th item, three in a hundred
 	refused  variant = "RUN REFUSED" // likewise, with an error that is Permanent: no outage, even if only such items are left
 	tracking variant = "RUN CURSOR"  // reads in order, only from the cursor of the run
 	endless  variant = "RUN SAME"    // selects items again that are done
@@ -42,7 +43,7 @@ func (v variant) applyRuns(s *manager.Settings) {
 	switch v {
 	case byName:
 		s.Queues, s.QueueNames = 0, []string{"q0", "q1", "q2", "q3", "q4", "q5"}
-	case poisoned, refused, endless:
+	case poisoned, spoiled, refused, endless:
 		s.QueueMaxAttempts = 2
 	}
 }
@@ -71,9 +72,11 @@ func dependantSettings(s manager.Settings) manager.Settings {
 func (d *dealer) sweeping(v variant) processor.TaskDealer[int64] {
 	switch v {
 	case poisoned:
-		return poison{sweeper{d}, func(err error) error { return err }}
+		return poison{sweeper{d}, 7, func(err error) error { return err }}
+	case spoiled:
+		return poison{sweeper{d}, 35, func(err error) error { return err }}
 	case refused:
-		return poison{sweeper{d}, processor.Permanent}
+		return poison{sweeper{d}, 7, processor.Permanent}
 	case tracking:
 		return tracker{sweeper{d}}
 	case endless:
@@ -119,16 +122,17 @@ func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (strin
 // poison fails with some items until the table cures has a row.
 type poison struct {
 	sweeper
-	mark func(error) error // of the error of an item
+	every int64             // which items fail: those whose id it divides
+	mark  func(error) error // of the error of an item
 }
 
 // Key implements processor.Keyed.
 func (poison) Key(id int64) string { return strconv.FormatInt(id, 10) }
 
-// Execute fails with every seventh item until the table cures has a row.
+// Execute fails with some items until the table cures has a row.
 func (p poison) Execute(ctx context.Context, ids []int64) error {
 	for _, id := range ids {
-		if id%7 != 0 {
+		if id%p.every != 0 {
 			continue
 		}
 		if cures, err := p.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {

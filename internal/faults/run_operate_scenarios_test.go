@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -13,6 +14,8 @@ import (
 // operateScenarios are runs that fail, that an operator stops, or whose queues change.
 var operateScenarios = []scenario{
 	{name: "run-poison", play: poisonAndCure, variant: poisoned, kinds: everywhere, idle: true, quick: true},
+	{name: "run-poison-kill", play: killBesidePoison, variant: spoiled, kinds: everywhere, idle: true},
+	{name: "run-failed-beside-a-success", play: failsBesideASuccess, variant: refused, kinds: everywhere, idle: true, seldom: true},
 	{name: "run-endless", play: endlessAndCure, variant: endless, kinds: everywhere, idle: true},
 	{name: "run-rows-come", play: rowsCome, variant: sweeping, kinds: everywhere},
 	{name: "run-cancel", play: cancelWithDeadOwner, variant: sweeping, kinds: everywhere},
@@ -45,6 +48,67 @@ func poisonAndCure(s *stage) {
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.rerunEnded(id)
 	s.wantItems(s.succeeds(id), all, 0)
+}
+
+// killBesidePoison: three items in a hundred fail, and a worker is killed in the middle of the run. The run ends soon after
+// its healthy items are done, and lists the others. So does a rerun, although nothing was repaired and a worker is killed.
+func killBesidePoison(s *stage) {
+	s.addItems(100)
+	id := s.submit("")
+	s.midway(id)
+	s.kill(s.any())
+	s.launch()
+	s.endsBesidePoison(id)
+	s.rerunEnded(id)
+	s.kill(s.any())
+	s.launch()
+	s.endsBesidePoison(id)
+	s.exec(`INSERT INTO cures (id) VALUES (1)`)
+	s.rerunEnded(id)
+	s.succeeds(id)
+}
+
+// endsBesidePoison waits until all items but the failing ones are done, and checks that the run then fails within a minute,
+// or as long as the healthy items took, and lists the failing ones.
+func (s runSteps) endsBesidePoison(id string) {
+	s.t.Helper()
+	ill, from := s.count(`SELECT COUNT(*) FROM items WHERE id % 35 = 0`), time.Now()
+	s.until("the healthy items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == ill })
+	healthy := time.Now()
+	r := s.endsAs(id, center.RunFailed)
+	took, most := time.Since(healthy), max(time.Minute, healthy.Sub(from))
+	s.t.Logf("the run took %s, and failed after %s more with %d failed items", healthy.Sub(from), took, r.ItemsFailed)
+	if took > most {
+		s.t.Errorf("the run failed %s after its healthy items were done, want at most %s", took, most)
+	}
+	s.wantFailedItems(id)
+}
+
+// failsBesideASuccess: a run fails, and a run of another key succeeds at once. The failure is told until its own run has
+// succeeded.
+func failsBesideASuccess(s *stage) {
+	s.addItems(20)
+	failed := s.submit("fileA")
+	s.endsAs(failed, center.RunFailed)
+	s.exec(`INSERT INTO cures (id) VALUES (1)`)
+	s.succeeds(s.submit("fileB"))
+	told := func() int {
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.ProblemFailed+": run "+failed+"%")
+	}
+	problems := func() []center.RunProblem {
+		list, err := s.c.Runs().Problems(s.t.Context(), taskType)
+		s.must(err)
+		return list
+	}
+	s.until("the failed run is told", func() bool { return told() == 1 })
+	if list := problems(); len(list) != 1 || list[0].RunID != failed {
+		s.t.Errorf("the problems are %+v, want that of run %s", list, failed)
+	}
+	s.rerunEnded(failed)
+	s.succeeds(failed)
+	if list := problems(); len(list) != 0 {
+		s.t.Errorf("the run has succeeded, and the problems are %+v", list)
+	}
 }
 
 // rerunEnded reruns a run that failed or was cancelled.

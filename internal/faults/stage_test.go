@@ -62,6 +62,7 @@ type scene struct {
 	view      *testdb.Proxy    // between the scenario and its own server, if the workers have proxies
 	pooler    *testdb.Server   // between the workers and the database; may be nil
 	pool      int              // as in scenario
+	returns   time.Duration    // as in scenario
 	idleTx    time.Duration    // as in scenario
 	witness   string           // the witness directory of the workers; empty: none
 	variant   variant
@@ -214,6 +215,9 @@ func (s workerSteps) launchAs(name string) *worker {
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
 	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Witness: s.witness, Name: name, Variant: s.variant}
+	if name != "" {
+		o.Returns = s.returns
+	}
 	w := startWorker(s.t, files, o, proxy)
 	s.workers = append(s.workers, w)
 	return w

@@ -3,8 +3,10 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,6 +21,7 @@ var witnessScenarios = []scenario{
 	{name: "witnessed-pause", play: witnessedPause, witness: true, threads: 1},
 	{name: "witnessed-restart", play: witnessedRestart, kinds: everywhere, witness: true, slow: true},
 	{name: "witness-removed", play: witnessRemoved, witness: true},
+	{name: "witnessed-by-many", play: witnessedByMany, witness: true, slow: true},
 }
 
 // expiries counts the expiries of a worker's servers that have this in their reason.
@@ -85,6 +88,57 @@ func witnessedRestart(s *stage) {
 		s.awaitProof(w)
 	}
 	s.works(20)
+}
+
+// The processes of a host that see a crash, for how long one row stays stalled, and the most transactions under the lock
+// row in that time: of the crash, of the next plans, which come once a second, and of what else may come.
+const (
+	manyWitnesses = 20
+	stalledFor    = 12 * time.Second
+	fewPlans      = 30
+)
+
+// witnessedByMany: twenty processes of a host see the crash of one while a stray transaction holds the row of its queue.
+// Together they make few plans, and the lock row is free.
+func witnessedByMany(s *stage) {
+	s.start(manyWitnesses - workers)
+	var queue string
+	var pid int
+	s.must(s.c.DB().QueryRowContext(s.t.Context(), `SELECT queue_id, cur_pid FROM schedule_assignment ORDER BY queue_id LIMIT 1`).Scan(&queue, &pid))
+	w := s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.pid == pid })]
+	free := s.holdQueue(queue)
+	locked := func() int { return s.count(`SELECT version FROM schedule_task_running`) }
+	before := locked()
+	s.kill(w)
+	s.awaitProof(w)
+	busy, looks := 0, 0
+	for from := time.Now(); time.Since(from) < stalledFor; time.Sleep(50 * time.Millisecond) {
+		looks++
+		if s.count(`SELECT 1 FROM schedule_task_running FOR UPDATE NOWAIT`) < 0 {
+			busy++
+		}
+	}
+	plans := locked() - before
+	s.t.Logf("%d transactions under the lock row in %s; it was busy at %d of %d looks", plans, stalledFor, busy, looks)
+	if plans > fewPlans || busy > looks/4 {
+		s.t.Errorf("%d transactions under the lock row in %s, and it was busy at %d of %d looks; want at most %d and a quarter",
+			plans, stalledFor, busy, looks, fewPlans)
+	}
+	free()
+	s.awaitBalance()
+	s.works(20)
+}
+
+// holdQueue begins a transaction that holds the row of a queue until the caller calls free.
+func (s workerSteps) holdQueue(queue string) (free func()) {
+	s.t.Helper()
+	tx, err := s.c.DB().BeginTx(context.WithoutCancel(s.t.Context()), nil)
+	s.must(err)
+	free = func() { _ = tx.Rollback() } // does nothing the second time
+	s.t.Cleanup(free)
+	_, err = tx.ExecContext(s.t.Context(), bind(s.c, `UPDATE schedule_queue SET queue_parameter = 'held' WHERE queue_id = ?`), queue)
+	s.must(err)
+	return free
 }
 
 // witnessRemoved: without the directory, a killed worker is expired when it has been silent for long enough, and an alert

@@ -35,19 +35,12 @@ type order struct {
 	Pool     int           // connections of the dealers; 0 means no limit
 	IdleTx   time.Duration // idle_tx_timeout; 0 means the default
 	Witness  string        // the witness directory; empty: none
-	Name     string        // the name for which the worker reserves its queues when it leaves; empty: not at all
+	Name     string        // the name for which the worker reserves its queues when it leaves
+	Returns  time.Duration // for how long it reserves them; 0 means not at all
 	Variant  variant       // of the dealer
 }
 
 const taskType = taskName
-
-// returnWithin is longer than a restart takes on a slow machine.
-func (o order) returnWithin() time.Duration {
-	if o.Name == "" {
-		return 0
-	}
-	return patience
-}
 
 // work is the main function of a worker process. SIGTERM makes the worker leave in order.
 func work(text string) (err error) {
@@ -72,7 +65,7 @@ func work(text string) (err error) {
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness, Name: o.Name, ReturnWithin: o.returnWithin()}, d.tasks(o)...)
+	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness, Name: o.Name, ReturnWithin: o.Returns}, d.tasks(o)...)
 	if err != nil {
 		return err
 	}
