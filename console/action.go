@@ -24,31 +24,16 @@ type action struct {
 	prepare func(context.Context, *view, url.Values) (*change, error)
 }
 
-// actions are the addresses of the changes. As those of the pages they are on one level.
-var actions = map[string]action{
-	"/task-pause":     {right: Operate, prepare: prepareTaskPause},
-	"/task-resume":    {right: Operate, prepare: prepareTaskResume},
-	"/task-settings":  {right: Change, prepare: prepareSettings, everywhere: true},
-	"/task-queues":    {right: Change, prepare: prepareQueues},
-	"/queue-add":      {right: Change, prepare: prepareQueueAdd},
-	"/queue-remove":   {right: Change, prepare: prepareQueueRemove},
-	"/server-drain":   {right: Operate, prepare: prepareServerDrain},
-	"/server-pause":   {right: Operate, prepare: prepareServerPause},
-	"/server-resume":  {right: Operate, prepare: prepareServerResume},
-	"/items-retry":    {right: Operate, prepare: prepareItemsRetry},
-	"/items-drop":     {right: Change, prepare: prepareItemsDrop},
-	"/run-submit":     {right: Operate, prepare: prepareRunSubmit},
-	"/run-cancel":     {right: Operate, prepare: prepareRunCancel},
-	"/run-rerun":      {right: Operate, prepare: prepareRunRerun},
-	"/run-pause":      {right: Operate, prepare: prepareRunPause},
-	"/run-resume":     {right: Operate, prepare: prepareRunResume},
-	"/run-ack":        {right: Operate, prepare: prepareRunAck},
-	"/trigger-fire":   {right: Operate, prepare: prepareTriggerFire},
-	"/trigger-pause":  {right: Operate, prepare: prepareTriggerPause},
-	"/trigger-resume": {right: Operate, prepare: prepareTriggerResume},
-	"/trigger-edit":   {right: Change, prepare: prepareTriggerEdit},
-	"/trigger-delete": {right: Change, prepare: prepareTriggerDelete},
-}
+// actions are the addresses of the changes: of the verbs, and of the forms for many values or many items. As those of the
+// pages they are on one level.
+var actions = withVerbs(map[string]action{
+	"/task-settings": {right: Change, prepare: prepareSettings, everywhere: true},
+	"/task-queues":   {right: Change, prepare: prepareQueues},
+	"/items-retry":   {right: Operate, prepare: prepareItemsRetry},
+	"/items-drop":    {right: Change, prepare: prepareItemsDrop},
+	"/run-submit":    {right: Operate, prepare: prepareRunSubmit},
+	"/trigger-edit":  {right: Change, prepare: prepareTriggerEdit},
+})
 
 // change is what an action does to the objects that a form names. The template "ask" shows it.
 type change struct {
@@ -234,6 +219,9 @@ func doneIf(text string, err error) (string, error) {
 	}
 	return text, nil
 }
+
+// errChanged is the error of a form about something that has changed since the form was made.
+var errChanged = errors.New("somebody has changed it meanwhile: begin again")
 
 // errMissingValue is the error of a form without a value that it needs.
 var errMissingValue = errors.New("is missing")

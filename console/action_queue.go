@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -63,56 +62,6 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 	c.do = func(ctx context.Context, actor string) (string, error) {
 		return doneIf(fmt.Sprintf("%s changes to %s as soon as every server has drained", t.TaskType, plural(s.Queues, "queue", "queues")),
 			v.center.Queues().Repartition(ctx, t.TaskType, s.Queues, actor))
-	}
-	return c, nil
-}
-
-func prepareQueueAdd(ctx context.Context, v *view, form url.Values) (*change, error) {
-	t, err := v.taskOf(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	c := changeOfTask(t.TaskType, "Add a queue to "+t.TaskType, "Add the queue")
-	queue, parameter := form.Get("queue"), form.Get("parameter")
-	if queue == "" || form.Get("edit") != "" {
-		c.Fields = []formField{
-			{Name: "queue", Label: "Name", Value: queue, Required: true},
-			{Name: "parameter", Label: "Parameter", Value: parameter, Help: "handed to each Select; any text, such as JSON"},
-		}
-		return c, nil
-	}
-	c.hide("queue", queue)
-	c.hide("parameter", parameter)
-	c.hide("step", "show")
-	c.Says = []string{fmt.Sprintf("A server owns the queue %s at once. If it is being removed, it stays.", queue)}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf(fmt.Sprintf("queue %s is added to %s", queue, t.TaskType), v.center.Queues().Add(ctx, t.TaskType, queue, parameter, actor))
-	}
-	return c, nil
-}
-
-func prepareQueueRemove(ctx context.Context, v *view, form url.Values) (*change, error) {
-	t, err := v.taskOf(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	queue := form.Get("queue")
-	if queue == "" {
-		return nil, errMissing("the queue")
-	}
-	s, err := v.center.Tasks().Settings(ctx, t.TaskType)
-	if err == nil && len(s.QueueNames) == 0 {
-		err = errors.New(t.TaskType + ": its queues have numbers: change the number of queues")
-	}
-	if err != nil {
-		return nil, err
-	}
-	c := changeOfTask(t.TaskType, fmt.Sprintf("Remove queue %s of %s", queue, t.TaskType), "Remove the queue")
-	c.Danger = true
-	c.hide("queue", queue)
-	c.Says = []string{"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before that cancels the removal."}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf(fmt.Sprintf("queue %s is removed as soon as its owner has drained it", queue), v.center.Queues().Remove(ctx, t.TaskType, queue, actor))
 	}
 	return c, nil
 }

@@ -30,35 +30,6 @@ func changeOfTask(taskType, title, button string) *change {
 	return c
 }
 
-func prepareTaskPause(ctx context.Context, v *view, form url.Values) (*change, error) {
-	t, err := v.taskOf(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	c := changeOfTask(t.TaskType, "Pause "+t.TaskType, "Pause")
-	c.Says = []string{"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, and their deadlines do not change."}
-	if t.Paused {
-		c.Warnings = []string{t.TaskType + " is paused already."}
-	}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf(t.TaskType+" is paused", v.center.Tasks().Pause(ctx, t.TaskType, actor))
-	}
-	return c, nil
-}
-
-func prepareTaskResume(ctx context.Context, v *view, form url.Values) (*change, error) {
-	t, err := v.taskOf(ctx, form)
-	if err != nil {
-		return nil, err
-	}
-	c := changeOfTask(t.TaskType, "Resume "+t.TaskType, "Resume")
-	c.Says = []string{"Its servers go on with their queues."}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf(t.TaskType+" is resumed", v.center.Tasks().Resume(ctx, t.TaskType, actor))
-	}
-	return c, nil
-}
-
 // prepareSettings is the change of all settings but the queues.
 func prepareSettings(ctx context.Context, v *view, form url.Values) (*change, error) {
 	t, err := v.taskOf(ctx, form)

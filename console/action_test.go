@@ -60,34 +60,37 @@ func (s *site) changes() []change {
 	settingsForm.Set("execute_number", "77")
 	cron := values("trigger", "nightly", "step", "show", "version", "1", "target", "nightly", "kind", "CRON", "expression", "0 0 3 * * ?", "time_zone", "UTC", "misfire", "ONE", "overlap", "SKIP")
 	return []change{
-		{"task-pause", values("task", "settle"), console.Operate, "settle", "settle is paused", func(s *site) bool { return s.task("settle").Paused }},
-		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle is resumed", func(s *site) bool { return !s.task("settle").Paused }},
+		{"task-pause", values("task", "settle"), console.Operate, "settle", "settle$BASE: paused", func(s *site) bool { return s.task("settle").Paused }},
+		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle$BASE: resumed", func(s *site) bool { return !s.task("settle").Paused }},
 		{"task-settings", settingsForm, console.Change, "settle", "1 setting of settle changed", func(s *site) bool { return settings(s).ExecuteNumber == 77 }},
 		{"task-queues", values("task", "settle", "queues", "6", "step", "show"), console.Change, "settle", "settle changes to 6 queues", func(s *site) bool { n := s.task("settle").RequestedTotal; return n != nil && *n == 6 }},
-		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "is added to regions", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
-		{"queue-remove", values("task", "regions", "queue", "north"), console.Change, "regions", "queue north is removed", func(s *site) bool { return !slices.Contains(s.queues("regions"), "north") }},
-		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "web1:1 (settle) drains", func(s *site) bool { return s.server(web1).State == center.StateDraining }},
-		{"server-pause", values("server", web2), console.Operate, "settle", "web2:2 (settle) is paused", func(s *site) bool { return s.server(web2).State == center.StatePaused }},
-		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "is resumed", func(s *site) bool {
+		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "of regions$BASE: added", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
+		{"queue-remove", values("task", "regions", "queue", "north"), console.Change, "regions", "queue north of regions$BASE: removed as soon as", func(s *site) bool { return !slices.Contains(s.queues("regions"), "north") }},
+		{"queue-pin", values("task", "regions", "queue", evil, "labels", "zone=b"), console.Change, "regions", "of regions$BASE: pinned to zone=b", func(s *site) bool { return s.pin(evil) == "zone=b" }},
+		{"queue-unpin", values("task", "regions", "queue", evil), console.Change, "regions", "of regions$BASE: not pinned any more", func(s *site) bool { return s.pin(evil) == "" }},
+		{"server-weight", values("server", web2, "weight", "3"), console.Operate, "settle", "(settle): given weight 3", func(s *site) bool { return s.server(web2).Weight == 3 }},
+		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == center.StateDraining }},
+		{"server-pause", values("server", web2), console.Operate, "settle", "(settle): paused", func(s *site) bool { return s.server(web2).State == center.StatePaused }},
+		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "(settle): resumed", func(s *site) bool {
 			return s.server(web1).State != center.StateDraining && s.server(web2).State != center.StatePaused
 		}},
 		{"items-retry", values("task", "settle", "key", evil), console.Operate, "settle", "1 failed item of settle retried", func(s *site) bool { return s.item(evil) == center.ItemRetry }},
 		{"items-drop", values("task", "settle", "all", "yes", "kind", "account … is closed"), console.Change, "settle", "2 failed items of settle dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
-		{"run-pause", values("run", run), console.Operate, "nightly", "is paused", func(s *site) bool { return s.run(run).Paused }},
-		{"run-resume", values("run", run), console.Operate, "nightly", "is resumed", func(s *site) bool { return !s.run(run).Paused }},
-		{"run-cancel", values("run", run), console.Operate, "nightly", "is cancelled", runIn(center.RunCancelled)},
-		{"run-rerun", values("run", run), console.Operate, "nightly", "is reopened", runIn(center.RunReady)},
+		{"run-pause", values("run", run), console.Operate, "nightly", "(nightly): paused", func(s *site) bool { return s.run(run).Paused }},
+		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
+		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(center.RunCancelled)},
+		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(center.RunReady)},
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not_before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "the run is submitted", func(s *site) bool {
 			r := s.newest("nightly")
 			return r.Key == "k0" && r.Priority == 7 && r.NotBefore.Year() == 2090 && r.EndBefore.Day() == 2 && r.MaxAttempts == 2
 		}},
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "the run is submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
-		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "is acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
-		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "has made this run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
-		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "trigger nightly is paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
-		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "trigger nightly is resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
+		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "(failing): acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
+		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: it has made run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
+		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
+		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
 		{"trigger-edit", cron, console.Change, "nightly", "trigger nightly is written", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},
-		{"trigger-delete", values("trigger", "nightly"), console.Change, "nightly", "trigger nightly is deleted", func(s *site) bool { return s.trigger("nightly").Name == "" }},
+		{"trigger-delete", values("trigger", "nightly"), console.Change, "nightly", "nightly$BASE: deleted", func(s *site) bool { return s.trigger("nightly").Name == "" }},
 	}
 }
 
@@ -106,6 +109,13 @@ func (s *site) queues(task string) (ids []string) {
 		ids = append(ids, q.QueueID)
 	}
 	return ids
+}
+
+func (s *site) pin(queue string) string {
+	s.Helper()
+	list, err := s.center.Queues().List(s.Context(), center.QueueFilter{TaskType: "regions"})
+	s.must(err)
+	return list[slices.IndexFunc(list, func(q center.QueueRecord) bool { return q.QueueID == queue })].Pin
 }
 
 func (s *site) server(uuid string) center.ServerRecord {

@@ -23,75 +23,6 @@ func (v *view) triggerNamed(ctx context.Context, name string) (t center.TriggerR
 	return list[0], true, nil
 }
 
-// prepareTrigger is a change of a trigger that needs nothing but its name.
-func prepareTrigger(ctx context.Context, v *view, form url.Values, title, says string) (*change, string, error) {
-	name := form.Get("trigger")
-	if name == "" {
-		return nil, "", errMissing("the trigger")
-	}
-	t, found, err := v.triggerNamed(ctx, name)
-	if err == nil && !found {
-		err = fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.OwnSign())
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	c := &change{Title: title + " trigger " + name, Button: title, TaskTypes: []string{t.Target}, Back: "triggers", Says: []string{says}}
-	c.hide("trigger", name)
-	c.hide("version", fmt.Sprint(t.Version))
-	if was := form.Get("version"); was != "" && was != fmt.Sprint(t.Version) {
-		err = fmt.Errorf("trigger %s: %w", name, errTriggerChanged)
-	}
-	return c, name, err
-}
-
-func prepareTriggerFire(ctx context.Context, v *view, form url.Values) (*change, error) {
-	c, name, err := prepareTrigger(ctx, v, form, "Fire", "It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run ends at once as SKIPPED.")
-	if c == nil {
-		return nil, err
-	}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		id, err := v.center.Triggers().Fire(ctx, name, actor)
-		c.Back = address("run", "run", id)
-		return doneIf("trigger "+name+" has made this run", err)
-	}
-	return c, err
-}
-
-func prepareTriggerPause(ctx context.Context, v *view, form url.Values) (*change, error) {
-	c, name, err := prepareTrigger(ctx, v, form, "Pause", "It misses its slots. After a resume its misfire policy decides about them.")
-	if c == nil {
-		return nil, err
-	}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf("trigger "+name+" is paused", v.center.Triggers().Pause(ctx, name, actor))
-	}
-	return c, err
-}
-
-func prepareTriggerResume(ctx context.Context, v *view, form url.Values) (*change, error) {
-	c, name, err := prepareTrigger(ctx, v, form, "Resume", "It fires its slots again. Its misfire policy decides about those that it has missed.")
-	if c == nil {
-		return nil, err
-	}
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf("trigger "+name+" is resumed", v.center.Triggers().Resume(ctx, name, actor))
-	}
-	return c, err
-}
-
-func prepareTriggerDelete(ctx context.Context, v *view, form url.Values) (*change, error) {
-	c, name, err := prepareTrigger(ctx, v, form, "Delete", "It makes no more runs. The runs that it has made stay.")
-	if c == nil {
-		return nil, err
-	}
-	c.Danger = true
-	c.do = func(ctx context.Context, actor string) (string, error) {
-		return doneIf("trigger "+name+" is deleted", v.center.Triggers().Delete(ctx, name, actor))
-	}
-	return c, err
-}
-
 // prepareTriggerEdit makes a trigger, or changes one. Its page shows the next slots before anything is written.
 func prepareTriggerEdit(ctx context.Context, v *view, form url.Values) (*change, error) {
 	name := strings.TrimSpace(form.Get("trigger"))
@@ -153,7 +84,7 @@ func (c *change) compareTrigger(ctx context.Context, v *view, t center.Trigger, 
 		return err
 	}
 	if fmt.Sprint(now) != version {
-		return fmt.Errorf("trigger %s: %w", t.Name, errTriggerChanged)
+		return fmt.Errorf("trigger %s: %w", t.Name, errChanged)
 	}
 	d, err := v.center.Triggers().Compare(ctx, t, shownSlots)
 	if err != nil {
@@ -172,8 +103,6 @@ func (c *change) compareTrigger(ctx context.Context, v *view, t center.Trigger, 
 	}
 	return nil
 }
-
-var errTriggerChanged = errors.New("somebody has changed it meanwhile: begin again")
 
 // readTrigger reads the fields of triggerFields.
 func readTrigger(name string, form url.Values) (center.Trigger, error) {

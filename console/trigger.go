@@ -91,7 +91,12 @@ type triggerPage struct {
 	Next   []time.Time
 	Values []SettingRow
 	Runs   []RunRow
+
+	Backfills []center.BackfillRecord
 }
+
+// shownBackfills is how many of the latest backfills of a task type the page of its trigger looks at.
+const shownBackfills = 10
 
 // shownNext is how many of the next slots the page of a trigger has.
 const shownNext = 10
@@ -122,6 +127,10 @@ func (v *view) trigger(ctx context.Context) error {
 	for _, r := range runs {
 		p.Runs = append(p.Runs, RunRow{r, runMark(r.State, r.Paused)})
 	}
+	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]center.BackfillRecord, error) {
+		return v.center.Backfills().List(ctx, center.BackfillFilter{TaskType: t.Target}, shownBackfills)
+	})
+	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills), func(b center.BackfillRecord) bool { return b.Trigger != name })
 	v.Title, v.Data, v.Records = "Trigger "+name, p, runs
-	return nil
+	return err
 }

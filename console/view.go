@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // view is a page for one request. The templates read its exported fields and methods.
@@ -188,9 +189,10 @@ func statusOf(err error, other int) int {
 		{http.StatusForbidden, []error{errNotAllowed}},
 		{http.StatusNotFound, []error{
 			errUnknown, center.ErrUnknownTask, center.ErrUnknownRun, center.ErrNoRunOrTask, center.ErrUnknownServer, center.ErrUnknownTrigger,
+			center.ErrUnknownBackfill, ops.ErrUnknownQueue,
 		}},
-		{http.StatusConflict, []error{center.ErrChanged, errTriggerChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
-		{http.StatusUnprocessableEntity, []error{errMissingValue}},
+		{http.StatusConflict, []error{center.ErrChanged, errChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
+		{http.StatusUnprocessableEntity, []error{errMissingValue, ops.ErrMissing}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
 		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {

@@ -9,12 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/dutyrota/rota/ops"
 )
 
 // namedPackages are the packages whose names the pages write before a point, with their folders.
 var namedPackages = map[string]string{
 	"center": "../center", "manager": "../manager", "processor": "../processor", "schema": "../schema", "config": "../config",
-	"console": "../console", "metrics": "../manager/metrics", "rotatest": "../manager/rotatest", "postgres": "../center/postgres",
+	"console": "../console", "ops": "../ops", "metrics": "../manager/metrics", "rotatest": "../manager/rotatest", "postgres": "../center/postgres",
 	"mysql": "../center/mysql", "sqlite": "../center/sqlite", "anydb": "../center/anydb",
 }
 
@@ -70,6 +72,11 @@ func TestInlineCommandsExist(t *testing.T) {
 		for _, m := range use.FindAllStringSubmatch(string(text), -1) {
 			words[m[2]] = true
 			groups[m[2]] = groups[m[2]] || m[1] != ""
+		}
+	}
+	for _, v := range ops.Verbs() {
+		for word := range strings.FieldsSeq(v.Name) {
+			words[word] = true
 		}
 	}
 	found := 0

@@ -50,7 +50,8 @@ All environments (own_sign) share the settings of a task type. Each environment
 has queues, servers and a pause of its own.`,
 	})
 	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskSetCommand(),
-		newTaskPauseCommand(), newTaskResumeCommand(), newTaskDeleteCommand())
+		newTaskDeleteCommand())
+	addVerbs(cmd, "task pause", "task resume")
 	return cmd
 }
 
@@ -59,7 +60,8 @@ func newQueueCommand() *cobra.Command {
 		Use:   "queue",
 		Short: "List queues and their owners; add or remove named queues",
 	})
-	cmd.AddCommand(newQueueListCommand(), newQueueAddCommand(), newQueueRemoveCommand(), newQueuePinCommand(), newQueueUnpinCommand())
+	cmd.AddCommand(newQueueListCommand())
+	addVerbs(cmd, "queue add", "queue remove", "queue pin", "queue unpin")
 	return cmd
 }
 
@@ -72,7 +74,8 @@ func newServerCommand() *cobra.Command {
 A server is the registration of one process for one task type. SERVER is its
 uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
 	})
-	cmd.AddCommand(newServerListCommand(), newServerPauseCommand(), newServerResumeCommand(), newServerDrainCommand(), newServerWeightCommand())
+	cmd.AddCommand(newServerListCommand())
+	addVerbs(cmd, "server pause", "server resume", "server drain", "server weight")
 	return cmd
 }
 
@@ -105,7 +108,8 @@ A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
 or the name of a task type, which stands for its newest run.`,
 	})
 	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(),
-		newRunCancelCommand(), newRunRerunCommand(), newRunPauseCommand(), newRunResumeCommand(), newRunAckCommand(), newRunBackfillCommand())
+		newRunBackfillCommand())
+	addVerbs(cmd, "run cancel", "run rerun", "run pause", "run resume", "run ack")
 	return cmd
 }
 
@@ -114,7 +118,7 @@ func newTriggerCommand() *cobra.Command {
 		Use:   "trigger",
 		Short: "Schedule runs; list, fire, pause or delete triggers",
 	})
-	cmd.AddCommand(newTriggerApplyCommand(), newTriggerListCommand(), newTriggerPauseCommand(), newTriggerResumeCommand(),
-		newTriggerFireCommand(), newTriggerDeleteCommand())
+	cmd.AddCommand(newTriggerApplyCommand(), newTriggerListCommand(), newTriggerFireCommand())
+	addVerbs(cmd, "trigger pause", "trigger resume", "trigger delete")
 	return cmd
 }

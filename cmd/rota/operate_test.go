@@ -41,8 +41,8 @@ func TestOperate(t *testing.T) {
 		if n := count(t, s.c.DB(), "schedule_queue WHERE cur_server = '"+web2+"'"); n != 4 {
 			t.Errorf("web2 has %d queues", n)
 		}
-		s.wantOutput("queue add regions west", `queue west added`)
-		s.wantOutput("queue remove regions south --yes", `queue south is removed as soon as`)
+		s.wantOutput("queue add regions west", `^queue west of regions\$BASE: added\n$`)
+		s.wantOutput("queue remove regions south --yes", `^queue south of regions\$BASE: removed as soon as`)
 		s.wantOutput("queue list regions", `(?s)north.*west`)
 		s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{
 			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/ops"
 )
 
 // maxAdd is beyond any roster.
@@ -109,7 +110,7 @@ func weightsOf(ctx context.Context, c *center.Center, taskType string, texts []s
 		if !ok {
 			return nil, usageError{fmt.Errorf("--weight (%s) must be SERVER=WEIGHT", text)}
 		}
-		weight, err := parseWeight(number)
+		weight, err := ops.ParseWeight(number)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--weight (%s): %w", text, err)}
 		}

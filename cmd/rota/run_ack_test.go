@@ -27,7 +27,7 @@ func TestAckEndsTheProblemOfAFailedRun(t *testing.T) {
 		if code != 1 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "extract (run "+extract+") CANCELLED") || !strings.Contains(stdout, "rota run ack") {
 			t.Errorf("exit code %d, stderr %q, want 1 and %q in stdout\n%s", code, stderr, want, stdout)
 		}
-		s.wantOutput("run ack report", `^report \(1 run, missed or skipped slots of 0 triggers\): acknowledged\n$`)
+		s.wantOutput("run ack report", `^report\$BASE: acknowledged 1 run, and missed or skipped slots of 0 triggers\n$`)
 		s.wantOutput("task list", `(?m)^ report +IDLE .* 0$`)
 		s.wantOutput("run show report", `(?m)^ acknowledged by \S+@\S+ \S+ ago$`)
 		if stdout, _, _ := s.try("doctor report"); strings.Contains(stdout, report) {

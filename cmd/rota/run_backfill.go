@@ -61,7 +61,8 @@ slot. A later change of the trigger does not change the backfill.`,
 	}
 	cmd.Args = arguments("[TASK]") // without a task type it shows its help, like other commands with subcommands
 	b.addFlags(cmd)
-	cmd.AddCommand(newBackfillListCommand(), newBackfillShowCommand(), newBackfillPauseCommand(), newBackfillResumeCommand(), newBackfillCancelCommand())
+	cmd.AddCommand(newBackfillListCommand(), newBackfillShowCommand())
+	addVerbs(cmd, "run backfill pause", "run backfill resume", "run backfill cancel")
 	return cmd
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -60,20 +59,6 @@ var backfillColumns = []column[center.BackfillRecord]{
 // passedText returns the number of slots that a backfill has passed and the number of all its slots, as 3/12.
 func passedText(b center.BackfillRecord) string {
 	return fmt.Sprintf("%d/%d", b.SlotsMade+b.SlotsKept, b.SlotsTotal)
-}
-
-// findBackfill returns the backfill with that id, or the newest one of the task
-// type with that name.
-func findBackfill(ctx context.Context, c *center.Center, name string) (center.BackfillRecord, error) {
-	b, err := c.Backfills().Get(ctx, name)
-	if !errors.Is(err, center.ErrUnknownBackfill) {
-		return b, err
-	}
-	list, listErr := c.Backfills().List(ctx, center.BackfillFilter{TaskType: name}, 1)
-	if listErr != nil || len(list) == 0 || name == "" {
-		return b, errors.Join(listErr, err)
-	}
-	return list[0], nil
 }
 
 // listBackfills lists the newest backfills that accept returns true for.

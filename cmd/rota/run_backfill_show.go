@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newBackfillShowCommand() *cobra.Command {
@@ -26,7 +27,8 @@ the run. -o json and -o csv have all slots of the range, also those whose run
 the trigger has made, with the state of each queue. With --watch it ends when
 the backfill has ended.
 
-` + backfillArgument,
+BACKFILL is the id of a backfill, or a task type, which stands for its newest
+backfill.`,
 		Example: `  rota run backfill show reindex --watch
   rota run backfill show reindex -o csv > slots.csv`,
 		Args:              arguments("BACKFILL"),
@@ -34,7 +36,7 @@ the backfill has ended.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				b, err := findBackfill(ctx, c, name)
+				b, err := ops.FindBackfill(ctx, c, name)
 				if err != nil {
 					return result{}, err
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 var runStates = []string{
@@ -46,7 +47,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	}, listRunTasks, runColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.RunRecord, error) {
 		f.TaskType, f.State = taskType, state.value
 		if backfill != "" {
-			b, err := findBackfill(ctx, c, backfill)
+			b, err := ops.FindBackfill(ctx, c, backfill)
 			if err != nil {
 				return nil, err
 			}

@@ -56,7 +56,7 @@ func TestRuns(t *testing.T) {
 		s.wantError(1, "rota: run "+report+" (report) is DEPENDENT_FAILED: extract (run "+extract+") CANCELLED", "run wait report")
 		s.wantError(1, "is in the wrong state: it is CANCELLED", "run pause extract")
 
-		s.wantOutput("run rerun extract", `: reruns the queues that were not done\n$`)
+		s.wantOutput("run rerun extract", `: reopened; the queues that were not done run again\n$`)
 		s.wantOutput("run list report", ` WAITING `)
 		s.sweep("extract", web3, "2", "3")
 		s.wantOutput("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)

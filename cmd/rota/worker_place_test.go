@@ -58,7 +58,7 @@ func TestWorkersShareTaskTypes(t *testing.T) {
 			t.Error("no event says that the totals were evened")
 		}
 		s := &testRoster{T: t, url: url, dir: dir}
-		s.wantOutput("queue pin north 0 zone=c", `queue 0 is pinned to zone=c`)
+		s.wantOutput("queue pin north 0 zone=c", `queue 0 of north\$BASE: pinned to zone=c`)
 		eventually(t, "the worker with the label owns the queue", func() bool {
 			return rows(owned+" WHERE q.task_type = 'north' AND s.labels = 'zone=c' AND q.req_server IS NULL") == 1
 		})
@@ -69,7 +69,7 @@ func TestWorkersShareTaskTypes(t *testing.T) {
 			return rows("schedule_assignment WHERE task_type = 'north' AND waits_for = 'pin: zone=c'") == 1
 		})
 		s.wantOutput("queue list north", `UNASSIGNED \(pin: zone=c\)`)
-		s.wantOutput("queue unpin north 0", `queue 0 is not pinned any more`)
+		s.wantOutput("queue unpin north 0", `queue 0 of north\$BASE: not pinned any more`)
 		eventually(t, "another worker owns the queue", func() bool { return rows(owned+" WHERE q.task_type = 'north'") == 1 })
 	})
 }

@@ -15,15 +15,27 @@ import (
 // WriteCSV writes a line for each record of a slice, after a header if wanted. It writes an Object below its names.
 func WriteCSV(out io.Writer, records any, header bool) error {
 	var b strings.Builder
-	if o, ok := records.(Object); ok {
-		names, values := o.csv()
-		addLine(&b, names)
-		addLine(&b, values)
-	} else {
+	switch list := records.(type) {
+	case Object:
+		addObjects(&b, []Object{list})
+	case []Object:
+		addObjects(&b, list)
+	default:
 		addRecords(&b, reflect.ValueOf(records), header)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// addObjects writes the objects of a list, which have the same names.
+func addObjects(b *strings.Builder, list []Object) {
+	for i, o := range list {
+		names, values := o.csv()
+		if i == 0 {
+			addLine(b, names)
+		}
+		addLine(b, values)
+	}
 }
 
 func addRecords(b *strings.Builder, list reflect.Value, header bool) {

@@ -1,0 +1,144 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/dutyrota/rota/ops"
+)
+
+// withVerbs adds an action for each verb of package ops: the verb "server drain" has the address /server-drain.
+func withVerbs(actions map[string]action) map[string]action {
+	for _, v := range ops.Verbs() {
+		actions["/"+strings.ReplaceAll(v.Name, " ", "-")] = action{
+			right: Right(v.Right),
+			prepare: func(ctx context.Context, view *view, form url.Values) (*change, error) {
+				return prepareVerb(ctx, view, form, v)
+			},
+		}
+	}
+	return actions
+}
+
+// prepareVerb returns the change of a verb whose arguments are in a form. It asks for the values that are missing or wrong.
+func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) (*change, error) {
+	call := verb.Call()
+	var errs []error
+	for _, a := range verb.Args {
+		if given := form[a.Name]; len(given) > 0 && !a.CommandOnly {
+			errs = append(errs, call.Set(a, given...))
+		}
+	}
+	planned, err := call.Prepare(ctx, v.center)
+	if planned == nil {
+		return nil, err
+	}
+	c := &change{
+		Title: planned.Title, Button: verb.Button(), Danger: planned.Loses != "", TaskTypes: planned.TaskTypes,
+		Says: planned.Says, Warnings: planned.Warnings, Back: backTo(planned, verb),
+	}
+	if err = errors.Join(append(errs, err)...); err != nil || form.Get("edit") != "" {
+		c.Fields = c.askFor(call)
+		if errors.Is(err, ops.ErrMissing) && form.Get("step") == "" {
+			err = nil // nobody has been asked yet
+		}
+		c.hide("step", "show")
+		return c, err
+	}
+	c.hideCall(call, planned)
+	if was := form.Get("version"); was != "" && was != planned.Version {
+		return c, fmt.Errorf("%s: %w", planned.Objects[0].Name, errChanged)
+	}
+	c.do = func(ctx context.Context, actor string) (string, error) {
+		done, err := planned.Do(ctx, actor)
+		var lines []string
+		for _, d := range done {
+			lines = append(lines, d.String())
+			if d.ID != "" {
+				c.Back = address("run", "run", d.ID)
+			}
+		}
+		return strings.Join(lines, "; "), err
+	}
+	return c, c.preview(ctx, v, planned)
+}
+
+// askFor returns a field for each argument that is a value, and hides those that name what is changed.
+func (c *change) askFor(call *ops.Call) (fields []formField) {
+	for _, a := range call.Verb.Args {
+		switch values := call.Values(a); {
+		case a.CommandOnly:
+		case a.Names != "":
+			c.hide(a.Name, values...)
+		default:
+			name := strings.ToUpper(a.Name[:1]) + a.Name[1:]
+			fields = append(fields, formField{Name: a.Name, Label: name, Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required()})
+		}
+	}
+	return fields
+}
+
+// hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is done is
+// done to what was shown.
+func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
+	values := false
+	for _, a := range call.Verb.Args {
+		switch {
+		case a.CommandOnly:
+		case a.Names != "" && planned.Objects[0].ID != "":
+			for _, o := range planned.Objects {
+				c.hide(a.Name, o.ID)
+			}
+		default:
+			c.hide(a.Name, call.Values(a)...)
+			values = values || a.Names == ""
+		}
+	}
+	if planned.Version != "" {
+		c.hide("version", planned.Version)
+	}
+	if values {
+		c.hide("step", "show") // there is something to edit
+	}
+}
+
+// preview fills in what a change of servers would move.
+func (c *change) preview(ctx context.Context, v *view, planned *ops.Change) error {
+	if len(planned.Scenarios) == 0 {
+		return nil
+	}
+	for _, o := range planned.Objects {
+		c.Says = append(c.Says, o.Would()+".")
+	}
+	for _, taskType := range planned.TaskTypes {
+		preview, err := v.center.Queues().Plan(ctx, taskType, planned.Scenarios[taskType])
+		if err != nil {
+			return err
+		}
+		c.Plans = append(c.Plans, plannedOf(taskType, preview))
+		if waiting := waitingQueues(preview); waiting > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("Not a good moment: %s of %s without a live owner. Once they have owners, fewer move twice.",
+				plural(waiting, "queue is", "queues are"), taskType))
+		}
+	}
+	return nil
+}
+
+// backTo returns the page that shows what a verb has changed.
+func backTo(planned *ops.Change, verb *ops.Verb) string {
+	object, _, _ := strings.Cut(verb.Name, " ")
+	switch {
+	case object == "server":
+		return "servers"
+	case object == "trigger":
+		return "triggers"
+	case object == "run" && len(planned.Objects) > 0 && planned.Objects[0].ID != "" && !strings.HasPrefix(verb.Name, "run backfill"):
+		return address("run", "run", planned.Objects[0].ID)
+	case object == "run":
+		return address("runs", "task", planned.TaskTypes[0])
+	}
+	return address("task", "task", planned.TaskTypes[0])
+}

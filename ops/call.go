@@ -1,0 +1,90 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Call is a verb with values for its arguments, as texts of a command line or of a form. Its methods must not be called
+// concurrently.
+type Call struct {
+	Verb *Verb
+	args reflect.Value
+}
+
+// Call returns a call whose arguments have their defaults.
+func (v *Verb) Call() *Call {
+	c := &Call{Verb: v, args: reflect.New(v.args).Elem()}
+	for _, a := range v.Args {
+		if a.initial != "" {
+			if err := c.Set(a, a.initial); err != nil {
+				panic(err) // a default is part of the program
+			}
+		}
+	}
+	return c
+}
+
+// Set sets an argument. Only a list takes several values. The error names the argument, the value and the rule.
+func (c *Call) Set(a Arg, values ...string) error {
+	field := c.args.FieldByIndex(a.field)
+	if a.Type.Kind() == reflect.Slice {
+		field.Set(reflect.ValueOf(values))
+		return nil
+	}
+	for _, text := range values {
+		value, err := parse(a, text)
+		if err != nil {
+			return err
+		}
+		field.Set(reflect.ValueOf(value))
+	}
+	return nil
+}
+
+// Values returns the value of an argument as texts: each of a list, none of an empty text.
+func (c *Call) Values(a Arg) []string {
+	value := c.args.FieldByIndex(a.field)
+	if list, ok := reflect.TypeAssert[[]string](value); ok {
+		return list
+	}
+	if value.IsZero() {
+		return nil
+	}
+	return []string{fmt.Sprint(value.Interface())}
+}
+
+// Prepare returns what the call would do.
+func (c *Call) Prepare(ctx context.Context, center *center.Center) (*Change, error) {
+	change, err := c.args.Interface().(Operation).Prepare(ctx, center)
+	if change != nil {
+		change.args = c.args.Interface()
+	}
+	return change, err
+}
+
+func parse(a Arg, text string) (value any, err error) {
+	name, rule := a.Name, ""
+	switch {
+	case a.Type == duration:
+		value, err = time.ParseDuration(text)
+		rule = "a duration, such as 90s, 10m or 24h"
+	case a.Type.Kind() == reflect.Int:
+		value, err = strconv.Atoi(text)
+		rule = "a whole number"
+	case a.Type.Kind() == reflect.Bool:
+		value, err = strconv.ParseBool(text)
+		rule = "true or false"
+	default:
+		return text, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s (%s) must be %s", name, text, rule)
+	}
+	return value, nil
+}

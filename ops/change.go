@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/records"
+)
+
+// Change is what a call of a verb would do. Nothing has been done yet.
+type Change struct {
+	Title     string   // such as "Drain web1:4711"
+	TaskTypes []string // the right is needed for each; at least one
+	Says      []string // sentences about what happens then
+	Warnings  []string // sentences about why to think twice
+	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
+	Version   string   // changes if what was read has changed since; empty if that does not matter
+	Objects   []Object // what it is done to, at least one
+
+	// Scenarios are the changes of servers, by task type, whose moves [center.Queues.Plan] shows before.
+	Scenarios map[string]center.Scenario
+
+	args any
+}
+
+// Object is one of the things that are changed.
+type Object struct {
+	ID     string // names it in another call: a uuid, the id of a run; empty if the arguments do
+	Name   string // as people see it: "settle$BASE", "web1:4711:8d2f01ab (settle)"
+	Past   string // what is done to it: "paused", "given weight 3"
+	Effect string // what happens to it then, such as "its 4 queues go to 2 other servers"; may be empty
+	Record any    // its columns for programs; nil if they are the name and the arguments
+
+	do func(ctx context.Context, actor string) (Done, error)
+}
+
+// Would says what would be done to an object.
+func (o Object) Would() string { return o.Name + ": would be " + o.text(o.Past) }
+
+func (o Object) text(past string) string {
+	if o.Effect == "" {
+		return past
+	}
+	return past + "; " + o.Effect
+}
+
+// Done is what was done to an object.
+type Done struct {
+	Object string // its name
+	Text   string // what was done: "paused; every server finishes what it has in flight"
+	ID     string // of what was made, such as a run; empty if nothing was
+	Record records.Object
+}
+
+// String is a line that says what was done.
+func (d Done) String() string { return d.Object + ": " + d.Text }
+
+// Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what was
+// done, and the errors joined. The events name the actor.
+func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
+	var errs []error
+	for _, o := range c.Objects {
+		d, err := o.do(ctx, actor)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		done = append(done, c.complete(o, d))
+	}
+	return done, errors.Join(errs...)
+}
+
+// complete fills in what an object says by itself.
+func (c *Change) complete(o Object, d Done) Done {
+	if d.Object == "" {
+		d.Object = o.Name
+	}
+	if d.Text == "" {
+		d.Text = o.text(o.Past)
+	}
+	d.Record = append(c.record(o, d), d.Record...)
+	return d
+}
+
+// record returns the columns of an object, with what was done to it.
+func (c *Change) record(o Object, d Done) records.Object {
+	if o.Record != nil {
+		return append(records.Of(o.Record), records.M("result", d.Text))
+	}
+	record := records.Object{records.M("object", d.Object), records.M("result", d.Text)}
+	if c.args != nil {
+		record = append(record, records.Of(c.args)...)
+	}
+	return record
+}
+
+// Records returns what would be done, for programs.
+func (c *Change) Records() (list []records.Object) {
+	for _, o := range c.Objects {
+		list = append(list, c.record(o, Done{Object: o.Name, Text: "would be " + o.text(o.Past)}))
+	}
+	return list
+}
+
+// done is the do of an object whose change returns only an error.
+func done(do func(ctx context.Context, actor string) error) func(context.Context, string) (Done, error) {
+	return func(ctx context.Context, actor string) (Done, error) { return Done{}, do(ctx, actor) }
+}
+
+// inEnvironment returns how people see an object of an environment.
+func inEnvironment(c *center.Center, name string) string {
+	return fmt.Sprintf("%s$%s", name, c.OwnSign())
+}

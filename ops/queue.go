@@ -1,0 +1,170 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// AddQueue adds a named queue, or cancels its removal.
+type AddQueue struct {
+	TaskType  string `arg:"TASK" of:"task" json:"-"`
+	Queue     string `arg:"QUEUE" json:"queue_id"`
+	Parameter string `flag:"parameter" json:"queue_parameter" help:"queue_parameter, which the dealer gets with each select"`
+}
+
+var addQueue = verb[AddQueue](Verb{
+	Name: "queue add", Right: RightChange,
+	Short: "Add a named queue, or cancel its removal",
+	Long: `Add a named queue, or cancel its removal. A server owns the queue at
+once. "rota task apply" changes the number of numbered queues.`,
+	Example: "  rota queue add settle west\n  rota queue add settle west --parameter '{\"zone\": 3}'",
+})
+
+// Prepare implements Operation.
+func (a AddQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	if err := requireNames(ctx, c, a.TaskType); err != nil {
+		return nil, err
+	}
+	return queueChange(c, a.TaskType, a.Queue, "Add %s", Change{
+		Says: []string{"A server owns the queue at once. If it is being removed, it stays."},
+	}, "added", func(ctx context.Context, actor string) error {
+		return c.Queues().Add(ctx, a.TaskType, a.Queue, a.Parameter, actor)
+	}), given("the queue", a.Queue)
+}
+
+// RemoveQueue removes a named queue after its owner has drained it.
+type RemoveQueue struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+	Queue    string `arg:"QUEUE" of:"queue" json:"queue_id"`
+}
+
+var removeQueue = verb[RemoveQueue](Verb{
+	Name: "queue remove", Right: RightChange, Asks: true,
+	Short: "Remove a named queue after its owner has drained it",
+	Long: `Remove a named queue. Its owner finishes what it has in flight of the queue,
+then the row is deleted. Items of that name are no longer processed. "rota queue
+add" cancels the removal of a queue that is still there.`,
+	Example: "  rota queue remove settle west --yes",
+})
+
+// Prepare implements Operation.
+func (a RemoveQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	err := requireNames(ctx, c, a.TaskType)
+	if err == nil {
+		err = given("the queue", a.Queue)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return queueChange(c, a.TaskType, a.Queue, "Remove %s", Change{
+		Says:  []string{"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before that cancels the removal."},
+		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed", a.Queue, inEnvironment(c, a.TaskType)),
+	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
+		return c.Queues().Remove(ctx, a.TaskType, a.Queue, actor)
+	}), nil
+}
+
+// PinQueue lets only servers with certain labels own a queue.
+type PinQueue struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+	Queue    string `arg:"QUEUE" of:"queue" json:"queue_id"`
+	Labels   string `arg:"LABELS" json:"pin" help:"such as host=web1, or disk=ssd|nvme,zone=b"`
+}
+
+var pinQueue = verb[PinQueue](Verb{
+	Name: "queue pin", Right: RightChange,
+	Short: "Let only workers with these labels own a queue",
+	Long: `Let only workers with these labels own a queue. LABELS is a list such as
+zone=b or disk=ssd|nvme,zone=b; host=web1 is the name of a host. An owner that
+lacks a label hands the queue over as soon as a worker has them all. If no
+worker has them and the queue has no owner, it waits.
+
+A numbered queue loses its pin when "rota task apply" makes the queues fewer.`,
+	Example: `  rota queue pin settle 3 host=web1
+  rota queue pin regions west 'zone=b|c'`,
+})
+
+// Prepare implements Operation.
+func (a PinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
+	if err != nil {
+		return nil, err
+	}
+	change := queueChange(c, a.TaskType, a.Queue, "Pin %s", Change{
+		Says: []string{"An owner that lacks a label hands the queue over as soon as a server has them all. If no server has them and the queue has no owner, it waits."},
+	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
+		return c.Queues().Pin(ctx, a.TaskType, a.Queue, a.Labels, actor)
+	})
+	if q.Pin != "" {
+		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
+	}
+	return change, given("the labels", a.Labels)
+}
+
+// UnpinQueue ends a pin.
+type UnpinQueue struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+	Queue    string `arg:"QUEUE" of:"queue" json:"queue_id"`
+}
+
+var unpinQueue = verb[UnpinQueue](Verb{
+	Name: "queue unpin", Right: RightChange,
+	Short:   "Let any worker own a queue again",
+	Long:    `Let any worker own a queue again, as far as "require" of its task type allows.`,
+	Example: "  rota queue unpin settle 3",
+})
+
+// Prepare implements Operation.
+func (a UnpinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	if _, err := readQueue(ctx, c, a.TaskType, a.Queue); err != nil {
+		return nil, err
+	}
+	return queueChange(c, a.TaskType, a.Queue, "Unpin %s", Change{
+		Says: []string{`Any server may own it again, as far as "require" of its task type allows.`},
+	}, "not pinned any more", func(ctx context.Context, actor string) error {
+		return c.Queues().Pin(ctx, a.TaskType, a.Queue, "", actor)
+	}), nil
+}
+
+// queueChange completes a change of one queue.
+func queueChange(c *center.Center, taskType, queue, title string, change Change, past string, do func(context.Context, string) error) *Change {
+	change.Title = fmt.Sprintf(title, "queue "+queue+" of "+taskType)
+	change.TaskTypes = []string{taskType}
+	change.Objects = []Object{{Name: "queue " + queue + " of " + inEnvironment(c, taskType), Past: past, do: done(do)}}
+	return &change
+}
+
+// readQueue returns a queue, or an error if the task type has none of that name.
+func readQueue(ctx context.Context, c *center.Center, taskType, queue string) (center.QueueRecord, error) {
+	if _, err := readTask(ctx, c, taskType); err != nil {
+		return center.QueueRecord{}, err
+	}
+	if err := given("the queue", queue); err != nil {
+		return center.QueueRecord{}, err
+	}
+	list, err := c.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
+	if err != nil {
+		return center.QueueRecord{}, err
+	}
+	for _, q := range list {
+		if q.QueueID == queue {
+			return q, nil
+		}
+	}
+	return center.QueueRecord{}, fmt.Errorf("find queue %q of %s: %w", queue, inEnvironment(c, taskType), ErrUnknownQueue)
+}
+
+// requireNames returns an error if the queues of a task type have numbers, with the command that changes these.
+func requireNames(ctx context.Context, c *center.Center, taskType string) error {
+	t, err := readTask(ctx, c, taskType)
+	if err != nil {
+		return err
+	}
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err == nil && len(s.QueueNames) == 0 && t.QueueTotal > 0 {
+		err = fmt.Errorf("%s: %w: rota task set %s queues=%d", inEnvironment(c, taskType), center.ErrNumbered, taskType, t.QueueTotal+1)
+	}
+	return err
+}

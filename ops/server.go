@@ -1,0 +1,315 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
+)
+
+const serverHelp = `
+
+SERVER is a uuid; host:pid, which stands for all servers of that process; or a
+host, which stands for all servers of that host. The command prints what
+happens to each of them.`
+
+// ServerChange is a server that a verb changes, as programs read it.
+type ServerChange struct {
+	UUID         string `json:"uuid"`
+	TaskType     string `json:"task_type"`
+	OwnSign      string `json:"own_sign"`
+	Queues       int64  `json:"queues"`        // that it owned
+	OtherServers int    `json:"other_servers"` // that can take them
+}
+
+// PauseServers stops servers: they hand their queues over.
+type PauseServers struct {
+	Servers []string `arg:"SERVER" of:"server"`
+}
+
+var pauseServers = verb[PauseServers](Verb{
+	Name: "server pause", Right: RightOperate,
+	Short: "Pause a server: it hands its queues over to other servers",
+	Long: `Pause a server. It finishes what it has in flight and hands its queues over to
+other servers, until "rota server resume". While there is no other server, its
+queues wait.` + serverHelp,
+	Example: "  rota server pause web1:4711\n  rota server pause web1 --dry-run         all servers of a host",
+})
+
+// Prepare implements Operation.
+func (a PauseServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	return serverVerb{
+		past: "paused", says: "It finishes what it has in flight, then hands its queues over, until somebody resumes it.",
+		scenario: stopping,
+		effect:   func(f future) string { return f.handOver("they wait for one") },
+		do:       c.Servers().Pause,
+	}.prepare(ctx, c, "Pause", a.Servers)
+}
+
+// ResumeServers lets paused or drained servers own queues again.
+type ResumeServers struct {
+	Servers []string `arg:"SERVER" of:"server"`
+}
+
+var resumeServers = verb[ResumeServers](Verb{
+	Name: "server resume", Right: RightOperate,
+	Short:   "Resume a paused or drained server: it may own queues again",
+	Long:    `Resume a paused or drained server. It may own queues again.` + serverHelp,
+	Example: "  rota server resume web1:4711",
+})
+
+// Prepare implements Operation.
+func (a ResumeServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	return serverVerb{
+		past: "resumed", says: "It may own queues again, and gets its share as the others hand over.",
+		scenario: func(uuids []string) center.Scenario { return center.Scenario{Resume: uuids} },
+		effect:   func(future) string { return "it may own queues again" },
+		do:       c.Servers().Resume,
+	}.prepare(ctx, c, "Resume", a.Servers)
+}
+
+// DrainServers moves all queues away from servers until they are resumed.
+type DrainServers struct {
+	Servers []string      `arg:"SERVER" of:"server"`
+	Force   bool          `flag:"force" form:"-" help:"do not wait for what is in flight, except for fenced transactions"`
+	Wait    time.Duration `flag:"wait" form:"-" default:"30s" help:"with --force: how long to wait for the fenced transactions of each server"`
+}
+
+var drainServers = verb[DrainServers](Verb{
+	Name: "server drain", Right: RightOperate,
+	Short: "Move all queues away from a server until it is resumed",
+	Long: `Move all queues away from a server. It hands over each queue as soon as nothing
+of it is in flight, and owns none until "rota server resume". While there is no
+other server, it continues to work.
+
+With --force the queues move at once. When the server notices, it cancels what
+it has in flight. The fence rejects its late writes in fenced transactions;
+other effects, such as e-mails, cannot be undone. A queue in a fenced
+transaction moves when that transaction ends. The command waits for it as long
+as --wait says, and then fails and names the queues that are left.` + serverHelp,
+	Example: `  rota server drain web1:4711 && rota server list --watch
+  rota server drain web1:4711 --force
+  rota server drain web1 --dry-run         all servers of a host`,
+})
+
+// Prepare implements Operation.
+func (a DrainServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	v := serverVerb{
+		past:     "drained",
+		says:     "It finishes what it has in flight, then hands over, queue by queue. The process goes on running and owns nothing until somebody resumes it.",
+		scenario: stopping,
+		effect:   func(f future) string { return f.handOver("it works on until one can") },
+		do: func(ctx context.Context, uuid, actor string) error {
+			_, err := c.Servers().Drain(ctx, uuid, false, actor)
+			return err
+		},
+	}
+	if a.Force {
+		v.says = "Its queues move at once. It cancels what it has in flight when it notices."
+		v.effect = future.loseAll
+		v.do = func(ctx context.Context, uuid, actor string) error { return a.force(ctx, c, uuid, actor) }
+	}
+	return v.prepare(ctx, c, "Drain", a.Servers)
+}
+
+func (a DrainServers) force(ctx context.Context, c *center.Center, uuid, actor string) error {
+	held, err := c.Servers().ForceDrain(ctx, uuid, a.Wait, actor)
+	if err == nil && len(held) > 0 {
+		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
+			uuid, a.Wait, strings.Join(held, ", "))
+	}
+	return err
+}
+
+// WeighServers gives servers more or fewer queues than others.
+type WeighServers struct {
+	Servers []string `arg:"SERVER" of:"server"`
+	Weight  string   `arg:"WEIGHT" help:"its part of the queues in proportion to those of the others: 1 unless the worker says otherwise"`
+}
+
+var weighServers = verb[WeighServers](Verb{
+	Name: "server weight", Right: RightOperate,
+	Short: "Give a server more or fewer queues than others",
+	Long: `Give a server more or fewer queues than others. The servers of a task type own
+queues in proportion to their weights, within one queue. A server of weight 0
+owns only queues that no other server may own, or has room for. If all have
+weight 0, they count alike.
+
+The weight holds until the server leaves. Its process then joins with the
+weight of its settings, which is 1 if they say nothing (rota worker --weight).
+rota plan TASK --weight SERVER=WEIGHT shows which queues would move.` + serverHelp,
+	Example: "  rota server weight web1 3                 all servers of a host\n  rota server weight web1:4711 0",
+})
+
+// Prepare implements Operation.
+func (a WeighServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	weight, invalid := ParseWeight(a.Weight)
+	change, err := serverVerb{
+		past: fmt.Sprintf("given weight %d", weight),
+		says: "The servers of a task type own queues in proportion to their weights. It holds until the server leaves.",
+		scenario: func(uuids []string) center.Scenario {
+			s := center.Scenario{Weights: map[string]int{}}
+			for _, uuid := range uuids {
+				s.Weights[uuid] = weight
+			}
+			return s
+		},
+		effect: func(f future) string { return f.weigh(weight) },
+		do: func(ctx context.Context, uuid, actor string) error {
+			return c.Servers().SetWeight(ctx, uuid, weight, actor)
+		},
+	}.prepare(ctx, c, "Weigh", a.Servers)
+	if err == nil && invalid != nil {
+		change.Scenarios, change.Objects, err = nil, nil, invalid
+	}
+	return change, err
+}
+
+// ParseWeight parses the weight of a server.
+func ParseWeight(text string) (int, error) {
+	if text == "" {
+		return 0, missing("the weight")
+	}
+	weight, err := strconv.Atoi(text)
+	if err != nil || center.CheckWeight(weight) != nil {
+		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, center.MaxWeight)
+	}
+	return weight, nil
+}
+
+func stopping(uuids []string) center.Scenario { return center.Scenario{Remove: uuids} }
+
+// serverVerb is what the verbs about servers do not share.
+type serverVerb struct {
+	past, says string
+	scenario   func(uuids []string) center.Scenario
+	effect     func(future) string
+	do         func(ctx context.Context, uuid, actor string) error
+}
+
+// prepare returns the change of the servers with the names, each once.
+func (v serverVerb) prepare(ctx context.Context, c *center.Center, title string, names []string) (*Change, error) {
+	servers, futures, err := readServers(ctx, c, names)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Title: title + " " + nameServers(servers), Says: []string{v.says}, Scenarios: map[string]center.Scenario{}}
+	uuids := map[string][]string{}
+	for _, f := range futures {
+		s := f.ServerRecord
+		if uuids[s.TaskType] == nil {
+			change.TaskTypes = append(change.TaskTypes, s.TaskType)
+		}
+		uuids[s.TaskType] = append(uuids[s.TaskType], s.UUID)
+		change.Objects = append(change.Objects, Object{
+			ID: s.UUID, Name: fmt.Sprintf("%s (%s)", s.UUID, s.TaskType), Past: v.past, Effect: v.effect(f),
+			Record: ServerChange{s.UUID, s.TaskType, s.OwnSign, s.Queues, f.others},
+			do:     done(func(ctx context.Context, actor string) error { return v.do(ctx, s.UUID, actor) }),
+		})
+	}
+	for taskType, list := range uuids {
+		change.Scenarios[taskType] = v.scenario(list)
+	}
+	return change, nil
+}
+
+// future is a server that is about to change.
+type future struct {
+	center.ServerRecord
+	others int // number of other servers that can take its queues
+}
+
+// readServers returns the servers with the names, each once, in the order of the list. A name is a uuid, a process or a
+// host. The servers that change together take no queues of each other.
+func readServers(ctx context.Context, c *center.Center, names []string) (servers []center.ServerRecord, futures []future, err error) {
+	if len(names) == 0 {
+		return nil, nil, missing("the server")
+	}
+	all, err := c.Servers().List(ctx, center.ServerFilter{})
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen := map[string]bool{}
+	for _, name := range names {
+		matches, err := c.Servers().Matching(ctx, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, s := range matches {
+			if !chosen[s.UUID] {
+				chosen[s.UUID], servers = true, append(servers, s)
+			}
+		}
+	}
+	for _, s := range servers {
+		f := future{ServerRecord: s}
+		for _, other := range all {
+			if other.TaskType == s.TaskType && other.Eligible() && !chosen[other.UUID] {
+				f.others++
+			}
+		}
+		futures = append(futures, f)
+	}
+	return servers, futures, nil
+}
+
+// nameServers names a server, their process, their host, or their number.
+func nameServers(servers []center.ServerRecord) string {
+	var processes, hosts []string
+	for _, s := range servers {
+		processes, hosts = append(processes, center.ServerName(s.UUID)), append(hosts, s.HostName)
+	}
+	slices.Sort(processes)
+	slices.Sort(hosts)
+	processes, hosts = slices.Compact(processes), slices.Compact(hosts)
+	switch {
+	case len(servers) == 1:
+		return processes[0] + " of " + servers[0].TaskType
+	case len(processes) == 1:
+		return processes[0]
+	case len(hosts) == 1:
+		return plural.Of(len(processes), "process", "processes") + " on " + hosts[0]
+	}
+	return plural.Of(len(servers), "server", "servers")
+}
+
+// handOver says where the queues go that a server hands over in order. alone says what happens while no other server
+// can take them.
+func (f future) handOver(alone string) string {
+	switch {
+	case f.Queues == 0:
+		return "it owns no queues, and gets none until it is resumed"
+	case f.others == 0:
+		return fmt.Sprintf("no other server can take its %s now: %s", plural.Of(f.Queues, "queue", "queues"), alone)
+	}
+	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
+		plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
+}
+
+// loseAll says where the queues go that are taken from a server by force.
+func (f future) loseAll() string {
+	switch {
+	case f.Queues == 0:
+		return f.handOver("")
+	case f.others == 0:
+		return fmt.Sprintf("its %s no owner until another server can take over", plural.Of(f.Queues, "queue has", "queues have"))
+	}
+	return fmt.Sprintf("its %s to %s at once", plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
+}
+
+func (f future) weigh(weight int) string {
+	switch {
+	case int64(weight) == f.Weight:
+		return "it had that before"
+	case weight > 0:
+		return fmt.Sprintf("it had weight %d and owns %s", f.Weight, plural.Of(f.Queues, "queue", "queues"))
+	case f.Queues == 0:
+		return "it owns no queues, and gets only those that no other server may own"
+	}
+	return f.handOver("it keeps them")
+}

@@ -1,0 +1,89 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// PauseTask stops the work of a task type in this environment.
+type PauseTask struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+}
+
+var pauseTask = verb[PauseTask](Verb{
+	Name: "task pause", Right: RightOperate,
+	Short: "Pause a task type in this environment",
+	Long: `Pause a task type in this environment. Every server finishes what it has in
+flight and selects nothing more, until "rota task resume".`,
+	Example: "  rota task pause settle\n  rota task pause settle --own-sign TEST",
+})
+
+// Prepare implements Operation.
+func (a PauseTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{
+		Title: "Pause " + t.TaskType, TaskTypes: []string{t.TaskType},
+		Says: []string{"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, and their deadlines do not change."},
+		Objects: []Object{{
+			Name: inEnvironment(c, t.TaskType), Past: "paused", Effect: "every server finishes what it has in flight",
+			do: done(func(ctx context.Context, actor string) error { return c.Tasks().Pause(ctx, t.TaskType, actor) }),
+		}},
+	}
+	if t.Paused {
+		change.Warnings = []string{t.TaskType + " is paused already."}
+	}
+	return change, nil
+}
+
+// ResumeTask lets the servers of a task type go on.
+type ResumeTask struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+}
+
+var resumeTask = verb[ResumeTask](Verb{
+	Name: "task resume", Right: RightOperate,
+	Short:   "Resume a paused task type in this environment",
+	Example: "  rota task resume settle\n  rota task resume settle --own-sign TEST",
+})
+
+// Prepare implements Operation.
+func (a ResumeTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	return &Change{
+		Title: "Resume " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{"Its servers go on with their queues."},
+		Objects: []Object{{
+			Name: inEnvironment(c, t.TaskType), Past: "resumed",
+			do: done(func(ctx context.Context, actor string) error { return c.Tasks().Resume(ctx, t.TaskType, actor) }),
+		}},
+	}, nil
+}
+
+// readTask returns the task type with a name, or ErrUnknownTask.
+func readTask(ctx context.Context, c *center.Center, name string) (center.TaskRecord, error) {
+	if name == "" {
+		return center.TaskRecord{}, missing("the task type")
+	}
+	list, err := c.Tasks().List(ctx, name)
+	if err != nil {
+		return center.TaskRecord{}, fmt.Errorf("find %w", err)
+	}
+	return list[0], nil
+}
+
+// given returns an error if a value is empty.
+func given(what, value string) error {
+	if value == "" {
+		return missing(what)
+	}
+	return nil
+}
+
+func missing(what string) error { return fmt.Errorf("%s %w", what, ErrMissing) }

@@ -1,0 +1,115 @@
+package ops
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// Right is what a person must be allowed to, to use a verb.
+type Right string
+
+// The rights to change something. None includes the other.
+const (
+	RightOperate Right = "operate" // what an operator undoes with another verb: pause, resume, drain, acknowledge, submit
+	RightChange  Right = "change"  // what has to last: settings, queues, triggers, deletions
+)
+
+// Operation is the arguments of a verb. Prepare checks them, reads what they name and returns what would be done. It
+// writes nothing. If only values are missing or wrong, and what they are for is found, Prepare returns a change with a
+// title and task types together with the error, so that a form can ask for the values.
+type Operation interface {
+	Prepare(ctx context.Context, c *center.Center) (*Change, error)
+}
+
+// Verb is a thing that an operator can do.
+type Verb struct {
+	Name    string // "server drain": the object and what is done to it
+	Short   string // a line for a list of verbs
+	Long    string // the text of the help
+	Example string // lines of examples of the command
+	Right   Right
+	Asks    bool // a call loses something: a command asks before, and [Change.Loses] says what
+	Args    []Arg
+
+	args reflect.Type
+}
+
+// Button is the verb in one word, such as Drain.
+func (v *Verb) Button() string {
+	words := strings.Fields(v.Name)
+	last := words[len(words)-1]
+	return strings.ToUpper(last[:1]) + last[1:]
+}
+
+// Arg is an argument of a verb.
+type Arg struct {
+	Name  string // "queue": the flag, and the field of a form
+	Place string // "QUEUE": its place in the command line; empty if it is a flag
+	Help  string
+	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value
+	Type  reflect.Type
+
+	// CommandOnly arguments are not in forms: they need a person who waits.
+	CommandOnly bool
+
+	initial string
+	field   []int
+}
+
+// Required reports whether a call needs a value.
+func (a Arg) Required() bool { return a.Place != "" }
+
+// verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
+// line, flag a flag, form the name of the field in a form if it is another, of what it names, default its value if a call
+// does not set it, and help a sentence about it.
+func verb[A Operation](v Verb) *Verb {
+	v.args = reflect.TypeFor[A]()
+	for _, field := range reflect.VisibleFields(v.args) {
+		tag := field.Tag
+		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, field: field.Index, initial: tag.Get("default")}
+		if a.Name == "" && a.Place == "" {
+			continue
+		}
+		if a.Name == "" {
+			a.Name = strings.ToLower(a.Place)
+		}
+		switch form := tag.Get("form"); form {
+		case "":
+		case "-":
+			a.CommandOnly = true
+		default:
+			a.Name = form
+		}
+		v.Args = append(v.Args, a)
+	}
+	return &v
+}
+
+// Verbs returns all verbs, grouped by what they change.
+func Verbs() []*Verb { return verbs }
+
+var verbs = []*Verb{
+	pauseTask, resumeTask,
+	addQueue, removeQueue, pinQueue, unpinQueue,
+	pauseServers, resumeServers, drainServers, weighServers,
+	cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
+	pauseBackfill, resumeBackfill, cancelBackfill,
+	fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
+}
+
+// Find returns the verb with a name, nil if there is none.
+func Find(name string) *Verb {
+	for _, v := range verbs {
+		if v.Name == name {
+			return v
+		}
+	}
+	return nil
+}
+
+// duration is the type of arguments that are durations.
+var duration = reflect.TypeFor[time.Duration]()
