@@ -161,7 +161,7 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.SweepMaxRepeats }, least: 1, most: 1_000_000,
 	},
 	{
-		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "take-overs of a queue in a row without progress, until its items run one by one, or until it fails in mode RUN",
+		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "take-overs of a queue in a row without progress, until its items run one by one; in mode RUN the last one does so, and the next fails the queue if no item is found",
 		field: func(s *Settings) any { return &s.MaxRecoveries }, least: 1, most: 1_000_000,
 	},
 	{

@@ -149,8 +149,8 @@ type Settings struct {
 	// a day. Defaults to 30 s.
 	QueueRetry time.Duration
 	// MaxRecoveries is how often in a row servers may take a queue over from an expired server without progress. Beyond
-	// it, the owner executes the items of the queue one by one, to find the item that ends its process. In mode RUN the
-	// queue fails. Defaults to 5.
+	// it, the owner executes the items of the queue one by one, to find the item that ends its process. In mode RUN, the
+	// last of these takeovers does so, and the next fails the queue if no item is found. Defaults to 5.
 	MaxRecoveries int
 	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.

@@ -9,15 +9,26 @@ import (
 // crashCounts resets the crash counts of queues that this server has worked without a crash (S14).
 type crashCounts struct {
 	*base
-	reset map[string]int64 // epochs under which the count of a queue was reset
+	survived map[string]int64 // epochs under which queues were worked
+	reset    map[string]int64 // epochs under which their counts were reset
+}
+
+// note notes the queues that were worked. The processor forgets them at the end of a sweep.
+func (c *crashCounts) note() {
+	for _, h := range c.proc.Queues() {
+		if h.Survived {
+			c.survived[h.Queue.ID] = h.Queue.Epoch
+		}
+	}
 }
 
 // nextJob returns the job that resets the counts that are due, or nil if there are none.
 func (c *crashCounts) nextJob(view *ownView) *job {
+	c.note()
 	var due []center.QueueEpoch
-	for _, h := range c.proc.Queues() {
-		if h.Survived && c.reset[h.Queue.ID] != h.Queue.Epoch {
-			due = append(due, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch})
+	for id, epoch := range c.survived {
+		if c.reset[id] != epoch {
+			due = append(due, center.QueueEpoch{ID: id, Epoch: epoch})
 		}
 	}
 	if len(due) == 0 {

@@ -9,13 +9,15 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -24,6 +26,8 @@ const (
 	killerItems = 40
 	killer      = 7 // the item that ends its process
 	killerDir   = "ROTA_TEST_KILLER_DIR"
+	killerURL   = "ROTA_TEST_KILLER_URL"
+	killerMode  = "ROTA_TEST_KILLER_MODE"
 )
 
 // killerDealer has the items for which there is no file in its directory. Execute makes the files.
@@ -44,7 +48,7 @@ func (d killerDealer) Select(_ context.Context, s processor.Selection) (page []i
 
 func (d killerDealer) Execute(_ context.Context, items []int) error {
 	for _, item := range items {
-		if item == killer {
+		if _, err := os.Stat(filepath.Join(d.dir, "cured")); item == killer && err != nil {
 			os.Exit(3)
 		}
 		if err := os.WriteFile(d.file(item), nil, 0o600); err != nil {
@@ -63,27 +67,27 @@ func (d killerDealer) done() (n int) {
 	return n
 }
 
-func openKillerRoster(t *testing.T, dir string) *center.Center {
+func openKillerRoster(t *testing.T, url string) *center.Center {
 	t.Helper()
-	c, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(dir, "rota.db")), center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// TestKillerWorker is a worker process of TestItemThatEndsItsProcessIsFound.
+// TestKillerWorker is a worker process of TestItemThatEndsItsProcessIsFound and TestItemThatEndsItsProcessFailsItsRun.
 func TestKillerWorker(t *testing.T) {
 	dir := os.Getenv(killerDir)
 	if dir == "" {
-		t.Skip("it runs in the processes of TestItemThatEndsItsProcessIsFound")
+		t.Skip("it runs in the processes of other tests")
 	}
 	ctx, stop := signal.NotifyContext(t.Context(), syscall.SIGTERM)
 	defer stop()
-	c := openKillerRoster(t, dir)
+	c := openKillerRoster(t, os.Getenv(killerURL))
 	defer c.Close()
 	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", processor.TaskDealer[int](killerDealer{dir}), manager.Settings{
-		Queues: 4, ThreadNumber: 3, ExecuteNumber: 3, HeartbeatInterval: 500 * time.Millisecond, JudgeDeadInterval: 4 * time.Second, MaxRecoveries: 1,
+		Mode: os.Getenv(killerMode), Queues: 4, ThreadNumber: 3, ExecuteNumber: 3, HeartbeatInterval: 500 * time.Millisecond, JudgeDeadInterval: 4 * time.Second, MaxRecoveries: 1,
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +101,8 @@ func TestKillerWorker(t *testing.T) {
 type killerFleet struct {
 	*testing.T
 	dir  string
+	url  string
+	mode string
 	ctx  context.Context
 	all  sync.WaitGroup
 	mu   sync.Mutex
@@ -106,7 +112,7 @@ type killerFleet struct {
 func (f *killerFleet) keepRunning() {
 	for f.ctx.Err() == nil {
 		cmd := exec.CommandContext(f.ctx, os.Args[0], "-test.run=^TestKillerWorker$")
-		cmd.Env = append(os.Environ(), killerDir+"="+f.dir)
+		cmd.Env = append(os.Environ(), killerDir+"="+f.dir, killerURL+"="+f.url, killerMode+"="+f.mode)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		out, err := cmd.CombinedOutput()
@@ -121,6 +127,19 @@ func (f *killerFleet) keepRunning() {
 			f.Errorf("a worker ended with %v, want exit status 3: %s", err, out)
 			return
 		}
+	}
+}
+
+// start starts workers, and returns the function that stops them.
+func (f *killerFleet) start(workers int) (stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
+	f.ctx = ctx
+	for range workers {
+		f.all.Go(f.keepRunning)
+	}
+	return func() {
+		cancel()
+		f.all.Wait()
 	}
 }
 
@@ -144,15 +163,9 @@ func (f *killerFleet) wait(what string, holds func() bool) {
 // items, and they live on.
 func TestItemThatEndsItsProcessIsFound(t *testing.T) {
 	t.Parallel()
-	f := &killerFleet{T: t, dir: t.TempDir()}
-	ctx, stop := context.WithCancel(t.Context())
-	f.ctx = ctx
-	defer f.all.Wait()
-	defer stop()
-	for range 3 {
-		f.all.Go(f.keepRunning)
-	}
-	c := openKillerRoster(t, f.dir)
+	f := &killerFleet{T: t, dir: t.TempDir(), url: testdb.URL(t, testdb.SQLite), mode: center.ModeContinuous}
+	defer f.start(3)()
+	c := openKillerRoster(t, f.url)
 	defer c.Close()
 	var dead []center.ItemRecord
 	f.wait("the item is not dead", func() bool {
@@ -179,5 +192,87 @@ func TestItemThatEndsItsProcessIsFound(t *testing.T) {
 	})
 	if n := f.deaths(); n != deaths {
 		t.Errorf("%d workers died after the item was found", n-deaths)
+	}
+}
+
+// S14: in mode RUN, too, the item is found. Its run fails and names it, a rerun passes it at once, and after an operator
+// has released the item the next rerun executes it.
+func TestItemThatEndsItsProcessFailsItsRun(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f := &killerFleet{T: t, dir: t.TempDir(), url: testdb.URL(t, kind), mode: center.ModeRun}
+			defer f.start(2)()
+			c := openKillerRoster(t, f.url)
+			defer c.Close()
+			var id string
+			f.wait("no run can be submitted", func() (submitted bool) {
+				var err error
+				id, _, err = c.Runs().Submit(t.Context(), "settle", center.Submission{Key: "k"})
+				return err == nil
+			})
+			f.failsByName(c, id)
+			deaths := f.deaths()
+			if deaths != 2 { // a crash, and a second that names the item
+				t.Errorf("%d workers had died when the run had failed, want 2", deaths)
+			}
+			if n := (killerDealer{f.dir}).done(); n != killerItems-1 {
+				t.Errorf("%d items are done, want all except the one that ends its process", n)
+			}
+			f.must(c.Runs().Rerun(t.Context(), id, "test"))
+			f.failsByName(c, id)
+			f.must(os.WriteFile(filepath.Join(f.dir, "cured"), nil, 0o600))
+			if n, err := c.Items().Retry(t.Context(), "settle", "test", strconv.Itoa(killer)); n != 1 || err != nil {
+				t.Errorf("%d items are released: %v, want 1", n, err)
+			}
+			f.must(c.Runs().Rerun(t.Context(), id, "test"))
+			if r := f.ends(c, id); r.State != center.RunSuccess || (killerDealer{f.dir}).done() != killerItems {
+				t.Errorf("the run is %+v, want all items done", r)
+			}
+			if list, err := c.Items().List(t.Context(), center.ItemFilter{TaskType: "settle"}, 10); len(list) > 0 || err != nil {
+				t.Errorf("records of items: %v, %v, want none", list, err)
+			}
+			if n := f.deaths(); n != deaths {
+				t.Errorf("%d workers died after the item was found", n-deaths)
+			}
+		})
+	}
+}
+
+func (f *killerFleet) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// ends waits until a run has ended.
+func (f *killerFleet) ends(c *center.Center, id string) (r center.RunRecord) {
+	f.Helper()
+	f.wait("the run has not ended", func() bool {
+		var err error
+		r, err = c.Runs().Get(f.Context(), id)
+		f.must(err)
+		return r.Ended()
+	})
+	return r
+}
+
+// failsByName waits until a run has failed and names the item that ends its process.
+func (f *killerFleet) failsByName(c *center.Center, id string) {
+	f.Helper()
+	r := f.ends(c, id)
+	items, err := c.Runs().FailedItems(f.Context(), center.RunItemFilter{RunID: id}, 10)
+	f.must(err)
+	if r.State != center.RunFailed || len(items) != 1 || items[0].Key != strconv.Itoa(killer) || !strings.Contains(items[0].LastError, "item 7 is dead: the process ended") {
+		f.Errorf("the run is %+v with the failed items %+v, want it FAILED with the item that ends its process", r, items)
+	}
+	queues, err := c.Runs().Queues(f.Context(), id)
+	f.must(err)
+	for _, q := range queues {
+		if failed := q.State == center.RunQueueFailed; failed != (q.QueueID == "3") || failed && !strings.Contains(q.LastError, "item 7 is dead") {
+			f.Errorf("queue %+v, want only the queue of the item FAILED", q)
+		}
 	}
 }

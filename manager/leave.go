@@ -94,7 +94,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 // endSweeps saves how far the sweeps have come, except those of queues that did not drain, before other servers
 // continue them.
 func (s *session) endSweeps(ctx context.Context, notDrained []string) {
-	s.sweeper.checkEnds(s.view)
+	s.sweeper.checkEnds()
 	if j := s.sweeper.saveEnds(); j != nil {
 		s.jobs.start(ctx, j)
 		s.jobs.wait(ctx)

@@ -32,8 +32,9 @@ type reconciler struct {
 func (r *reconciler) reconcile(ctx context.Context) error {
 	r.window.update(ctx)
 	err := r.view.read(ctx)
+	r.crashes.note()
 	if r.sweeper != nil && err == nil {
-		r.sweeper.checkEnds(r.view)
+		r.sweeper.checkEnds()
 	}
 	r.window.noteEmpty()
 	for again := true; again; {

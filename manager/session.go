@@ -69,12 +69,12 @@ func newSession(s *server) *session {
 	ss.config = &configurer{base: &b, reg: ss.reg, soon: s.heartbeater.soon, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
 	if b.inRuns() {
 		ss.ticker = &runTicker{base: &b}
-		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
+		ss.sweeper = &sweeper{base: &b, view: ss.view, ticker: ss.ticker, sweeps: map[string]*sweep{}}
 		ss.problems = &runProblems{base: &b, alerter: ss.alerter}
 	}
 	ss.reconciler = &reconciler{
 		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
-		crashes: &crashCounts{base: &b, reset: map[string]int64{}},
+		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
 		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
 	for id := range ss.hung.listed {

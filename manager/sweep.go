@@ -46,6 +46,7 @@ func (sw *sweep) progress(h processor.QueueState) runs.Progress {
 // them. All change the same map of sweeps.
 type sweeper struct {
 	*base
+	view   *ownView
 	ticker *runTicker
 	sweeps map[string]*sweep // by queue
 	ended  []*sweep          // whose end is to be saved
@@ -127,10 +128,11 @@ func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster
 
 func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
-		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
+		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
+		Partition: s.view.PartitionVersion, Crashes: max(row.Crashes, sw.Recoveries),
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
-			Attempt: sw.Attempt, Recovering: sw.Recovering,
+			Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,
 			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}

@@ -15,8 +15,8 @@ import (
 
 // checkEnds takes the queues of sweeps that have ended, or must end, from the processor, and notes the sweeps whose end is
 // to be saved.
-func (s *sweeper) checkEnds(view *ownView) {
-	s.dropLost(view)
+func (s *sweeper) checkEnds() {
+	s.dropLost()
 	for _, h := range s.proc.Queues() {
 		switch sw := s.sweeps[h.Queue.ID]; {
 		case sw == nil:
@@ -78,9 +78,9 @@ func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 }
 
 // dropLost forgets the sweeps of queues that this server does not own any more. Their owners continue them.
-func (s *sweeper) dropLost(view *ownView) {
+func (s *sweeper) dropLost() {
 	own := map[string]int64{}
-	for _, row := range view.Queues {
+	for _, row := range s.view.Queues {
 		if row.Owner == s.uuid {
 			own[row.ID] = row.Epoch
 		}

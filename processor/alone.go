@@ -23,7 +23,16 @@ type aloneLanes struct {
 
 // crashed reports whether so many owners of a queue were expired in a row that one of its items must be the cause.
 func (q Queue) crashed(s *Settings) bool {
-	return q.Run == nil && s.MaxCrashes > 0 && q.Crashes > s.MaxCrashes
+	return s.MaxCrashes > 0 && q.Crashes > q.mostCrashes(s)
+}
+
+// mostCrashes returns with how many crashes the queue is worked as usual. A run fails its queue after MaxCrashes
+// takeovers, so that the last owner before that must find the item.
+func (q Queue) mostCrashes(s *Settings) int {
+	if q.Run != nil {
+		return s.MaxCrashes - 1
+	}
+	return s.MaxCrashes
 }
 
 // grantCrashedLocked prepares a lane for a queue that has crashed too often, and returns when its first select is due.
@@ -38,7 +47,7 @@ func (s *scheduler) grantCrashedLocked(l *lane, q Queue, now time.Time) time.Tim
 	if l.alone {
 		return now
 	}
-	return now.Add(s.settings.queuePause(q.Crashes-s.settings.MaxCrashes, 0))
+	return now.Add(s.settings.queuePause(q.Crashes-q.mostCrashes(s.settings), 0))
 }
 
 // aloneMustWaitLocked reports whether a due lane must wait because another lane has the turn. That lane passes the turn
@@ -126,9 +135,10 @@ func (b *batch) beginAlone() (err error) {
 func (b *batch) unrecorded() bool { return b.alone && b.mark >= ordinary && !b.recorded }
 
 // forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. Another
-// outcome has replaced or deleted the record.
+// outcome has replaced or deleted the record, except in a sweep, which keeps its failed items with the run.
 func (b *batch) forgetBegin() {
-	if !b.recorded || b.outcome != cancelled || !b.env.Trusted() {
+	ended := b.outcome == cancelled || b.outcome == failed && b.lane.sweep != nil
+	if !b.recorded || !ended || !b.env.Trusted() {
 		return
 	}
 	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {
@@ -174,7 +184,7 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	switch {
 	case !ok || l.store == nil:
 		return nil
-	case r.batchLimit == 0:
+	case r.batchLimit == 0 && g.queue.Run == nil:
 		return l.write(ctx, g, []FailedItem{r.item(key, time.Now())})
 	}
 	return l.store.Delete(ctx, g.queue, []string{key})
@@ -185,7 +195,7 @@ type crashedSelect struct{ *selectCall }
 
 // judgeStarted declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and
 // so were others before it. A Discarder gets the items before they are dead. With fewer crashes, judgeStarted does
-// nothing: the owner has left, or could not delete a record.
+// nothing: the owner has left, or could not delete a record. A sweep has no Discard.
 func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {
@@ -197,7 +207,7 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 		f.Attempts++
 		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %s executed a page of queue %s",
 			count(int(g.queue.Crashes-1), "process had ended before it had", "processes had ended before they had"), g.queue.ID)
-		f.Dead = !c.capabilities.discarder || c.settings.ItemMaxAttempts == 0
+		f.Dead = !c.capabilities.discarder || c.settings.ItemMaxAttempts == 0 || c.lane.sweep != nil
 		if !f.Dead {
 			f.Attempts = max(f.Attempts, c.settings.ItemMaxAttempts)
 		}
@@ -229,7 +239,7 @@ func (c crashedSelect) alertCrashes() {
 		what = "the dealer is not Keyed, so the item that ends the process cannot be found, and the queue waits longer after each crash"
 	}
 	var since time.Time
-	if l.crashes == c.settings.MaxCrashes+1 { // otherwise earlier owners have raised it
+	if l.crashes == c.selection.Queue.mostCrashes(c.settings)+1 { // otherwise earlier owners have raised it
 		since = c.now
 	}
 	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Since: since, Text: fmt.Sprintf(

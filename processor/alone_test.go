@@ -245,3 +245,117 @@ func TestCursorPassesTheItemThatEndsItsProcess(t *testing.T) {
 		}
 	})
 }
+
+// crashedRun starts a sweep of a queue that has crashed as often as a run allows.
+func (w *world) crashedRun(t *testing.T, d processor.TaskDealer[string], env processor.Env) {
+	t.Helper()
+	s := crashing()
+	s.Runs = true
+	w.start(t, d, env, s)
+	w.grantCrashedRun(t, "a")
+}
+
+func (w *world) grantCrashedRun(t *testing.T, ids ...string) {
+	t.Helper()
+	for i, id := range ids {
+		if err := w.Grant(processor.Queue{ID: id, Index: i, Epoch: 7, Crashes: 1, Run: nightly()}, len(ids)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A sweep finds the item that ends its process as mode CONTINUOUS does (S14): the items are executed alone, and none of
+// their records is left.
+func TestCrashedSweepExecutesItemsOneByOne(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2", "a3", "b1"), newMemory()
+		r.takes = time.Second
+		r.bad["a2"] = errBroken
+		w.crashedRun(t, r, processor.Env{Items: failedItems{m}})
+		w.grantCrashedRun(t, "b")
+		time.Sleep(500 * time.Millisecond)
+		synctest.Wait()
+		if i := m.records()["a1"]; !i.Started || len(m.records()) != 1 {
+			t.Errorf("records of items: %v, want only that of a1, Started", m.records())
+		}
+		time.Sleep(time.Minute)
+		w.expect(t, "0s [a1]", "1s [a2]", "2s [a3]", "3s [b1]")
+		w.swept(t, "a", 2, 1)
+		w.swept(t, "b", 1, 0)
+		if len(m.records()) != 0 {
+			t.Errorf("records of items: %v, want none", m.records())
+		}
+		if !w.holding(t, "a").Survived || !w.holding(t, "b").Survived {
+			t.Error("the queues have not survived, want Survived")
+		}
+	})
+}
+
+// The item that a crashed owner has begun alone fails the sweep for good, by name, and so it does in the next sweep,
+// which finds it dead at once.
+func TestSweepPassesTheItemThatEndsItsProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m, told := &bin{newRows(w, "a1", "a2", "a3"), nil}, newMemory(), &alertBook{}
+		m.items["a1"] = processor.FailedItem{Key: "a1", Started: true}
+		env := processor.Env{Items: failedItems{m}, Alert: told.add}
+		w.crashedRun(t, r, env)
+		for range 2 {
+			time.Sleep(time.Minute)
+			state := w.holding(t, "a").Sweep
+			if !state.Swept || state.ItemsFailed != 1 || !sameItems(failedKeys(state), []string{"a1"}) || !state.Permanent ||
+				!strings.Contains(fmt.Sprint(state.Err), "item a1 is dead: the process ended while it executed this item alone") {
+				t.Errorf("sweep: %+v, want it complete except a1, for good", state)
+			}
+			if i := m.records()["a1"]; !i.Dead || len(m.records()) != 1 {
+				t.Errorf("records of items: %v, want a1 dead", m.records())
+			}
+			w.Drain("a")
+			w.Forget("a")
+			run := nightly()
+			run.FailedBefore = []string{"a1"}
+			if err := w.Grant(processor.Queue{ID: "a", Epoch: 8, Run: run}, 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.expect(t, "0s [a2]", "0s [a3]")
+		if got := told.text(); got != "CRASHES of a; KILLER of a about item a1; " {
+			t.Errorf("alerts: %s, want CRASHES and KILLER, once", got)
+		}
+	})
+}
+
+// An item that an operator has released after its death is executed alone in a sweep, and its record goes.
+func TestSweepExecutesAReleasedItem(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, "a1", "a2", "a3"), newMemory()
+		m.items["a1"] = processor.FailedItem{Key: "a1"}
+		s := inRuns()
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s)
+		w.grantRun(t, nightly(), "a")
+		time.Sleep(time.Minute)
+		w.swept(t, "a", 3, 0)
+		w.expect(t, "0s [a1]", "0s [a2 a3]")
+		if len(m.records()) != 0 {
+			t.Errorf("records of items: %v, want none", m.records())
+		}
+	})
+}
+
+// A cursor of a sweep stops at the item that ends its process, and the sweep names it (X3).
+func TestCursorOfASweepStopsAtTheItemThatEndsItsProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 15), newMemory()
+		m.items["a02"] = processor.FailedItem{Key: "a02", Started: true}
+		s := crashing()
+		s.Runs = true
+		w.start(t, d, processor.Env{Bind: bindCursor, Items: failedItems{m}, Cursors: cursorsOf{m}}, s)
+		if err := w.Grant(processor.Queue{ID: "a", Epoch: 7, Cursor: "a01", Crashes: 2, Run: nightly()}, 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		state := w.failedWith(t, "a", "item a02 is dead")
+		if !state.Permanent || state.ItemsFailed != 1 || !sameItems(failedKeys(state), []string{"a02"}) || w.text() != "" {
+			t.Errorf("sweep: %+v, want it failed at a02\n%s", state, w.text())
+		}
+	})
+}

@@ -154,7 +154,7 @@ func (b *batch) conclude() {
 func (b *batch) recordResult() {
 	switch {
 	case b.result.pause: // the cursor could not be loaded, so nothing is known about the items
-	case b.outcome == failed && b.mark == passed:
+	case b.outcome == failed && b.mark == passed && b.lane.sweep == nil:
 		b.result.pause, b.result.failed = true, 1
 	case b.outcome == failed:
 		blame{b}.run()

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 )
@@ -43,10 +44,15 @@ func (b cursorBatch) findPosition() (err error) {
 	return err
 }
 
-// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it.
+// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it. The cursor of a sweep
+// passes no failed item (X3).
 func (b cursorBatch) recordDead() (err error) {
 	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
 		return err
+	}
+	if b.lane.sweep != nil {
+		r, _, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
+		return cmp.Or(err, r.cause, errRecordChanged)
 	}
 	return b.lane.failures.saveDead(b.batch, b.grants[0], b.keys[0])
 }

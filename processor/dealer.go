@@ -74,7 +74,8 @@ type Queue struct {
 	// Partition is the caller's version of the division of items into queues, for Env.Items.
 	Partition int64
 
-	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue.
+	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue. In a run,
+	// it is at least the number of takeovers without progress.
 	Crashes int
 }
 

@@ -36,6 +36,9 @@ const startedRoom = 100
 func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 	l.gate.enterAlone()
 	defer l.gate.leaveAlone()
+	if c.lane.sweep != nil {
+		return l.loadForSweep(c, g, version)
+	}
 	most, mostDead := g.failures.room()
 	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
@@ -51,6 +54,31 @@ func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 	return nil
 }
 
+// loadForSweep finds out whether the store has records of the queue. Memory holds the failures of the sweep. If there are
+// others, each select looks them up.
+func (l *failureLog) loadForSweep(c *selectCall, g *grant, version uint64) error {
+	stored, err := l.store.Load(c.ctx, g.queue, startedRoom, 0)
+	if err == nil {
+		err = crashedSelect{c}.judgeStarted(g, stored.Items)
+	}
+	var known map[string]record
+	more := stored.More || len(stored.Items) > 0
+	if err == nil && more && len(g.queue.Run.FailedBefore) > 0 {
+		known, err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore)
+	}
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, r := range known {
+		g.failures.putLocked(key, r)
+	}
+	g.failures.partial.Store(more)
+	g.failures.version = version
+	return nil
+}
+
 // find asks the store for the records of items that memory does not hold. It asks nothing if memory holds all records
 // of the queue.
 func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]record, err error) {
@@ -62,6 +90,11 @@ func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]re
 	}
 	l.gate.enter()
 	defer l.gate.leave()
+	return l.lookUp(c, g, keys)
+}
+
+// lookUp asks the store for the records of items.
+func (l *failureLog) lookUp(c *call, g *grant, keys []string) (found map[string]record, err error) {
 	now := time.Now()
 	list, err := l.store.Find(c.ctx, g.queue, keys)
 	if err != nil {

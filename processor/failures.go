@@ -3,6 +3,7 @@ package processor
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -202,6 +203,9 @@ func (f *failures) rememberLocked(r *Run) {
 
 // recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
 func (c *call) recordOf(i FailedItem, now time.Time) record {
+	if c.lane.sweep != nil {
+		return recordInSweep(i)
+	}
 	r := record{
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), discardDue: c.discardDue(i), stored: true, saved: !i.Started,
@@ -213,6 +217,16 @@ func (c *call) recordOf(i FailedItem, now time.Time) record {
 		r.batchLimit = 1
 	}
 	return r
+}
+
+// recordInSweep returns what the record of an item in the store means in a sweep. An item that is dead has ended its
+// process, or died in mode CONTINUOUS: the sweep passes it. Another one is executed alone, and a success deletes its
+// record.
+func recordInSweep(i FailedItem) record {
+	if i.Dead {
+		return record{dead: true, stored: true, cause: Permanent(fmt.Errorf("item %s is dead: %s", i.Key, i.LastError))}
+	}
+	return record{batchLimit: 1, stored: true}
 }
 
 // discardDue reports whether only the Discard of an item of the store is missing.

@@ -155,7 +155,7 @@ func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, o
 		return ordinary, fresh
 	case r.dead && f.inOrder:
 		return passed, retried
-	case r.dead, f.countsOutLocked(g, key, r):
+	case f.passesLocked(g, key, r):
 		return ordinary, waits
 	case r.retryAt.After(f.now) && !f.tryEarly(r, index):
 		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {

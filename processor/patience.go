@@ -63,11 +63,15 @@ func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
 	return poison && waited >= max(worked, patientPauses*s.settings.Retry)
 }
 
-// countsOutLocked counts an item that waits for the end of an outage, and passes it if the sweep gives up. It reports
-// whether it has passed the item. It needs the lock of the lane's failures.
-func (f *pageFilter) countsOutLocked(g *grant, key string, r record) bool {
+// passesLocked reports whether an item is not executed any more. A sweep passes an item that is dead in the store. It
+// counts an item that waits for the end of an outage, and passes it if it gives up. It needs the lock of the lane's
+// failures.
+func (f *pageFilter) passesLocked(g *grant, key string, r record) bool {
 	switch {
-	case f.lane.sweep == nil || !r.waits():
+	case f.lane.sweep == nil, r.dead && !r.stored:
+		return r.dead
+	case r.dead:
+	case !r.waits():
 		return false
 	case !f.givesUp:
 		f.lane.pass.waiting++

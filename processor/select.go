@@ -126,10 +126,10 @@ func (c *selectCall) prepare() error {
 	return nil
 }
 
-// loadFailures loads the failed items of a queue, once per grant and after each Reload. A sweep has only its own.
+// loadFailures loads the failed items of a queue, once per grant and after each Reload. A sweep loads them once.
 func (c *selectCall) loadFailures(g *grant) error {
 	version := c.reloads.Load() + 1
-	if c.env.Items == nil || !c.capabilities.tracksItems() || c.lane.sweep != nil || g.failures.version == version {
+	if c.env.Items == nil || !c.capabilities.tracksItems() || g.failures.version == version || c.lane.sweep != nil && g.failures.version > 0 {
 		return nil
 	}
 	c.lane.pass = pass{}

@@ -19,6 +19,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	c.observeLocked(s)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
+		s.passTurnLocked(l)
 	case c.found != nil && c.found.unstarted() > 0:
 		selectEnd{c}.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:

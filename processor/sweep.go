@@ -108,6 +108,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	case completesSweep(c):
 		w.Swept, w.AllFailed = true, true
 		c.grants[0].emptySince, _ = passStep{c}.proven()
+		s.surviveLocked(l, c.grants[0])
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
 		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already (sweep_max_repeats)",

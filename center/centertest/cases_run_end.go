@@ -139,7 +139,7 @@ func testRerun(t *testing.T, c *center.Center) {
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
 			t.Fatalf("the rerun is %+v, want the first start and a later deadline", again)
 		}
-		if s := r.claimOne("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recovering {
+		if s := r.claimOne("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recoveries > 0 {
 			t.Fatalf("claimed %+v, want a first attempt from cursor 17 that is not recovering", s)
 		}
 		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {

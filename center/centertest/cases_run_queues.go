@@ -134,7 +134,7 @@ func testHandoverInRun(t *testing.T, c *center.Center) {
 		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("5"), ItemsDone: 2}))
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B")
-		if s := r.claimOne("B", "1"); s.Cursor != "5" || s.Recovering {
+		if s := r.claimOne("B", "1"); s.Cursor != "5" || s.Recoveries > 0 {
 			t.Fatalf("the new owner claimed %+v, want cursor 5 and not recovering", s)
 		}
 		r.finishAll("B", "1")

@@ -20,7 +20,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 			t.Fatal("a server claimed a queue that it had lost")
 		}
 		s := r.claimOne("B", "0")
-		if s.Cursor != "17" || s.ItemsDone != 3 || !s.Recovering || s.Attempt != 1 {
+		if s.Cursor != "17" || s.ItemsDone != 3 || s.Recoveries == 0 || s.Attempt != 1 {
 			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
 		}
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
@@ -32,7 +32,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		r.submitAndOpen("k")
 		r.claimOne("A", "0") // the server never sees this reply
-		if s := r.claimOne("A", "0"); !s.Recovering || s.Attempt != 1 {
+		if s := r.claimOne("A", "0"); s.Recoveries == 0 || s.Attempt != 1 {
 			t.Fatalf("claimed %+v, want a recovering first attempt", s)
 		}
 	})
@@ -55,7 +55,7 @@ func testSweepSuspension(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		for range 10 {
 			s := r.claimOne("A", "0")
-			if s.Attempt != 1 || s.Recovering {
+			if s.Attempt != 1 || s.Recoveries > 0 {
 				t.Fatalf("claimed %+v, want a first attempt that is not recovering", s)
 			}
 			r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{Cursor: new("4")}))
@@ -163,7 +163,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		r.finishAll("A", "1")
 		for attempt, pause := range []time.Duration{30 * time.Second, time.Minute} {
 			s := r.claimOne("A", "0")
-			if s.Attempt != attempt+1 || s.Recovering {
+			if s.Attempt != attempt+1 || s.Recoveries > 0 {
 				t.Fatalf("claimed %+v, want attempt %d and not recovering", s, attempt+1)
 			}
 			failed, err := c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{Cursor: new("3"), ItemsFailed: 1}, "no luck", false)
@@ -205,6 +205,25 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		}
 		r.wantState(id, center.RunFailed)
 		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
+	})
+	t.Run("S14 take-overs that an item explains fail no queue", func(t *testing.T) {
+		r := newRunFixture(t, c, 2)
+		r.exec("UPDATE schedule_task_type SET max_recoveries = 1 WHERE task_type = '%s'", r.task)
+		id := r.submitAndOpen("k")
+		killer := func(state string) {
+			t.Helper()
+			r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "1", Partition: r.partition(), State: state}}))
+		}
+		r.claimOne("A", "0")
+		r.claimOne("A", "0")
+		killer(center.ItemStarted) // of another queue of the same process
+		r.claimOne("A", "0")
+		killer(center.ItemDead)
+		r.claimOne("A", "0")
+		if len(r.claim("A", "0")) != 0 {
+			t.Fatal("the queue was taken over once more, although no item has died since")
+		}
+		r.wantQueueStates(id, "0 FAILED", "1 PENDING")
 	})
 	t.Run("X4 the unfinished queues of a run are counted", func(t *testing.T) {
 		r := newRunFixture(t, c, 3)

@@ -165,6 +165,30 @@ var serverMutants = []mutant{
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
+		"S14", "a sweep executes the items of a crashed queue in batches",
+		"mostCrashes", "return s.MaxCrashes - 1",
+		"return 1 << 30",
+		"TestCrashedSweepExecutesItemsOneByOne",
+	},
+	{
+		"S14", "a sweep leaves the record of an item that failed alone",
+		"forgetBegin", "ended := b.outcome == cancelled ||",
+		"ended := b.outcome == cancelled || false &&",
+		"TestCrashedSweepExecutesItemsOneByOne",
+	},
+	{
+		"S14", "a rerun executes the item that has ended its process",
+		"passesLocked", "case r.dead:\n",
+		"case false:\n",
+		"TestSweepPassesTheItemThatEndsItsProcess",
+	},
+	{
+		"S14", "take-overs fail a queue although an item explains them",
+		"killerKnown", "return n > 0, err",
+		"return false, err",
+		"TestConformance",
+	},
+	{
 		"S14", "the item that has ended its process is executed again",
 		"judgeStarted", "if !f.Started ||",
 		"if f.Started ||",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -18,13 +19,14 @@ type claimCandidate struct {
 	State         string
 	Epoch         int64
 	MaxRecoveries int
+	ProgressAt    time.Time // of its last sweep
 }
 
 // Claim claims queues of the open run for a server, at most limit, and returns their sweeps (R7). The argument queues
 // lists the queues that the server owns, with their epochs, in which it has no item in flight and no sweep. Therefore
 // Claim also claims a row that is RUNNING under the server's own epoch: its sweep has ended and did not record its end.
 // Claim skips rows that wait for their next attempt, and all rows while the run is paused. A queue that was taken over
-// more than max_recoveries times without progress fails.
+// more than max_recoveries times without progress fails, unless an item is known to have ended the process.
 func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := sw.candidates(ctx, taskType, part)
@@ -55,7 +57,7 @@ func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []rost
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	list, err = sqldb.Records[claimCandidate](ctx, sw.db, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0)
+	list, err = sqldb.Records[claimCandidate](ctx, sw.db, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0), q.progress_at
 		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
 		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
@@ -91,15 +93,18 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		if err != nil || n == 0 {
 			return err
 		}
-		recoveries, err := readSweep(ctx, t, &s)
-		if err == nil {
-			err = readFailedBefore(ctx, t, &s)
+		if err := readSweep(ctx, t, &s); err != nil {
+			return err
 		}
-		if failed = err == nil && recoveries > limit; failed {
+		if ok = s.Recoveries <= limit; !ok {
+			if ok, err = sw.killerKnown(ctx, t, s, q.ProgressAt); err != nil {
+				return err
+			}
+		}
+		if failed = !ok; failed {
 			return failAfterTakeovers(ctx, t, s, limit)
 		}
-		ok = true
-		return err
+		return readFailedBefore(ctx, t, &s)
 	})
 	switch {
 	case errors.Is(err, roster.ErrFenced):
@@ -110,14 +115,12 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 	return s, ok && err == nil, err
 }
 
-func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) (recoveries int, err error) {
-	err = t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
+func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) error {
+	return t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
 		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
 		Scan(&s.Key, &s.Params, &s.MaxAttempts, &s.QueueTotal, (*sqldb.Instant)(&s.ScheduledAt), (*sqldb.Instant)(&s.StartedAt), (*sqldb.Instant)(&s.DeadlineAt),
-			&s.Attempt, &recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
-	s.Recovering = recoveries > 0
-	return recoveries, err
+			&s.Attempt, &s.Recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
 }
 
 // readFailedBefore reads the items that failed in earlier sweeps. The attempts of a rerun begin at 1 again: the items of
@@ -129,10 +132,22 @@ func readFailedBefore(ctx context.Context, t sqldb.Tx, s *Sweep) error {
 		s.FailedBefore = append(s.FailedBefore, key)
 		return err
 	}, `SELECT item_key FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
-	if err == nil && s.Attempt == 1 && !s.Recovering && len(s.FailedBefore) > 0 {
+	if err == nil && s.Attempt == 1 && s.Recoveries == 0 && len(s.FailedBefore) > 0 {
 		_, err = t.Exec(ctx, `UPDATE schedule_run_item SET attempt = 0 WHERE run_id = ? AND queue_id = ?`, s.RunID, s.QueueID)
 	}
 	return err
+}
+
+// killerKnown reports whether an item explains why the process of an earlier sweep has ended (S14): an owner has executed
+// it alone and not recorded its end, or has declared it dead since the last sweep of the queue began. The item may be of
+// another queue. The next sweep then goes on without the item.
+func (sw *Sweeps) killerKnown(ctx context.Context, t sqldb.Tx, s Sweep, since time.Time) (bool, error) {
+	var n int
+	err := t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_failed_item f JOIN schedule_task_running r
+		ON r.task_type = f.task_type AND r.own_sign = f.own_sign AND r.partition_version = f.partition_version
+		WHERE f.task_type = ? AND f.own_sign = ? AND (f.state = 'STARTED' OR f.state = 'DEAD' AND f.next_attempt_at >= ?)`,
+		s.TaskType, sw.ownSign, sw.db.TimeOrNull(since)).Scan(&n)
+	return n > 0, err
 }
 
 func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {

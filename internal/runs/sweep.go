@@ -23,8 +23,8 @@ type Sweep struct {
 
 	MaxAttempts int // of the queue in this run; 0 is queue_max_attempts of the task type
 
-	Attempt    int  // 1 for the first
-	Recovering bool // an earlier sweep of this attempt did not record its end: its process died, or lost the queue
+	Attempt    int // 1 for the first
+	Recoveries int // takeovers since the last progress: sweeps that did not record their end, because their processes died or lost the queue
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
