@@ -39,6 +39,7 @@ type position struct {
 // batchResult is what a batch means for its items and its lane.
 type batchResult struct {
 	failed, dead int           // items
+	named        []itemError   // the failed items, if the error names them
 	pause        bool          // the lane pauses
 	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
 	retryNow     bool          // the items are selected again at once

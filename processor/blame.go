@@ -18,7 +18,7 @@ func (b blame) run() {
 	if b.capabilities.cursored {
 		named = nil
 	}
-	if b.result.failed = b.size(); named != nil {
+	if b.result.failed, b.result.named = b.size(), named; named != nil {
 		b.result.failed = len(named)
 	}
 	if !b.capabilities.tracksItems() {

@@ -77,6 +77,10 @@ type Queue struct {
 	// Crashes is the number of owners in a row that were expired before they had executed a page of the queue. In a run,
 	// it is at least the number of takeovers without progress.
 	Crashes int
+
+	// FailingSince is when the first of the calls ended that failed for the earlier owner, if QueueState.Failing was set
+	// there and nothing of the queue has succeeded since. The queue then fails until a call says otherwise.
+	FailingSince time.Time
 }
 
 // Run describes one run to one of its queues (mode RUN). A run sweeps all queues of a task type until they are drained.

@@ -84,8 +84,8 @@
 // queue is at most a minute. Retries become due one after another. Therefore the next select of a lane whose page holds
 // only retries comes half a second later at the earliest, and the retries that become due in between share a page.
 //
-// A dealer that does nothing but fail differs from a poison item. streak.go counts the failed calls since the last
-// success, and decides when Stats has FailingSince.
+// A dealer or a queue that does nothing but fail differs from a poison item. streak.go counts the failed calls since the
+// last success of all queues and of each queue, and decides when Stats has FailingSince and QueueState has Failing.
 //
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).

@@ -13,11 +13,13 @@ type grant struct {
 	lane       *lane
 	inFlight   int // calls that concern the queue
 	draining   bool
+	drainedAt  time.Time   // when it began to drain
 	lost       bool        // draining, because a call met the loss of the queue
 	survived   bool        // worked since its last crash, while Queue.Crashes is not 0
 	emptySince time.Time   // when the last select began, if it found nothing; else zero
 	cursor     cursorState // of a Cursored dealer
 	work       Work
+	streak     queueStreak
 
 	failures failures
 

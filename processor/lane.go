@@ -18,7 +18,6 @@ type lane struct {
 	alone        bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
 	pace         pace
-	part         lanePart // in the scheduler's streak
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
 	order     uint64    // order among lanes that are due at the same time

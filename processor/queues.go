@@ -25,6 +25,8 @@ type QueueState struct {
 	// a select has found nothing. The caller resets the count.
 	Survived bool
 
+	Failing *QueueFailure // nil unless all calls for the queue fail; always nil for a queue with a Run
+
 	Sweep SweepState // of a queue with a Run
 }
 
@@ -60,6 +62,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if s.capabilities.tracksItems() {
 		g.failures.rememberLocked(q.Run)
 	}
+	if !q.FailingSince.IsZero() {
+		g.streak = queueStreak{since: q.FailingSince, carried: true}
+	}
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)
@@ -93,6 +98,7 @@ func (p *Processor) Resume(id string) {
 		return
 	}
 	g.draining, g.lost = false, false
+	g.streak.rested(time.Since(g.drainedAt))
 	s.enqueueLocked(g.lane)
 	s.limiter.invalidate()
 	s.wakeLocked()
@@ -148,11 +154,12 @@ func (p *Processor) Queues() []QueueState {
 	s := p.scheduler
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	all := make([]QueueState, 0, len(s.grants))
 	for _, g := range s.grants {
 		all = append(all, QueueState{
 			Queue: g.queue, Draining: g.draining, Lost: g.lost, InFlight: g.inFlight, Drained: g.draining && g.inFlight == 0,
-			EmptySince: g.emptySince, Survived: g.survived, Sweep: g.sweepStateLocked(),
+			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now), Sweep: g.sweepStateLocked(),
 		})
 	}
 	slices.SortFunc(all, func(a, b QueueState) int {
@@ -176,7 +183,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 	if g.draining {
 		return
 	}
-	g.draining = true
+	g.draining, g.drainedAt = true, now
 	l := g.lane
 	if !l.selectable() {
 		s.due.remove(l)

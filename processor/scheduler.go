@@ -51,7 +51,6 @@ type signals struct{ drained, emptied chan struct{} }
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
 		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
-		streak:   streak{number: 1}, // 0 is no part
 		inFlight: inFlight{most: unbounded},
 		signals:  signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
 	}

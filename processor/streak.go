@@ -1,14 +1,17 @@
 package processor
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // streak counts the calls of the dealer that have failed since a call last succeeded. The scheduler's lock guards it.
 //
 // A batch in which an item is done ends the streak, and so does a sweep that is complete without a failure. Any other
-// select that succeeds ends at most the part of its lane, because the selects before failing batches succeed. It does
-// so if the last failure of the lane was a select, or if nothing is left in the lane that could fail again. The streak
-// ends when no lane has a part in it any more. It outlives the grants of sweeps, because the next attempt of a sweep is
-// another grant.
+// select that succeeds ends at most the part of its queues, because the selects before failing batches succeed. It does
+// so if their last failure was a select, or if nothing is left in the lane that could fail again. The streak ends when
+// no queue has a part in it any more. It outlives the grants of sweeps, because the next attempt of a sweep is another
+// grant.
 //
 // Items that fail for days are poison. In a task type with little to do, only they may be executed between two
 // successes. So an item that failed before the last success does not count. It counts again when the last success is an
@@ -16,60 +19,133 @@ import "time"
 type streak struct {
 	calls   int64
 	since   time.Time // when the first of them ended
-	number  uint64    // of this streak, for lanePart
 	several bool      // the calls are not all executions of one and the same item
-
-	lane *lane  // of the first call
-	key  string // of the item of the first call that executed a single item; empty if there was none
-
-	doneAt time.Time // when an item last succeeded
+	first   *grant    // of the first call
+	doneAt  time.Time // when an item last succeeded
 }
 
 // poisonFor is how long after a success the items that had failed before do not count.
 const poisonFor = time.Hour
 
-// lanePart is the part of a lane in a streak.
-type lanePart struct {
-	number  uint64 // of the streak
-	selects bool   // its last failure was a failed select
-}
-
 // failing reports whether the dealer does nothing but fail: at least so many calls in a row have failed as after says,
 // and not all of them executed one item, which may be poison.
 func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(after) && s.several }
 
-func (s *streak) end() { *s = streak{number: s.number + 1, doneAt: s.doneAt} }
+func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
-func (s *streak) fail(l *lane, now time.Time, selects bool) {
+// fail counts a failed call of queues, which have counted it already.
+func (s *streak) fail(grants []*grant, now time.Time) {
 	if s.calls++; s.calls == 1 {
-		s.since, s.lane = now, l
+		s.since, s.first = now, grants[0]
 	}
-	l.part = lanePart{number: s.number, selects: selects}
-	s.several = s.several || s.lane != l
+	for _, g := range grants {
+		s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
+	}
 }
 
-// failItem notes the item of a failed batch that executed only this one.
-func (s *streak) failItem(key string) {
-	s.several = s.several || s.key != "" && s.key != key
-	s.key = key
+// queueStreak counts the failures of one queue since an item of it last succeeded. A queue may fail entirely although
+// others succeed, because it is the data of one customer or lies on one shard.
+type queueStreak struct {
+	calls   int64
+	since   time.Time // when the first of them ended
+	last    time.Time // when the last of them ended
+	err     error     // of the last
+	selects bool      // the last was a select
+	wide    bool      // a call has failed for no single item: a select, or a batch of a dealer that does not know items
+	items   []string  // the keys of items that have failed alone or by name, at most manyItems
+	carried bool      // an earlier owner of the queue has found that it fails
+
+	doneAt time.Time // when an item of the queue last succeeded
+	round  uint64    // then
 }
 
-// failingIn reports whether the lane has a part in the streak.
-func (l *lane) failingIn(s *streak) bool { return s.calls > 0 && l.part.number == s.number }
+// manyItems is how many distinct items of a queue must fail until the cause is taken for the queue's, if each item
+// fails alone. The first item of a cursor stops its queue.
+const manyItems = 3
 
-// countInStreakLocked updates the streak after a select.
+// failing reports whether the queue does nothing but fail.
+func (s *queueStreak) failing(after int, c capabilities) bool {
+	switch {
+	case after == 0:
+		return false
+	case s.carried:
+		return true
+	}
+	return s.calls >= int64(after) && (s.wide || c.cursored || len(s.items) == manyItems)
+}
+
+func (s *queueStreak) fail(now time.Time, err error, selects, wide bool, keys ...string) {
+	if s.calls++; s.since.IsZero() {
+		s.since = now
+	}
+	s.last, s.err, s.selects, s.wide = now, err, selects, s.wide || wide
+	for _, key := range keys {
+		if len(s.items) < manyItems && !slices.Contains(s.items, key) {
+			s.items = append(s.items, key)
+		}
+	}
+}
+
+func (s *queueStreak) end() { *s = queueStreak{doneAt: s.doneAt, round: s.round} }
+
+func (s *queueStreak) succeed(now time.Time, round uint64) {
+	if s.doneAt, s.round = now, round; !s.since.IsZero() {
+		s.end()
+	}
+}
+
+// rested leaves out a time in which the queue was not worked.
+func (s *queueStreak) rested(d time.Duration) {
+	if !s.since.IsZero() {
+		s.since = s.since.Add(d)
+	}
+}
+
+// QueueFailure says that all calls for a queue fail, as far as they say something about the queue: at least
+// FailingAfter of them in a row. If the dealer is Keyed and not Cursored, at least three distinct items have failed, or
+// a select has.
+type QueueFailure struct {
+	Calls int64     // selects and batches that have failed since an item of the queue last succeeded, here
+	Since time.Time // when the first of them ended, here or at an earlier owner, later by the time in which the queue drained
+	Until time.Time // now, or the begin of the oldest call in flight for the queue, whose outcome is not known yet
+	Err   error     // of the last; nil before the first failure under this grant
+}
+
+// failureLocked returns the failure of a queue, or nil. A queue that is not worked does not fail. A sweep reports its
+// failures itself.
+func (s *scheduler) failureLocked(g *grant, now time.Time) *QueueFailure {
+	if g.draining || g.lane.sweep != nil || !g.streak.failing(s.settings.FailingAfter, s.capabilities) {
+		return nil
+	}
+	f := &QueueFailure{Calls: g.streak.calls, Since: g.streak.since, Until: now, Err: g.streak.err}
+	for e := range s.executors {
+		if c := e.call; c != nil && c.began.Before(f.Until) && slices.Contains(c.grants, g) {
+			f.Until = c.began
+		}
+	}
+	return f
+}
+
+// countInStreakLocked updates the streaks after a select.
 func (c *selectCall) countInStreakLocked(s *scheduler) {
 	switch t := &s.streak; {
 	case c.outcome == failed:
-		t.fail(c.lane, c.now, true)
-		t.several = true
-	case t.calls == 0 || c.outcome != done:
+		for _, g := range c.grants {
+			g.streak.fail(c.now, c.err, true, true)
+		}
+		t.fail(c.grants, c.now)
+	case c.outcome != done:
 	case c.lane.sweep != nil:
-		if c.lane.sweep.ItemsFailed == 0 && completesSweep(c) {
+		if t.calls > 0 && c.lane.sweep.ItemsFailed == 0 && completesSweep(c) {
 			t.end()
 		}
-	case c.lane.failingIn(t) && (c.lane.part.selects || c.foundNothingLeft()):
-		c.lane.part = lanePart{}
+	default:
+		nothing := c.foundNothingLeft()
+		for _, g := range c.grants {
+			if !g.streak.since.IsZero() && (nothing || g.streak.selects) {
+				g.streak.end()
+			}
+		}
 		s.endStreakLocked()
 	}
 }
@@ -77,34 +153,84 @@ func (c *selectCall) countInStreakLocked(s *scheduler) {
 // foundNothingLeft reports whether the select proves that no item of its lane can fail again: nothing is in flight,
 // waits for its next attempt or is to be executed.
 func (c *selectCall) foundNothingLeft() bool {
-	return len(c.inFlight) == 0 && c.retryAt.IsZero() && (c.found == nil || c.found.unstarted() == 0)
+	if len(c.inFlight) > 0 || c.found != nil && c.found.unstarted() > 0 {
+		return false
+	}
+	_, proven := passStep{c}.proven()
+	return proven && passStep{c}.retryTime().IsZero()
 }
 
-// countInStreakLocked updates the streak after a batch.
+// countInStreakLocked updates the streaks after a batch.
 func (b *batch) countInStreakLocked(s *scheduler) {
-	t := &s.streak
+	switch {
+	case b.outcome == done && b.mark >= ordinary:
+		for _, g := range b.grants {
+			g.streak.succeed(b.now, s.rounds.Load())
+		}
+	case b.outcome == failed:
+		for _, g := range b.grants {
+			b.failQueueLocked(s, g)
+		}
+	}
 	if b.outcome == failed && b.result.failed > 0 && b.result.failed < b.size() || b.outcome == done && b.mark >= ordinary {
-		if t.doneAt = b.now; t.calls > 0 {
-			t.end()
+		if s.streak.doneAt = b.now; s.streak.calls > 0 {
+			s.streak.end()
 		}
 		return
 	}
-	if b.outcome != failed || b.knownLocked(s) && b.now.Sub(t.doneAt) < poisonFor {
+	if b.outcome != failed || b.knownLocked(s) && b.now.Sub(s.streak.doneAt) < poisonFor {
 		return
 	}
-	t.fail(b.lane, b.now, false)
+	s.streak.fail(b.grants, b.now)
+}
+
+// failQueueLocked counts a failed batch for one of its queues. It is a success of the queue if one of its items is done.
+func (b *batch) failQueueLocked(s *scheduler, g *grant) {
+	t := &g.streak
+	keys, all := b.failedOf(g)
 	switch {
-	case !b.capabilities.tracksItems():
-		t.several = true // the batch is all that is known
-	case b.size() == 1 && !b.result.pause && len(b.keys) == 1:
-		t.failItem(b.keys[0])
+	case !all:
+		t.succeed(b.now, s.rounds.Load())
+	case b.result.first > 0 && b.result.first < t.round && b.now.Sub(t.doneAt) < poisonFor:
+	default:
+		t.fail(b.now, b.err, false, !b.capabilities.tracksItems(), keys...)
 	}
 }
 
-// endStreakLocked ends the streak if no lane has a part in it any more.
+// failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of its
+// items is done. If the items are suspects, it returns no key.
+func (b *batch) failedOf(g *grant) (keys []string, all bool) {
+	known := len(b.keys) == b.size() && !b.result.pause
+	if b.result.named == nil {
+		if known && b.size() == 1 {
+			keys = b.keys
+		}
+		return keys, true
+	}
+	named := make(map[int]bool, len(b.result.named))
+	for _, f := range b.result.named {
+		named[f.index] = true
+	}
+	all = true
+	for i := range b.size() {
+		switch {
+		case b.grantOf(i) != g:
+		case !named[i]:
+			all = false
+		case known && len(keys) < manyItems:
+			keys = append(keys, b.keys[i])
+		}
+	}
+	return keys, all
+}
+
+// endStreakLocked ends the streak if no queue has a part in it any more.
 func (s *scheduler) endStreakLocked() {
+	if s.streak.calls == 0 {
+		return
+	}
 	for _, g := range s.grants {
-		if g.lane.failingIn(&s.streak) {
+		if t := &g.streak; !t.last.IsZero() && !t.last.Before(s.streak.since) {
 			return
 		}
 	}
