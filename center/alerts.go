@@ -20,6 +20,8 @@ const (
 	AlertFailing  = condition.Failing  // the calls of a server's dealer do nothing but fail
 	AlertParked   = condition.Parked   // a queue has so many failed items that its selects may miss others
 
+	AlertQueueFailing = condition.QueueFailing // the calls for a queue do nothing but fail, while others of its server may succeed
+
 	AlertOutage   = condition.Outage   // items fail and nothing succeeds: the circuit breaker of a server is open
 	AlertBacklog  = condition.Backlog  // counts of the backlogs fail
 	AlertNoEffect = condition.NoEffect // Execute succeeds, and the selects of a queue return the same items again

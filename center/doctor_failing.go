@@ -1,6 +1,8 @@
 package center
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/condition"
@@ -35,4 +37,28 @@ func (d serverCheck) failing(r rosterRows) {
 			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
+}
+
+// failing reports queues that fail while others of their owners succeed (X7).
+func (d queueCheck) failing(r rosterRows) {
+	var list []string
+	var longest float64
+	for _, q := range r.queues {
+		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" || r.failingServer(*q.CurServer) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second))
+		longest = max(longest, *q.FailingFor)
+	}
+	if len(list) == 0 {
+		return
+	}
+	c := d.problem(condition.QueueFailing, "rota item list "+d.task+" shows the errors; a cursor waits for its first item: count_in_outage and item_max_attempts let it pass",
+		"queues of which all calls have failed, while others may succeed: %s", firstFive(list))
+	c.Since = time.Now().Add(-time.Duration(longest) * time.Second)
+}
+
+// failingServer reports whether the calls of a server do nothing but fail.
+func (r rosterRows) failingServer(uuid string) bool {
+	return slices.ContainsFunc(r.servers, func(s ServerRecord) bool { return s.UUID == uuid && s.FailingSince != nil })
 }

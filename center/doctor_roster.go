@@ -86,6 +86,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.requirement(r, settings.Require)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
+	queues.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
 	queues.backlog(r)

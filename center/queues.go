@@ -43,6 +43,7 @@ type QueueRecord struct {
 	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
 	ReservedUntil  *time.Time `json:"reserved_until"`
 	Pin            string     `json:"pin"`             // labels that a server must have to own the queue; empty: none
+	FailingFor     *float64   `json:"failing_s"`       // for how long all calls of the queue have failed; nil: they have not
 	WaitsFor       *string    `json:"waits_for"`       // why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said
 	Status         string     `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
 	Removing       bool       `json:"removing" db:"-"` // it is removed as soon as it is drained

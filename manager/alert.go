@@ -71,6 +71,7 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 	a.checkStalled()
 	a.checkFailing(failing, restricted)
 	a.checkOutage(ctx, failing)
+	a.checkQueues(failing)
 	a.checkProgress(p, restricted)
 }
 

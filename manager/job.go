@@ -81,7 +81,7 @@ func (r *jobRunner) logChange(ctx context.Context, name string, err error) {
 func (s *session) nextJob() *job {
 	var next []func() *job
 	if s.ticker == nil {
-		next = []func() *job{s.announcement, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, s.alerter.nextJob}
+		next = []func() *job{s.announcement, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, s.alerter.nextJob, s.failures.nextJob}
 	} else {
 		claim := func() *job { return s.sweeper.claim(s.reconciler.claimable) }
 		next = []func() *job{s.announcement, s.sweeper.saveEnds, s.reconciler.nextJob, s.config.nextJob, s.hung.nextJob, s.planner.nextJob, claim, s.ticker.nextJob, s.problems.nextJob, s.alerter.nextJob}

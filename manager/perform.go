@@ -40,7 +40,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
-		Partition: r.view.PartitionVersion,
+		Partition: r.view.PartitionVersion, FailingSince: r.halt.reg.localTime(row.FailingSince),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 	r.logInternal(ctx, r.proc.Grant(q, r.view.QueueTotal))

@@ -94,6 +94,16 @@ func (r *registration) ended() bool {
 	}
 }
 
+// localTime translates a moment of the database's time into the local clock's. It returns the zero time for the zero
+// time.
+func (r *registration) localTime(t time.Time) time.Time {
+	pair := r.clock.Load()
+	if pair == nil || t.IsZero() {
+		return time.Time{}
+	}
+	return pair.local.Add(t.Sub(pair.db))
+}
+
 // dbTime translates a local moment into the database's time. It returns the zero time for the zero time.
 func (r *registration) dbTime(t time.Time) time.Time {
 	pair := r.clock.Load()

@@ -37,6 +37,7 @@ type session struct {
 	hung       *hungCalls
 	window     *permitWindow
 	alerter    *alerter
+	failures   *failingQueues
 	config     *configurer
 	ticker     *runTicker   // nil in mode CONTINUOUS
 	sweeper    *sweeper     // nil in mode CONTINUOUS
@@ -77,6 +78,7 @@ func newSession(s *server) *session {
 		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
 		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
+	ss.failures = &failingQueues{base: &b, reg: ss.reg, view: ss.view, reconciler: ss.reconciler}
 	for id := range ss.hung.listed {
 		ss.reconciler.lost[id] = true // by a former session, which has said so
 	}

@@ -22,6 +22,7 @@ type Status struct {
 	Work              processor.Stats
 	Backlog           BacklogStatus // of the queues that the server owns
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
+	FailingQueues     int           // number of queues of which all calls have failed for ten minutes
 
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
@@ -59,6 +60,9 @@ func (s *server) status() Status {
 		}
 		if !h.EmptySince.IsZero() {
 			st.Empty++
+		}
+		if fails(h.Failing) {
+			st.FailingQueues++
 		}
 	}
 	if session.ticker == nil {

@@ -75,8 +75,10 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.share.follow(r.Share)
 	s.config.follow(r.HeartbeatReply)
 	s.planner.follow(r, s.halt.barrierPassed(r.HeartbeatReply))
+	failing := s.failing(s.proc.Stats())
+	s.failures.follow(failing)
 	s.reconcile(ctx, mustRead)
-	s.alerter.follow(ctx, r.HeartbeatReply, s.failing(s.proc.Stats()), s.reconciler.restricted())
+	s.alerter.follow(ctx, r.HeartbeatReply, failing, s.reconciler.restricted())
 }
 
 // mustPoll reports whether to poll early: another server still owns a queue that this server requests, or this server

@@ -20,6 +20,7 @@ const (
 	BadPage  = "BAD_PAGE"  // a select returns an item twice, or items of other queues
 	Witness  = "WITNESS"   // other processes of the host cannot notice the end of a server's process at once
 
+	QueueFailing = "QUEUE_FAILING" // the calls for a queue do nothing but fail, while others of its server may succeed
 	RunFailed    = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded
 	RunStalled   = "RUN_STALLED"   // no item of an open run has ended for half an hour
 	SlotSkipped  = "SLOT_SKIPPED"  // three slots of a trigger in a row were skipped, or all slots of a day
@@ -88,7 +89,7 @@ func OnlyAlert(kind string) bool { return checkOf(kind) == alerts }
 
 // checks says to which check a kind belongs.
 var checks = map[string]string{
-	NoFetch: "dealer", Stalled: "dealer", Failing: "failing", LastError: "errors",
+	NoFetch: "dealer", Stalled: "dealer", Failing: "failing", QueueFailing: "failing", LastError: "errors",
 	Standby: alerts, Unheard: alerts, Parked: alerts, Outage: alerts, Backlog: alerts, NoEffect: alerts, Limit: alerts, BadPage: alerts,
 	Witness:   alerts,
 	RunFailed: "runs", RunOverdue: "runs", RunStalled: "runs", RunCancelled: "runs", SlotSkipped: "triggers", SlotMissed: "triggers", TriggerLate: "triggers", TriggerError: "triggers",

@@ -27,6 +27,32 @@ func (s Server) WindowDone(ctx context.Context, q QueueEpoch, since time.Time) e
 	return nil
 }
 
+// FailingQueue says since when the calls of a queue do nothing but fail; zero: they do not.
+type FailingQueue struct {
+	QueueEpoch
+	Since time.Time
+}
+
+// SaveFailing records which queues fail (X7). It skips queues that the server does not own any more.
+func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
+	for _, q := range queues {
+		var since any
+		if !q.Since.IsZero() {
+			since = s.roster.DB.Time(q.Since)
+		}
+		err := s.roster.DB.Retry(ctx, func() (bool, error) {
+			_, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET failing_since = ?
+				WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
+				since, s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch)
+			return true, err
+		})
+		if err != nil {
+			return fmt.Errorf("record whether queue %s of %s$%s fails: %w", q.ID, s.taskType, s.roster.OwnSign, err)
+		}
+	}
+	return nil
+}
+
 // Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
 // under that epoch any more.
 func (s Server) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {

@@ -133,7 +133,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(queues[min(l.RequestedTotal, len(queues)):])); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, req_server = NULL, req_since = NULL, gmt_modified = {now}
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now}
 		WHERE task_type = ? AND own_sign = ?`, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err

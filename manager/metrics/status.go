@@ -50,6 +50,7 @@ var taskMetrics = []taskMetric{
 	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
 	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.", failing),
+	gauge("rota_queues_failing", "Owned queues of which all calls have failed for ten minutes.", func(s manager.Status) float64 { return float64(s.FailingQueues) }),
 	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
 	counter("rota_items_fetched_total", "Items that selects returned.", func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
 	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),

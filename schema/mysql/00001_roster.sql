@@ -298,6 +298,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     cursor_value    TEXT         NOT NULL DEFAULT (''),               -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  DATETIME(6)  NULL,                                -- start of the permit window in which the queue was found empty
     crash_count     BIGINT       NOT NULL DEFAULT 0,                  -- owners in a row that were expired before a page was executed
+    failing_since   DATETIME(6)  NULL,                                -- since when all calls of the queue have failed, if that is long enough to be a problem; else NULL
     reserved_for    VARCHAR(100) NULL,                                -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  DATETIME(6)  NULL,                                -- until when other servers do not get the queue
     waits_for       TEXT         NULL,                                -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
@@ -311,6 +312,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     CONSTRAINT ck_schedule_queue_req_since CHECK (req_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_reserved_until CHECK (reserved_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (window_done_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_queue_failing_since CHECK (failing_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_queue_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     PRIMARY KEY (task_type, own_sign, queue_id),
@@ -375,7 +377,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.measured_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
        q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
-       CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for
+       CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for,
+       ROUND(TIMESTAMPDIFF(MICROSECOND, q.failing_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS failing_s
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server

@@ -296,6 +296,7 @@ CREATE TABLE schedule_queue (
     cursor_value    TEXT   NOT NULL DEFAULT '',     -- how far a dealer with a cursor has read, in mode CONTINUOUS
     window_done_at  TEXT   NULL,                    -- start of the permit window in which the queue was found empty
     crash_count     BIGINT NOT NULL DEFAULT 0,      -- owners in a row that were expired before a page was executed
+    failing_since   TEXT   NULL,                    -- since when all calls of the queue have failed, if that is long enough to be a problem; else NULL
     reserved_for    TEXT   NULL,                       -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  TEXT   NULL,                       -- until when other servers do not get the queue
     waits_for       TEXT   NULL,                       -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
@@ -309,6 +310,7 @@ CREATE TABLE schedule_queue (
     CONSTRAINT ck_schedule_queue_req_since CHECK (datetime(substr(req_since, 1, 19)) IS substr(req_since, 1, 19) AND rtrim(substr(req_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_window_done_at CHECK (datetime(substr(window_done_at, 1, 19)) IS substr(window_done_at, 1, 19) AND rtrim(substr(window_done_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_queue_failing_since CHECK (datetime(substr(failing_since, 1, 19)) IS substr(failing_since, 1, 19) AND rtrim(substr(failing_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_queue_gmt_modified CHECK (datetime(substr(gmt_modified, 1, 19)) IS substr(gmt_modified, 1, 19) AND rtrim(substr(gmt_modified, 20), '0123456789') IN ('', '.')),
     PRIMARY KEY (task_type, own_sign, queue_id)
@@ -375,7 +377,8 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
        round((julianday('now') - julianday(substr(b.measured_at, 1, 23))) * 86400, 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
        q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
-       CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for
+       CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for,
+       round((julianday('now') - julianday(substr(q.failing_since, 1, 23))) * 86400, 3) AS failing_s
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
