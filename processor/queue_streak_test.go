@@ -71,7 +71,7 @@ func TestQueueThatFailsAloneIsFailing(t *testing.T) {
 		w.wantQueueFailing(t, "a", -1)
 		w.wantQueueFailing(t, "b", 0)
 		w.wantFailing(t, -1)
-		if f := w.holding(t, "b").Failing; f.Calls < 20 || f.Err == nil || time.Since(f.Until) > time.Second {
+		if f := w.holding(t, "b").Failing; f == nil || f.Calls < 20 || f.Err == nil || time.Since(f.Until) > time.Second {
 			t.Errorf("the failure is %+v, want many calls, an error, and that it lasts", f)
 		}
 		d.mend("b3")

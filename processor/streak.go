@@ -44,7 +44,7 @@ func (s *streak) fail(grants []*grant, now time.Time) {
 }
 
 // queueStreak counts the failures of one queue since an item of it last succeeded. A queue may fail entirely although
-// others succeed, because it is the data of one customer or lies on one shard.
+// others succeed, because it is the data of one customer or lies on one shard (X7).
 type queueStreak struct {
 	calls   int64
 	since   time.Time // when the first of them ended

@@ -47,7 +47,7 @@ var columns = map[string]string{
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin waits_for`,
+		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin waits_for failing_s`,
 	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend demand`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,

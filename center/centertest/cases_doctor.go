@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // preview returns the moves of a plan as "queue from>to reason", and reports whether no plan moves fewer queues.
@@ -219,4 +220,58 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 	if got := r.findings("settings"); len(got) != 0 {
 		t.Errorf("findings %q for servers that give no settings, want none", got)
 	}
+}
+
+// testFailingQueue checks what a row says about a queue that fails while others succeed, until when it does, and what the
+// doctor tells of it.
+func testFailingQueue(t *testing.T, c *center.Center) {
+	t.Run("X7 the row of a queue says since when it fails", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		since := time.Now().Add(-15*time.Minute - 30*time.Second).UTC().Truncate(time.Millisecond)
+		save := func(server string, epoch int64, since time.Time) {
+			t.Helper()
+			r.must(c.Roster().Server(r.task, r.uuid(server)).SaveFailing(t.Context(), []roster.FailingQueue{{QueueEpoch: center.QueueEpoch{ID: "1", Epoch: epoch}, Since: since}}))
+		}
+		want := func(server string, since time.Time) {
+			t.Helper()
+			view, err := c.Roster().Server(r.task, r.uuid(server)).View(t.Context())
+			r.must(err)
+			if len(view.Queues) != 2 || !view.Queues[0].FailingSince.IsZero() || !view.Queues[1].FailingSince.Equal(since) {
+				t.Fatalf("%s owns %+v, want that queue 1 fails since %v", server, view.Queues, since)
+			}
+		}
+		found := func(want bool) {
+			t.Helper()
+			list := r.findings("failing")
+			if want != (len(list) == 1 && strings.HasPrefix(list[0], "PROBLEM queues of which all calls have failed, while others may succeed: 1 (15m")) || !want && len(list) > 0 {
+				t.Fatalf("findings %q, want one about queue 1: %t", list, want)
+			}
+		}
+		found(false)
+		save("A", r.epoch("1")-1, since)
+		want("A", time.Time{})
+		save("A", r.epoch("1"), since)
+		want("A", since)
+		found(true)
+		r.exec("UPDATE schedule_server SET failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7 WHERE uuid = '%s'", r.uuid("A"))
+		if list := r.findings("failing"); len(list) != 1 || !strings.HasPrefix(list[0], "PROBLEM 7 calls of A") {
+			t.Fatalf("findings %q, want one about the server, which says more than its queue", list)
+		}
+		r.exec("UPDATE schedule_server SET failing_since = NULL WHERE uuid = '%s'", r.uuid("A"))
+		r.join("B")
+		r.makeSilent("A")
+		found(false) // nobody works it, which is another finding
+		r.rebalanceExpiring("B")
+		want("B", since)
+		found(true)
+		save("A", r.epoch("1"), time.Time{})
+		want("B", since)
+		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		found(false)
+		r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+		save("B", r.epoch("1"), time.Time{})
+		want("B", time.Time{})
+		found(false)
+	})
 }

@@ -42,6 +42,7 @@ var groups = map[string]group{
 	"expiry":       {run: testExpiry, about: Clock},
 	"crash counts": {run: testCrashCounts, about: Clock},
 	"requests":     {run: testRequests, about: Clock},
+	"failing":      {run: testFailingQueue, about: Clock},
 	"watch":        {run: testWatch, about: Clock},
 
 	// cases_handover.go

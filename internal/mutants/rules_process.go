@@ -129,6 +129,24 @@ var processMutants = []mutant{
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{
+		"X7", "a success of another queue hides a queue that fails",
+		"countInStreakLocked", "for _, g := range b.grants {\n\t\t\tg.streak.succeed",
+		"for _, g := range s.grants {\n\t\t\tg.streak.succeed",
+		"TestQueueThatFailsAloneIsFailing",
+	},
+	{
+		"X7", "the next owner of a queue does not know that it fails",
+		"grant", "FailingSince: r.halt.reg.localTime(row.FailingSince)",
+		"FailingSince: time.Time{}",
+		"TestFailingQueueSurvivesItsOwner",
+	},
+	{
+		"X7", "a server records a failure of a queue that it does not own any more",
+		"SaveFailing", "AND cur_server = ? AND epoch = ?",
+		"AND (cur_server = ? OR 1 = 1) AND epoch >= ?",
+		"TestConformance",
+	},
+	{
 		"X6", "a page is executed without the records that memory does not hold",
 		"filter", "if f.stored, err = f.findRecords(); err != nil {",
 		"if f.stored, err = nil, nil; err != nil {",
