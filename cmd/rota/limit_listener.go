@@ -9,6 +9,8 @@ import (
 // connections bounds the open connections of a server, in all and of each
 // address. When there are too many, the one that has been idle for the longest
 // time makes room: idle connections of one client must not keep another out.
+// netutil.LimitListener of golang.org/x/net has one limit and lets new
+// connections wait for idle ones.
 type connections struct {
 	most, perAddress int
 
