@@ -123,7 +123,7 @@ func TestLogOnATerminal(t *testing.T) {
 	}
 }
 
-// On a terminal the demo explains its marks, and colours them. The size of this terminal is not known.
+// A terminal gets the lines of the demo as a pipe does, so that nothing that it has printed is lost.
 func TestDemoOnATerminal(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "rota") // the race detector would slow the workers of the test's own binary down
@@ -141,15 +141,16 @@ func TestDemoOnATerminal(t *testing.T) {
 	})
 	for _, want := range []string{
 		"you can watch. This is no benchmark",
-		`\x1b\[1m== worker 2 is killed`,
-		`\r\x1b\[\d+A\x1b\[J`, // redraws the state
-		`\x1b\[91mkilled`,
-		`bar: settled orders by worker; red: killed; 3→4: queue 3 moves to worker 4`,
-		`\x1b\[32mok .*each order took effect exactly once`,
+		`== worker 2 is killed`,
+		`worker 2  killed`,
+		`ok     each order took effect exactly once`,
 		`EPOCH rises with each change of the owner`,
 	} {
 		if !regexp.MustCompile(want).MatchString(shown) {
 			t.Errorf("no %s in\n%q", want, shown)
 		}
+	}
+	if strings.Contains(shown, "\x1b") {
+		t.Errorf("escape sequences in\n%q", shown)
 	}
 }

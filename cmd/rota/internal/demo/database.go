@@ -18,70 +18,52 @@ import (
 
 // database is a database, or a schema on a server, that only the demo uses.
 type database struct {
-	name    string // without a password
-	url     string
-	drop    func(context.Context) error
-	dropSQL string // the statement that drop executes on a server; empty for a file
+	name   string // without a password
+	url    string
+	server *url.URL
+	drop   string // the statement that drops the schema; empty for a file
 }
 
 // newDatabase creates a schema on the server at the URL, or chooses a file in the folder if there is no URL.
 func newDatabase(ctx context.Context, server, folder string) (*database, error) {
 	if server == "" {
-		file := "sqlite:" + filepath.Join(folder, "rota.db")
-		return &database{name: "SQLite", url: file, drop: func(context.Context) error { return nil }}, nil // it is part of the folder
+		return &database{name: "SQLite", url: "sqlite:" + filepath.Join(folder, "rota.db")}, nil // it is part of the folder
 	}
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, errors.New("--db: not a URL such as postgres://user@host/database") // err quotes the password
 	}
-	name := "rota_demo_" + strings.ToLower(rand.Text()[:8])
-	own, cascade, err := inSchema(*u, name)
-	if err != nil {
-		return nil, fmt.Errorf("--db: %w", err)
+	own, name := *u, "rota_demo_"+strings.ToLower(rand.Text()[:8])
+	d := &database{name: u.Scheme + ", schema " + name, server: u, drop: "DROP SCHEMA " + name}
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		q := u.Query()
+		q.Set("search_path", name)
+		own.RawQuery = q.Encode()
+		d.drop += " CASCADE"
+	case "mysql", "mariadb": // where a schema is a database
+		own.Path = "/" + name
+	default:
+		return nil, errors.New("--db: unknown scheme; want postgres, mysql or mariadb")
 	}
-	if err := execute(ctx, u, "CREATE SCHEMA "+name); err != nil { // on MySQL this creates a database
-		return nil, fmt.Errorf("--db %s: %w", address(*u), err)
+	d.url = own.String()
+	if err := execute(ctx, u, "CREATE SCHEMA "+name); err != nil {
+		return nil, fmt.Errorf("--db %s://%s@%s%s: %w", u.Scheme, u.User.Username(), u.Host, u.Path, err)
 	}
-	statement := "DROP SCHEMA " + name + cascade
-	drop := func(ctx context.Context) error { return execute(ctx, u, statement) }
-	return &database{name: u.Scheme + ", schema " + name, url: own.String(), drop: drop, dropSQL: statement}, nil
+	return d, nil
 }
 
 // end drops the schema. If the user keeps the folder, whose rota.yaml names the schema, it stays, and end prints how to
 // drop it.
 func (d *database) end(ctx context.Context, out io.Writer, f *folder) error {
-	if !f.keep || !f.used {
-		return d.drop(ctx)
-	}
-	if d.dropSQL == "" {
+	if d.drop == "" {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "Schema kept; remove it with: %s\n", d.dropSQL)
+	if !f.keep || !f.used {
+		return execute(ctx, d.server, d.drop)
+	}
+	_, err := fmt.Fprintf(out, "Schema kept; remove it with: %s\n", d.drop)
 	return err
-}
-
-// address returns the URL without its password, which may also be a parameter.
-func address(u url.URL) string {
-	if u.User != nil {
-		u.User = url.User(u.User.Username())
-	}
-	u.RawQuery = ""
-	return u.String()
-}
-
-// inSchema returns the URL of a schema on the server at u, and how DROP SCHEMA ends there.
-func inSchema(u url.URL, schema string) (own url.URL, cascade string, err error) {
-	switch u.Scheme {
-	case "postgres", "postgresql":
-		q := u.Query()
-		q.Set("search_path", schema)
-		u.RawQuery = q.Encode()
-		return u, " CASCADE", nil
-	case "mysql", "mariadb":
-		u.Path = "/" + schema
-		return u, "", nil
-	}
-	return u, "", errors.New("unknown scheme; want postgres, mysql or mariadb")
 }
 
 // execute runs one statement on the server at u, on a connection of its own.
@@ -89,7 +71,7 @@ func execute(ctx context.Context, u *url.URL, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	at := *u
-	if at.Scheme != "postgres" && at.Scheme != "postgresql" && strings.Trim(at.Path, "/") == "" {
+	if !strings.HasPrefix(at.Scheme, "postgres") && strings.Trim(at.Path, "/") == "" {
 		at.Path = "/information_schema" // each user may connect to it
 	}
 	d := anydb.URL(at.String())

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -58,7 +61,7 @@ type Options struct {
 	// proof, with new orders, until the context of Run ends. Defaults to no console.
 	Console func(ctx context.Context, c *center.Center) (address string, stop func(), err error)
 
-	// Out gets the view and the proof. The demo writes to it from one goroutine.
+	// Out gets what happens and the proof. The demo writes to it from one goroutine.
 	Out io.Writer
 
 	// Program is started as `PROGRAM worker -c rota.yaml`. Defaults to the running program.
@@ -102,29 +105,56 @@ func play(unlimited, ctx context.Context, o Options, f *folder, db *database) (e
 	if err := f.writeConfig(db.url); err != nil {
 		return err
 	}
-	v := newView(o.Out)
-	v.print(fmt.Sprintf(introduction, db.name, comma(orderCount), queueCount))
+	s := &story{db: c.DB(), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: f.path}}
+	printf(o.Out, introduction, db.name, comma(orderCount), queueCount)
 	if o.Console != nil {
 		address, stop, err := o.Console(ctx, c)
 		if err != nil {
 			return err
 		}
 		defer stop()
-		v.print("The console: " + address + "\n\n")
+		printf(o.Out, "The console: %s\n\n", address)
 	}
-	s := &story{db: c.DB(), view: v, fleet: &fleet{program: o.Program, folder: f.path}}
 	defer s.fleet.kill()
 	findings, err := s.tell(ctx)
 	if err != nil {
 		return err
 	}
-	v.leave()
 	if err := report(o.Out, findings, o.Proof); err != nil {
 		return err
 	}
 	if o.Console != nil {
 		return s.goOn(unlimited)
 	}
-	_, err = io.WriteString(o.Out, next(invocation(), o.Keep))
-	return err
+	printf(o.Out, "%s", next(o.Keep))
+	return nil
+}
+
+// next returns three commands that work when a user pastes them, in this order. keep is the directory that the user has
+// kept, or empty.
+func next(keep string) string {
+	program := quote(os.Args[0])
+	if strings.Contains(os.Args[0], "go-build") { // `go run` starts a file in the build cache
+		program = "go run github.com/dutyrota/rota/cmd/rota"
+		if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
+			program += "@" + info.Main.Version // outside of a checkout
+		}
+	}
+	config := " -c " + quote(filepath.Join(cmp.Or(keep, "demo-files"), configName)) + "\n"
+	first := "- Read what has happened:\n    " + program + " event list" + config
+	if keep == "" {
+		first = "- Run the demo again and keep its database and rota.yaml:\n    " + program + " demo --keep demo-files\n"
+	}
+	return "\nWhat to do next:\n" + first +
+		"- See the queues. EPOCH rises with each change of the owner. The database\n" +
+		"  rejects what a worker writes under an old epoch:\n    " + program + " queue list" + config +
+		"- Start a worker (Ctrl-C ends it). rota.yaml has its SQL: put your own there.\n    " + program + " worker" + config
+}
+
+// quote returns the word as a shell reads it.
+func quote(word string) string {
+	if !strings.ContainsAny(word, " \t\"'$&()*;<>?[]`{|}~#!") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

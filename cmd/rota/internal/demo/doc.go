@@ -17,7 +17,4 @@
 // The demo measures nothing: a pause between selects slows the work down, so that there is something to see. A machine
 // that stops a worker for longer than judge_dead_interval makes the others evict a running worker. Then the proof fails
 // and says so.
-//
-// On a terminal the view redraws its last lines with "cursor up, erase below". A crash leaves nothing to restore, unlike
-// with the raw mode of bubbletea.
 package demo

@@ -2,15 +2,15 @@ package demo
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/dutyrota/rota/internal/escape"
 )
 
 // check is a claim, the SELECT that tests it and the rows that prove it.
@@ -50,17 +50,17 @@ var (
 // finding is a check with the answer of the database.
 type finding struct {
 	check
-	answer answer
+	columns []string
+	rows    [][]string
 }
 
-func ask(ctx context.Context, db querier, checks ...check) ([]finding, error) {
-	findings := make([]finding, len(checks))
-	for i, c := range checks {
-		a, err := read(ctx, db, c.query)
+func ask(ctx context.Context, db querier, checks ...check) (findings []finding, err error) {
+	for _, c := range checks {
+		columns, rows, err := read(ctx, db, c.query)
 		if err != nil {
 			return nil, fmt.Errorf("prove that %s: %w", c.claim, err)
 		}
-		findings[i] = finding{c, a}
+		findings = append(findings, finding{c, columns, rows})
 	}
 	return findings, nil
 }
@@ -68,41 +68,65 @@ func ask(ctx context.Context, db querier, checks ...check) ([]finding, error) {
 // report prints the claims. With proof, and for a false claim, it prints the SELECT and the answer too. It returns an
 // error if a claim is false.
 func report(out io.Writer, findings []finding, proof bool) error {
-	var selects, claims strings.Builder
+	var claims strings.Builder
 	var errs []error
 	for _, f := range findings {
-		holds := reflect.DeepEqual(f.answer.rows, f.want)
+		holds := reflect.DeepEqual(f.rows, f.want)
 		if proof || !holds {
-			selects.WriteString(indent(text.Faint.Sprint(f.query)) + indent(f.answer.String()) + "\n")
+			printf(out, "   %s\n", strings.ReplaceAll(f.query, "\n", "\n   "))
+			for _, row := range append([][]string{f.columns}, f.rows...) {
+				printf(out, "   %s\n", strings.Join(row, "  "))
+			}
+			printf(out, "\n")
 		}
 		if holds {
-			fmt.Fprintf(&claims, "%s  %s\n", text.FgGreen.Sprint("ok   "), f.claim)
+			fmt.Fprintf(&claims, "ok     %s\n", f.claim)
 			continue
 		}
-		fmt.Fprintf(&claims, "%s  %s\n", text.FgHiRed.Sprint("FALSE"), f.claim)
-		errs = append(errs, fmt.Errorf("it is false that %s: got %v, want %v", f.claim, f.answer.rows, f.want))
+		fmt.Fprintf(&claims, "FALSE  %s\n", f.claim)
+		errs = append(errs, fmt.Errorf("it is false that %s: got %v, want %v", f.claim, f.rows, f.want))
 	}
 	if len(errs) > 0 {
 		fmt.Fprintf(&claims, "\nIf the machine stops a worker for longer than %s, the others evict it.\n", judgeDeadInterval)
 	}
 	if !proof {
-		selects.WriteString("Checked with SELECTs (--proof shows them):\n")
+		printf(out, "%s", "Checked with SELECTs (--proof shows them):\n")
 	}
-	_, err := io.WriteString(out, selects.String()+claims.String())
-	return errors.Join(append(errs, err)...)
+	printf(out, "%s", claims.String())
+	return errors.Join(errs...)
 }
 
-// String returns the answer as a table.
-func (a answer) String() string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{a.columns}, a.rows...) {
-		fmt.Fprintln(w, strings.Join(row, "\t")) //nolint:errcheck // a strings.Builder does not fail
-	}
-	_ = w.Flush() // the same
-	return b.String()
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-func indent(s string) string {
-	return "   " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n   ") + "\n"
+// read returns the result of a SELECT, as text that is escaped for the terminal.
+func read(ctx context.Context, db querier, query string) (columns []string, list [][]string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	if columns, err = rows.Columns(); err != nil {
+		return nil, nil, err
+	}
+	for rows.Next() {
+		row := make([]string, len(columns))
+		into := make([]any, len(row))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return nil, nil, err
+		}
+		for i := range row {
+			row[i] = escape.Text(row[i])
+		}
+		list = append(list, row)
+	}
+	return columns, list, rows.Err()
 }
+
+// printf drops the error of writing: the command gets SIGPIPE.
+func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

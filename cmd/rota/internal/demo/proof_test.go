@@ -125,16 +125,16 @@ func do(t *testing.T, db execer, statements ...string) {
 func TestReport(t *testing.T) {
 	var out strings.Builder
 	err := report(&out, []finding{
-		{check{"none is left", "SELECT state, n\n  FROM orders", nil}, answer{[]string{"state", "n"}, [][]string{{"NEW", "1"}, {"SETTLED", "19999"}}}},
-		{check{"it is one", "SELECT 1", [][]string{{"1"}}}, answer{[]string{"x"}, [][]string{{"1"}}}},
+		{check{"none is left", "SELECT state, n\n  FROM orders", nil}, []string{"state", "n"}, [][]string{{"NEW", "1"}, {"SETTLED", "19999"}}},
+		{check{"it is one", "SELECT 1", [][]string{{"1"}}}, []string{"x"}, [][]string{{"1"}}},
 	}, false)
 	if want := "it is false that none is left: got [[NEW 1] [SETTLED 19999]], want []"; err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}
 	const want = `   SELECT state, n
      FROM orders
-   state    n
-   NEW      1
+   state  n
+   NEW  1
    SETTLED  19999
 
 Checked with SELECTs (--proof shows them):

@@ -4,18 +4,22 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/dustin/go-humanize"
 )
 
 // story is what happens between the start of the first worker and the end of the last one.
 type story struct {
 	db    *sql.DB
-	view  *view
+	out   io.Writer
+	began time.Time
 	fleet *fleet
-	shown int // events that the view has shown
+	shown int // events that were printed
 }
 
 // scene is one step of the story.
@@ -59,7 +63,7 @@ const (
 
 // goOn lets workers settle new orders until the user ends it.
 func (s *story) goOn(ctx context.Context) error {
-	s.view.write(text.Bold.Sprint("== workers go on with new orders, for the console: end it with Ctrl-C"))
+	s.write("== workers go on with new orders, for the console: end it with Ctrl-C")
 	if err := s.start(firstWorkers)(); err != nil {
 		return err
 	}
@@ -75,7 +79,7 @@ func (s *story) goOn(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
-	s.view.write("   the workers leave")
+	s.write("   the workers leave")
 	s.fleet.terminate()
 	enough := time.After(leaveLimit)
 	for _, w := range s.fleet.workers {
@@ -102,7 +106,7 @@ func (s *story) start(n int) func() error {
 			if err != nil {
 				return err
 			}
-			s.view.write(fmt.Sprintf("   %s started, pid %d", w.coloured(), w.pid))
+			s.write(fmt.Sprintf("   %s started, pid %d", w, w.pid))
 		}
 		return nil
 	}
@@ -111,9 +115,9 @@ func (s *story) start(n int) func() error {
 // lookInterval is the pause between two looks at the database.
 const lookInterval = 200 * time.Millisecond
 
-// play shows what goes on until the scene ends, or until a worker ends unexpectedly.
+// play prints what goes on until the scene ends, or until a worker ends unexpectedly.
 func (s *story) play(ctx context.Context, scene scene) error {
-	s.view.write(text.Bold.Sprint("== " + scene.title))
+	s.write("== " + scene.title)
 	if err := scene.begin(); err != nil {
 		return err
 	}
@@ -126,8 +130,11 @@ func (s *story) play(ctx context.Context, scene scene) error {
 			return err
 		}
 		ends := scene.ends(now)
-		s.view.show(s.fleet.news(now.events[s.shown:]), s.fleet.state(now), ends)
+		s.tellEvents(now.events[s.shown:])
 		s.shown = len(now.events)
+		if ends {
+			s.tellState(now)
+		}
 		if err := s.fleet.check(); err != nil || ends {
 			return err
 		}
@@ -160,3 +167,118 @@ func (s *story) shared(now snapshot) bool {
 func settled(percent int) func(snapshot) bool {
 	return func(now snapshot) bool { return now.orders()*100 >= percent*orderCount }
 }
+
+// snapshot is what the tables hold at one moment.
+type snapshot struct {
+	queues  []queue
+	settled map[string]int // orders by the uuid of the server
+	events  []event        // all, oldest first
+}
+
+// queue is a row of schedule_assignment.
+type queue struct{ id, owner, status string }
+
+// event is a row of schedule_event.
+type event struct{ kind, queue, from, to, reason string }
+
+// look reads the tables, as any user could.
+func look(ctx context.Context, db querier) (snapshot, error) {
+	s := snapshot{settled: map[string]int{}}
+	for _, table := range []struct {
+		query string
+		add   func(row []string)
+	}{
+		{
+			`SELECT queue_id, COALESCE(cur_server, ''), status FROM schedule_assignment ORDER BY queue_id`,
+			func(r []string) { s.queues = append(s.queues, queue{r[0], r[1], r[2]}) },
+		},
+		{
+			`SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED' GROUP BY settled_by ORDER BY settled_by`,
+			func(r []string) { s.settled[r[0]], _ = strconv.Atoi(r[1]) }, // a COUNT is a number
+		},
+		{
+			`SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason FROM schedule_event ORDER BY event_id`,
+			func(r []string) { s.events = append(s.events, event{r[0], r[1], r[2], r[3], r[4]}) },
+		},
+	} {
+		_, rows, err := read(ctx, db, table.query)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", table.query, err)
+		}
+		for _, row := range rows {
+			table.add(row)
+		}
+	}
+	return s, nil
+}
+
+// orders returns the number of settled orders.
+func (s snapshot) orders() (total int) {
+	for _, n := range s.settled {
+		total += n
+	}
+	return total
+}
+
+// write prints a line with the time since the demo began.
+func (s *story) write(line string) {
+	printf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), line)
+}
+
+// tellEvents prints events. Neighbours that differ only in their queue share a line.
+func (s *story) tellEvents(events []event) {
+	line := ""
+	for _, e := range events {
+		parties := s.fleet.name(e.from) + s.fleet.name(e.to)
+		if e.from != "" && e.to != "" {
+			parties = s.fleet.name(e.from) + " → " + s.fleet.name(e.to)
+		}
+		about := fmt.Sprintf("   %-10s  %s", e.kind, parties)
+		if rest, same := strings.CutPrefix(line, about+"  queue"); same && e.queue != "" {
+			line = about + "  queue" + rest + " " + e.queue
+			continue
+		}
+		s.flush(line)
+		switch {
+		case e.kind == "REQUESTED": // the release says the same
+			line = ""
+		case e.queue != "":
+			line = about + "  queue " + e.queue
+		default:
+			line = strings.TrimRight(about+"  "+e.reason, " ")
+		}
+	}
+	s.flush(line)
+}
+
+func (s *story) flush(line string) {
+	if line != "" {
+		s.write(line)
+	}
+}
+
+// tellState prints a line for each worker with its queues, one for the queues without an owner, and one for the progress.
+func (s *story) tellState(now snapshot) {
+	for _, w := range append(slices.Clone(s.fleet.workers), nil) {
+		orders, queues := 0, ""
+		for uuid, n := range now.settled {
+			if s.fleet.of(uuid) == w {
+				orders += n
+			}
+		}
+		for _, q := range now.queues {
+			if s.fleet.of(q.owner) == w {
+				queues += " " + q.id
+			}
+		}
+		if w != nil {
+			printf(s.out, "         %s  %-11s %6s orders  queues%s\n", w, w.state(), comma(orders), queues)
+		} else if queues != "" {
+			printf(s.out, "         no owner: queues%s\n", queues)
+		}
+	}
+	total := now.orders()
+	printf(s.out, "         %d %%  %s of %s orders\n\n", total*100/orderCount, comma(total), comma(orderCount))
+}
+
+func comma(n int) string { return humanize.Comma(int64(n)) }
