@@ -31,7 +31,6 @@ var actions = withVerbs(map[string]action{
 	"/task-queues":   {right: Change, prepare: prepareQueues},
 	"/items-retry":   {right: Operate, prepare: prepareItemsRetry},
 	"/items-drop":    {right: Change, prepare: prepareItemsDrop},
-	"/run-submit":    {right: Operate, prepare: prepareRunSubmit},
 	"/trigger-edit":  {right: Change, prepare: prepareTriggerEdit},
 })
 

@@ -80,11 +80,11 @@ func (s *site) changes() []change {
 		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
 		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(center.RunCancelled)},
 		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(center.RunReady)},
-		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not_before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "the run is submitted", func(s *site) bool {
+		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not-before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "a run of nightly$BASE: submitted", func(s *site) bool {
 			r := s.newest("nightly")
 			return r.Key == "k0" && r.Priority == 7 && r.NotBefore.Year() == 2090 && r.EndBefore.Day() == 2 && r.MaxAttempts == 2
 		}},
-		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "the run is submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
+		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "a run of nightly$BASE: submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
 		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "(failing): acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
 		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: it has made run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
 		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},

@@ -1,10 +1,13 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/ops"
@@ -28,7 +31,11 @@ func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) 
 	call := verb.Call()
 	var errs []error
 	for _, a := range verb.Args {
-		if given := form[a.Name]; len(given) > 0 && !a.CommandOnly {
+		given := form[a.Name]
+		if a.Type.Kind() != reflect.String { // an empty field is no number
+			given = slices.DeleteFunc(slices.Clone(given), func(text string) bool { return strings.TrimSpace(text) == "" })
+		}
+		if len(given) > 0 && !a.CommandOnly {
 			errs = append(errs, call.Set(a, given...))
 		}
 	}
@@ -40,7 +47,8 @@ func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) 
 		Title: planned.Title, Button: verb.Button(), Danger: planned.Loses != "", TaskTypes: planned.TaskTypes,
 		Says: planned.Says, Warnings: planned.Warnings, Back: backTo(planned, verb),
 	}
-	if err = errors.Join(append(errs, err)...); err != nil || form.Get("edit") != "" {
+	asked := form.Get("step") != "" && form.Get("edit") == ""
+	if err = errors.Join(append(errs, err)...); err != nil || !asked && (form.Get("edit") != "" || verb.Offers()) {
 		c.Fields = c.askFor(call)
 		if errors.Is(err, ops.ErrMissing) && form.Get("step") == "" {
 			err = nil // nobody has been asked yet
@@ -74,8 +82,12 @@ func (c *change) askFor(call *ops.Call) (fields []formField) {
 		case a.Names != "":
 			c.hide(a.Name, values...)
 		default:
-			name := strings.ToUpper(a.Name[:1]) + a.Name[1:]
-			fields = append(fields, formField{Name: a.Name, Label: name, Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required()})
+			name := strings.ReplaceAll(strings.ToUpper(a.Name[:1])+a.Name[1:], "-", " ")
+			f := formField{Name: a.Name, Label: name, Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long}
+			if a.Type.Kind() == reflect.Bool {
+				f.Choices, f.Value = []string{"false", "true"}, cmp.Or(f.Value, "false")
+			}
+			fields = append(fields, f)
 		}
 	}
 	return fields

@@ -30,6 +30,14 @@ func (v *Verb) Call() *Call {
 	return c
 }
 
+// Add adds a value to an argument that is a list, and sets any other.
+func (c *Call) Add(a Arg, value string) error {
+	if a.Type.Kind() != reflect.Slice {
+		return c.Set(a, value)
+	}
+	return c.Set(a, append(c.Values(a), value)...)
+}
+
 // Set sets an argument. Only a list takes several values. The error names the argument, the value and the rule.
 func (c *Call) Set(a Arg, values ...string) error {
 	field := c.args.FieldByIndex(a.field)

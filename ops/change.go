@@ -51,11 +51,18 @@ type Done struct {
 	Object string // its name
 	Text   string // what was done: "paused; every server finishes what it has in flight"
 	ID     string // of what was made, such as a run; empty if nothing was
+	Note   string // what people should know besides; may be empty
 	Record records.Object
 }
 
 // String is a line that says what was done.
-func (d Done) String() string { return d.Object + ": " + d.Text }
+func (d Done) String() string {
+	line := d.Object + ": " + d.Text
+	if d.Note != "" {
+		line += "; " + d.Note
+	}
+	return line
+}
 
 // Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what was
 // done, and the errors joined. The events name the actor.

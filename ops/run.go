@@ -4,15 +4,115 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 const runHelp = "\n\nRUN is the id of a run, or a task type, which stands for its newest run."
 
 func runExample(verb string) string {
 	return fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", verb)
+}
+
+// SubmitRun makes a run of a task type.
+type SubmitRun struct {
+	TaskType  string   `arg:"TASK" of:"run task" json:"-"`
+	Key       string   `flag:"key" json:"-" help:"there is one run per key; without a key each call makes a run"`
+	Params    string   `flag:"params" json:"-" long:"yes" help:"parameters for the dealer: any text, such as JSON"`
+	After     []string `flag:"after" of:"run" form:"-" json:"-" help:"run to wait for, by its id or its task type; repeatable"`
+	Priority  int      `flag:"priority" json:"-" help:"the highest priority is opened first"`
+	NotBefore string   `flag:"not-before" json:"-" help:"time before which the run does not start, or a duration from now"`
+	Deadline  string   `flag:"deadline" json:"-" help:"time at which the run fails if it has not ended, or a duration from now"`
+	Attempts  int      `flag:"attempts" json:"-" help:"attempts of each queue; 0 is the setting queue_max_attempts"`
+}
+
+var submitRun = verb[SubmitRun](Verb{
+	Name: "run submit", Right: RightOperate,
+	Short: "Submit a run of a task type and print its id",
+	Long: `Submit a run of a task type of mode RUN, and of everything that runs after it,
+and print its id. There is one run per key: submitting the key again prints the
+id of the first run, and starts it if it was SKIPPED. A run starts when no other
+run of its task type is RUNNING and, with --after, when the named runs have
+succeeded. A submitted run is never skipped. A task type that runs after several
+ones has its run when a run of the same key is submitted for each of them.
+
+A time is in RFC 3339.
+
+With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
+	Example: `  rota run submit reindex
+  rota run submit reindex --key 2026-11-21 --params '{"full": true}' --wait
+  rota run submit report --after $(rota run submit reindex)
+  rota run submit import --priority 5 --not-before 2h --deadline 8h --attempts 1`,
+})
+
+// Prepare implements Operation.
+func (a SubmitRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err == nil && t.Mode != center.ModeRun {
+		err = fmt.Errorf("submit %s: mode is %s, and only task types of mode RUN have runs", t.TaskType, t.Mode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Title: "Submit a run of " + t.TaskType, TaskTypes: []string{t.TaskType}}
+	ask, err := a.submission()
+	if err != nil {
+		return change, err
+	}
+	for _, name := range a.After {
+		r, err := c.Runs().Find(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		ask.After = append(ask.After, r.ID)
+	}
+	change.Says = []string{"The runs that depend on it are made with it. It begins when no other run of " + t.TaskType + " is running."}
+	if !ask.NotBefore.IsZero() {
+		change.Says = append(change.Says, "It does not start before "+ask.NotBefore.UTC().Format(time.RFC3339)+".")
+	}
+	if !ask.EndBefore.IsZero() {
+		change.Says = append(change.Says, "It fails if it has not ended by "+ask.EndBefore.UTC().Format(time.RFC3339)+".")
+	}
+	if t.Paused {
+		change.Warnings = []string{t.TaskType + " is paused: the run waits until somebody resumes it."}
+	}
+	change.Objects = []Object{{Name: "a run of " + inEnvironment(c, t.TaskType), Past: "submitted", do: func(ctx context.Context, actor string) (Done, error) {
+		ask.Actor = actor
+		id, existed, err := c.Runs().Submit(ctx, t.TaskType, ask)
+		done := Done{ID: id, Record: records.Object{records.M("run_id", id), records.M("existed", existed)}}
+		if existed {
+			done.Note = "a run of key " + a.Key + " exists already"
+		}
+		return done, err
+	}}}
+	return change, nil
+}
+
+// submission reads the values. A duration counts from this computer's clock: the person who types one looks at it.
+func (a SubmitRun) submission() (s center.Submission, err error) {
+	s = center.Submission{Key: a.Key, Params: a.Params, Priority: a.Priority, MaxAttempts: a.Attempts}
+	var early, late error
+	s.NotBefore, early = timeFrom("not-before", a.NotBefore)
+	s.EndBefore, late = timeFrom("deadline", a.Deadline)
+	return s, errors.Join(early, late)
+}
+
+// timeFrom reads a time in RFC 3339, or a duration from now on. An empty text is the zero time.
+func timeFrom(name, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return time.Now().Add(d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s (%q) must be a time such as 2026-08-01T12:00:00Z, or a duration such as 90m", name, text)
+	}
+	return at, nil
 }
 
 // CancelRun ends an open run.

@@ -45,6 +45,21 @@ func (v *Verb) Button() string {
 	return strings.ToUpper(last[:1]) + last[1:]
 }
 
+// Offers reports whether all values of the verb are optional, so that a form asks for them although nothing is missing.
+func (v *Verb) Offers() bool {
+	offers := false
+	for _, a := range v.Args {
+		if a.Names != "" || a.CommandOnly {
+			continue
+		}
+		if a.Required() {
+			return false
+		}
+		offers = true
+	}
+	return offers
+}
+
 // Arg is an argument of a verb.
 type Arg struct {
 	Name  string // "queue": the flag, and the field of a form
@@ -52,6 +67,7 @@ type Arg struct {
 	Help  string
 	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value
 	Type  reflect.Type
+	Long  bool // a text that may have several lines
 
 	// CommandOnly arguments are not in forms: they need a person who waits.
 	CommandOnly bool
@@ -65,12 +81,12 @@ func (a Arg) Required() bool { return a.Place != "" }
 
 // verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
 // line, flag a flag, form the name of the field in a form if it is another, of what it names, default its value if a call
-// does not set it, and help a sentence about it.
+// does not set it, long that the text may have several lines, and help a sentence about it.
 func verb[A Operation](v Verb) *Verb {
 	v.args = reflect.TypeFor[A]()
 	for _, field := range reflect.VisibleFields(v.args) {
 		tag := field.Tag
-		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, field: field.Index, initial: tag.Get("default")}
+		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, field: field.Index, initial: tag.Get("default"), Long: tag.Get("long") != ""}
 		if a.Name == "" && a.Place == "" {
 			continue
 		}
@@ -96,7 +112,7 @@ var verbs = []*Verb{
 	pauseTask, resumeTask,
 	addQueue, removeQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
-	cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
+	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
 	pauseBackfill, resumeBackfill, cancelBackfill,
 	fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
 }

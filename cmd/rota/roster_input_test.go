@@ -80,10 +80,10 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			code int
 			want string
 		}{
-			{"run submit nope", 1, "rota: submit nope: unknown task type\n"},
+			{"run submit nope", 1, "rota: find nope: unknown task type\n"},
 			{"run submit settle", 1, "rota: submit settle: mode is CONTINUOUS, and only task types of mode RUN have runs\n"},
 			{"run submit extract --after nope", 1, "rota: find run nope in own_sign BASE: neither a run nor a task type has this name (see rota run list)\n"},
-			{"run submit extract --not-before soon", 1, "rota: --not-before (\"soon\") must be a time such as 2026-08-01T12:00:00Z, or a duration such as 90m\n"},
+			{"run submit extract --not-before soon", 2, "rota: not-before (\"soon\") must be a time such as 2026-08-01T12:00:00Z, or a duration such as 90m\n"},
 			{"run submit extract --attempts -1", 1, "max_attempts (-1) must be from 0 to 1000\n"},
 			{"run submit extract --key " + strings.Repeat("k", 201), 1, "must have at most 200 bytes, not 201\n"},
 			{"run list nope", 1, "rota: find nope: unknown task type\n"},

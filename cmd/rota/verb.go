@@ -61,6 +61,9 @@ func (v *verbCommand) command() *cobra.Command {
 			continue
 		}
 		cmd.Flags().Var(argFlag{v.call, a}, a.Name, a.Help)
+		if a.Names != "" {
+			completeFlag(cmd, a.Name, listed(a.Names))
+		}
 		if a.Type.Kind() == reflect.Bool {
 			cmd.Flags().Lookup(a.Name).NoOptDefVal = "true"
 		}
@@ -141,11 +144,14 @@ func (v *verbCommand) report(cmd *cobra.Command, done []ops.Done) error {
 	var list []records.Object
 	for _, d := range done {
 		list = append(list, d.Record)
+		if d.Note != "" {
+			sayError(cmd, "rota: "+d.Note)
+		}
 	}
 	return v.write(cmd, list, func(s screen) string {
 		var lines []string
 		for _, d := range done {
-			line := d.String()
+			line := d.Object + ": " + d.Text
 			if d.ID != "" {
 				line = d.ID // for the next command
 			}
@@ -171,7 +177,7 @@ type argFlag struct {
 }
 
 // Set implements pflag.Value.
-func (f argFlag) Set(text string) error { return f.call.Set(f.arg, text) }
+func (f argFlag) Set(text string) error { return f.call.Add(f.arg, text) }
 
 // String implements pflag.Value.
 func (f argFlag) String() string {
@@ -183,8 +189,11 @@ func (f argFlag) String() string {
 
 // Type implements pflag.Value.
 func (f argFlag) Type() string {
-	if f.arg.Type.Kind() == reflect.Int64 {
+	switch f.arg.Type.Kind() {
+	case reflect.Int64:
 		return "duration"
+	case reflect.Slice:
+		return "strings"
 	}
 	return f.arg.Type.Kind().String()
 }
@@ -194,6 +203,10 @@ func listed(names string) lister {
 	switch names {
 	case "task":
 		return listTasks
+	case "run task":
+		return listRunTasks
+	case "run":
+		return listRuns(anyRun)
 	case "queue":
 		return listQueues
 	case "server":
