@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -34,6 +35,7 @@ func (s *stage) history() History {
 		h.Events = append(h.Events, e)
 		return err
 	})
+	s.endProved(h.Spans)
 	s.rows(`SELECT uuid FROM schedule_server_history WHERE beat_count = 0`, func(r *sql.Rows) error {
 		var uuid string
 		err := r.Scan(&uuid)
@@ -53,6 +55,23 @@ func (s *stage) history() History {
 		return err
 	})
 	return h
+}
+
+// endProved ends the calls of killed processes when another process had proved their end, if that is earlier: a busy machine
+// reports an end late to the parent of a process.
+func (s *stage) endProved(spans []Span) {
+	s.t.Helper()
+	s.rows(`SELECT from_server, `+s.instant("event_time")+` FROM schedule_event WHERE kind = '`+center.EventExpired+`' AND reason LIKE '%`+proved+`%' ORDER BY event_id`, func(r *sql.Rows) error {
+		var server string
+		var micros int64
+		err := r.Scan(&server, &micros)
+		for i := range spans {
+			if at := time.UnixMicro(micros); spans[i].Server == server && spans[i].End.IsZero() && at.Before(spans[i].LastSeen) {
+				spans[i].LastSeen = at
+			}
+		}
+		return err
+	})
 }
 
 func (s *scene) rows(query string, scan func(*sql.Rows) error) {

@@ -125,9 +125,16 @@ func reservedInAPause(s *stage) {
 	s.rest()
 }
 
-// reservedInVain: the worker does not return. The others get its queues when the time is over.
+// reservedInVain: the worker does not return. The others get its queues when the time is over, and not only with the next
+// audit.
 func reservedInVain(s *stage) {
-	s.leaveReserved(s.startNamed()[0])
+	named := s.startNamed()
+	from := time.Now()
+	s.leaveReserved(named[0])
+	s.awaitBalance()
+	if took := time.Since(from); took > s.returns+20*time.Second {
+		s.t.Errorf("the queues had an owner %s after the worker left, want %s and a few heartbeats", took, s.returns)
+	}
 	s.rest()
 }
 
