@@ -25,8 +25,8 @@ type tenants struct {
 	done  map[int]bool
 }
 
-// ofB is the first item of queue B. The other queues have negative items.
-const ofB = 0
+// ofB is how many items queue B has, from 0 on. The other queues have negative items.
+const ofB = 4
 
 func (d *tenants) Key(item int) string { return fmt.Sprint(item) }
 
@@ -37,7 +37,7 @@ func (d *tenants) Select(_ context.Context, s processor.Selection) (page []int, 
 		d.fresh--
 		return []int{d.fresh}, nil
 	}
-	for item := ofB; item < ofB+4; item++ {
+	for item := range ofB {
 		if !d.done[item] {
 			page = append(page, item)
 		}
@@ -49,7 +49,7 @@ func (d *tenants) Execute(ctx context.Context, items []int) error {
 	d.mu.Lock()
 	up, takes := d.up, d.takes
 	d.mu.Unlock()
-	if items[0] < ofB {
+	if items[0] < 0 {
 		return nil
 	}
 	select {
