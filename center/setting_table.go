@@ -115,7 +115,7 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "failing_after", Column: "failing_after", Default: 5,
-		Help:  "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it raises the alert FAILING",
+		Help:  "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it raises the alert FAILING, and for a queue alone, after ten minutes, QUEUE_FAILING",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{
