@@ -197,3 +197,19 @@ func TestFailingQueueSurvivesItsOwner(t *testing.T) {
 		cl.wantFailing(second, false, "after a success at the next owner")
 	})
 }
+
+// X7: a queue does not fail while its permit window is closed.
+func TestQueueOutOfItsWindowIsNotFailing(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := tenantSettings()
+		s.PermitRunStartTime, s.PermitRunEndTime, s.TimeZone = "0 0 * * * ?", "0 30 * * * ?", "UTC"
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour + time.Minute)))
+		w := cl.serveAlerted(new(alertLog), newTenants(), s)
+		time.Sleep(20 * time.Minute)
+		cl.wantFailing(w, true, "in the window")
+		time.Sleep(15 * time.Minute)
+		cl.wantFailing(w, false, "after the window")
+		time.Sleep(40 * time.Minute)
+		cl.wantFailing(w, true, "in the next window")
+	})
+}
