@@ -1,6 +1,10 @@
 package manager
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/plan/plantest"
+)
 
 // fail notes a violation. The first one counts.
 func (w *world) fail(format string, args ...any) {
@@ -65,6 +69,9 @@ func (w *world) checkStart(p *process, e execution) {
 	if !w.trusted(p) {
 		w.fail("%s starts queue %s after its lease", e.uuid, e.queue)
 	}
+	if p.holding(e.queue).draining {
+		w.fail("%s starts queue %s, which it has begun to drain", e.uuid, e.queue)
+	}
 	if w.db.halted && w.db.haltedAt < p.lapsedAt {
 		w.fail("%s starts queue %s, although the task type was paused before the server joined or its lease expired", e.uuid, e.queue)
 	}
@@ -94,5 +101,31 @@ func (w *world) checkStart(p *process, e execution) {
 func (w *world) checkCommit(e execution) {
 	if q := w.db.row(e.queue); q.cur != e.uuid || q.epoch != e.epoch {
 		w.fail("%s commits for queue %s under epoch %d, which belongs to %s, epoch %d", e.uuid, e.queue, e.epoch, q.cur, q.epoch)
+	}
+}
+
+// stable reports whether nothing is left that a plan or a hand-over would still change: no plan is due, so that no server
+// has joined, left or changed since the last one, no row was skipped, and no queue has a requester. What an operator edits
+// by hand waits for an audit.
+func (w *world) stable() bool {
+	if w.edited || w.db.skipped != nil || w.planDue() {
+		return false
+	}
+	for _, q := range w.db.rows {
+		if q.req != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSettled fails if a stable roster has a queue whose server may not own it although another may, or if its servers are
+// less even than their rules allow (P8, P14). It shares no code with the planner.
+func (w *world) checkSettled() {
+	if !w.stable() {
+		return
+	}
+	if why := plantest.Unsettled(w.planInput()); why != "" {
+		w.fail("no plan is due and no queue is requested, and yet %s", why)
 	}
 }

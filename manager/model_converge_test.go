@@ -153,6 +153,9 @@ func (w *world) unfinished() string {
 		if q.cur == "" && q.req == "" && q.pin != "" && !slices.ContainsFunc(w.procs, func(p process) bool { return p.name == q.pin && p.state == serving }) {
 			continue // the process that it is pinned to is away
 		}
+		if q.cur == "" && w.limit > 0 {
+			continue // perhaps no server has room; Unsettled knows
+		}
 		i := slices.IndexFunc(w.procs, func(p process) bool { return p.uuid == q.cur })
 		if q.cur == "" || i < 0 {
 			return fmt.Sprintf("queue %s belongs to %q, which is not there", q.id, q.cur)

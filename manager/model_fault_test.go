@@ -224,7 +224,7 @@ func (w *world) possibleFor(p *process, steps []step) []step {
 		add(e.hangs, stepReturn, i)
 	}
 	for i, h := range p.queues {
-		add(!h.draining && !w.over(p) && p.inFlight(h.id) == 0, stepBegin, i)
+		add((!h.draining || w.without.drainStop) && !w.over(p) && p.inFlight(h.id) == 0, stepBegin, i)
 	}
 	if p.request == nil {
 		w.possibleNext(p, add)

@@ -46,6 +46,10 @@ var mutants = []struct {
 	{"others get reserved queues (P13)", without{reserved: true}, false},
 	{"a program plans by other rules than those in force (P11)", without{rules: true}, false},
 	{"a stopped process counts as ended (S15)", without{lock: true}, false},
+	{"a draining queue is worked on (H1)", without{drainStop: true}, false},
+	{"no plan requests a queue to even the servers (P8)", without{balance: true}, false},
+	{"any server gets a pinned queue (P14)", without{pins: true}, false},
+	{"a server gets more queues than its limit (P7)", without{limit: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }
 

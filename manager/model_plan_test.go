@@ -108,11 +108,23 @@ func (w *world) planInput() ([]plan.Queue, []plan.Server, plan.Limits) {
 			queues[i].ReservedFor = ""
 		}
 	}
-	return queues, w.byRules(servers), plan.Limits{Loads: w.loads()}
+	return queues, w.byRules(servers), plan.Limits{Loads: w.loads(), QueuesPerServer: w.limit}
 }
 
 func (w *world) planned() []plan.Change {
-	changes := plan.Plan(w.planInput())
+	queues, servers, limits := w.planInput()
+	if w.without.pins {
+		for i := range queues {
+			queues[i].Pin = plan.Selector{}
+		}
+	}
+	if w.without.limit {
+		limits.QueuesPerServer = 0
+	}
+	changes := plan.Plan(queues, servers, limits)
+	if w.without.balance {
+		changes = slices.DeleteFunc(changes, func(c plan.Change) bool { return !c.ChangesOwner() && c.Requester != "" })
+	}
 	if w.without.consent {
 		for i, c := range changes {
 			if c.Requester != "" {

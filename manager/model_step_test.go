@@ -81,8 +81,13 @@ func (s step) String() string { return fmt.Sprintf("%s %c %d", s.kind, 'a'+s.pro
 // clockSteps are the amounts by which the database's clock is set.
 var clockSteps = []time.Duration{time.Minute, -time.Minute, 4 * time.Second}
 
-// take takes a step that is possible.
+// take takes a step that is possible. The queues may have other places afterwards.
 func (w *world) take(s step) {
+	w.takeOnly(s)
+	w.checkSettled()
+}
+
+func (w *world) takeOnly(s step) {
 	p := &w.procs[s.proc]
 	if s.kind.fault() {
 		w.faults++

@@ -33,6 +33,7 @@ type scene struct {
 	retimed bool          // judge_dead_interval may be changed (S5)
 	rolled  bool          // processes may start with another version of the planner's rules (P11)
 	placed  bool          // queues may be pinned, shares rounded up first, and loads be even (P14, P15, P16)
+	limit   int           // max_queues_per_server; 0: none
 	without without
 }
 
@@ -42,6 +43,7 @@ type without struct {
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch                  bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                    bool
 	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
+	drainStop, balance, pins, limit                                                              bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for

@@ -33,6 +33,9 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	k := &walk{seed: seed, scene: scene{tick: time.Second, faults: 1 + r.IntN(60), witness: seed%witnessEach == 0, retimed: seed%retimeEach == 1, without: lacks}}
 	k.scene.placed, k.scene.rolled = seed%placeEach == 5, seed%placeEach == 6
+	if seed%limitEach == 2 {
+		k.scene.limit = 1 + r.IntN(4)
+	}
 	if seed%returnEach == 3 {
 		k.scene.returns = modelJudgeDead
 	}
@@ -79,6 +82,9 @@ const witnessEach = 3
 
 // returnEach: in one walk of so many, servers that leave reserve their queues.
 const returnEach = 5
+
+// limitEach: in one walk of so many, a server may own only some queues.
+const limitEach = 6
 
 // retimeEach: in one walk of so many, judge_dead_interval changes.
 const retimeEach = 5

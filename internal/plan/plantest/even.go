@@ -9,7 +9,7 @@ import (
 
 // Unsettled says what is wrong with a roster in which nothing is left to move, or "": a queue whose server may not own it
 // although another may, or a chain of moves that makes the servers more even within their rules (P8). It looks for chains one
-// queue at a time and shares no code with the planner. It leaves out queues that are removed or reserved. With loads it
+// queue at a time and shares no code with the planner. It leaves out queues that are removed, or reserved or about to be. With loads it
 // looks only at which server may own what, and with a limit of servers only at servers that own something.
 func Unsettled(queues []plan.Queue, servers []plan.Server, limits plan.Limits) string {
 	s := newSettled(queues, servers, limits)
@@ -49,7 +49,8 @@ func newSettled(queues []plan.Queue, servers []plan.Server, limits plan.Limits) 
 	s := &settled{limit: limits.QueuesPerServer, spread: limits.Spread != ""}
 	owned := map[string]int{}
 	for _, q := range queues {
-		if !q.Removing && (q.Owner != "" || q.ReservedFor == "") {
+		leaves := q.Requester == "" && slices.ContainsFunc(servers, func(s plan.Server) bool { return s.Leaving && s.UUID == q.Owner })
+		if !q.Removing && !leaves && (q.Owner != "" || q.ReservedFor == "") {
 			s.queues = append(s.queues, q)
 			owned[q.Owner]++
 		}
