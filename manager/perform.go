@@ -19,8 +19,9 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 		case grant:
 			r.grant(ctx, a.row)
 		case drain:
-			r.drain(a.id)
+			r.drain(ctx, a.row)
 		case resume:
+			r.log.LogAttrs(ctx, slog.LevelDebug, "queue resumed", slog.String("queue", a.id), slog.Int64("epoch", a.row.Epoch))
 			r.proc.Resume(a.id)
 		case revoke:
 			r.revoke(ctx, a.id)
@@ -47,9 +48,10 @@ func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	r.moved(MoveGranted, 0)
 }
 
-func (r *reconciler) drain(id string) {
-	r.drains[id] = time.Now()
-	r.proc.Drain(id)
+func (r *reconciler) drain(ctx context.Context, row roster.ViewQueue) {
+	r.drains[row.ID] = time.Now()
+	r.proc.Drain(row.ID)
+	r.log.LogAttrs(ctx, slog.LevelDebug, "queue draining", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 }
 
 // drainedFor returns how long ago the drain of a queue began. It returns 0 if the processor never had the queue.

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
 // Violation is a broken invariant. The package comment lists the invariants by number.
@@ -37,6 +39,8 @@ func Check(h History) []Violation {
 	c.onceEach()
 	c.trustEnds()
 	c.healthyLive()
+	c.settled()
+	c.drainsEnd()
 	return c.sorted()
 }
 
@@ -278,6 +282,30 @@ func (c *checker) healthyLive() {
 		})
 		if !inTrouble {
 			c.fault(10, "%s was expired at %s and nothing was wrong with it", e.From, clock(e.At))
+		}
+	}
+}
+
+// settled checks 20: if no plan is due and no queue has a requester, the servers of all queues are legal and even.
+func (c *checker) settled() {
+	for _, r := range c.Rosters {
+		if !r.Rest || slices.ContainsFunc(r.Plan.Queues, func(q plan.Queue) bool { return q.Requester != "" }) {
+			continue
+		}
+		if why := plantest.Unsettled(r.Plan.Queues, r.Plan.Servers, r.Plan.Limits); why != "" {
+			c.fault(20, "at %s: %s", clock(r.At), why)
+		}
+	}
+}
+
+// drainsEnd checks 21: a process that drains a queue begins no call of it, unless it stood still between the permission and
+// the call.
+func (c *checker) drainsEnd() {
+	for _, d := range c.Drains {
+		for _, s := range c.spans[d.Queue] {
+			if s.Process == d.Process && s.Epoch == d.Epoch && s.Begin.After(d.From.Add(reaction)) && (d.To.IsZero() || s.Begin.Before(d.To)) && !c.waking(s) {
+				c.fault(21, "began although the process had drained the queue since %s: %s", clock(d.From), s)
+			}
 		}
 	}
 }

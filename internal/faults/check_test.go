@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // The servers of the histories in these tests, and their processes.
@@ -51,6 +53,12 @@ func span(pid int, server string, epoch int64, begin, worked, end int) Span {
 	return Span{Process: pid, Server: server, Queue: "0", Epoch: epoch, Begin: at(begin), WorkEnd: at(worked), End: at(end)}
 }
 
+// rosterOf returns a roster of the servers A and B with these queues.
+func rosterOf(rest bool, queues ...plan.Queue) Roster {
+	servers := []plan.Server{{UUID: a, Host: "1", Eligible: true, Weight: 1}, {UUID: b, Host: "2", Eligible: true, Weight: 1}}
+	return Roster{At: at(100), Rest: rest, Plan: roster.PlanInput{Queues: queues, Servers: servers}}
+}
+
 func TestCheckAcceptsGoodHistories(t *testing.T) {
 	for name, change := range map[string]func(*History){
 		"unchanged": func(*History) {},
@@ -72,6 +80,16 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 		},
 		"the owner keeps the queue": func(h *History) {
 			h.Events = append(h.Events, Event{At: at(4200), Kind: center.EventRetaken, Queue: "0", From: "host:1:cccc", To: "host:1:cccc", Epoch: 4})
+		},
+		"the roster is uneven while a plan is due, and while a queue is requested": func(h *History) {
+			h.Rosters = []Roster{
+				rosterOf(false, plan.Queue{ID: "0", Owner: a}, plan.Queue{ID: "1", Owner: a}),
+				rosterOf(true, plan.Queue{ID: "0", Owner: a}, plan.Queue{ID: "1", Owner: a, Requester: b}),
+				rosterOf(true, plan.Queue{ID: "0", Owner: a}, plan.Queue{ID: "1", Owner: b}),
+			}
+		},
+		"a drain ends before a call, and another one begins after it": func(h *History) {
+			h.Drains = []Drain{{pidB, "0", 2, at(3000), at(4005)}, {pidB, "0", 2, at(4020), time.Time{}}}
 		},
 		"the last owner leaves": func(h *History) {
 			h.Events = append(h.Events,
@@ -98,6 +116,19 @@ func TestCheckFindsViolations(t *testing.T) {
 		{"an epoch is used twice", func(h *History) {
 			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventTakenOver, Queue: "0", From: "host:1:cccc", To: b, Epoch: 3})
 		}, []int{1, 2, 4}},
+		{"a queue stays with a server that has two more than another", func(h *History) {
+			h.Rosters = append(h.Rosters, rosterOf(true, plan.Queue{ID: "0", Owner: a}, plan.Queue{ID: "1", Owner: a}))
+		}, []int{20}},
+		{"a queue has no owner although a server may own it", func(h *History) {
+			h.Rosters = append(h.Rosters, rosterOf(true, plan.Queue{ID: "0"}, plan.Queue{ID: "1", Owner: a}))
+		}, []int{20}},
+		{"a queue stays with a server that its pin excludes", func(h *History) {
+			pin, _ := plan.ParseSelector("host=2")
+			h.Rosters = append(h.Rosters, rosterOf(true, plan.Queue{ID: "0", Owner: a, Pin: pin}, plan.Queue{ID: "1", Owner: b}))
+		}, []int{20}},
+		{"a call begins in a drain", func(h *History) {
+			h.Drains = []Drain{{Process: pidB, Queue: "0", Epoch: 2, From: at(3900)}}
+		}, []int{21}},
 		{"an epoch falls", func(h *History) {
 			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventForced, Queue: "0", From: "host:1:cccc", To: b, Epoch: 0})
 		}, []int{1}},

@@ -3,6 +3,8 @@ package faults
 import (
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // History is the record of a scenario: the events of the roster, the effects of the work, the notes of the processes, and
@@ -15,7 +17,10 @@ type History struct {
 	Effects []Effect // of all items, in any order
 	Items   []Item
 	Spans   []Span
+	Drains  []Drain
 	Windows []Window
+
+	Rosters []Roster // as they were read during the scenario, in snapshots; none twice in a row
 
 	// Stillborn is the servers that never sent a heartbeat: registrations with a lost reply. Their processes do not know
 	// them and have joined under another uuid.
@@ -62,6 +67,21 @@ type Span struct {
 	WorkEnd  time.Time // zero if the process died during the work
 	End      time.Time // zero if the process died before the end
 	LastSeen time.Time // when the process died, if it did
+}
+
+// Drain is a time in which a process drains a queue: until it resumes the queue, or for good.
+type Drain struct {
+	Process  int
+	Queue    string
+	Epoch    int64
+	From, To time.Time // To is zero if the process did not resume the queue
+}
+
+// Roster is the input of a plan at one commit.
+type Roster struct {
+	At   time.Time
+	Rest bool // the plan is not due: no server has joined, left or changed since the last one, and it skipped no row
+	Plan roster.PlanInput
 }
 
 // Kind is the kind of trouble of a process.

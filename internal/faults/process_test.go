@@ -140,7 +140,7 @@ func (w *worker) eachNote(do func(note)) {
 }
 
 // history returns what a worker that has ended did.
-func (w *worker) history() (spans []Span, stalls []Window) {
+func (w *worker) history() (spans []Span, drains []Drain, stalls []Window) {
 	w.t.Helper()
 	calls := map[int64]*Span{}
 	var order []*Span
@@ -151,6 +151,14 @@ func (w *worker) history() (spans []Span, stalls []Window) {
 		case "begin":
 			calls[n.Call] = &Span{Process: w.pid, Server: n.Batch, Queue: n.Queue, Epoch: n.Epoch, Begin: n.At, LastSeen: w.ended}
 			order = append(order, calls[n.Call])
+		case "queue draining":
+			drains = append(drains, Drain{Process: w.pid, Queue: n.Queue, Epoch: n.Epoch, From: n.At})
+		case "queue resumed":
+			for i, d := range drains {
+				if d.Queue == n.Queue && d.Epoch == n.Epoch && d.To.IsZero() {
+					drains[i].To = n.At
+				}
+			}
 		case "worked":
 			calls[n.Call].WorkEnd = n.At
 		case "end":
@@ -160,7 +168,7 @@ func (w *worker) history() (spans []Span, stalls []Window) {
 	for _, s := range order {
 		spans = append(spans, *s)
 	}
-	return spans, stalls
+	return spans, drains, stalls
 }
 
 // logTail returns the last lines of the log of the process.

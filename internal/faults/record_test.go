@@ -3,11 +3,17 @@
 package faults
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -16,15 +22,62 @@ func summary(h History) string {
 	for _, e := range h.Events {
 		kinds[e.Kind]++
 	}
-	return fmt.Sprintf("%d items, %d calls, %d windows, events %v", len(h.Items), len(h.Spans), len(h.Windows), kinds)
+	return fmt.Sprintf("%d items, %d calls, %d drains, %d states of the roster, %d windows, events %v", len(h.Items), len(h.Spans), len(h.Drains), len(h.Rosters), len(h.Windows), kinds)
+}
+
+// watchRoster reads the roster again and again, each time in a snapshot. It ignores errors, because databases fail here.
+func (s *scene) watchRoster(ctx context.Context) {
+	for ctx.Err() == nil {
+		if r, err := s.readRoster(ctx); err == nil {
+			if n := len(s.rosters); n == 0 || !cmp.Equal(s.rosters[n-1], r, ignored) {
+				s.rosters = append(s.rosters, r)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// ignored is what two readings of one state of the roster differ in, or what a plan does not look at.
+var ignored = cmp.Options{
+	cmpopts.IgnoreFields(Roster{}, "At"), cmpopts.IgnoreUnexported(roster.PlanInput{}, plan.Selector{}),
+}
+
+func (s *scene) readRoster(ctx context.Context) (r Roster, err error) {
+	o := &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
+	if s.c.Dialect() == schema.SQLite {
+		o = nil // each transaction is a snapshot
+	}
+	tx, err := s.c.DB().BeginTx(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer tx.Rollback() // it has only read
+	var n int
+	err = tx.QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND planned_version = membership_version
+		AND skipped IS NULL AND reserved_until IS NULL`), taskType).Scan(&n)
+	if err != nil {
+		return r, err
+	}
+	r.At, r.Rest = time.Now(), n > 0
+	reader := roster.Reader{DB: tx, Dialect: s.c.Roster().DB.Dialect, TaskType: taskType, OwnSign: s.c.OwnSign()}
+	removing, err := reader.Removing(ctx)
+	if err != nil {
+		return r, err
+	}
+	servers, err := reader.Servers(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Plan, err = reader.PlanInput(ctx, removing, servers)
+	return r, err
 }
 
 // history collects the records of the database and of the workers.
 func (s *stage) history() History {
-	h := History{JudgeDead: s.settings.JudgeDeadInterval, Trust: s.trust(), Windows: s.windows}
+	h := History{JudgeDead: s.settings.JudgeDeadInterval, Trust: s.trust(), Windows: s.windows, Rosters: s.rosters}
 	for _, w := range s.workers {
-		spans, stalls := w.history()
-		h.Spans, h.Windows = append(h.Spans, spans...), append(h.Windows, stalls...)
+		spans, drains, stalls := w.history()
+		h.Spans, h.Drains, h.Windows = append(h.Spans, spans...), append(h.Drains, drains...), append(h.Windows, stalls...)
 	}
 	s.rows(`SELECT `+s.instant("event_time")+`, kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''),
 		COALESCE(epoch, 0) FROM schedule_event WHERE task_type = '`+taskType+`' ORDER BY event_id`, func(r *sql.Rows) error {

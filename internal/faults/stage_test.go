@@ -74,6 +74,9 @@ type scene struct {
 	c         *center.Center // the scenario's connection, which bypasses the proxies
 	workers   []*worker
 	windows   []Window
+	rosters   []Roster // only the watcher uses it until endWatch
+	watching  sync.WaitGroup
+	endWatch  context.CancelFunc
 	supplying sync.WaitGroup
 	endSupply context.CancelFunc  // ends the supply
 	backlog   int                 // undone items that the supply keeps in each queue
@@ -137,12 +140,22 @@ func (s *stage) open() {
 	s.endSupply = cancel
 	s.supplying.Go(func() { s.supply(supplyCtx) })
 	s.t.Cleanup(s.stopSupply)
+	watchCtx, cancel := context.WithCancel(ctx)
+	s.endWatch = cancel
+	s.watching.Go(func() { s.watchRoster(watchCtx) })
+	s.t.Cleanup(s.stopWatch)
 }
 
 // stopSupply ends the supply of items.
 func (s supplySteps) stopSupply() {
 	s.endSupply()
 	s.supplying.Wait()
+}
+
+// stopWatch ends the reading of the roster.
+func (s *scene) stopWatch() {
+	s.endWatch()
+	s.watching.Wait()
 }
 
 // supply keeps a few undone items in each queue, so that a stuck queue does not stop the others. It ignores errors,
@@ -364,6 +377,7 @@ func (s *stage) close() {
 			s.t.Errorf("worker %d ended with an error: %v", w.pid, w.err)
 		}
 	}
+	s.stopWatch()
 	h := s.history()
 	if s.review != nil {
 		s.review(s, &h)

@@ -64,7 +64,7 @@ func work(text string) (err error) {
 	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	log := slog.New(noting{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}), n})
 	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness, Name: o.Name, ReturnWithin: o.Returns}, d.tasks(o)...)
 	if err != nil {
 		return err
@@ -89,6 +89,35 @@ type notes struct{ file *os.File }
 func openNotes(path string) (notes, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	return notes{f}, err
+}
+
+// noting is a log that notes when the manager begins and ends a drain.
+type noting struct {
+	slog.Handler
+	notes
+}
+
+// Handle implements slog.Handler.
+func (h noting) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "queue draining" || r.Message == "queue resumed" {
+		line := note{What: r.Message}
+		r.Attrs(func(a slog.Attr) bool {
+			switch a.Key {
+			case "queue":
+				line.Queue = a.Value.String()
+			case "epoch":
+				line.Epoch = a.Value.Int64()
+			}
+			return true
+		})
+		h.add(line)
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h noting) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return noting{h.Handler.WithAttrs(attrs), h.notes}
 }
 
 // add appends a line in a single write, so that the lines of several threads do not mix.
