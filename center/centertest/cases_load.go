@@ -86,7 +86,9 @@ func testLoad(t *testing.T, c *center.Center) {
 			}
 			r.measure(q.QueueID, q.Epoch, &load)
 		}
-		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{Name: "web-0", Within: time.Hour}))
+		back := roster.Reservation{Name: "web-0", Within: time.Hour}
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(t.Context(), back))
+		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, back))
 		r.register("B2")
 		named("B2")
 		r.exec("UPDATE schedule_server SET register_time = '2026-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
