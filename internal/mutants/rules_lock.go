@@ -22,8 +22,8 @@ var lockMutants = []mutant{
 	},
 	{
 		"L3", "a server that has just sent a heartbeat is expired",
-		"lockServerRows", "if seen := read[uuid]; seen.IsZero() || seen.Equal(heartbeat) {",
-		"if seen := read[uuid]; seen.IsZero() || true {",
+		"lockServerRows", "if seen := read[b.UUID]; seen.IsZero() || seen.Equal(b.At) {",
+		"if seen := read[b.UUID]; seen.IsZero() || true {",
 		"TestExpirySparesServersWithANewHeartbeat",
 	},
 	{

@@ -52,8 +52,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R7", "a queue of the own epoch is not claimed again",
-		"candidates", "state == RunQueuePending || epoch <= epochs[q.queue]",
-		"state == RunQueuePending || epoch < epochs[q.queue]",
+		"candidates", "q.Epoch > epochs[q.Queue]",
+		"q.Epoch >= epochs[q.Queue]",
 		"TestConformance",
 	},
 	{
@@ -148,7 +148,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R20", "a backfill makes runs of slots that have one",
-		"findSlotRuns", "found[key] = s",
+		"findSlotRuns", "found[s.Key] = s.BackfillSlot",
 		"_ = s",
 		"TestConformance",
 	},
@@ -178,14 +178,14 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a success of any trigger ends the problem",
-		"condition", "own_sign = ? AND trigger_name = ?`, []any{t.taskType, ownSign, t.name}",
-		"own_sign = ?`, []any{t.taskType, ownSign}",
+		"condition", "own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}",
+		"own_sign = ?`, []any{t.TaskType, ownSign}",
 		"TestConformance",
 	},
 	{
 		"R19", "a submitted run makes up for the run of another key",
-		"apart", `t.name == "" || t.backfill != ""`,
-		`t.backfill != ""`,
+		"apart", `t.Name == "" || t.Backfill != ""`,
+		`t.Backfill != ""`,
 		"TestConformance",
 	},
 	{
