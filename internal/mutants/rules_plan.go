@@ -172,8 +172,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "other servers get a reserved queue",
-		"waits", "len(r.named[q.ReservedFor]) > 0 {",
-		"len(r.named[q.ReservedFor]) >= 0 {",
+		"waits", "case q.Owner == \"\" && q.ReservedFor != \"\" && len(r.named[q.ReservedFor]) == 0:",
+		"case false:",
 		"TestReservedQueues|TestReturnMovesNoQueue",
 	},
 	{
