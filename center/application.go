@@ -27,8 +27,9 @@ type SettingsDiff struct {
 	Add, Remove   []string
 	// Waiting is the number of queues that was requested before and for which every server drains; 0 if none.
 	Waiting int
-	// Version is the version of the row that was compared; 0 if there is none.
-	Version int64
+	// Version is the version of the row that was compared; 0 if there is none. QueuesVersion is that of the number of
+	// queues, the partition_version.
+	Version, QueuesVersion int64
 }
 
 // errKind means that the row has named queues and the settings have numbered ones, or the other way round.
@@ -52,7 +53,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a.Version, a.Total = tasks[0].Version, int(tasks[0].QueueTotal)
+	a.Version, a.QueuesVersion, a.Total = tasks[0].Version, tasks[0].Partition, int(tasks[0].QueueTotal)
 	if n := tasks[0].RequestedTotal; n != nil {
 		a.Waiting = int(*n)
 	}
@@ -79,12 +80,13 @@ func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 	return nil
 }
 
-// ErrChanged means that another operator or worker has changed the settings meanwhile.
-var ErrChanged = errors.New("the settings have changed meanwhile: compare them again")
+// ErrChanged means that another operator or worker has changed what was compared: settings, the number of queues, or a
+// trigger.
+var ErrChanged = roster.ErrChanged
 
-// Apply writes the difference. It writes the settings first, in one transaction that raises their version. It returns
-// ErrChanged if Compare has read another version. Then it changes the queues: a number as Queues.Repartition, names as
-// Queues.Add and Remove. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
+// Apply writes the difference. It writes the settings first, in one transaction that raises their version. Then it
+// changes the queues: a number as Queues.Repartition, names as Queues.Add and Remove. It returns ErrChanged if Compare
+// has read another version of the settings, or of the number of queues, than the transaction that writes them. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
 // its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if d.Same() {
@@ -102,7 +104,7 @@ func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	case !d.Exists, d.Total == 0: // Define has created the queues
 		return nil
 	case d.Repartitions():
-		return t.c.Queues().Repartition(ctx, d.TaskType, d.Wanted, actor)
+		return t.c.roster.Operator(actor).Repartition(ctx, d.TaskType, d.Wanted, d.QueuesVersion)
 	}
 	return t.applyQueueNames(ctx, d, actor)
 }

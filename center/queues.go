@@ -134,7 +134,7 @@ func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) er
 // Repartition requests another number of numbered queues. Nothing changes at once: every server drains everything, and
 // then one transaction changes the number (N1). The number that is in force withdraws the request.
 func (q *Queues) Repartition(ctx context.Context, taskType string, total int, actor string) error {
-	return q.c.roster.Operator(actor).Repartition(ctx, taskType, total)
+	return q.c.roster.Operator(actor).Repartition(ctx, taskType, total, 0)
 }
 
 // markHung notes the servers that list a queue as hung.

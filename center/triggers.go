@@ -57,14 +57,14 @@ func (t *Triggers) Define(ctx context.Context, trigger Trigger) (Trigger, error)
 	return t.triggers.Define(ctx, trigger)
 }
 
-// Compare returns what would change if the trigger were applied, and its next n slots.
+// Compare returns what Apply would change, and the next n slots. Fields that the trigger leaves open get their defaults.
 func (t *Triggers) Compare(ctx context.Context, trigger Trigger, n int) (TriggerDiff, error) {
 	return t.triggers.Compare(ctx, trigger, n)
 }
 
-// Apply writes a trigger. Fields that the argument leaves open get their defaults.
-func (t *Triggers) Apply(ctx context.Context, trigger Trigger, actor string) (Trigger, error) {
-	return t.triggers.Apply(ctx, trigger, actor)
+// Apply writes a trigger that was compared. It returns ErrChanged if the trigger is another one by now.
+func (t *Triggers) Apply(ctx context.Context, d TriggerDiff, actor string) (Trigger, error) {
+	return t.triggers.Apply(ctx, d, actor)
 }
 
 // Pause stops a trigger. It misses its slots; after Resume its misfire policy decides about them.

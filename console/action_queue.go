@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // prepareQueues is the change of the number of numbered queues.
@@ -21,11 +23,9 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 	if len(s.QueueNames) > 0 {
 		return nil, fmt.Errorf("%s: its queues have names: add and remove them one by one", t.TaskType)
 	}
-	version := fmt.Sprint(t.QueueTotal)
-	if t.RequestedTotal != nil {
-		version += fmt.Sprint("/", *t.RequestedTotal)
-	}
+	version := fmt.Sprint(t.Partition)
 	text := form.Get("queues")
+	var d center.SettingsDiff
 	s.Queues, err = strconv.Atoi(text)
 	if err != nil && text != "" {
 		err = fmt.Errorf("queues (%s) must be a number of at least 1", text)
@@ -34,8 +34,8 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 		err = fmt.Errorf("the number of queues of %s has changed meanwhile: begin again", t.TaskType)
 	}
 	if text != "" && err == nil {
-		d, diffErr := v.center.Tasks().Compare(ctx, t.TaskType, s)
-		switch err = diffErr; {
+		d, err = v.center.Tasks().Compare(ctx, t.TaskType, s)
+		switch {
 		case err != nil:
 		case d.Same():
 			err = errNothing
@@ -61,7 +61,7 @@ func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, erro
 	c.hide("step", "show")
 	c.do = func(ctx context.Context, actor string) (string, error) {
 		return doneIf(fmt.Sprintf("%s changes to %s as soon as every server has drained", t.TaskType, plural(s.Queues, "queue", "queues")),
-			v.center.Queues().Repartition(ctx, t.TaskType, s.Queues, actor))
+			v.center.Tasks().Apply(ctx, d, actor))
 	}
 	return c, nil
 }

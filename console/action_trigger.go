@@ -98,7 +98,7 @@ func (c *change) compareTrigger(ctx context.Context, v *view, t center.Trigger, 
 		c.Warnings = []string{"It has no slot: it would never fire."}
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
-		_, err := v.center.Triggers().Apply(ctx, t, actor)
+		_, err := v.center.Triggers().Apply(ctx, d, actor)
 		return doneIf("trigger "+t.Name+" is written", err)
 	}
 	return nil

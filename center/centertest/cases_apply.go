@@ -64,7 +64,11 @@ func testApply(t *testing.T, c *center.Center) {
 	if a := compare(center.Settings{Queues: 6, ExecuteNumber: 500, StallAfter: time.Minute}); !a.Repartitions() || a.Total != 4 || a.Wanted != 6 || len(a.Changes) > 0 {
 		t.Fatalf("comparison with 6 queues: %+v, want a repartition from 4 to 6 and no other change", a)
 	}
+	overtaken := compare(center.Settings{Queues: 5, ExecuteNumber: 500, StallAfter: time.Minute})
 	r.must(c.Queues().Repartition(t.Context(), r.task, 6, "test"))
+	if err := c.Tasks().Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
+		t.Fatalf("apply a number of queues over a concurrent request: error %v, want ErrChanged", err)
+	}
 	if a := compare(center.Settings{Queues: 6}); a.Repartitions() || a.Waiting != 6 {
 		t.Fatalf("comparison after the request for 6 queues: %+v, want the repartition to wait", a)
 	}

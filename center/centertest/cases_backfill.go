@@ -48,7 +48,7 @@ func testBackfills(t *testing.T, c *center.Center) {
 	t.Run("R20 a change of the trigger does not change an open backfill", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.backfillHours(3, nil)
-		_, err := c.Triggers().Apply(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "7m", Params: "new"}, "test")
+		_, err := r.applyTrigger(center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "7m", Params: "new"})
 		r.must(err)
 		for range 3 {
 			r.tick()

@@ -147,7 +147,7 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-	_, err := c.Engine().Triggers.Apply(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait}, "test")
+	_, err := r.applyTrigger(center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait})
 	r.must(err)
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron: 0 0 3 * * ? -> 0 0 2 * * ?")
 	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {

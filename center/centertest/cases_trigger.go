@@ -129,18 +129,37 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 		r.downSince(hour)
 		r.tick()
 		change := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}
-		now, err := c.Engine().Triggers.Apply(t.Context(), change, "test")
+		now, err := r.applyTrigger(change)
 		if err != nil || now.Params != "new" || now.Fires != 1 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("the trigger is %+v, want the new params, 1 firing and the next in an hour: %v", now, err)
 		}
 		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, true, "test"))
 		change.Expression = "4h"
-		now, err = c.Engine().Triggers.Apply(t.Context(), change, "test")
+		now, err = r.applyTrigger(change)
 		if err != nil || now.Status != center.TriggerPaused || now.Fires != 1 || !now.NextFireAt.Equal(made.StartAt.Add(12*time.Hour)) {
 			t.Fatalf("the trigger is %+v, want it paused with 1 firing, the next 12 hours after its start: %v", now, err)
 		}
 		if diff := cmp.Diff(now, r.readTrigger(r.task)); diff != "" {
 			t.Fatalf("row of the trigger (-returned +row):\n%s", diff)
+		}
+	})
+	t.Run("apply refuses a trigger that is another one since it was compared", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		compare := func(params string) center.TriggerDiff {
+			d, err := c.Triggers().Compare(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", Params: params}, 0)
+			r.must(err)
+			return d
+		}
+		for range 2 { // the trigger is new, and then it is changed
+			overtaken := compare("mine")
+			_, err := c.Triggers().Apply(t.Context(), compare("theirs"), "test")
+			r.must(err)
+			if _, err := c.Triggers().Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
+				t.Errorf("error %v, want ErrChanged", err)
+			}
+			if now := r.readTrigger(r.task); now.Params != "theirs" {
+				t.Errorf("the trigger has the parameters %q", now.Params)
+			}
 		}
 	})
 }
@@ -152,7 +171,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		r.Helper()
 		now := r.readTrigger(r.task)
 		change(&now)
-		_, err := c.Triggers().Apply(t.Context(), now, "test")
+		_, err := r.applyTrigger(now)
 		r.must(err)
 		return r.readTrigger(r.task)
 	}
@@ -235,7 +254,7 @@ func testTriggerErrors(t *testing.T, c *center.Center) {
 		define := func(change func(*center.Trigger)) error {
 			trigger := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}
 			change(&trigger)
-			_, err := c.Engine().Triggers.Apply(t.Context(), trigger, "test")
+			_, err := r.applyTrigger(trigger)
 			return err
 		}
 		wantErrors(t, map[string]error{

@@ -40,6 +40,15 @@ func (r *triggerSteps) defineTrigger(t center.Trigger) center.Trigger {
 	return now
 }
 
+// applyTrigger compares a trigger with what is in force, and writes it.
+func (r *triggerSteps) applyTrigger(t center.Trigger) (center.Trigger, error) {
+	d, err := r.c.Triggers().Compare(r.Context(), t, 0)
+	if err != nil {
+		return center.Trigger{}, err
+	}
+	return r.c.Triggers().Apply(r.Context(), d, "test")
+}
+
 // hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and
 // the last slot. That is half an hour ago at the first call, and the same at later calls, so that no slot becomes due
 // during the case.

@@ -274,7 +274,7 @@ func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 		s.must(err)
 		s.exec("UPDATE schedule_task_type SET fetch_number = 7, version = version + 1 WHERE task_type = 'settle'")
 		err = s.c.Tasks().Apply(t.Context(), a, "test")
-		if err == nil || !strings.Contains(err.Error(), "the settings have changed meanwhile") || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
+		if err == nil || !strings.Contains(err.Error(), "it has changed meanwhile") || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
 			t.Error(err)
 		}
 	})

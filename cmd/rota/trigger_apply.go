@@ -81,7 +81,7 @@ func (a *triggerApply) run(ctx context.Context, c *center.Center) error {
 	}
 	now := was.Trigger
 	if !a.dryRun && !was.Same() {
-		if now, err = c.Triggers().Apply(ctx, a.trigger, actor()); err != nil {
+		if now, err = c.Triggers().Apply(ctx, was, actor()); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,9 @@ var (
 	// errNodeLags means that the node that a heartbeat reached has not applied what this process wrote on another node.
 	errNodeLags = errors.New("the node of the cluster lags behind this process")
 
+	// ErrChanged means that another operator or worker has changed the row since the caller compared it.
+	ErrChanged = errors.New("it has changed meanwhile: begin again")
+
 	// ErrUnknownTask means that the task type has no row.
 	ErrUnknownTask = errors.New("unknown task type")
 )

@@ -14,14 +14,17 @@ import (
 // Repartition requests another number of numbered queues. With the number, items change their queue: mod(id, total).
 // So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
 // report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
-// request.
-func (o Operator) Repartition(ctx context.Context, taskType string, total int) error {
+// request. If seen is not 0 and no longer the partition_version, it returns ErrChanged.
+func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
 	if !validTotal(total) {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
 	}
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
 			return cmp.Or(err, errNamedQueues)
+		}
+		if seen != 0 && seen != l.versions.partition {
+			return ErrChanged
 		}
 		if err := mustHaveNoCursors(ctx, l); err != nil {
 			return err

@@ -13,6 +13,8 @@ import (
 // TriggerDiff compares the row of a trigger with the trigger that would replace it.
 type TriggerDiff struct {
 	Exists  bool         // the row exists
+	Version int64        // of the row; 0 if there is none
+	Wanted  Trigger      // as it was given
 	Changes []Difference // Row is the value in force, Given the new one, with defaults
 	Trigger Trigger      // the result of [Triggers.Apply]
 	Next    []time.Time  // the next slots of that result
@@ -53,8 +55,10 @@ func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err 
 		return a, err
 	}
 	var old Trigger
+	a.Wanted = t
 	if a.Exists = len(list) > 0; a.Exists {
 		old = list[0].Trigger
+		a.Version = old.Version
 	}
 	if a.Trigger, err = t.replace(old, a.Exists, ts.ownSign, a.Now); err == nil && a.Exists {
 		a.Changes = old.differences(a.Trigger)

@@ -13,24 +13,40 @@ import (
 // trigger is made do not fire, except the slot of ONCE, which is due until it has fired. Define returns ErrUnknownTask
 // if the target has no row.
 func (ts *Triggers) Define(ctx context.Context, t Trigger) (Trigger, error) {
-	return ts.put(ctx, t, "", false)
+	return ts.put(ctx, t.WithDefaults(), func(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
+		return PutTrigger(ctx, l, t, false, "")
+	})
 }
 
-// Apply makes a trigger or changes the one of its name, and returns the result. A PAUSED trigger stays PAUSED. If a
-// field that determines the slots changes, the new slots start from now, and none of the slots that have fired fires
-// again.
-func (ts *Triggers) Apply(ctx context.Context, t Trigger, actor string) (Trigger, error) {
-	return ts.put(ctx, t, actor, true)
+// Apply makes the trigger of a difference or changes the one of its name, and returns the result. It returns
+// roster.ErrChanged if Compare has read another version of the row: a firing makes one, too. A PAUSED trigger stays
+// PAUSED. If a field that determines the slots changes, the new slots start from now, and none of the slots that have
+// fired fires again.
+func (ts *Triggers) Apply(ctx context.Context, d TriggerDiff, actor string) (Trigger, error) {
+	return ts.put(ctx, d.Wanted, func(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
+		old, err := ReadTrigger(ctx, l, t.Name)
+		if errors.Is(err, ErrUnknownTrigger) {
+			err = nil
+		}
+		if err == nil && old.Version != d.Version {
+			err = roster.ErrChanged
+		}
+		if err != nil {
+			return Trigger{}, err
+		}
+		return PutTrigger(ctx, l, t, true, actor)
+	})
 }
 
-func (ts *Triggers) put(ctx context.Context, t Trigger, actor string, change bool) (now Trigger, err error) {
-	t = t.WithDefaults()
+type putTrigger func(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error)
+
+func (ts *Triggers) put(ctx context.Context, t Trigger, write putTrigger) (now Trigger, err error) {
 	if err = ensureLockRow(ctx, ts.roster, t.Target); err != nil {
 		return Trigger{}, fmt.Errorf("trigger %s: target %s: %w", t.Name, t.Target, err)
 	}
 	err = ts.roster.UnderLock(ctx, t.Target, func(ctx context.Context, l *roster.LockTx) (err error) {
 		if err = checkMode(ctx, l, l.TaskType); err == nil { // it may have changed since ensureLockRow (R14)
-			now, err = PutTrigger(ctx, l, t, change, actor)
+			now, err = write(ctx, l, t)
 		}
 		return err
 	})
