@@ -53,6 +53,9 @@ func readBacklog(rows *sql.Rows) (b processor.Backlog, err error) {
 		return b, errors.New("the statement returns several rows: want one")
 	}
 	b.Items = count.Int64
+	if at, ok := oldest.(time.Time); ok && at.IsZero() {
+		return b, fmt.Errorf("the second column, %s, is 0000-00-00, which is no date: correct the rows, or leave them out", columns[1])
+	}
 	if b.Items > 0 {
 		b.Oldest, err = oldestTime(oldest)
 	}

@@ -42,6 +42,16 @@ func (c *column) value(v any) any {
 	return v
 }
 
+// refuseZeroDate returns an error for the date 0000-00-00 of MySQL. Its driver returns the zero time, which is another
+// value when it is bound, and would find no row.
+func (c *column) refuseZeroDate(v any, sy syntax) error {
+	if at, ok := v.(time.Time); !ok || !sy.zeroDates || !at.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("column %q of type %s holds 0000-00-00, which is no date: correct the row, or select NULLIF(%s, 0) AS %[3]s",
+		c.name, c.kind, c.name)
+}
+
 // refuseType returns an error for a column whose stored text does not give the same value again,
 // or does not compare like it.
 func (c *column) refuseType(sy syntax) error {

@@ -104,6 +104,9 @@ func (h *lagHorizon) readNewest(ctx context.Context, d *Dealer, s *processor.Sel
 			return nil, err
 		}
 		c := newColumn(h.column, types[0].DatabaseTypeName(), d.syntax)
+		if err := c.refuseZeroDate(value, d.syntax); err != nil {
+			return nil, err
+		}
 		value = c.value(value)
 	}
 	return value, rows.Err()

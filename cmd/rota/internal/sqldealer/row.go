@@ -119,6 +119,9 @@ func (r *reader) scan(rows *sql.Rows, values []any) error {
 		return err
 	}
 	for i := range values {
+		if err := r.columns[i].refuseZeroDate(values[i], r.syntax); err != nil {
+			return err
+		}
 		values[i] = r.columns[i].value(values[i])
 		if err := r.columns[i].refuseValue(values[i], r.syntax); err != nil {
 			return err

@@ -26,6 +26,7 @@ type syntax struct {
 	textAsBytes  bool // the driver returns some texts as bytes
 	parsesLate   bool // the driver parses a statement when it executes it, not when it prepares it
 	parsesTimes  bool // the driver turns the text of a time into a time.Time, and writes it back in another form
+	zeroDates    bool // there is a date 0000-00-00, which the driver returns as the zero time
 	dynamicTypes bool // a column holds values of any type, and a number is less than each text
 
 	binaries    []string          // the types that hold bytes
@@ -51,7 +52,7 @@ var syntaxes = map[schema.Dialect]syntax{
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
 	schema.MySQL: {
-		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, textAsBytes: true,
+		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, textAsBytes: true, zeroDates: true,
 		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
 		inexact: map[string]string{

@@ -152,3 +152,42 @@ func (t typeTable) drain(what string, c config.SQLDealer, refusal string) {
 	}
 	t.exec("UPDATE " + t.table + " SET done = 0")
 }
+
+// The driver of MySQL returns the zero time for the date 0000-00-00. As a key it would find no row, as a value of a row
+// another one would be written.
+func TestZeroDatesAreRefused(t *testing.T) {
+	s := openShop(t, testdb.URL(t, testdb.MySQL))
+	conn, err := s.DB().Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, statement := range []string{
+		"SET sql_mode = ''", "CREATE TABLE z (id INTEGER, d DATE, at DATETIME(6), done INTEGER NOT NULL DEFAULT 0)",
+		"INSERT INTO z (id, d, at) VALUES (1, '0000-00-00', '0000-00-00')", "SET sql_mode = DEFAULT",
+	} {
+		if _, err := conn.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const from = "SELECT %s FROM z WHERE done = 0 AND {{index}} = 1 ORDER BY id LIMIT {{limit}}"
+	row := config.SQLDealer{Select: fmt.Sprintf(from, "id, d, at"), Key: []string{"id"}, ExecuteEach: "UPDATE z SET done = 1 WHERE d = {{row.d}}"}
+	const advice = "holds 0000-00-00, which is no date: correct the row, or select NULLIF"
+	for want, c := range map[string]config.SQLDealer{
+		`run select: column "d" of type DATE ` + advice + "(d, 0) AS d": row,
+		`run select: column "at" of type DATETIME ` + advice + "(at, 0) AS at": {
+			Select: fmt.Sprintf(from, "at"), Key: []string{"at"}, Execute: "UPDATE z SET done = 1 WHERE at IN ({{keys}})",
+		},
+	} {
+		if got := errorText(s.drain(s.dealer(c), 1)); got != want {
+			t.Errorf("got %s\nwant %s", got, want)
+		}
+	}
+	if _, err := backlogOf(s, "SELECT count(*), min(at) FROM z WHERE {{index}} = 1"); err == nil || !strings.Contains(err.Error(), "the second column, min(at), is 0000-00-00") {
+		t.Errorf("backlog: got %v", err)
+	}
+	row.Select, row.ExecuteEach = fmt.Sprintf(from, "id, NULLIF(d, 0) AS d, at"), "UPDATE z SET done = 1 WHERE id = {{row.id}} AND {{row.d}} IS NULL"
+	if err := s.drain(s.dealer(row), 1); err != nil {
+		t.Errorf("with what the error advises: %v", err)
+	}
+}
