@@ -190,7 +190,9 @@ func TestQueueOfPoisonStillEnds(t *testing.T) {
 		for _, item := range d.open {
 			d.bad[item] = errBroken
 		}
-		w.start(t, d, processor.Env{Items: failedItems{newMemory()}}, usual(), "a")
+		s := usual()
+		s.SleepTimeNoData = 5 * time.Second
+		w.start(t, d, processor.Env{Items: failedItems{newMemory()}}, s, "a")
 		time.Sleep(3 * time.Hour)
 		for _, item := range []string{"anew", "another"} { // the first closes the breaker, and the poison is tried once more
 			d.mu.Lock()
