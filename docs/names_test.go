@@ -4,9 +4,11 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,4 +167,77 @@ func addSpec(names map[string]bool, spec ast.Spec) {
 			}
 		}
 	}
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```.*?```")
+	codeSpan  = regexp.MustCompile("`[^`\\n]+`")
+	snakeName = regexp.MustCompile(`[a-z0-9]+(?:_[a-z0-9]+)+`)
+	flagName  = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*)`)
+	literal   = regexp.MustCompile(`"([a-z][a-z0-9-]*)[",]`)
+)
+
+// notOurs are names in the pages that belong to other programs.
+var notOurs = []string{"group_replication_consistency", "close_fds", "orders_work", "include"}
+
+// A setting, column, metric or flag in the text of a page occurs in the code: pages follow when one gets another name.
+func TestInlineSettingsAndFlagsExist(t *testing.T) {
+	t.Parallel()
+	names, flags := map[string]bool{}, map[string]bool{}
+	for _, name := range snakeName.FindAllString(sources(t, ".", ".go", ".sql"), -1) {
+		names[name] = true
+	}
+	for _, folder := range []string{"cmd/rota", "ops"} {
+		for _, m := range literal.FindAllStringSubmatch(sources(t, folder, ".go"), -1) {
+			flags[m[1]] = true
+		}
+	}
+	foundNames, foundFlags := 0, 0
+	for _, page := range append(pages(t), "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, span := range codeSpan.FindAllString(codeBlock.ReplaceAllString(string(text), ""), -1) {
+			for _, name := range snakeName.FindAllString(span, -1) {
+				foundNames++
+				if !names[name] && !slices.Contains(notOurs, name) {
+					t.Errorf("%s names %s in %s, which the code does not have", page, name, span)
+				}
+			}
+			for _, m := range flagName.FindAllStringSubmatch(span, -1) {
+				foundFlags++
+				if !flags[m[1]] && !slices.Contains(notOurs, m[1]) {
+					t.Errorf("%s names the flag --%s in %s, which no command has", page, m[1], span)
+				}
+			}
+		}
+	}
+	if foundNames < 500 || foundFlags < 30 {
+		t.Errorf("only %d names and %d flags were found", foundNames, foundFlags)
+	}
+}
+
+// sources returns the text of the files in a folder of the repository that have one of the endings, without tests.
+func sources(t *testing.T, folder string, endings ...string) string {
+	t.Helper()
+	var all strings.Builder
+	root := os.DirFS("..")
+	err := fs.WalkDir(root, folder, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() || strings.HasSuffix(path, "_test.go") || !slices.Contains(endings, filepath.Ext(path)):
+			return nil
+		}
+		text, err := fs.ReadFile(root, path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
