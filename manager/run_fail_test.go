@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,6 +118,51 @@ func TestRerunKnowsWhatFailed(t *testing.T) {
 		}
 		if !known["a"] || !known["b"] || !known["c"] || len(known) != 3 {
 			cl.Errorf("the rerun knows that %v failed before, want a, b and c", known)
+		}
+	})
+}
+
+// down fails until it is cured.
+type down struct {
+	keyed
+	cured atomic.Bool
+}
+
+// Execute implements processor.TaskDealer.
+func (d *down) Execute(ctx context.Context, items []int) error {
+	if d.cured.Load() {
+		return d.store.Execute(ctx, items)
+	}
+	return errors.New("the service is down")
+}
+
+// A run that waits for the end of an outage says so, in the list of runs and as a problem, until the outage is over.
+func TestRunSaysForWhatItWaits(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &down{keyed: keyed{store{items: map[int]bool{}}}}
+		d.put(40)
+		cl.serveAlerted(new(alertLog), d, inRuns)
+		id := cl.submit("")
+		time.Sleep(time.Minute)
+		const want = "it waits: nothing has succeeded since "
+		if r, err := cl.c.Runs().Get(cl.Context(), id); err != nil || r.State != center.RunRunning || !strings.HasPrefix(r.Message, want) {
+			cl.Errorf("after a minute: %+v, %v, want it to say that it waits", r, err)
+		}
+		time.Sleep(40 * time.Minute)
+		problems, err := cl.c.Runs().Problems(cl.Context(), "settle")
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Text(), want) {
+			cl.Errorf("after forty minutes the problems are %+v, %v, want the run that waits", problems, err)
+		}
+		d.cured.Store(true)
+		r := cl.ends(id, time.Hour)
+		if r.Message != "" && r.State == center.RunSuccess {
+			cl.Errorf("after the outage: %+v, want no message", r)
+		}
+		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
+		for _, q := range queues {
+			if strings.Contains(q.LastError, want) {
+				cl.Errorf("after the outage: %+v, %v, want no queue that waits", q, err)
+			}
 		}
 	})
 }

@@ -20,6 +20,7 @@ type sweep struct {
 	before  runs.Progress // of earlier sweeps of the queue in this run
 	saved   runs.Progress
 	savedAt time.Time
+	waits   string        // for what it waited, as it was saved last
 	last    runs.Progress // as the processor reported it last
 	failed  []runs.ItemFailure
 	over    bool // the queue of the run no longer belongs to this sweep
@@ -167,7 +168,10 @@ func (s *sweeper) progressDue() (due []*savedProgress) {
 		}
 		p := sw.progress(h)
 		sw.savedAt = time.Now()
-		if p.ItemsDone != sw.saved.ItemsDone || p.ItemsFailed != sw.saved.ItemsFailed {
+		if h.Sweep.Waits != sw.waits {
+			p.Waits = &h.Sweep.Waits
+		}
+		if p.ItemsDone != sw.saved.ItemsDone || p.ItemsFailed != sw.saved.ItemsFailed || p.Waits != nil {
 			due = append(due, &savedProgress{sweep: sw, progress: p})
 		}
 	}
@@ -178,6 +182,9 @@ func (s *sweeper) progressSaved(ctx context.Context, p *savedProgress) {
 	switch {
 	case p.err == nil:
 		p.sweep.saved = p.progress
+		if p.progress.Waits != nil {
+			p.sweep.waits = *p.progress.Waits
+		}
 	case errors.Is(p.err, center.ErrRunOver):
 		p.sweep.over = true
 	default:

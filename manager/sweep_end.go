@@ -155,6 +155,9 @@ func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool)
 }
 
 func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
+	if sw.waits != "" {
+		sw.last.Waits = new("")
+	}
 	err := s.runs.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.count(sw, SweepSuspended)

@@ -63,6 +63,21 @@ func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
 	return poison && waited >= max(worked, patientPauses*s.settings.Retry)
 }
 
+// waitsLocked says for what a sweep waits; empty if it does not.
+func (s *scheduler) waitsLocked(w *sweep) string {
+	if w.Ended() || !s.outage.open() {
+		return ""
+	}
+	text := "it waits: nothing has succeeded since " + s.outage.since.UTC().Format(time.RFC3339)
+	if w.waiting > 0 {
+		text += ", and " + count(w.waiting, "item that has failed is", "items that have failed are") + " tried again"
+	}
+	if horizon := s.settings.horizon(); horizon < math.MaxInt64 {
+		text += ", until " + s.outage.openSince.Add(horizon).UTC().Format(time.RFC3339) + " at the latest"
+	}
+	return text + " (X5)"
+}
+
 // passesLocked reports whether an item is not executed any more. A sweep passes an item that is dead in the store. It
 // counts an item that waits for the end of an outage, and passes it if it gives up. It needs the lock of the lane's
 // failures.

@@ -159,7 +159,7 @@ func (p *Processor) Queues() []QueueState {
 	for _, g := range s.grants {
 		all = append(all, QueueState{
 			Queue: g.queue, Draining: g.draining, Lost: g.lost, InFlight: g.inFlight, Drained: g.draining && g.inFlight == 0,
-			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now), Sweep: g.sweepStateLocked(),
+			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now), Sweep: s.sweepStateLocked(g),
 		})
 	}
 	slices.SortFunc(all, func(a, b QueueState) int {

@@ -22,6 +22,8 @@ type SweepState struct {
 	// Permanent means that all failures of the sweep were Permanent: another sweep would fail too.
 	Permanent bool
 
+	Waits string // for the end of an outage: why, and until when at most (X5); empty if the sweep does not wait
+
 	ItemsDone   int64  // items executed successfully
 	ItemsFailed int64  // items that failed alone or by name, or in the batch that failed the sweep
 	Cursor      string // of a Cursored dealer: where the next sweep may begin
@@ -62,13 +64,13 @@ type sweep struct {
 const defaultMaxRepeats = 3
 
 // sweepStateLocked returns the state for Queues.
-func (g *grant) sweepStateLocked() SweepState {
+func (s *scheduler) sweepStateLocked(g *grant) SweepState {
 	if g.lane.sweep == nil {
 		return SweepState{}
 	}
-	s := g.lane.sweep.SweepState
-	s.Cursor, s.FailedItems = g.queue.Cursor, slices.Clip(s.FailedItems)
-	return s
+	state := g.lane.sweep.SweepState
+	state.Cursor, state.FailedItems, state.Waits = g.queue.Cursor, slices.Clip(state.FailedItems), s.waitsLocked(g.lane.sweep)
+	return state
 }
 
 // fingerprint finds out whether a page holds only items that the sweep has been through. With a cursor it looks at the

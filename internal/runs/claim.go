@@ -87,6 +87,7 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
 		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END, `+lowerBound+`,
+			last_error = CASE WHEN state = '`+RunQueueRunning+`' THEN '' ELSE last_error END,
 			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
 			server, own.Epoch, q.Run, q.Queue, own.Epoch)

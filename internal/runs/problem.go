@@ -71,7 +71,11 @@ func (p Problem) Text() string {
 		}
 		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
 	case ProblemStalled:
-		return fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s", p.State, instant(p.Since), instant(p.Until))
+		text := fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s", p.State, instant(p.Since), instant(p.Until))
+		if p.Message != "" {
+			text += ": " + p.Message
+		}
+		return text
 	case ProblemMissed:
 		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
 	case ProblemSkipped:

@@ -43,7 +43,7 @@ var (
 	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that may
 	// last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
 	stalledProblems = `SELECT '` + ProblemStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
-			r.message, r.started_at, COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
+			COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at, COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused AND r.started_at < ` + stallBegan + `

@@ -26,7 +26,8 @@ type RunFilter struct {
 	Trigger  string // the name of a trigger
 }
 
-// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues.
+// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues, and
+// Message is what one of them waits for, or why its last attempt failed.
 type RunRecord struct {
 	Run
 
@@ -40,6 +41,7 @@ type RunRecord struct {
 	SweptDone   int64     `json:"-" db:"swept_done"`
 	SweptFailed int64     `json:"-" db:"swept_failed"`
 	SweptLoose  int64     `json:"-" db:"swept_at_least"` // above 0 if SweptDone and SweptFailed are lower bounds
+	QueueError  string    `json:"-" db:"queue_error"`    // of a queue that is RUNNING: for what it waits, or why its last attempt failed
 	Now         time.Time `json:"-" db:"database_time"`  // by the database's clock, when this was read
 }
 
@@ -58,11 +60,12 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
 	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
-		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, {now} AS database_time
+		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
 				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
 				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed, COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
-				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed, MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least
+				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed, MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least,
+				COALESCE(MAX(CASE WHEN q.state = 'RUNNING' THEN q.last_error END), '') AS queue_error
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
 		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
@@ -72,6 +75,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	for i := range list {
 		if r := &list[i]; r.State == RunRunning {
 			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
+			r.Message = cmp.Or(r.Message, r.QueueError)
 		}
 	}
 	return list, nil

@@ -53,6 +53,10 @@ type Progress struct {
 	// ItemsDone and ItemsFailed are totals of the queue in this run, including earlier sweeps.
 	ItemsDone, ItemsFailed int64
 
+	// Waits says for what the sweep waits; empty if it does not wait any more. Save records it as the last error of the
+	// queue; nil does not change it.
+	Waits *string
+
 	// Failed are items that have failed under this claim, at least the new ones and at most the first 100. Whole says that
 	// the sweep has been through the whole queue: items that failed in an earlier attempt, and are not in Failed, have
 	// succeeded or are gone.

@@ -47,6 +47,9 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 		progress, set = progress+` OR cursor_value <> ?`, `, cursor_value = ?`+set
 		all, args = append(all, *p.Cursor), append([]any{*p.Cursor}, args...)
 	}
+	if p.Waits != nil {
+		set, args = set+`, last_error = ?`, append(args, sqldb.Clean(*p.Waits))
+	}
 	all = append(append(all, state, p.ItemsDone, p.ItemsFailed), args...)
 	// MySQL evaluates SET from left to right (L6): recoveries comes before the columns that it is compared with.
 	return t.Exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
