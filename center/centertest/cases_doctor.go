@@ -228,7 +228,9 @@ func testFailingQueue(t *testing.T, c *center.Center) {
 	t.Run("X7 the row of a queue says since when it fails", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		since := time.Now().Add(-15*time.Minute - 30*time.Second).UTC().Truncate(time.Millisecond)
+		servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+		r.must(err)
+		since := servers[0].Now.Add(-15*time.Minute - 30*time.Second).UTC().Truncate(time.Millisecond) // by the database's clock
 		save := func(server string, epoch int64, since time.Time) {
 			t.Helper()
 			r.must(c.Roster().Server(r.task, r.uuid(server)).SaveFailing(t.Context(), []roster.FailingQueue{{QueueEpoch: center.QueueEpoch{ID: "1", Epoch: epoch}, Since: since}}))
