@@ -63,6 +63,8 @@ func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecor
 // triggerMark returns the condition of a trigger.
 func triggerMark(t center.TriggerRecord) Mark {
 	switch {
+	case t.Status == center.TriggerError:
+		return Mark{"bad", "invalid"}
 	case !t.MissedAt.IsZero():
 		return Mark{"bad", "missed a slot"}
 	case t.SkippedTooLong(t.Now):
