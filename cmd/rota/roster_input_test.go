@@ -16,7 +16,7 @@ import (
 // rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
 var rosterCommands = []string{
 	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
-	"queue list", "queue add settle x", "queue remove settle x --yes", "queue pin settle x zone=b", "queue unpin settle x", "server list", "server pause web1:1", "server resume web1:1",
+	"queue list", "queue add regions x", "queue remove regions north --yes", "queue pin settle 0 zone=b", "queue unpin settle 0", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "server weight web1:1 2", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
 	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
 	"trigger apply nightly --task extract --every 1h", "trigger list", "trigger pause nightly", "trigger resume nightly", "trigger fire nightly", "trigger delete nightly --yes",
