@@ -71,8 +71,8 @@ func reached(edges []Edge, fired map[string]bool) map[string]bool {
 		grown = false
 		for _, e := range edges {
 			upstreams := upstreamsOf(edges, e.TaskType)
-			without := func(e Edge) bool { return !slots[e.Upstream] }
-			if !slots[e.TaskType] && slots[e.Upstream] && !(joins(upstreams) && slices.ContainsFunc(upstreams, without)) {
+			lacksSlot := func(e Edge) bool { return !slots[e.Upstream] }
+			if !slots[e.TaskType] && slots[e.Upstream] && (!joins(upstreams) || !slices.ContainsFunc(upstreams, lacksSlot)) {
 				slots[e.TaskType], grown = true, true
 			}
 		}
