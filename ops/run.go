@@ -70,6 +70,9 @@ func (a SubmitRun) Prepare(ctx context.Context, c *center.Center) (*Change, erro
 		ask.After = append(ask.After, r.ID)
 	}
 	change.Says = []string{"The runs that depend on it are made with it. It begins when no other run of " + t.TaskType + " is running."}
+	if ask.Key != "" {
+		change.Says = append(change.Says, "The key is "+ask.Key+".")
+	}
 	if !ask.NotBefore.IsZero() {
 		change.Says = append(change.Says, "It does not start before "+ask.NotBefore.UTC().Format(time.RFC3339)+".")
 	}
