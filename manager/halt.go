@@ -30,7 +30,8 @@ type halt struct {
 // halted reports whether the queues are owned, but not worked.
 func (h *halt) halted() bool { return h.paused || !h.isConfirmed() }
 
-// isConfirmed reports whether a reply has been read since the server joined, and since its lease last expired.
+// isConfirmed reports whether a reply has been read to a heartbeat that was sent after the server joined, and after its
+// lease last expired.
 func (h *halt) isConfirmed() bool { return h.confirmed == h.reg.lapses.Load() }
 
 // follow notes what a heartbeat's reply says about pauses and the barrier.

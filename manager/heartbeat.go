@@ -181,7 +181,7 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
 	r.watch.judgeDead, r.watch.margin = r.next.intervals.judgeDead, r.next.intervals.margin()
-	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapses.Load()} // after the renewal: a lapse that follows waits for the next reply
+	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapsesBefore}
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()
 		reply.inherited = r.watch.since.Before(r.joined) && p.Now.Sub(r.joined) < r.watch.judgeDead

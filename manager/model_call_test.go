@@ -31,6 +31,7 @@ type call struct {
 	hung      []string      // register: the hung queues; clear: the queues that no longer hang
 	judgeDead time.Duration // that register and a heartbeat write
 	token     int           // of a heartbeat; the row has the one before
+	stale     bool          // a heartbeat: the lease has expired since it was sent
 
 	done     bool // the reply
 	blocked  []string
@@ -161,7 +162,7 @@ func (w *world) deliver(p *process) {
 	case !c.done:
 		p.registered, p.gone = false, true
 	default:
-		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, false
+		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, c.stale && !w.without.sentAfter
 		p.watch.observe(c.reply.Now, w.local(p))
 		p.judgeDead = p.next.intervals.judgeDead
 		p.watch.judgeDead, p.watch.margin = p.judgeDead, p.next.intervals.margin()

@@ -207,7 +207,7 @@ func (k *key) call(c *call) {
 	k.text(c.uuid + c.queue)
 	k.text(strings.Join(c.released, " "))
 	k.text(strings.Join(c.hung, " "))
-	k.flags(c.inherited, c.applied, c.done, c.mustRead, c.reread, c.replan)
+	k.flags(c.inherited, c.applied, c.done, c.mustRead, c.reread, c.replan, c.stale)
 	k.times(k.here, c.sent)
 	k.times(k.now, c.seen, c.at, c.since)
 	k.handovers(c.handover)

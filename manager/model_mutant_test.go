@@ -38,6 +38,7 @@ var mutants = []struct {
 	{"a queue is removed under any epoch (N2 H3)", without{removeEpoch: true}, true},
 	{"a queue that comes back begins with its old epochs (H6)", without{epochHigh: true}, false},
 	{"work before the first reply of a session (S11)", without{firstReply: true}, false},
+	{"a reply to a heartbeat from before the lease expired counts (S11)", without{sentAfter: true}, false},
 	{"no heartbeat at the join, because another server of the process has a longer interval (S1)", without{joinHeartbeat: true}, false},
 	{"a server gets the queue of its own hung call (P9)", without{hungQueues: true}, false},
 	{"a longer lease before the row (S5)", without{rowFirst: true}, false},

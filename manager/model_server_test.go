@@ -51,9 +51,12 @@ func (w *world) joined(p *process, c call, err bool) {
 	w.startJob(p)
 }
 
-// lapse notes that the server works nothing before it has read another reply (S11).
+// lapse notes that the server works nothing before it has read the reply to a heartbeat that it sends from now on (S11).
 func (w *world) lapse(p *process) {
 	p.unconfirmed, p.replyStale, p.lapsedAt = true, p.reply != nil, w.now
+	if p.heartbeat != nil {
+		p.heartbeat.stale = true
+	}
 }
 
 // refresh reconciles after a heartbeat's reply, or after another event if reply is nil.

@@ -43,7 +43,7 @@ type without struct {
 	fence, fenceOwner, fenceLock, requester, releaseEpoch, retired, retakeEpoch                  bool
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                    bool
 	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
-	drainStop, balance, pins, limit                                                              bool
+	drainStop, balance, pins, limit, sentAfter                                                   bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -123,7 +123,7 @@ type process struct {
 
 	unconfirmed bool          // no reply has been read since the server joined, or since its lease last expired
 	lapsedAt    time.Duration // when its lease last expired
-	replyStale  bool          // the reply that waits arrived before the lease expired
+	replyStale  bool          // the reply that waits is to a heartbeat that was sent before the lease expired
 	halted      bool          // the last reply said that the task type is paused
 
 	view     roster.View

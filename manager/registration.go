@@ -24,10 +24,11 @@ type registration struct {
 
 	// From heartbeater.add on, only the heartbeater uses these fields.
 
-	token      string // of the last successful heartbeat
-	next       announcement
-	watch      watch
-	watchRange roster.WatchRange // the servers that this one watches
+	token        string // of the last successful heartbeat
+	next         announcement
+	lapsesBefore int64 // lapses when the heartbeat under way was sent
+	watch        watch
+	watchRange   roster.WatchRange // the servers that this one watches
 }
 
 // announcement is what a heartbeat tells the other servers about the lease.
@@ -41,6 +42,7 @@ type announcement struct {
 // the one that is wanted (S5). So the row follows the lease when the interval falls, and the lease the row when it rises. A
 // heartbeat that is sent again writes the same, because the first one may arrive later.
 func (r *registration) announce(token string) time.Duration {
+	r.lapsesBefore = r.lapses.Load()
 	if r.next.token != token {
 		wanted := *r.wanted.Load()
 		r.next = announcement{token, wanted, max(wanted.judgeDead, r.lease.intervals().judgeDead)}
@@ -51,7 +53,7 @@ func (r *registration) announce(token string) time.Duration {
 // heartbeatReply is the reply to a heartbeat, with what the server's own watch says about it.
 type heartbeatReply struct {
 	roster.HeartbeatReply
-	lapses    int64         // registration.lapses when it came
+	lapses    int64         // registration.lapses when the heartbeat was sent: the reply may tell nothing later
 	watched   time.Duration // for how long the server has watched the others; 0: too short to expire one
 	inherited bool          // other servers watched for a part of that time
 }

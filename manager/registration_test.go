@@ -37,3 +37,22 @@ func TestAnnouncement(t *testing.T) {
 	beat("d", 20*time.Second, 20*time.Second) // it was sent before, and is sent again
 	beat("e", time.Hour, time.Hour)
 }
+
+// S11: the reply to a heartbeat that was sent before the lease expired does not count, because it may have been written
+// before a pause. The reply to the next heartbeat does, although the token is the same.
+func TestReplyToAHeartbeatBeforeTheLapse(t *testing.T) {
+	r := newRegistration("host", &Settings{HeartbeatInterval: 2 * time.Second, JudgeDeadInterval: 10 * time.Second}, func() {})
+	defer r.lease.stop()
+	h := halt{reg: r}
+	for _, sent := range []bool{true, false} {
+		r.announce("token")
+		if sent {
+			r.lapses.Add(1)
+		}
+		r.renew("token", time.Now(), roster.HeartbeatReply{})
+		h.confirmed = (<-r.replies).lapses
+		if h.isConfirmed() == sent {
+			t.Errorf("the lease expires after the heartbeat: %t; its reply confirms: %t", sent, h.isConfirmed())
+		}
+	}
+}

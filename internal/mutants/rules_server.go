@@ -93,6 +93,12 @@ var serverMutants = []mutant{
 		"TestWorkerThatJoinsWhilePaused|TestPausedWhileTheDatabaseIsAway",
 	},
 	{
+		"S11", "the reply to a heartbeat from before the lease expired counts",
+		"renew", "lapses: r.lapsesBefore",
+		"lapses: r.lapses.Load()",
+		"TestReplyToAHeartbeatBeforeTheLapse",
+	},
+	{
 		"S12", "a server that is not heard keeps its queues",
 		"listen", "err != nil || age > 2*every || ",
 		"err != nil || age >= 0 || ",
