@@ -55,6 +55,14 @@ func (s settle) Execute(ctx context.Context, ids []int64) error {
 
 func (settle) Key(id int64) string { return strconv.FormatInt(id, 10) }
 
+// dealer is a dealer of orders: settle, or a broken one that each of these tests must refuse (TestBrokenDealers).
+type dealer interface {
+	processor.TaskDealer[int64]
+	processor.Keyed[int64]
+}
+
+var newSettle = func(db *sql.DB) dealer { return settle{db} }
+
 // t is the t of the test in which these lines would stand.
 var t = &exampleTB{}
 
@@ -75,6 +83,9 @@ func (*exampleTB) Fatalf(format string, args ...any) {
 func (*exampleTB) Errorf(format string, args ...any) { fmt.Printf(format, args...) }
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(brokenDealer); name != "" {
+		newSettle = brokenDealers[name]
+	}
 	code := m.Run()
 	for _, cleanup := range slices.Backward(t.cleanups) {
 		cleanup()
@@ -112,7 +123,7 @@ func ExampleRoster_Work() {
 	r := rotatest.Open(t, rotatest.Options{})
 	createOrders(r.DB(), 100)
 
-	r.Work(manager.Serve("settle", settle{r.DB()}, manager.Settings{Queues: 4}))
+	r.Work(manager.Serve("settle", newSettle(r.DB()), manager.Settings{Queues: 4}))
 
 	fmt.Println("new:", count(r.DB(), `SELECT COUNT(*) FROM orders WHERE state = 'NEW'`))
 	fmt.Println("payments:", count(r.DB(), `SELECT COUNT(*) FROM payments`))
@@ -127,7 +138,7 @@ func ExampleRoster_FailedItems() {
 	r := rotatest.Open(t, rotatest.Options{})
 	createOrders(r.DB(), 10, 7)
 
-	r.Work(manager.Serve("settle", settle{r.DB()}, manager.Settings{
+	r.Work(manager.Serve("settle", newSettle(r.DB()), manager.Settings{
 		Queues: 4, ItemMaxAttempts: 3, ItemRetry: time.Millisecond,
 	}))
 
@@ -145,7 +156,7 @@ func ExampleRoster_Run() {
 	r := rotatest.Open(t, rotatest.Options{})
 	createOrders(r.DB(), 10, 7)
 
-	nightly := manager.Serve("nightly", settle{r.DB()}, manager.Settings{
+	nightly := manager.Serve("nightly", newSettle(r.DB()), manager.Settings{
 		Queues: 2, Mode: center.ModeRun, QueueMaxAttempts: 1,
 	})
 	run := r.Run("nightly", "2026-10-01", "", nightly)
@@ -164,19 +175,19 @@ func ExampleRoster_Run() {
 
 // takenOver takes the queues from the worker in the middle of its first Execute.
 type takenOver struct {
-	settle
+	dealer
 	r   *rotatest.Roster
 	err chan error // of the first Execute
 }
 
 func (d takenOver) Execute(ctx context.Context, ids []int64) error {
 	if len(d.err) > 0 {
-		return d.settle.Execute(ctx, ids)
+		return d.dealer.Execute(ctx, ids)
 	}
 	if err := d.r.TakeOver(ctx); err != nil {
 		return err
 	}
-	err := d.settle.Execute(ctx, ids)
+	err := d.dealer.Execute(ctx, ids)
 	d.err <- err
 	return err
 }
@@ -186,7 +197,7 @@ func ExampleRoster_TakeOver() {
 	r := rotatest.Open(t, rotatest.Options{})
 	createOrders(r.DB(), 10)
 
-	d := takenOver{settle{r.DB()}, r, make(chan error, 1)}
+	d := takenOver{newSettle(r.DB()), r, make(chan error, 1)}
 	r.Work(manager.Serve("settle", d, manager.Settings{Queues: 1, ThreadNumber: 1}))
 
 	fmt.Println("fenced:", errors.Is(<-d.err, center.ErrFenced))

@@ -22,7 +22,7 @@ func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := rotatest.Open(t, rotatest.Options{})
 		createOrders(r.DB(), 10, 7)
-		r.Work(manager.Serve("settle", settle{r.DB()}, manager.Settings{Queues: 4, ItemMaxAttempts: 3}))
+		r.Work(manager.Serve("settle", newSettle(r.DB()), manager.Settings{Queues: 4, ItemMaxAttempts: 3}))
 		if n := count(r.DB(), `SELECT COUNT(*) FROM payments`); n != 9 {
 			t.Errorf("%d payments, want 9", n)
 		}
