@@ -14,7 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -197,5 +200,35 @@ func TestETag(t *testing.T) {
 	other := s.get("/runs")
 	if other.Get("ETag") == first.Get("ETag") || first.Get("ETag") == "" || first.Get("Cache-Control") != "no-store" {
 		t.Errorf("headers %v and %v", first.Header, other.Header)
+	}
+}
+
+// The pages of a run that waits for the end of an outage say so, for the run and for its queue (X5).
+func TestPageOfARunThatWaits(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	const uuid, waits = "web3:3:00000003", "it waits: nothing has succeeded since 02:00, and 3 items are tried again (X5)"
+	_, err := s.center.Roster().Register(t.Context(), serverInfo(uuid, "nightly"))
+	s.must(err)
+	_, err = s.center.Roster().Planner("nightly", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
+	s.must(err)
+	_, err = s.center.Engine().Scheduler.Tick(t.Context(), "nightly")
+	s.must(err)
+	view, err := s.center.Roster().Server("nightly", uuid).View(t.Context())
+	s.must(err)
+	sweeps, err := s.center.Engine().Sweeps.Claim(t.Context(), "nightly", uuid, []center.QueueEpoch{{ID: "1", Epoch: view.Queues[1].Epoch}}, 1)
+	s.must(err)
+	s.must(s.center.Engine().Sweeps.Save(t.Context(), sweeps[0], runs.Progress{Waits: new(waits)}))
+	for page, want := range map[string][]string{
+		"/run?run=nightly":            {`<span class="mark warn">running</span><p>` + waits + `</p>`, `<tr id="rq-1"`, `<td class="p3 err">` + waits + `</td>`},
+		"/runs?task=nightly":          {`<td class="p3 err">` + waits + `</td>`},
+		"/queue?task=nightly&queue=1": {`<td class="p3 err">` + waits + `</td>`},
+	} {
+		r := s.get(page)
+		for _, text := range want {
+			if !strings.Contains(r.body, text) {
+				t.Errorf("%s: no %q in\n%s", page, text, r.body)
+			}
+		}
 	}
 }

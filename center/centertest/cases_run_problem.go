@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // problems returns the problems of the task type as "kind count state".
@@ -369,21 +370,16 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		id := r.backfillHours(2, nil)
 		r.tick()
 		r.claimOne("A", "0")
-		ago := func(d time.Duration) {
-			at := r.now().Add(-d).UTC().Format(timeLayout)
-			r.exec("UPDATE schedule_run SET started_at = '%s' WHERE task_type = '%s' AND state = 'RUNNING'", at, r.task)
-			r.exec("UPDATE schedule_run_queue SET progress_at = '%s' WHERE state = 'RUNNING' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", at, r.task)
-		}
-		ago(29 * time.Minute)
+		r.stalledFor(29 * time.Minute)
 		r.wantProblems()
-		ago(31 * time.Minute)
+		r.stalledFor(31 * time.Minute)
 		r.wantProblems("RUN_STALLED i RUNNING")
 		if p := r.problemRecords()[0]; p.Backfill != id {
 			t.Fatalf("the problem is %+v, want it to name backfill %s", p, id)
 		}
 		r.exec("UPDATE schedule_task_type SET stall_after_ms = 3600000 WHERE task_type = '%s'", r.task)
 		r.wantProblems()
-		ago(2*time.Hour + time.Minute)
+		r.stalledFor(2*time.Hour + time.Minute)
 		r.wantProblems("RUN_STALLED i RUNNING")
 		r.exec("UPDATE schedule_run_queue SET next_attempt_at = '%s' WHERE queue_id = '1' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", r.now().Add(time.Hour).UTC().Format(timeLayout), r.task)
 		r.wantProblems()
@@ -392,6 +388,42 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
 		r.wantProblems()
 	})
+	t.Run("X5 R19 a run says for what it waits, until it waits no more", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		says := func(want string) {
+			t.Helper()
+			if got := r.runQueue(id, "0").LastError; got != want || r.run(id).Message != want {
+				t.Fatalf("the queue says %q, the run %q, want %q", got, r.run(id).Message, want)
+			}
+		}
+		wait := func(what string) {
+			t.Helper()
+			r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "0"), runs.Progress{Waits: &what}))
+			says(what)
+		}
+		wait("it waits: nothing has succeeded")
+		r.stalledFor(31 * time.Minute)
+		if p := r.problemRecords(); len(p) != 1 || p[0].Kind != center.ProblemStalled || !strings.HasSuffix(p[0].Text(), ": it waits: nothing has succeeded") {
+			t.Fatalf("the problems are %+v, want the stalled run with what it waits for", p)
+		}
+		wait("")
+		wait("it waits again")
+		r.moveQueue("0", "B")
+		s := r.claimOne("B", "0") // a takeover
+		says("")
+		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{Waits: new("it waits for B")}))
+		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: 1}))
+		r.wantState(id, center.RunSuccess)
+		says("")
+	})
+}
+
+// stalledFor lets the open run be opened, and make its last progress, so long ago.
+func (r *fixture) stalledFor(d time.Duration) {
+	at := r.now().Add(-d).UTC().Format(timeLayout)
+	r.exec("UPDATE schedule_run SET started_at = '%s' WHERE task_type = '%s' AND state = 'RUNNING'", at, r.task)
+	r.exec("UPDATE schedule_run_queue SET progress_at = '%s' WHERE state = 'RUNNING' AND run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", at, r.task)
 }
 
 func testTriggerProblems(t *testing.T, c *center.Center) {

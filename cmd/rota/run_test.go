@@ -102,6 +102,33 @@ func TestRunShowJSON(t *testing.T) {
 	})
 }
 
+// A run that waits for the end of an outage says so in each command that shows it (X5).
+func TestRunThatWaits(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		s := newTestRoster(t, url)
+		extract, _ := s.runs()
+		s.serve("extract", web3)
+		const waits = "it waits: nothing has succeeded since 02:00, and 3 items are tried again (X5)"
+		s.must(s.c.Engine().Sweeps.Save(t.Context(), s.claim("extract", web3, "2")[0], runs.Progress{Waits: new(waits)}))
+		text := regexp.QuoteMeta(waits)
+		s.wantOutput("run show extract", `(?s) RUNNING, .*\n reason: `+text+`\n.* 2 +RUNNING +web3:3:00000003 .* `+text+`\n`)
+		s.wantOutput("run list extract", ` RUNNING +0/4 .*`+text)
+		var shown struct{ Run map[string]any }
+		s.must(json.Unmarshal([]byte(s.run("run show extract -o json")), &shown))
+		if shown.Run["message"] != waits {
+			t.Errorf("the message in JSON is %q", shown.Run["message"])
+		}
+		long := time.Now().Add(-time.Hour).UTC().Format("2006-01-02 15:04:05")
+		s.exec("UPDATE schedule_run SET started_at = '" + long + "' WHERE run_id = '" + extract + "'")
+		s.exec("UPDATE schedule_run_queue SET progress_at = '" + long + "' WHERE run_id = '" + extract + "'")
+		if out, _, code := s.try("doctor"); code != 1 || !regexp.MustCompile(`run `+extract+`: it is RUNNING since \S+, and nothing of it has ended since \S+: `+text).MatchString(strings.Join(strings.Fields(out), " ")) {
+			t.Errorf("exit code %d, the doctor says\n%s", code, out)
+		}
+	})
+}
+
 // rota item list --run lists the items that failed in a run, and run show has the first of them.
 func TestFailedItemsOfARunAreListed(t *testing.T) {
 	t.Parallel()

@@ -105,6 +105,24 @@ var processMutants = []mutant{
 		"TestItemsThatFailedBeforeArePoison",
 	},
 	{
+		"X5", "a sweep does not say for what it waits",
+		"progressDue", "if h.Sweep.Waits != sw.waits {",
+		"if false {",
+		"TestRunSaysForWhatItWaits",
+	},
+	{
+		"X5", "a takeover says that a sweep waits which does not",
+		"claimOne", "last_error = CASE WHEN state = '`+RunQueueRunning+`' THEN '' ELSE last_error END,",
+		"",
+		"TestConformance",
+	},
+	{
+		"X5", "the queue says for what it waits, the run does not",
+		"List", "r.Message = cmp.Or(r.Message, r.QueueError)",
+		"r.Message = cmp.Or(r.Message, \"\")",
+		"TestRunThatWaits",
+	},
+	{
 		"X5", "a sweep waits for an hour only",
 		"sweepsGiveUpLocked", "if waited >= s.settings.horizon() {",
 		"if waited >= time.Hour {",
