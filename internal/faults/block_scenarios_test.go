@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -20,12 +22,14 @@ import (
 const (
 	blocked variant = "BLOCK"       // the bad items of all queues are within reach of the selects: 9 x fetch_number
 	behind  variant = "BLOCK PAGED" // healthy items lie behind that reach, and the dealer can go on behind a page
+	tenant  variant = "TENANT"      // all items of queue 0 fail until the table cures has a row
 )
 
 // blockScenarios are items that fail, and a service that fails.
 var blockScenarios = []scenario{
 	{name: "block-of-bad-items", play: blockOfBadItems, variant: blocked, seldom: true},
 	{name: "block-of-bad-items-behind-pages", play: blockOfBadItems, variant: behind, seldom: true},
+	{name: "queue-that-fails", play: queueThatFails, variant: tenant},
 	{name: "second-outage", play: secondOutage, variant: blocked, review: sampledGently, seldom: true},
 }
 
@@ -35,12 +39,15 @@ const bad = 1_000_000_000
 // blockSize is the number of bad items before the healthy items of all queues.
 const blockSize = 3000
 
-func (v variant) blocks() bool { return strings.HasPrefix(string(v), "BLOCK") }
+func (v variant) blocks() bool { return strings.HasPrefix(string(v), "BLOCK") || v == tenant }
 
 func (v variant) applyBlock(s *manager.Settings) {
 	s.FetchNumber, s.ThreadNumber, s.ItemMaxAttempts = 100, 4, 3
-	if v == behind {
+	switch v {
+	case behind:
 		s.FetchNumber = 20
+	case tenant:
+		s.ItemMaxAttempts = 10_000 // the items outlive the scenario
 	}
 }
 
@@ -48,8 +55,11 @@ func (v variant) applyBlock(s *manager.Settings) {
 type blocking struct{ *dealer }
 
 func (d *dealer) blocking(v variant) processor.TaskDealer[int64] {
-	if v == behind {
+	switch v {
+	case behind:
 		return paging{blocking{d}}
+	case tenant:
+		return failingTenant{blocking{d}}
 	}
 	return blocking{d}
 }
@@ -112,6 +122,19 @@ func (p paging) Select(ctx context.Context, s processor.Selection) ([]int64, err
 	const place = `CASE WHEN id >= 1000000000 THEN id - 1000000000 ELSE id + 1000000000 END`
 	return p.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? AND `+place+` > ? ORDER BY `+place+` LIMIT ?`,
 		s.Total, s.Queue.Index, after, s.Limit)
+}
+
+// failingTenant is the dealer for items of which those of queue 0 fail.
+type failingTenant struct{ blocking }
+
+// Execute fails for queue 0 until an operator has cured its items.
+func (d failingTenant) Execute(ctx context.Context, ids []int64) error {
+	if ids[0]%queues == 0 {
+		if cures, err := d.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {
+			return errors.Join(err, errDown)
+		}
+	}
+	return d.dealer.Execute(ctx, ids)
 }
 
 // addBad inserts n bad items, which are older than all others.
@@ -189,6 +212,55 @@ func secondOutage(s *stage) {
 	if n := s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ?`, center.ItemDead); n != 0 {
 		s.t.Errorf("%d items died in an outage", n)
 	}
+}
+
+// queueThatFails: all items of one queue fail while the others succeed (X7). The row of the queue is edited so that it looks
+// as if its owner had found that out eleven minutes ago, and the owner is killed in the same moment. The next owner goes on from
+// there: the queue is told by its name, and no other queue is, until one of its items succeeds.
+func queueThatFails(s *stage) {
+	const queue = `schedule_queue WHERE task_type = '` + taskType + `' AND queue_id = '0'`
+	s.until("items of queue 0 fail", func() bool {
+		return s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE queue_id = '0' AND attempts >= 3`) >= 3
+	})
+	if n := s.count(`SELECT COUNT(*) FROM schedule_queue WHERE failing_since IS NOT NULL`); n != 0 {
+		s.t.Errorf("%d queues fail before ten minutes have passed", n)
+	}
+	edit, err := s.c.DB().BeginTx(s.t.Context(), nil)
+	s.must(err)
+	defer edit.Rollback() // does nothing after a commit
+	_, err = edit.ExecContext(s.t.Context(), bind(s.c, `UPDATE schedule_queue SET failing_since = ? WHERE task_type = ? AND queue_id = '0'`),
+		time.Now().UTC().Add(-11*time.Minute).Format("2006-01-02 15:04:05"), taskType)
+	s.must(err)
+	pid := s.count(`SELECT cur_pid FROM schedule_assignment WHERE task_type = ? AND queue_id = '0'`, taskType)
+	s.kill(s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.pid == pid })])
+	s.must(edit.Commit())
+
+	told := func() int {
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertQueueFailing+": no item of queue 0 %")
+	}
+	s.until("the next owner tells the queue", func() bool { return told() > 0 })
+	s.works(queues * s.backlog)
+	if fails, all := s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NOT NULL`), s.count(`SELECT COUNT(*) FROM schedule_queue WHERE failing_since IS NOT NULL`); fails != 1 || all != 1 {
+		s.t.Errorf("%d queues fail by their rows, %d of them is queue 0, want only that", all, fails)
+	}
+	if found := s.queuesThatFail(); len(found) != 1 || !strings.Contains(found[0].Text, ": 0 (11m") {
+		s.t.Errorf("the doctor says %+v, want that queue 0 fails since eleven minutes", found)
+	}
+	s.exec(`INSERT INTO cures (id) VALUES (1)`)
+	s.until("queue 0 fails no more", func() bool {
+		return s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NULL`) == 1 && len(s.queuesThatFail()) == 0
+	})
+	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertQueueFailing+":%"); n != told() {
+		s.t.Errorf("%d alerts about queues that fail, want %d, of queue 0 only", n, told())
+	}
+}
+
+// queuesThatFail returns what the doctor says of queues that fail.
+func (s *scene) queuesThatFail() []center.Condition {
+	s.t.Helper()
+	found, err := s.c.Diagnose(s.t.Context(), taskType)
+	s.must(err)
+	return slices.DeleteFunc(found, func(c center.Condition) bool { return c.Kind != condition.QueueFailing })
 }
 
 // sampledGently checks 20. It suits scenarios without bad items: an item that failed before and after a success of another one
