@@ -84,8 +84,7 @@ func wholeFile() *File {
 	return &File{
 		Connection: Connection{
 			Database: "postgres://app@db/shop?sslmode=verify-full",
-			OwnSign:  "007",
-			Schema:   center.SchemaRequire,
+			Options:  center.Options{OwnSign: "007", Schema: center.SchemaRequire},
 		},
 		HTTP: "127.0.0.1:9090",
 		Tasks: []Task{{
@@ -209,9 +208,9 @@ func TestEveryScalarComesFromTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Connection{Database: "sqlite:env.db", OwnSign: "ENV", Schema: center.SchemaCreate, DatabaseFrom: "ROTA_DATABASE"}
-	if f.Connection != want || f.HTTP != "127.0.0.1:1" {
-		t.Errorf("got %+v, http %s", f.Connection, f.HTTP)
+	want := Connection{Database: "sqlite:env.db", DatabaseFrom: "ROTA_DATABASE", Options: center.Options{OwnSign: "ENV", Schema: center.SchemaCreate}}
+	if diff := cmp.Diff(want, f.Connection); diff != "" || f.HTTP != "127.0.0.1:1" {
+		t.Errorf("http %s; (-want +got)\n%s", f.HTTP, diff)
 	}
 }
 
@@ -345,11 +344,13 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// flagSet returns a flag set with one flag. It is set unless the value is empty.
+// flagSet returns a flag set with one flag, or none if the name is empty. It is set unless the value is empty.
 func flagSet(t *testing.T, name, value string) *pflag.FlagSet {
 	t.Helper()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	flags.String(name, "", "")
+	if name != "" {
+		flags.String(name, "", "")
+	}
 	if value != "" {
 		if err := flags.Set(name, value); err != nil {
 			t.Fatal(err)

@@ -10,30 +10,36 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 )
 
 // database returns the URL of the roster, and the flag, the variable or the file that names it. It comes from the first
 // of these that names one: the flag, a file of --config, the environment, another file. In each of them, database_file
 // may stand instead of database.
-func (s *source) database(v *viper.Viper, flags *pflag.FlagSet) (url, from string) {
-	if name := givenFlag(flags); name != "" {
-		return s.eitherDatabase("--database", flagText(flags, "database"), "--database-file", flagText(flags, "database-file"), notInFile), name
+func (s *source) database(v *viper.Viper) (url, from string) {
+	for _, flag := range []string{"database", "database-file"} {
+		if s.flags != nil && s.flags.Changed(flag) {
+			urlFlag, fileFlag := s.flagText("database"), s.flagText("database-file")
+			return s.eitherDatabase("--database", urlFlag, "--database-file", fileFlag, notInFile), "--" + flag
+		}
 	}
-	if name := inEnvironment(); name != "" && !s.beatsEnvironment(flags, "database") {
-		return s.eitherDatabase("ROTA_DATABASE", os.Getenv("ROTA_DATABASE"), "ROTA_DATABASE_FILE", os.Getenv("ROTA_DATABASE_FILE"), notInFile), name
+	for _, variable := range []string{"ROTA_DATABASE", "ROTA_DATABASE_FILE"} {
+		if os.Getenv(variable) != "" && !s.beatsEnvironment("database") {
+			url, path := os.Getenv("ROTA_DATABASE"), os.Getenv("ROTA_DATABASE_FILE")
+			return s.eitherDatabase("ROTA_DATABASE", url, "ROTA_DATABASE_FILE", path, notInFile), variable
+		}
 	}
 	line := 0
 	if e := find(s.entries, "database_file"); e != nil {
 		line = e.line
 	}
-	return s.eitherDatabase("database", v.GetString("database"), "database_file", v.GetString("database_file"), line), s.path
+	url, path := v.GetString("database"), v.GetString("database_file")
+	return s.eitherDatabase("database", url, "database_file", path, line), s.path
 }
 
 // flagText returns the value of a flag, "" if there is no such flag.
-func flagText(flags *pflag.FlagSet, name string) string {
-	if flag := flags.Lookup(name); flag != nil {
+func (s *source) flagText(name string) string {
+	if flag := s.flags.Lookup(name); flag != nil {
 		return flag.Value.String()
 	}
 	return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Format returns a rota.yaml that has all settings of a task type, without its dealer and without the database. Load reads
-// the same settings from it.
+// Format returns a rota.yaml that has all settings of a task type, without its dealer and without the database. Load
+// reads the same settings from it.
 func Format(taskType string, s center.Settings) ([]byte, error) {
 	settings := &yaml.Node{Kind: yaml.MappingNode}
 	for _, row := range center.SettingTable() {
@@ -31,8 +31,8 @@ func Format(taskType string, s center.Settings) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// formatted returns the key and the value of the setting that field points to. The key is empty if the file leaves it out:
-// queues are either a number or names.
+// formatted returns the key and the value of the setting that field points to. The key is empty if the file leaves it
+// out: queues are either a number or names.
 func formatted(name string, field any) (key string, value any) {
 	switch v := field.(type) {
 	case *time.Duration:

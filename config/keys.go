@@ -1,20 +1,284 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// checkKeys adds a problem for each entry whose key is not in keys.
-func (s *source) checkKeys(path string, entries []entry, keys []string) {
-	for _, e := range entries {
-		if slices.Contains(keys, e.key) {
+// key is a top-level key that has a single value. Flags override it, and so does the environment if --config does not
+// name the file.
+type key struct {
+	name string
+	help string // of its flag, without the variable of the environment
+	// set writes the value, which is not empty, into the file. Its error is the rule that the value breaks. It is nil for
+	// the keys that name the database, because they exclude each other.
+	set func(f *File, text string) error
+}
+
+// connectionKeys are those that each command has which connects to a roster.
+var connectionKeys = []key{
+	{name: "database", help: "URL of the roster's database: postgres://, mysql:// or sqlite:FILE"},
+	{name: "database_file", help: "file whose one line is the URL, such as a mounted secret, instead of --database"},
+	{"own_sign", "environment; several can share a database", func(f *File, text string) error {
+		f.OwnSign = text
+		return nil
+	}},
+	{"schema", "what to do if tables are missing: auto, create or require", func(f *File, text string) error {
+		f.Schema = center.SchemaMode(text)
+		switch f.Schema {
+		case center.SchemaAuto, center.SchemaCreate, center.SchemaRequire:
+			return nil
+		}
+		return errors.New("must be auto, create or require")
+	}},
+}
+
+// keys are all of them. A key may refer to one above it.
+var keys = append(slices.Clone(connectionKeys),
+	key{"http",
+		"host:port for /livez, /readyz, /metrics, /scale; not served if empty",
+		func(f *File, text string) error {
+			f.HTTP = text
+			_, _, err := net.SplitHostPort(text)
+			return rule(err == nil, "must be host:port, such as 127.0.0.1:9090")
+		},
+	},
+	key{"console",
+		"serve the console at --http too, to clients on this host, who may look",
+		func(f *File, text string) error {
+			if err := setBool(&f.Console, text); err != nil {
+				return err
+			}
+			return rule(!f.Console || f.HTTP != "", "needs http, the address to serve it at")
+		},
+	},
+	key{"exit_on_unreachable",
+		"exit if the database cannot be reached at the start, instead of waiting",
+		func(f *File, text string) error {
+			return setBool(&f.ExitOnUnreachable, text)
+		},
+	},
+	key{"labels",
+		"what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
+		func(f *File, text string) (err error) {
+			f.Process.Labels, err = center.ParseLabels(text)
+			return err
+		},
+	},
+	key{"name",
+		"name of this worker, which it has again after a restart, such as its host's; for --return-within",
+		func(f *File, text string) error {
+			f.Process.Name = text
+			return rule(center.CheckReturn(text, 0) == nil, "must have at most 100 bytes, and no control characters")
+		},
+	},
+	key{"return_within",
+		"keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty",
+		func(f *File, text string) error {
+			const want = "must be a positive duration of at most 1h with its unit, such as 30s"
+			if err := setDuration(&f.Process.ReturnWithin, text, center.MaxReturn, want); err != nil {
+				return err
+			}
+			return rule(f.Process.Name != "", "needs name, by which the worker is known when it returns")
+		},
+	},
+	key{"idle_dealer_conns",
+		"how many idle connections stay open for dealers; 16 if empty",
+		func(f *File, text string) (err error) {
+			f.IdleDealerConns, err = strconv.Atoi(text)
+			return rule(err == nil && f.IdleDealerConns >= 1, "must be a whole number of at least 1")
+		},
+	},
+	key{"idle_tx_timeout",
+		"how long a fenced transaction may be idle until the database ends it, or none; 1m if empty",
+		func(f *File, text string) error {
+			if text == "none" {
+				f.IdleTxTimeout = -1
+				return nil
+			}
+			return setDuration(&f.IdleTxTimeout, text, 24*time.Hour,
+				"must be none or a duration with its unit, such as 90s or 5m, of at most 24h")
+		},
+	},
+	key{"item_retention", "how long the records of dead items stay; 720h if empty", func(f *File, text string) error {
+		const want = "must be a positive duration with its unit, such as 720h"
+		return setDuration(&f.Process.ItemRetention, text, sqldb.MaxDuration, want)
+	}},
+	key{"witness_dir",
+		"directory of this host in which processes prove that they run, such as /run/rota; none if empty",
+		func(f *File, text string) error {
+			f.Process.WitnessDir = text
+			return rule(filepath.IsAbs(text), "must be an absolute path, such as /run/rota")
+		},
+	},
+	key{"weight",
+		"part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty",
+		func(f *File, text string) error {
+			n, err := strconv.Atoi(text)
+			f.Process.Weight = &n
+			want := fmt.Sprintf("must be a whole number from 0 to %d", center.MaxWeight)
+			return rule(err == nil && center.CheckWeight(n) == nil, want)
+		},
+	},
+)
+
+// rule returns an error that says the rule, unless it is met.
+func rule(met bool, text string) error {
+	if met {
+		return nil
+	}
+	return errors.New(text)
+}
+
+func setBool(to *bool, text string) (err error) {
+	*to, err = strconv.ParseBool(text)
+	return rule(err == nil, "must be true or false")
+}
+
+func setDuration(to *time.Duration, text string, most time.Duration, want string) (err error) {
+	*to, err = time.ParseDuration(text)
+	return rule(err == nil && *to > 0 && *to <= most, want)
+}
+
+// isFlag reports whether the key is true or false.
+func (k key) isFlag() bool { return k.name == "console" || k.name == "exit_on_unreachable" }
+
+func (k key) flag() string     { return strings.ReplaceAll(k.name, "_", "-") }
+func (k key) variable() string { return "ROTA_" + strings.ToUpper(k.name) }
+
+// AddFlags defines the flags of the keys with these names, or of all keys if no name is given. A flag that is there
+// already stays.
+func AddFlags(flags *pflag.FlagSet, names ...string) {
+	for _, k := range keys {
+		switch help := k.help + " (" + k.variable() + ")"; {
+		case len(names) > 0 && !slices.Contains(names, k.name), flags.Lookup(k.flag()) != nil:
+		case k.isFlag():
+			flags.Bool(k.flag(), false, help)
+		default:
+			flags.String(k.flag(), "", help)
+		}
+	}
+}
+
+// single reads keys into f.
+func (s *source) single(f *File, keys []key) {
+	v := s.values()
+	before := len(s.problems)
+	f.Database, f.DatabaseFrom = s.database(v)
+	if f.Database == "" && before == len(s.problems) {
+		s.add(0, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
+	}
+	for _, k := range keys {
+		text := v.GetString(k.name)
+		if k.set == nil || text == "" {
 			continue
 		}
-		name := e.key
-		if path != "" {
-			name = path + "." + e.key
+		if err := k.set(f, text); err != nil {
+			s.addKeyProblem(k, text, err.Error())
 		}
-		s.add(e.line, "%s: unknown key; the known keys are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
+	}
+}
+
+// values reads the keys: from the flags, else from a file of --config, else the environment, else another file.
+func (s *source) values() *viper.Viper {
+	v := viper.New()
+	v.SetEnvPrefix("ROTA")
+	for _, k := range keys {
+		if !s.beatsEnvironment(k.name) {
+			_ = v.BindEnv(k.name) // fails only without a key; viper does not look for an unbound key in the environment
+		}
+		if s.flags == nil {
+			continue
+		}
+		if flag := s.flags.Lookup(k.flag()); flag != nil {
+			_ = v.BindPFlag(k.name, flag) // fails only without a flag
+		}
+	}
+	_ = v.MergeConfigMap(s.inFile()) // always returns nil
+	return v
+}
+
+// inFile returns the values of the keys in the file.
+func (s *source) inFile() map[string]any {
+	known := []string{"tasks"}
+	for _, k := range keys {
+		known = append(known, k.name)
+	}
+	s.checkKeys("", s.entries, known)
+	values := map[string]any{}
+	for _, e := range s.entries {
+		switch {
+		case e.key == "tasks":
+		case e.key == "labels" && e.value.Kind == yaml.MappingNode:
+			values[e.key] = s.labelList(e.value)
+		case e.key == "labels" && e.value.Kind == yaml.SequenceNode:
+			s.add(e.line, "labels: must be a mapping of labels to values, such as {zone: b, disk: ssd}")
+		default:
+			if text, ok := s.text(e.key, e.value); ok {
+				values[e.key] = text
+			}
+		}
+	}
+	return values
+}
+
+// labelList returns a mapping of labels as the list that a flag would have: disk=ssd,zone=b.
+func (s *source) labelList(n *yaml.Node) string {
+	var list []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i].Value
+		if value, ok := s.text("labels."+key, n.Content[i+1]); ok {
+			list = append(list, key+"="+value)
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// beatsEnvironment reports whether the file's value of a key wins over the environment: the user has named the file
+// with --config, and it has the key. A user who names a file wants its roster, and does not expect a variable of the
+// shell to decide.
+func (s *source) beatsEnvironment(name string) bool {
+	if s.flags == nil || !s.flags.Changed("config") {
+		return false
+	}
+	if name == "database" || name == "database_file" {
+		return s.has("database") || s.has("database_file")
+	}
+	return s.has(name)
+}
+
+// has reports whether the file gives the key a value.
+func (s *source) has(name string) bool {
+	e := find(s.entries, name)
+	return e != nil && !isNull(e.value) && e.value.Value != ""
+}
+
+// addKeyProblem adds a problem of a key. It names where the value was set.
+func (s *source) addKeyProblem(k key, value, rule string) {
+	switch {
+	case s.flags != nil && s.flags.Changed(k.flag()):
+		s.add(notInFile, "--%s (%s): %s", k.flag(), value, rule)
+	case os.Getenv(k.variable()) != "" && !s.beatsEnvironment(k.name):
+		s.add(notInFile, "%s (%s): %s", k.variable(), value, rule)
+	default:
+		line := 0
+		if e := find(s.entries, k.name); e != nil { // viper also takes the key in another case, such as sChema
+			line = e.line
+		}
+		s.add(line, "%s (%s): %s", k.name, value, rule)
 	}
 }

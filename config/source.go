@@ -8,8 +8,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -17,7 +20,8 @@ import (
 // empty file.
 type source struct {
 	path     string
-	entries  []entry // of the top level
+	flags    *pflag.FlagSet // nil: none
+	entries  []entry        // of the top level
 	problems []problem
 }
 
@@ -37,7 +41,7 @@ type problem struct {
 // notInFile is the line of a problem that is not in the file.
 const notInFile = -1
 
-func open(path string) (*source, error) {
+func open(path string, flags *pflag.FlagSet) (*source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
@@ -50,7 +54,7 @@ func open(path string) (*source, error) {
 		line, what := yamlError(text, err)
 		return nil, fmt.Errorf("%s:%d: not valid YAML: %s", path, line, what)
 	}
-	s := &source{path: path}
+	s := &source{path: path, flags: flags}
 	switch {
 	case root == nil:
 	case root.Kind != yaml.MappingNode:
@@ -149,3 +153,70 @@ func prefix(path string) string {
 	}
 	return path + ": "
 }
+
+// checkKeys adds a problem for each entry whose key is not in keys.
+func (s *source) checkKeys(path string, entries []entry, keys []string) {
+	for _, e := range entries {
+		if slices.Contains(keys, e.key) {
+			continue
+		}
+		name := e.key
+		if path != "" {
+			name = path + "." + e.key
+		}
+		s.add(e.line, "%s: unknown key; the known keys are %s", name, strings.Join(slices.Sorted(slices.Values(keys)), ", "))
+	}
+}
+
+// text returns a scalar as the file spells it: 007 stays 007.
+func (s *source) text(path string, n *yaml.Node) (string, bool) {
+	switch {
+	case isNull(n):
+		return "", true
+	case n.Kind != yaml.ScalarNode:
+		s.add(n.Line, "%s: must be a single value, not a list or mapping", path)
+		return "", false
+	}
+	return n.Value, true
+}
+
+// yamlError returns the line of an error in a text that is not valid YAML, and what is wrong there. The parser counts
+// some lines from zero, and names the line where it gave up: where a value continues on a line that is indented more,
+// that is the line after the one with the wrong indentation.
+func yamlError(text []byte, err error) (line int, what string) {
+	if second := secondDocument(0); errors.As(err, &second) {
+		return int(second), err.Error()
+	}
+	what = strings.TrimPrefix(err.Error(), "yaml: ")
+	what = regexp.MustCompile(`^line \d+: `).ReplaceAllString(what, "")
+	lines := strings.Split(string(text), "\n")
+	line = firstBadLine(text)
+	above := line - 1
+	for above > 0 && strings.TrimSpace(lines[above-1]) == "" {
+		above--
+	}
+	if above == 0 || indent(lines[line-1]) <= indent(lines[above-1]) ||
+		!strings.Contains(what, "mapping values are not allowed") {
+		return line, what
+	}
+	what = fmt.Sprintf("line %d is indented more than line %d, which has its value already", line, above)
+	if line < len(lines) && strings.TrimSpace(lines[line]) != "" && indent(lines[line]) == indent(lines[line-1]) {
+		line = above // the lines after it agree with each other
+	}
+	return line, what
+}
+
+// firstBadLine returns the first line after which no part of the text is valid. An unfinished list is not valid
+// either, so that it looks from the end.
+func firstBadLine(text []byte) int {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for n, size := len(lines), len(text); n > 1; n-- {
+		size -= len(lines[n-1])
+		if yaml.Unmarshal(text[:size], &yaml.Node{}) == nil {
+			return n
+		}
+	}
+	return 1
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }

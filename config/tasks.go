@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,8 +13,8 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// fields returns, for each setting that is a single value, a pointer to its field in s. The other settings are "queues",
-// a number or a list, and "after", a list.
+// fields returns, for each setting that is a single value, a pointer to its field in s. The other settings are
+// "queues", a number or a list, and "after", a list.
 func fields(s *center.Settings) map[string]any {
 	to := map[string]any{}
 	for _, row := range center.SettingTable() {
@@ -26,12 +27,21 @@ func fields(s *center.Settings) map[string]any {
 
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
+	assignable = taskKeys[:len(taskKeys)-1] // but for the dealer
 	dealerKeys = []string{"sql"}
-	sqlKeys    = []string{
-		"select", "execute", "execute_each", "discard", "backlog", "key", "after_start",
-		"cursor", "cursor_start", "cursor_lag", "cursor_newest", "commits_in_order",
-	}
+	sqlKeys    = slices.Sorted(maps.Keys(sqlFields(&SQLDealer{})))
 )
+
+// sqlFields returns, for each key below "sql", a pointer to its field in d.
+func sqlFields(d *SQLDealer) map[string]any {
+	return map[string]any{
+		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "discard": &d.Discard,
+		"backlog": &d.Backlog,
+		"key":     &d.Key, "after_start": &d.AfterStart,
+		"cursor": &d.Cursor, "cursor_start": &d.CursorStart,
+		"cursor_lag": &d.CursorLag, "cursor_newest": &d.CursorNewest, "commits_in_order": &d.CommitsInOrder,
+	}
+}
 
 // taskSource reads the entry "tasks" of a file.
 type taskSource struct{ *source }
@@ -119,7 +129,8 @@ func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
 	}
 }
 
-// after reads the list of after or after_any: task types, each with or without its rule: "extract: FINISHED" or "extract".
+// after reads the list of after or after_any: task types, each with or without its rule: "extract: FINISHED" or
+// "extract".
 func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Settings) {
 	if isNull(n) {
 		return
@@ -154,13 +165,7 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 	path += ".sql"
 	entries = s.mapping(path, sql.value)
 	s.checkKeys(path, entries, sqlKeys)
-	fields := map[string]any{
-		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "discard": &d.Discard,
-		"backlog": &d.Backlog,
-		"key":     &d.Key, "after_start": &d.AfterStart,
-		"cursor": &d.Cursor, "cursor_start": &d.CursorStart,
-		"cursor_lag": &d.CursorLag, "cursor_newest": &d.CursorNewest, "commits_in_order": &d.CommitsInOrder,
-	}
+	fields := sqlFields(&d)
 	for _, e := range entries {
 		switch field := fields[e.key].(type) {
 		case nil:
@@ -224,4 +229,45 @@ func (s taskSource) scalar(path string, n *yaml.Node, to any) {
 		}
 		*to = v
 	}
+}
+
+// Assign reads settings of a task type from assignments such as fetch_number=100 or queues=[north, south]. Values are
+// written as in a rota.yaml. An empty value means the default. It returns the settings, of which the others are zero,
+// and the names of those that were assigned.
+func Assign(assignments []string) (to center.Settings, given []string, err error) {
+	s := taskSource{&source{}}
+	for i, assignment := range assignments {
+		key, value, found := strings.Cut(assignment, "=")
+		if !found {
+			s.add(i, "%s: must be setting=value", assignment)
+			continue
+		}
+		e := entry{key: key, line: i}
+		s.checkKeys("", []entry{e}, assignable)
+		if e.value, err = assigned(key, value); err != nil {
+			s.add(i, "%s (%s): not valid YAML: %s", key, value, strings.TrimPrefix(err.Error(), "yaml: "))
+			continue
+		}
+		e.value.Line = i
+		name := s.setting("", e, &to)
+		if slices.Contains(given, name) {
+			s.add(i, "%s is assigned twice", name)
+		}
+		given = append(given, name)
+	}
+	return to, given, s.err()
+}
+
+// assigned returns the node of a value. Only lists have a syntax: a text such as "*/5 * * * * ?" would be an alias.
+func assigned(key, value string) (*yaml.Node, error) {
+	if key == "queues" || key == "after" || key == "after_any" {
+		n, err := parse([]byte(value))
+		if n == nil && err == nil {
+			err = fmt.Errorf("it is empty; no upstreams are []")
+		}
+		return n, err
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: value}
+	n.Tag = n.ShortTag()
+	return n, nil
 }

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/config"
 )
 
 const defaultConfig = "rota.yaml"
 
 // addConnectionFlags adds the flags of all commands that connect to a database.
-// Package config looks flags up by name.
 func addConnectionFlags(cmd *cobra.Command) {
 	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file; given by hand, it wins over the environment")
 	addDatabaseFlag(cmd)
@@ -19,14 +20,11 @@ func addConnectionFlags(cmd *cobra.Command) {
 }
 
 func addDatabaseFlag(cmd *cobra.Command) {
-	cmd.Flags().String("database", "", "URL of the roster's database: postgres://, mysql:// or sqlite:FILE (ROTA_DATABASE)")
-	cmd.Flags().String("database-file", "", "file whose one line is the URL, such as a mounted secret, instead of --database (ROTA_DATABASE_FILE)")
+	config.AddFlags(cmd.Flags(), "database", "database_file")
 	_ = cmd.MarkFlagFilename("database-file") // fails for unknown flags only
 }
 
-func addOwnSignFlag(cmd *cobra.Command) {
-	cmd.Flags().String("own-sign", "", "environment; several can share a database (ROTA_OWN_SIGN)")
-}
+func addOwnSignFlag(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "own_sign") }
 
 func configPath(cmd *cobra.Command) string {
 	return cmd.Flag("config").Value.String()

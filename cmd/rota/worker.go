@@ -31,11 +31,8 @@ On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
 its queues over, and exits 0. On a second signal it stops at once and exits 1.
 Under systemd, a unit of Type=notify has started when all tasks have joined.
 
-A value comes from the flag, else from the file of -c, else from the environment
-(ROTA_DATABASE or ROTA_DATABASE_FILE, ROTA_OWN_SIGN, ROTA_HTTP, ROTA_CONSOLE,
-ROTA_SCHEMA, ROTA_IDLE_DEALER_CONNS, ROTA_IDLE_TX_TIMEOUT, ROTA_ITEM_RETENTION,
-ROTA_WEIGHT, ROTA_LABELS, ROTA_WITNESS_DIR, ROTA_NAME, ROTA_RETURN_WITHIN,
-ROTA_EXIT_ON_UNREACHABLE), else from rota.yaml in this directory.
+A value comes from the flag, else from the file of -c, else from the variable
+that the flag's help names, else from rota.yaml in this directory.
 
 A worker that cannot reach its database waits for it, at its start as later.
 With --exit-on-unreachable it exits 1 if that happens at its start. It exits at
@@ -61,20 +58,7 @@ or the time is over, nobody works them.`,
 		},
 	}
 	addConnectionFlags(cmd)
-	flags := cmd.Flags()
-	addOwnSignFlag(cmd)
-	flags.String("http", "", "host:port for /livez, /readyz, /metrics, /scale; not served if empty (ROTA_HTTP)")
-	flags.Bool("console", false, "serve the console at --http too, to clients on this host, who may look (ROTA_CONSOLE)")
-	flags.Bool("exit-on-unreachable", false, "exit if the database cannot be reached at the start, instead of waiting (ROTA_EXIT_ON_UNREACHABLE)")
-	flags.String("labels", "", "what this worker has, such as disk=ssd,zone=b; for require and spread of task types (ROTA_LABELS)")
-	flags.String("name", "", "name of this worker, which it has again after a restart, such as its host's; for --return-within (ROTA_NAME)")
-	flags.String("return-within", "", "keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty (ROTA_RETURN_WITHIN)")
-	flags.String("schema", "", "what to do if tables are missing: auto, create or require (ROTA_SCHEMA)")
-	flags.String("idle-dealer-conns", "", "how many idle connections stay open for dealers; 16 if empty (ROTA_IDLE_DEALER_CONNS)")
-	flags.String("idle-tx-timeout", "", "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty (ROTA_IDLE_TX_TIMEOUT)")
-	flags.String("item-retention", "", "how long the records of dead items stay; 720h if empty (ROTA_ITEM_RETENTION)")
-	flags.String("witness-dir", "", "directory of this host in which processes prove that they run, such as /run/rota; none if empty (ROTA_WITNESS_DIR)")
-	flags.String("weight", "", "part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty (ROTA_WEIGHT)")
+	config.AddFlags(cmd.Flags())
 	return cmd
 }
 
@@ -124,10 +108,9 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
 		return err
 	}
-	m, mx, err := metrics.NewManager(c, manager.Config{
-		Logger: libraryLogger(w.log), ItemRetention: w.file.ItemRetention, Weight: w.file.Weight,
-		WitnessDir: w.file.WitnessDir, Labels: w.file.Labels, Name: w.file.Name, ReturnWithin: w.file.ReturnWithin,
-	}, w.tasks(c)...)
+	process := w.file.Process
+	process.Logger = libraryLogger(w.log)
+	m, mx, err := metrics.NewManager(c, process, w.tasks(c)...)
 	if err != nil {
 		return err
 	}
@@ -159,10 +142,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 // open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the database
 // back.
 func (w *worker) open(ctx context.Context) (*center.Center, error) {
-	o := center.Options{
-		OwnSign: w.file.OwnSign, Schema: w.file.Schema, Logger: libraryLogger(w.log),
-		IdleDealerConns: w.file.IdleDealerConns, IdleTxTimeout: w.file.IdleTxTimeout, FailUnreachable: true,
-	}
+	o := w.file.Options
+	o.Logger, o.FailUnreachable = libraryLogger(w.log), true
 	c, err := center.Open(ctx, anydb.URL(w.file.Database), o)
 	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
 		return c, err
