@@ -9,19 +9,10 @@ import (
 )
 
 // Items lists, retries and drops the items that failed. Executors record failures through it.
-type Items struct {
-	c        *Center
-	progress func(items int)
-}
+type Items struct{ c *Center }
 
 // Items returns the bundle of failed items.
-func (c *Center) Items() *Items { return &Items{c, ignoreProgress} }
-
-// WithProgress returns a bundle whose Retry and Drop call report after each transaction except the last, with the
-// number of items so far. They call it from the caller's goroutine.
-func (it *Items) WithProgress(report func(items int)) *Items { return &Items{it.c, report} }
-
-func ignoreProgress(int) {}
+func (c *Center) Items() *Items { return &Items{c} }
 
 // The states of a failed item.
 const (
@@ -69,9 +60,8 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 }
 
 // Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number
-// of items. Workers read the items again after their next heartbeat. Without keys, Retry retries all items of the task
-// type. Retry changes some thousand items in each transaction. If it fails between two of them, it returns the number
-// of items so far.
+// of items. Workers read the items again after their next heartbeat. Retry changes at most 1,000 items in each
+// transaction. If it fails between two of them, it returns the number of items so far. Page has the keys of all items.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "retried", statement: `UPDATE schedule_failed_item
 		SET state = '` + ItemRetry + `', attempts = 0, next_attempt_at = {now}`})
@@ -82,19 +72,11 @@ func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...stri
 }
 
 // Drop deletes the records of failed items that were repaired or removed by hand, and returns their number. An item
-// that is selected again starts with zero attempts. Without keys, Drop drops all items of the task type. Drop works in
-// several transactions, as Retry does.
+// that is selected again starts with zero attempts. Drop works in several transactions, as Retry does.
 func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
 	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "dropped", statement: deleteItems})
 	if err != nil {
 		return n, fmt.Errorf("drop items of %w", err)
 	}
 	return n, nil
-}
-
-func (it *Items) change(ctx context.Context, taskType string, keys []string, c itemChange) (n int, err error) {
-	if len(keys) == 0 {
-		return it.changeAll(ctx, taskType, c)
-	}
-	return it.changeKeys(ctx, taskType, keys, c)
 }

@@ -17,7 +17,7 @@ type Tasks struct {
 }
 
 // Tasks returns the bundle of task types.
-func (c *Center) Tasks() *Tasks { return &Tasks{c, ignoreProgress} }
+func (c *Center) Tasks() *Tasks { return &Tasks{c, func(int) {}} }
 
 // WithProgress returns a bundle whose Delete calls report after each transaction except the last, with the number of
 // failed items that it has deleted so far. Delete calls it from the caller's goroutine.

@@ -24,13 +24,11 @@ type action struct {
 	prepare func(context.Context, *view, url.Values) (*change, error)
 }
 
-// actions are the addresses of the changes: of the verbs, and of the forms for many values or many items. As those of the
+// actions are the addresses of the changes: of the verbs, and of the forms for many values. As those of the
 // pages they are on one level.
 var actions = withVerbs(map[string]action{
 	"/task-settings": {right: Change, prepare: prepareSettings, everywhere: true},
 	"/task-queues":   {right: Change, prepare: prepareQueues},
-	"/items-retry":   {right: Operate, prepare: prepareItemsRetry},
-	"/items-drop":    {right: Change, prepare: prepareItemsDrop},
 	"/trigger-edit":  {right: Change, prepare: prepareTriggerEdit},
 })
 

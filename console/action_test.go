@@ -74,8 +74,8 @@ func (s *site) changes() []change {
 		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "(settle): resumed", func(s *site) bool {
 			return s.server(web1).State != center.StateDraining && s.server(web2).State != center.StatePaused
 		}},
-		{"items-retry", values("task", "settle", "key", evil), console.Operate, "settle", "1 failed item of settle retried", func(s *site) bool { return s.item(evil) == center.ItemRetry }},
-		{"items-drop", values("task", "settle", "all", "yes", "kind", "account … is closed"), console.Change, "settle", "2 failed items of settle dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
+		{"item-retry", values("task", "settle", "key", evil), console.Operate, "settle", "settle$BASE: 1 failed item retried", func(s *site) bool { return s.item(evil) == center.ItemRetry }},
+		{"item-drop", values("task", "settle", "all", "true", "error", "account … is closed"), console.Change, "settle", "settle$BASE: 2 failed items dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
 		{"run-pause", values("run", run), console.Operate, "nightly", "(nightly): paused", func(s *site) bool { return s.run(run).Paused }},
 		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
 		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(center.RunCancelled)},

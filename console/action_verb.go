@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/ops"
 )
@@ -16,6 +17,9 @@ import (
 // withVerbs adds an action for each verb of package ops: the verb "server drain" has the address /server-drain.
 func withVerbs(actions map[string]action) map[string]action {
 	for _, v := range ops.Verbs() {
+		if v.NoPage != "" {
+			continue
+		}
 		actions["/"+strings.ReplaceAll(v.Name, " ", "-")] = action{
 			right: Right(v.Right),
 			prepare: func(ctx context.Context, view *view, form url.Values) (*change, error) {
@@ -61,6 +65,7 @@ func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) 
 		return c, fmt.Errorf("%s: %w", planned.Objects[0].Name, errChanged)
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
+		planned.Step = stopLater()
 		done, err := planned.Do(ctx, actor)
 		var lines []string
 		for _, d := range done {
@@ -68,10 +73,29 @@ func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) 
 			if d.ID != "" {
 				c.Back = address("run", "run", d.ID)
 			}
+			if d.Rest != nil { // the next request goes on from there
+				c.Hidden, c.Again = nil, err == nil
+				c.hideCall(verb.CallOf(d.Rest), planned)
+			}
 		}
 		return strings.Join(lines, "; "), err
 	}
 	return c, c.preview(ctx, v, planned)
+}
+
+// A request takes at most stepsPerRequest steps of a change of many things, and begins no other after stepsLimit: it must end
+// before changeLimit. The page then asks for the rest: to close it ends the change, and nothing goes on behind people's backs.
+const (
+	stepsPerRequest = 10
+	stepsLimit      = changeLimit / 4
+)
+
+func stopLater() func(ops.Done) bool {
+	begin, steps := time.Now(), 0
+	return func(ops.Done) bool {
+		steps++
+		return steps == stepsPerRequest || time.Since(begin) > stepsLimit
+	}
 }
 
 // askFor returns a field for each argument that is a value, and hides those that name what is changed.
@@ -145,6 +169,8 @@ func backTo(planned *ops.Change, verb *ops.Verb) string {
 	switch {
 	case object == "server":
 		return "servers"
+	case object == "item":
+		return address("items", "task", planned.TaskTypes[0])
 	case object == "trigger":
 		return "triggers"
 	case object == "run" && len(planned.Objects) > 0 && planned.Objects[0].ID != "" && !strings.HasPrefix(verb.Name, "run backfill"):

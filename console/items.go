@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"html/template"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // itemsPage is the page of failed items.
@@ -34,7 +34,7 @@ func (p itemsPage) Choose(v *view) bool { return p.Task != "" && v.Actor.may(Ope
 
 // All returns the address of an action for all items that match.
 func (p itemsPage) All(action string) template.URL {
-	return link(action, "task", p.Task, "all", "yes", "queue", p.Queue, "state", p.State, "q", p.Query)
+	return link(action, "task", p.Task, "all", "true", "queue", p.Queue, "state", p.State, "match", p.Query)
 }
 
 // itemID returns an id for an item in a page. Keys may have any characters.
@@ -52,7 +52,7 @@ type ItemGroup struct {
 
 // Address returns the address of an action for all items of the group.
 func (g ItemGroup) Address(action string) template.URL {
-	return link(action, "task", g.Task, "all", "yes", "kind", g.Kind)
+	return link(action, "task", g.Task, "all", "true", "error", g.Kind)
 }
 
 // maxItems is how many failed items a page reads.
@@ -91,7 +91,7 @@ func (v *view) items(ctx context.Context) error {
 		}
 	}
 	for _, i := range all {
-		if matchesItem(i, p.Query) {
+		if (ops.ItemChoice{Text: p.Query}).Matches(i) {
 			p.Items = append(p.Items, i)
 		}
 	}
@@ -102,25 +102,11 @@ func (v *view) items(ctx context.Context) error {
 	return nil
 }
 
-// matchesItem reports whether the key or the error of an item contains a text.
-func matchesItem(i center.ItemRecord, text string) bool {
-	return strings.Contains(i.ItemKey, text) || strings.Contains(i.LastError, text)
-}
-
-// varying are the parts of an error in which errors of one kind differ: quoted texts and figures.
-var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9]+`)
-
-// kindOf returns the first line of an error with its varying parts replaced.
-func kindOf(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return varying.ReplaceAllString(line, "…")
-}
-
 // groupErrors groups items by task type and kind of error, the largest group first.
 func groupErrors(items []center.ItemRecord) (groups []ItemGroup) {
 	index := map[[2]string]int{}
 	for _, i := range items {
-		key := [2]string{i.TaskType, kindOf(i.LastError)}
+		key := [2]string{i.TaskType, ops.ErrorKind(i.LastError)}
 		n, ok := index[key]
 		if !ok {
 			n = len(groups)

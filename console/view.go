@@ -189,10 +189,10 @@ func statusOf(err error, other int) int {
 		{http.StatusForbidden, []error{errNotAllowed}},
 		{http.StatusNotFound, []error{
 			errUnknown, center.ErrUnknownTask, center.ErrUnknownRun, center.ErrNoRunOrTask, center.ErrUnknownServer, center.ErrUnknownTrigger,
-			center.ErrUnknownBackfill, ops.ErrUnknownQueue,
+			center.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{center.ErrChanged, errChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
-		{http.StatusUnprocessableEntity, []error{errMissingValue, ops.ErrMissing}},
+		{http.StatusUnprocessableEntity, []error{errMissingValue, ops.ErrMissing, ops.ErrChoice}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
 		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {

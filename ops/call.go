@@ -30,6 +30,9 @@ func (v *Verb) Call() *Call {
 	return c
 }
 
+// CallOf returns a call whose arguments are those of an operation of the verb.
+func (v *Verb) CallOf(o Operation) *Call { return &Call{Verb: v, args: reflect.ValueOf(o)} }
+
 // Add adds a value to an argument that is a list, and sets any other.
 func (c *Call) Add(a Arg, value string) error {
 	if a.Type.Kind() != reflect.Slice {

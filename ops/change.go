@@ -22,8 +22,15 @@ type Change struct {
 	// Scenarios are the changes of servers, by task type, whose moves [center.Queues.Plan] shows before.
 	Scenarios map[string]center.Scenario
 
+	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that called
+	// Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
+	Step func(Done) bool
+
 	args any
 }
+
+// step calls Step.
+func (c *Change) step(d Done) bool { return c.Step != nil && c.Step(d) }
 
 // Object is one of the things that are changed.
 type Object struct {
@@ -53,6 +60,11 @@ type Done struct {
 	ID     string // of what was made, such as a run; empty if nothing was
 	Note   string // what people should know besides; may be empty
 	Record records.Object
+
+	// Rest is what is left to do after [Change.Step] has stopped the change, or after an error; nil if nothing is.
+	Rest Operation
+
+	some bool // it was done before an error
 }
 
 // String is a line that says what was done.
@@ -65,16 +77,15 @@ func (d Done) String() string {
 }
 
 // Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what was
-// done, and the errors joined. The events name the actor.
+// done, also in part, and the errors joined. The events name the actor.
 func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
 	var errs []error
 	for _, o := range c.Objects {
 		d, err := o.do(ctx, actor)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		if err == nil || d.some {
+			done = append(done, c.complete(o, d))
 		}
-		done = append(done, c.complete(o, d))
+		errs = append(errs, err)
 	}
 	return done, errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
 )
 
 // PauseTask stops the work of a task type in this environment.
@@ -64,6 +65,43 @@ func (a ResumeTask) Prepare(ctx context.Context, c *center.Center) (*Change, err
 			do: done(func(ctx context.Context, actor string) error { return c.Tasks().Resume(ctx, t.TaskType, actor) }),
 		}},
 	}, nil
+}
+
+// DeleteTask deletes a task type in all environments.
+type DeleteTask struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+}
+
+var deleteTask = verb[DeleteTask](Verb{
+	Name: "task delete", Right: RightChange, Asks: true,
+	NoPage: "it deletes in all environments what nobody can bring back, and the processes must have ended before",
+	Short:  "Delete a task type that no live server serves",
+	Long: `Delete a task type in all environments (own_sign): its settings, queues, failed
+items and triggers. Open runs are cancelled. The command refuses while a live
+server serves the task type, or another task type runs after it. Events and runs
+stay until their retention ends. Your own tables are not touched. Failed items
+are deleted first, in steps. After an interrupt the command can be repeated.`,
+	Example: "  rota task delete settle\n  rota task delete settle --yes",
+})
+
+// Prepare implements Operation.
+func (a DeleteTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{
+		Title: "Delete " + t.TaskType, TaskTypes: []string{t.TaskType},
+		Says:  []string{"Its settings, queues, failed items and triggers are deleted in all environments, and its open runs are cancelled. Events and runs stay until their retention ends."},
+		Loses: fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers", t.TaskType),
+	}
+	change.Objects = []Object{{Name: t.TaskType, Past: "deleted", do: done(func(ctx context.Context, actor string) error {
+		report := func(items int) {
+			change.step(Done{Object: t.TaskType, Text: plural.Of(items, "failed item", "failed items") + " deleted so far"})
+		}
+		return c.Tasks().WithProgress(report).Delete(ctx, t.TaskType, actor)
+	})}}
+	return change, nil
 }
 
 // readTask returns the task type with a name, or ErrUnknownTask.

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strings"
@@ -35,6 +36,9 @@ type Verb struct {
 	Asks    bool // a call loses something: a command asks before, and [Change.Loses] says what
 	Args    []Arg
 
+	// NoPage says why the console has no page for the verb; empty if it has one.
+	NoPage string
+
 	args reflect.Type
 }
 
@@ -63,43 +67,38 @@ func (v *Verb) Offers() bool {
 // Arg is an argument of a verb.
 type Arg struct {
 	Name  string // "queue": the flag, and the field of a form
-	Place string // "QUEUE": its place in the command line; empty if it is a flag
+	Place string // "QUEUE": its place in the command line, as "[ITEM...]" if it is optional or a list; empty if it is a flag
 	Help  string
-	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value
+	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value that people enter
 	Type  reflect.Type
 	Long  bool // a text that may have several lines
 
-	// CommandOnly arguments are not in forms: they need a person who waits.
-	CommandOnly bool
+	// CommandOnly arguments are not in forms: they need a person who waits. FormOnly arguments are not in commands.
+	CommandOnly, FormOnly bool
 
 	initial string
 	field   []int
 }
 
 // Required reports whether a call needs a value.
-func (a Arg) Required() bool { return a.Place != "" }
+func (a Arg) Required() bool { return a.Place != "" && a.Place[0] != '[' }
+
+// Rest reports whether the argument takes all words from its place on.
+func (a Arg) Rest() bool { return strings.Contains(a.Place, "...") }
 
 // verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
-// line, flag a flag, form the name of the field in a form if it is another, of what it names, default its value if a call
+// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, default its value if a call
 // does not set it, long that the text may have several lines, and help a sentence about it.
 func verb[A Operation](v Verb) *Verb {
 	v.args = reflect.TypeFor[A]()
 	for _, field := range reflect.VisibleFields(v.args) {
 		tag := field.Tag
 		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, field: field.Index, initial: tag.Get("default"), Long: tag.Get("long") != ""}
-		if a.Name == "" && a.Place == "" {
+		form := tag.Get("form")
+		if a.CommandOnly, a.FormOnly = form == "-", a.Name == "" && a.Place == ""; a.FormOnly && form == "" {
 			continue
 		}
-		if a.Name == "" {
-			a.Name = strings.ToLower(a.Place)
-		}
-		switch form := tag.Get("form"); form {
-		case "":
-		case "-":
-			a.CommandOnly = true
-		default:
-			a.Name = form
-		}
+		a.Name = cmp.Or(a.Name, strings.TrimPrefix(form, "-"), strings.ToLower(a.Place))
 		v.Args = append(v.Args, a)
 	}
 	return &v
@@ -109,9 +108,10 @@ func verb[A Operation](v Verb) *Verb {
 func Verbs() []*Verb { return verbs }
 
 var verbs = []*Verb{
-	pauseTask, resumeTask,
+	pauseTask, resumeTask, deleteTask,
 	addQueue, removeQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
+	retryItems, dropItems,
 	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
 	pauseBackfill, resumeBackfill, cancelBackfill,
 	fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,

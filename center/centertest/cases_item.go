@@ -108,7 +108,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	r.wantItems("0")
 	r.wantItems("1", b)
 	for _, want := range []int{1, 0} {
-		if n, err = c.Items().Drop(t.Context(), r.task, "test"); err != nil || n != want {
+		if n, err = c.Items().Drop(t.Context(), r.task, "test", "b b's"); err != nil || n != want {
 			t.Fatalf("Drop deleted %d items, want %d: %v", n, want, err)
 		}
 	}

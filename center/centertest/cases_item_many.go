@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -32,30 +33,6 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		}
 		progress = nil
 	}
-	t.Run("retry and drop", func(t *testing.T) {
-		r := newFixture(t, c, center.Settings{Queues: 1})
-		r.saveItems(many)
-		n, err := c.Items().WithProgress(report).Retry(t.Context(), r.task, "test")
-		if err != nil || n != many {
-			t.Fatalf("Retry changed %d items, want %d: %v", n, many, err)
-		}
-		wantProgress(t, chunk, 2*chunk)
-		if n := r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s' AND state = 'RETRY' AND attempts = 0", r.task); n != many {
-			t.Errorf("%d items are to be retried, want %d", n, many)
-		}
-		if n, err = c.Items().WithProgress(report).Drop(t.Context(), r.task, "test"); err != nil || n != many {
-			t.Fatalf("Drop deleted %d items, want %d: %v", n, many, err)
-		}
-		wantProgress(t, chunk, 2*chunk)
-		want := []string{
-			"5000 failed items were retried", "5000 failed items were retried", "1000 failed items were retried",
-			"5000 failed items were dropped", "5000 failed items were dropped", "1000 failed items were dropped",
-		}
-		got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'ITEMS' ORDER BY event_id", r.task)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-	})
 	t.Run("page and drop", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.saveItems(2_500)
@@ -71,6 +48,11 @@ func testItemChunks(t *testing.T, c *center.Center) {
 				keys = append(keys, item.ItemKey)
 				seen[item.ItemKey] = true
 			}
+			for what, change := range map[string]func(context.Context, string, string, ...string) (int, error){"retried": c.Items().Retry, "dropped": c.Items().Drop} {
+				if n, err := change(t.Context(), r.task, "test"); err != nil || n != 0 {
+					t.Fatalf("page %d: %d items were %s without keys, want 0: %v", pages, n, what, err)
+				}
+			}
 			if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
 				t.Fatalf("page %d: %d items were dropped, want %d: %v", pages, n, len(keys), err)
 			}
@@ -83,6 +65,22 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		}
 		if _, _, err := c.Items().Page(t.Context(), center.ItemFilter{}, ""); err == nil {
 			t.Error("Page takes a filter without a task type")
+		}
+	})
+	t.Run("many keys", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1})
+		r.saveItems(2_500)
+		keys := r.readColumn("SELECT item_key FROM schedule_failed_item WHERE task_type = '%s'", r.task)
+		if n, err := c.Items().Retry(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
+			t.Fatalf("Retry changed %d items, want %d: %v", n, len(keys), err)
+		}
+		if n := r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s' AND state = 'RETRY' AND attempts = 0", r.task); n != 2_500 {
+			t.Errorf("%d items are to be retried, want 2500", n)
+		}
+		want := []string{"1000 failed items were retried", "1000 failed items were retried", "500 failed items were retried"}
+		got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'ITEMS' ORDER BY event_id", r.task)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("delete a task type", func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The exit codes.
@@ -18,9 +19,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// usageErrors are the errors of package center that only another command line
-// can avoid.
-var usageErrors = []error{center.ErrOtherTask, center.ErrBackfillRange}
+// usageErrors are the errors that only another command line can avoid.
+var usageErrors = []error{center.ErrOtherTask, center.ErrBackfillRange, ops.ErrChoice}
 
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
@@ -40,6 +40,7 @@ var hints = []struct {
 	err  error
 	hint string
 }{
+	{ops.ErrUnknownItem, " (see rota item list)"},
 	{center.ErrUnknownServer, " (see rota server list)"},
 	{center.ErrNoRunOrTask, " (see rota run list)"},
 	{center.ErrNoRunYet, " (see rota run submit)"},

@@ -49,9 +49,8 @@ func newTaskCommand() *cobra.Command {
 All environments (own_sign) share the settings of a task type. Each environment
 has queues, servers and a pause of its own.`,
 	})
-	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskSetCommand(),
-		newTaskDeleteCommand())
-	addVerbs(cmd, "task pause", "task resume")
+	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskSetCommand())
+	addVerbs(cmd, "task pause", "task resume", "task delete")
 	return cmd
 }
 
@@ -84,7 +83,8 @@ func newItemCommand() *cobra.Command {
 		Use:   "item",
 		Short: "List failed items; retry or drop them",
 	})
-	cmd.AddCommand(newItemListCommand(), newItemRetryCommand(), newItemDropCommand())
+	cmd.AddCommand(newItemListCommand())
+	addVerbs(cmd, "item retry", "item drop")
 	return cmd
 }
 

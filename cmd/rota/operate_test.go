@@ -2,6 +2,7 @@ package main
 
 import (
 	"database/sql"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,12 +48,14 @@ func TestOperate(t *testing.T) {
 		s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{
 			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},
 		}))
-		s.wantOutput("item retry settle a", `1 item scheduled for a retry`)
+		s.wantOutput("item retry settle a", `^settle\$BASE: 1 failed item retried\n`)
 		s.wantOutput("item list --state RETRY", `(?m) a +RETRY +0 `)
-		s.wantOutput("item drop settle b --yes", `1 item dropped`)
-		s.wantOutput("item retry settle --all", `2 items scheduled for a retry`)
-		s.wantError(1, "settle$BASE: 1 of 2 items not found among the failed items; 1 dropped", "item drop settle b c --yes")
-		s.wantOutput("item drop settle --all --yes", `1 item dropped`)
+		s.wantOutput("item drop settle b --yes", `1 failed item dropped`)
+		s.wantOutput("item retry settle --all", `2 failed items retried`)
+		s.wantError(1, "settle$BASE: no failed item has 1 of the 2 keys; 1 failed item dropped", "item drop settle b c --yes")
+		s.wantOutput("item drop settle --all --dry-run --match a", `^all failed items of settle\$BASE that contain "a": would be dropped\n`)
+		s.wantOutput("item drop settle --all --yes --state dead", `0 failed items dropped`)
+		s.wantOutput("item drop settle --all --yes --match a", `1 failed item dropped`)
 
 		me := actor()
 		if !regexp.MustCompile(`^\w+@.+`).MatchString(me) {
@@ -77,12 +80,18 @@ func TestItemProgress(t *testing.T) {
 	for i := range items {
 		items[i] = center.FailedItem{Key: strconv.Itoa(i), QueueID: "0", State: center.ItemDead}
 	}
+	progress := func(what string) (lines string) {
+		for n := 1000; n < 7000; n += 1000 {
+			lines += fmt.Sprintf("settle$BASE: %d failed items %s so far; %[1]d examined\n", n, what)
+		}
+		return lines
+	}
 	for task, steps := range map[string][][3]string{
 		"settle": {
-			{"item retry settle --all", "settle$BASE: 5000 items scheduled for a retry so far\n", "settle$BASE: 6000 items scheduled for a retry\n"},
-			{"item drop settle --all --yes", "settle$BASE: 5000 items dropped so far\n", "settle$BASE: 6000 items dropped\n"},
+			{"item retry settle --all", progress("retried"), "settle$BASE: 6000 failed items retried\n"},
+			{"item drop settle --all --yes", progress("dropped"), "settle$BASE: 6000 failed items dropped\n"},
 		},
-		"regions": {{"task delete regions --yes", "regions: 5000 items deleted so far\n", "regions: deleted\n"}},
+		"regions": {{"task delete regions --yes", "regions: 5000 failed items deleted so far\n", "regions: deleted\n"}},
 	} {
 		s.must(s.c.Items().Save(t.Context(), task, items))
 		for _, step := range steps {
@@ -100,8 +109,8 @@ func TestDeletingNeedsYes(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	s.wantError(2, "remove queue north of regions$BASE, whose items are then no longer processed: not confirmed: add --yes", "queue remove regions north")
 	s.wantError(2, "delete task type regions in all environments, with its settings, queues, failed items and triggers: not confirmed: add --yes", "task delete regions")
-	s.wantError(2, "delete the records of all failed items of settle: not confirmed: add --yes", "item drop settle --all")
-	s.wantError(1, "settle$BASE: there is no such failed item: 999999 (see rota item list settle)", "item drop settle 999999")
+	s.wantError(2, "delete the records of all failed items of settle$BASE: not confirmed: add --yes", "item drop settle --all")
+	s.wantError(1, "settle$BASE: there is no such failed item: 999999 (see rota item list)", "item drop settle 999999")
 	if n := count(t, s.c.DB(), "schedule_queue"); n != 6 {
 		t.Errorf("%d queues are left", n)
 	}

@@ -47,7 +47,7 @@ func TestRepliesAsJSONAndCSV(t *testing.T) {
 			{"queue pin regions west zone=b|c", map[string]any{"object": "queue west of regions$BASE", "queue_id": "west", "pin": "zone=b|c", "result": "pinned to zone=b|c"}},
 			{"queue unpin regions west", map[string]any{"queue_id": "west", "result": "not pinned any more"}},
 			{"queue remove regions west --yes", map[string]any{"object": "queue west of regions$BASE", "queue_id": "west"}},
-			{"item retry settle --all", map[string]any{"object": "settle$BASE", "items": 0.0}},
+			{"item retry settle --all", map[string]any{"object": "settle$BASE", "items": 0.0, "result": "0 failed items retried"}},
 			{"trigger pause nightly", map[string]any{"object": "nightly$BASE"}},
 			{"run submit idle --key k", map[string]any{"existed": false}},
 			{"trigger delete nightly --yes", map[string]any{"result": "deleted"}},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -150,9 +151,9 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"queue list --server nope", 1, "rota: find server nope in own_sign BASE: unknown server (see rota server list)\n"},
 			{"item list nope", 1, "rota: find nope: unknown task type\n"},
 			{"item retry nope a", 1, "rota: find nope: unknown task type\n"},
-			{"item retry settle", 2, "rota: item retry: give either the keys of items or --all (see rota item retry --help)\n"},
-			{"item drop settle a --all --yes", 2, "rota: item drop: give either the keys of items or --all (see rota item drop --help)\n"},
-			{"item retry settle a", 1, "rota: settle$BASE: 1 of 1 item not found among the failed items; 0 scheduled for a retry\n"},
+			{"item retry settle", 2, "rota: give either the keys of failed items or all of them\n"},
+			{"item drop settle a --all --yes", 2, "rota: give either the keys of failed items or all of them\n"},
+			{"item retry settle a", 1, "rota: settle$BASE: there is no such failed item: a (see rota item list)\n"},
 			{"plan settle --by-load --add 1", 2, "rota: --by-load shows the servers as they are: without --add, --remove and --weight\n"},
 			{"plan settle --by-load", 1, "rota: plan settle$BASE by load: no queue has a measured load: the dealer counts no backlog, or has counted once so far\n"},
 			{"plan nope", 1, "rota: find nope: unknown task type\n"},
@@ -225,6 +226,7 @@ func TestRightsOfGrants(t *testing.T) {
 			s := newTestRoster(t, testdb.URL(t, kind))
 			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
 			s.runs()
+			s.must(s.c.Items().Save(s.Context(), "settle", []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
 			operator, admin := s.as(kind, "operator"), s.as(kind, "admin")
 			operator.wantOutput("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
 			for _, args := range rosterCommands {

@@ -56,6 +56,9 @@ func (v *verbCommand) command() *cobra.Command {
 	var places []string
 	var listers []lister
 	for _, a := range verb.Args {
+		if a.FormOnly {
+			continue
+		}
 		if a.Place != "" {
 			places, listers = append(places, a.Place), append(listers, listed(a.Names))
 			continue
@@ -85,10 +88,14 @@ func (v *verbCommand) setPlaces(args []string) error {
 		if a.Place == "" {
 			continue
 		}
-		if err := v.call.Set(a, args[0]); err != nil {
+		n := 1
+		if a.Rest() {
+			n = len(args)
+		}
+		if err := v.call.Set(a, args[:n]...); err != nil {
 			return err
 		}
-		args = args[1:]
+		args = args[n:]
 	}
 	return nil
 }
@@ -108,6 +115,10 @@ func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 		if err := confirm(cmd, change.Loses); err != nil {
 			return err
 		}
+	}
+	change.Step = func(d ops.Done) bool {
+		sayError(cmd, d.String())
+		return false
 	}
 	done, err := change.Do(ctx, actor())
 	if err := v.report(cmd, done); err != nil {
@@ -209,6 +220,8 @@ func listed(names string) lister {
 		return listRuns(anyRun)
 	case "queue":
 		return listQueues
+	case "item":
+		return listItems
 	case "server":
 		return listServers
 	case "trigger":

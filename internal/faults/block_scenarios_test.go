@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -186,7 +187,9 @@ func blockOfBadItems(s *stage) {
 		s.t.Errorf("%d healthy items are dead", n)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
-	_, err := s.c.Items().Retry(s.t.Context(), taskType, "test")
+	change, err := ops.RetryItems{ItemChoice: ops.ItemChoice{TaskType: taskType, All: true}}.Prepare(s.t.Context(), s.c)
+	s.must(err)
+	_, err = change.Do(s.t.Context(), "test")
 	s.must(err)
 }
 

@@ -1,0 +1,191 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/records"
+)
+
+// ItemChoice says which failed items of a task type a verb changes: those of the keys, or all that match.
+type ItemChoice struct {
+	TaskType string   `arg:"TASK" of:"task" json:"-"`
+	Keys     []string `arg:"[ITEM...]" form:"key" of:"item" json:"-"`
+	All      bool     `flag:"all" of:"choice" json:"-" help:"all failed items, or those that the other flags choose"`
+	Queue    string   `flag:"queue" of:"queue" json:"-" help:"with --all: only items of this queue"`
+	State    string   `flag:"state" of:"choice" json:"-" help:"with --all: only items in this state: RETRY, STARTED or DEAD"`
+	Error    string   `flag:"error" of:"choice" json:"-" help:"with --all: only items with this error, as the console shows it: with … for figures and quoted texts"`
+	Text     string   `flag:"match" of:"choice" json:"-" help:"with --all: only items whose key or error contains this text"`
+
+	// How far an earlier call has come, if it was stopped.
+	After    string `form:"after" of:"choice" json:"-"`
+	Examined int    `form:"examined" of:"choice" json:"-"`
+	Changed  int    `form:"changed" of:"choice" json:"-"`
+}
+
+// RetryItems makes failed items due at once.
+type RetryItems struct{ ItemChoice }
+
+var retryItems = verb[RetryItems](Verb{
+	Name: "item retry", Right: RightOperate,
+	Short: "Retry failed items at once, dead items included",
+	Example: `  rota item retry settle 4711 4712
+  rota item retry settle --all
+  rota item retry settle --all --state DEAD --error "account … is closed"`,
+})
+
+// Prepare implements Operation.
+func (a RetryItems) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	return itemVerb{
+		title: "Retry", past: "retried", says: "They are executed at once, dead items included, and begin with zero attempts.",
+		do: c.Items().Retry, rest: func(left ItemChoice) Operation { return RetryItems{left} },
+	}.prepare(ctx, c, a.ItemChoice)
+}
+
+// DropItems deletes the records of failed items.
+type DropItems struct{ ItemChoice }
+
+var dropItems = verb[DropItems](Verb{
+	Name: "item drop", Right: RightChange, Asks: true,
+	Short: "Delete the records of failed items",
+	Long: `Delete the records of failed items, after the items were repaired or removed by
+hand. An item whose row still matches select is executed again as if it had
+never failed.`,
+	Example: `  rota item drop settle 4711 4712
+  rota item drop settle --all --queue 3 --yes`,
+})
+
+// Prepare implements Operation.
+func (a DropItems) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	change, err := itemVerb{
+		title: "Drop", past: "dropped", do: c.Items().Drop, rest: func(left ItemChoice) Operation { return DropItems{left} },
+		says: "This deletes the records of the failures, and not the items. An item that a select still returns is executed again as if it had never failed.",
+	}.prepare(ctx, c, a.ItemChoice)
+	if err == nil {
+		change.Loses = "delete the records of " + change.Objects[0].Name
+	}
+	return change, err
+}
+
+// itemVerb is what the verbs about failed items do not share.
+type itemVerb struct {
+	title, past, says string
+	do                func(ctx context.Context, taskType, actor string, keys ...string) (int, error)
+	rest              func(left ItemChoice) Operation
+}
+
+func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err == nil && a.All == (len(a.Keys) > 0) {
+		err = ErrChoice
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.State = strings.ToUpper(a.State)
+	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.says}}
+	items := a.allOf(inEnvironment(c, t.TaskType))
+	if a.All {
+		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")))
+	} else {
+		found, err := c.Items().Find(ctx, t.TaskType, a.Keys)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s: %w: %s", inEnvironment(c, t.TaskType), ErrUnknownItem, strings.Join(a.Keys, ", "))
+		}
+		items = plural.Of(len(found), "failed item", "failed items") + " of " + inEnvironment(c, t.TaskType)
+	}
+	change.Title = v.title + " " + items
+	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
+		if a.All {
+			return v.changeAll(ctx, c, a, change.step, actor)
+		}
+		n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
+		done := v.done(c, a, n)
+		if err == nil && n < len(a.Keys) {
+			return Done{}, fmt.Errorf("%s: no failed item has %d of the %d keys; %s", done.Object, len(a.Keys)-n, len(a.Keys), done.Text)
+		}
+		return done, err
+	}}}
+	return change, nil
+}
+
+// changeAll changes all items that match, page by page. It stops between two pages if the step says so.
+func (v itemVerb) changeAll(ctx context.Context, c *center.Center, a ItemChoice, step func(Done) bool, actor string) (Done, error) {
+	for {
+		page, next, err := c.Items().Page(ctx, center.ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}, a.After)
+		var keys []string
+		for _, i := range page {
+			if a.Matches(i) {
+				keys = append(keys, i.ItemKey)
+			}
+		}
+		n := 0
+		if err == nil && len(keys) > 0 {
+			n, err = v.do(ctx, a.TaskType, actor, keys...)
+		}
+		a.Changed += n
+		done := v.done(c, a, a.Changed)
+		if err == nil && next == "" {
+			return done, nil
+		}
+		if err == nil {
+			a.Examined, a.After = a.Examined+len(page), next
+		}
+		done.Rest = v.rest(a)
+		if err != nil {
+			return done, err
+		}
+		done.Text += fmt.Sprintf(" so far; %d examined", a.Examined)
+		if step(done) {
+			return done, nil
+		}
+	}
+}
+
+// done says how many items were changed.
+func (v itemVerb) done(c *center.Center, a ItemChoice, n int) Done {
+	return Done{
+		Object: inEnvironment(c, a.TaskType), Text: plural.Of(n, "failed item", "failed items") + " " + v.past,
+		Record: records.Object{records.M("items", n)}, some: n > 0,
+	}
+}
+
+// allOf names the items that are chosen by what they have in common.
+func (a ItemChoice) allOf(name string) string {
+	text := "all "
+	if a.State != "" {
+		text += strings.ToLower(a.State) + " "
+	}
+	text += "failed items of " + name
+	if a.Queue != "" {
+		text += ", queue " + a.Queue
+	}
+	if a.Error != "" {
+		text += fmt.Sprintf(" with the error %q", a.Error)
+	}
+	if a.Text != "" {
+		text += fmt.Sprintf(" that contain %q", a.Text)
+	}
+	return text
+}
+
+// Matches reports whether the key and the error of an item are such as the choice says.
+func (a ItemChoice) Matches(i center.ItemRecord) bool {
+	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) && (strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.LastError, a.Text))
+}
+
+// varying are the parts of an error in which errors of one kind differ: quoted texts and figures.
+var varying = regexp.MustCompile(`"[^"]*"|'[^']*'|[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9]+`)
+
+// ErrorKind returns the first line of an error with … for its varying parts, which are figures and quoted texts.
+func ErrorKind(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return varying.ReplaceAllString(line, "…")
+}
