@@ -47,6 +47,10 @@ const (
 	RuleFinished = runs.RuleFinished // the upstream ended in any state
 )
 
+// IfStill returns the bundle for a caller that has read a trigger: Pause, Resume, Fire and Delete return ErrChanged if an
+// operator has changed the trigger since. Its firings do not count.
+func (t *Triggers) IfStill(seen Trigger) *Triggers { return &Triggers{t.triggers.IfStill(seen)} }
+
 // List lists the triggers of this own_sign by name.
 func (t *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
 	return t.triggers.List(ctx, f)

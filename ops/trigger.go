@@ -27,8 +27,8 @@ func (a FireTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, er
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Fire",
 		Says:  []string{"It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run ends at once as SKIPPED."},
-	}, "fired", "", func(ctx context.Context, actor string) (Done, error) {
-		id, err := c.Triggers().Fire(ctx, a.Trigger, actor)
+	}, "fired", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+		id, err := triggers.Fire(ctx, a.Trigger, actor)
 		return Done{ID: id, Text: "it has made run " + id}, err
 	})
 }
@@ -50,9 +50,9 @@ fire. Open runs continue.`,
 func (a PauseTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Pause", Says: []string{"It misses its slots. After a resume its misfire policy decides about them."},
-	}, "paused", "it misses its slots", done(func(ctx context.Context, actor string) error {
-		return c.Triggers().Pause(ctx, a.Trigger, actor)
-	}))
+	}, "paused", "it misses its slots", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+		return Done{}, triggers.Pause(ctx, a.Trigger, actor)
+	})
 }
 
 // ResumeTrigger ends the pause of a trigger.
@@ -72,9 +72,9 @@ misfire says which of the missed slots fire.`,
 func (a ResumeTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has missed."},
-	}, "resumed", "", done(func(ctx context.Context, actor string) error {
-		return c.Triggers().Resume(ctx, a.Trigger, actor)
-	}))
+	}, "resumed", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+		return Done{}, triggers.Resume(ctx, a.Trigger, actor)
+	})
 }
 
 // DeleteTrigger deletes a trigger.
@@ -94,17 +94,20 @@ its slots again.`,
 func (a DeleteTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	change, err := triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Delete", Says: []string{"It makes no more runs. The runs that it has made stay."},
-	}, "deleted", "", done(func(ctx context.Context, actor string) error {
-		return c.Triggers().Delete(ctx, a.Trigger, actor)
-	}))
+	}, "deleted", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+		return Done{}, triggers.Delete(ctx, a.Trigger, actor)
+	})
 	if err == nil {
 		change.Loses = fmt.Sprintf("delete trigger %s, which starts runs of %s", inEnvironment(c, a.Trigger), change.TaskTypes[0])
 	}
 	return change, err
 }
 
-// triggerChange completes a change of a trigger, which must exist.
-func triggerChange(ctx context.Context, c *center.Center, name string, change Change, past, effect string, do func(context.Context, string) (Done, error)) (*Change, error) {
+// triggerChange completes a change of a trigger, which must exist. do gets the triggers that refuse to change it if an
+// operator has changed it meanwhile.
+func triggerChange(ctx context.Context, c *center.Center, name string, change Change, past, effect string,
+	do func(context.Context, *center.Triggers, string) (Done, error),
+) (*Change, error) {
 	if name == "" {
 		return nil, missing("the trigger")
 	}
@@ -118,6 +121,8 @@ func triggerChange(ctx context.Context, c *center.Center, name string, change Ch
 	t := list[0]
 	change.Title += " trigger " + t.Name
 	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
-	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: do}}
+	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: func(ctx context.Context, actor string) (Done, error) {
+		return do(ctx, c.Triggers().IfStill(t.Trigger), actor)
+	}}}
 	return &change, nil
 }

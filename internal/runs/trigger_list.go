@@ -9,7 +9,10 @@ import (
 )
 
 // Triggers reads, changes and fires triggers.
-type Triggers struct{ core }
+type Triggers struct {
+	core
+	seen *Trigger // as in IfStill; may be nil
+}
 
 // TriggerFilter selects triggers. Empty fields select all.
 type TriggerFilter struct {

@@ -97,6 +97,14 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 	return runID, nil
 }
 
+// IfStill returns a copy for a caller that has read a trigger. SetPaused, Delete and Fire of the copy return
+// roster.ErrChanged if the trigger is defined otherwise by then. Its firings are no reason.
+func (ts *Triggers) IfStill(seen Trigger) *Triggers {
+	copied := *ts
+	copied.seen = &seen
+	return &copied
+}
+
 // change runs f under the lock row of the trigger's target.
 func (ts *Triggers) change(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
 	var target string
@@ -114,6 +122,9 @@ func (ts *Triggers) change(ctx context.Context, name string, f func(context.Cont
 		}
 		if t.Target != target {
 			return sqldb.ErrRaced
+		}
+		if seen := ts.seen; seen != nil && len(seen.differences(t)) > 0 {
+			return roster.ErrChanged
 		}
 		return f(ctx, l, t)
 	})

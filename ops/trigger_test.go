@@ -1,0 +1,80 @@
+package ops_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+)
+
+// What was prepared for a trigger is not done to another one: its definition is compared in the transaction of the
+// write. A firing in between does not matter.
+func TestTriggersThatWereOvertaken(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		for _, task := range []string{"nightly", "other"} {
+			if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: 1, Mode: center.ModeRun}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put := func(target, params string) {
+			t.Helper()
+			d, err := c.Triggers().Compare(t.Context(), center.Trigger{Name: "two", Target: target, Kind: center.TriggerCron, Expression: "0 0 2 * * ?", Params: params}, 0)
+			if err == nil {
+				_, err = c.Triggers().Apply(t.Context(), d, "test")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		do := func(verb string, meanwhile func()) error {
+			t.Helper()
+			call := ops.Find(verb).Call()
+			if err := call.Set(call.Verb.Args[0], "two"); err != nil {
+				t.Fatal(err)
+			}
+			planned, err := call.Prepare(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			meanwhile()
+			_, err = planned.Do(t.Context(), "test")
+			return err
+		}
+		for _, verb := range []string{"trigger pause", "trigger resume", "trigger fire", "trigger delete"} {
+			for what, meanwhile := range map[string]func(){
+				"params":  func() { put("nightly", "theirs") },
+				"target":  func() { put("other", "") },
+				"remade":  func() { must(t, c.Triggers().Delete(t.Context(), "two", "test")); put("nightly", "theirs") },
+				"deleted": func() { must(t, c.Triggers().Delete(t.Context(), "two", "test")) },
+			} {
+				put("nightly", "")
+				if err := do(verb, meanwhile); !errors.Is(err, center.ErrChanged) && !errors.Is(err, center.ErrUnknownTrigger) {
+					t.Errorf("%s, %s: error %v, want ErrChanged", verb, what, err)
+				}
+			}
+			put("nightly", "")
+			if err := do(verb, func() {
+				_, err := c.Triggers().Fire(t.Context(), "two", "test")
+				must(t, err)
+			}); err != nil {
+				t.Errorf("%s after a firing: %v", verb, err)
+			}
+		}
+		if runs, err := c.Runs().List(t.Context(), center.RunFilter{TaskType: "other"}, 1); err != nil || len(runs) > 0 {
+			t.Errorf("the task type that nobody saw has runs: %+v, %v", runs, err)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
