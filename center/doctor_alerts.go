@@ -23,7 +23,7 @@ func (d rosterCheck) recentAlerts(ctx context.Context, taskType string) ([]Event
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(e EventRecord) bool { return !condition.OnlyAlert(alertKind(e)) })
+	list = slices.DeleteFunc(list, func(e EventRecord) bool { return !condition.KindOf(alertKind(e)).OnlyAlert() })
 	slices.Reverse(list)
 	return list, nil
 }

@@ -14,12 +14,10 @@ func (d queueCheck) backlog(r rosterRows) {
 	}
 	d.oldBacklog(r)
 	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
-		d.problem(condition.BacklogStuck, "find out why Select does not return the oldest item, or why it fails: rota item list "+d.task,
-			"the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
+		d.add(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
 	}
 	if list := queuesWithTrend(r, BacklogGrowing); len(list) > 0 {
-		d.note(condition.BacklogGrowing, "more workers, threads or queues execute more at a time; rota queue list "+d.task+" shows the rates",
-			"more items come than are executed: %s", firstFive(list))
+		d.add(condition.BacklogGrowing, "more items come than are executed: %s", firstFive(list))
 	}
 }
 
@@ -35,8 +33,7 @@ func (d queueCheck) oldBacklog(r rosterRows) {
 	if len(old) == 0 {
 		return
 	}
-	hint := "see the alert BACKLOG, and let the count of a queue take milliseconds: give it an index, or more queues"
-	d.note(condition.BacklogOld, hint, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
+	d.add(condition.BacklogOld, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
 }
 
 // queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that

@@ -21,8 +21,7 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 		for _, q := range queues {
 			list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
 		}
-		d.problem(condition.Crashes, "read the logs of the workers that have died, and \"rota item list "+taskType+"\": an item may end its process",
-			"queues whose owners have died one after the other: %s", firstFive(list))
+		d.add(condition.Crashes, "queues whose owners have died one after the other: %s", firstFive(list))
 	}
 	return err
 }

@@ -31,11 +31,10 @@ func (d databaseCheck) transactions(ctx context.Context) error {
 			return err
 		}
 		for _, n := range notes {
-			status := StatusNote
+			c := d.note(n.Kind, n.Hint, "%s", n.Finding)
 			if n.OK {
-				status = StatusOK
+				c.Status = StatusOK
 			}
-			d.add(status, strings.ToUpper(n.Check), n.Hint, "%s", n.Finding).Check = n.Check
 		}
 	}
 	return nil
@@ -73,7 +72,7 @@ func (d databaseCheck) schemaVersion(ctx context.Context) error {
 		return err
 	}
 	if have := list[len(list)-1].Version; have > schema.Latest() {
-		d.note(condition.Schema, "install a newer rota, here and for the workers", "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
+		d.add(condition.Schema, "version %d, newer than this program's %d; both may run on it", have, schema.Latest())
 		return nil
 	}
 	d.ok(condition.Schema, "version %d, which this program expects", schema.Latest())
@@ -120,7 +119,7 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 			case d.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case d.c.IsTransient(err):
-				d.problem(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
+				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)

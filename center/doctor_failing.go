@@ -32,7 +32,7 @@ func (d serverCheck) failing(r rosterRows) {
 			calls += s.FailedCalls
 			longest = max(longest, s.Now.Sub(*s.FailingSince))
 		}
-		c := d.problem(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
+		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
 			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
@@ -53,8 +53,7 @@ func (d queueCheck) failing(r rosterRows) {
 	if len(list) == 0 {
 		return
 	}
-	c := d.problem(condition.QueueFailing, "rota item list "+d.task+" shows the errors; a cursor waits for its first item: count_in_outage and item_max_attempts let it pass",
-		"queues of which all calls have failed, while others may succeed: %s", firstFive(list))
+	c := d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s", firstFive(list))
 	c.Since = time.Now().Add(-time.Duration(longest) * time.Second)
 }
 

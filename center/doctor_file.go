@@ -34,8 +34,8 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 		if !d.Exists {
 			text = path + " defines this task type, and the database does not have it"
 		}
-		c := condition.New(StatusNote, condition.SettingsDiffer, text, "rota task apply --dry-run -f "+path)
-		c.TaskType, c.Subject = t.Name, path
+		c := condition.New(condition.SettingsDiffer, t.Name, text, "rota task apply --dry-run -f "+path)
+		c.Subject = path
 		findings = append(findings, c)
 	}
 	return findings
@@ -43,9 +43,9 @@ func (c *Center) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 
 // unknownUpstream is the finding of a task type that cannot be created, so that its worker waits.
 func unknownUpstream(path, taskType, upstream string, names []string) Condition {
-	c := condition.New(StatusProblem, condition.NoUpstream,
+	c := condition.New(condition.NoUpstream, taskType,
 		"after names no task type: there is none of the name "+upstream+", and a worker waits until there is one",
 		"define it, or correct after in "+path+"; the task types are "+firstFive(names))
-	c.TaskType, c.Subject = taskType, upstream
+	c.Subject = upstream
 	return c
 }

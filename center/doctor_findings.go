@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
@@ -17,23 +18,26 @@ type diagnosis struct {
 }
 
 // add adds a finding and returns it, so that the check can say what it is about and since when.
-func (d *diagnosis) add(status, kind, hint, format string, args ...any) *Condition {
-	c := condition.New(status, kind, fmt.Sprintf(format, args...), hint)
-	c.TaskType = d.task
-	d.findings = append(d.findings, c)
+func (d *diagnosis) add(kind, format string, args ...any) *Condition {
+	return d.advise(kind, "", format, args...)
+}
+
+// advise adds a finding whose hint names what it is about.
+func (d *diagnosis) advise(kind, hint, format string, args ...any) *Condition {
+	d.findings = append(d.findings, condition.New(kind, d.task, fmt.Sprintf(format, args...), hint))
 	return &d.findings[len(d.findings)-1]
 }
 
 func (d *diagnosis) ok(kind, format string, args ...any) {
-	d.add(StatusOK, kind, "", format, args...)
+	c := d.add(kind, format, args...)
+	c.Status, c.Hint = StatusOK, ""
 }
 
+// note adds a finding that is less grave than most of its kind.
 func (d *diagnosis) note(kind, hint, format string, args ...any) *Condition {
-	return d.add(StatusNote, kind, hint, format, args...)
-}
-
-func (d *diagnosis) problem(kind, hint, format string, args ...any) *Condition {
-	return d.add(StatusProblem, kind, hint, format, args...)
+	c := d.advise(kind, hint, format, args...)
+	c.Status = StatusNote
+	return c
 }
 
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
@@ -61,9 +65,12 @@ type rosterRows struct {
 }
 
 // eligible returns the number of eligible servers.
-func (r rosterRows) eligible() (n int) {
+func (r rosterRows) eligible() int { return r.eligibleWith(plan.Selector{}) }
+
+// eligibleWith returns the number of eligible servers with the labels.
+func (r rosterRows) eligibleWith(labels plan.Selector) (n int) {
 	for _, s := range r.servers {
-		if s.Eligible() {
+		if s.Eligible() && labels.Matches(s.planServer()) {
 			n++
 		}
 	}

@@ -21,17 +21,18 @@ import (
 type queueCheck struct{ *diagnosis }
 
 // ownerless reports queues that no server works on. If no server is eligible, it reports nothing, because availability
-// has done so. A queue that no audit can have seen yet is being assigned: its server has just joined, or it has just lost
-// its owner.
-func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
+// has done so, and if none has the labels of require, the check of the labels does. A queue that no audit can have seen
+// yet is being assigned: its server has just joined, or it has just lost its owner.
+func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Selector) error {
 	if r.eligible() == 0 {
 		return nil
 	}
 	if list := hungQueues(r); len(list) > 0 {
-		d.problem(condition.Hung, "start another worker, or end the process in which the call hangs; a context that is cancelled should end the call", "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
+		d.add(condition.Hung, "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
 	}
 	for reason, list := range r.waiting() {
 		switch {
+		case r.eligibleWith(require) == 0:
 		case reason == "":
 			audited, err := d.audited(ctx, r)
 			if err != nil {
@@ -40,20 +41,20 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
 			fresh := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return audited[id] })
 			late := slices.DeleteFunc(list, func(id string) bool { return !audited[id] })
 			if len(late) > 0 {
-				d.problem(condition.NoOwner, "read the log of the workers: an audit assigns such queues every 30 s", "queues without an owner: %s", firstFive(late))
+				d.add(condition.NoOwner, "queues without an owner: %s", firstFive(late))
 			}
 			if len(fresh) > 0 {
 				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s", "queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
 			}
-		case !strings.HasPrefix(reason, "require: "): // the check of the labels reports those
-			d.problem(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
+		default:
+			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
 		}
 	}
 	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
-		d.note(condition.Reserved, "wait until the workers are back, or until return_within is over", "queues that wait for the return of workers that have left: %s", firstFive(list))
+		d.add(condition.Reserved, "queues that wait for the return of workers that have left: %s", firstFive(list))
 	}
 	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
-		d.problem(condition.Orphan, "wait: the next audit assigns them within 30 s", "queues whose owner is not registered: %s", firstFive(list))
+		d.add(condition.Orphan, "queues whose owner is not registered: %s", firstFive(list))
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func (d queueCheck) misplaced(r rosterRows) {
 		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
 	}
 	if len(list) > 0 {
-		d.problem(condition.PinUnmet, "start a worker with the labels, or: rota queue unpin "+r.task.TaskType+" QUEUE", "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
+		d.add(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
 	}
 }
 
@@ -158,7 +159,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 	for _, s := range r.servers {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
-			c := d.problem(condition.LateHandover, "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+			c := d.advise(condition.LateHandover, "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
 				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
 			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
@@ -168,10 +169,10 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 // items reports failed items.
 func (d queueCheck) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		d.problem(condition.DeadItems, "rota item list "+task.TaskType+" --state DEAD; then rota item retry or rota item drop", "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
+		d.add(condition.DeadItems, "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		d.note(condition.RetryItems, "rota item list "+task.TaskType, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
+		d.add(condition.RetryItems, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -185,16 +186,15 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				busy = append(busy, ServerName(s.UUID))
 			}
 		}
-		d.note(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
+		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
 			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
 	if list := r.task.Skipped; len(list) > 0 {
-		d.note(condition.PlanSkipped, "wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",
-			"the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
+		d.add(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			d.note(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
+			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
 }

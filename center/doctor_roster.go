@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -33,7 +34,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 		return err
 	}
 	if len(tasks) == 0 {
-		d.note(condition.NoTasks, "start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file", "there are no task types")
+		d.add(condition.NoTasks, "there are no task types")
 	}
 	for _, task := range tasks {
 		r := rosterRows{task: task}
@@ -74,7 +75,8 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
-	if err := queues.ownerless(ctx, r); err != nil {
+	require, invalid := plan.ParseSelector(settings.Require)
+	if err := queues.ownerless(ctx, r, require); err != nil {
 		return err
 	}
 	queues.misplaced(r)
@@ -83,7 +85,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.planners(r)
 	servers.unwitnessed(r)
 	servers.namesakes(r)
-	servers.requirement(r, settings.Require)
+	if invalid == nil { // otherwise the check of the settings reports it
+		servers.requirement(r, require)
+	}
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	queues.failing(r)
@@ -114,8 +118,7 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 		return err
 	}
 	for _, v := range values {
-		d.problem(condition.InvalidValue, "write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again",
-			"servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row + " " + v.Column
+		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row + " " + v.Column
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ type runCheck struct{ *diagnosis }
 func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
 	for _, p := range cancelled {
-		d.note(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), oneLine(errText(p.Text()))).Subject = p.Subject()
+		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), oneLine(errText(p.Text()))).Subject = p.Subject()
 	}
 	if err != nil || task.RunProblems == 0 {
 		return err
@@ -59,8 +59,7 @@ func (d runCheck) joins(ctx context.Context, taskType string, triggers []Trigger
 			continue
 		}
 		d.task = j.TaskType
-		d.note(condition.JoinUnmet, "rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each",
-			"no slot leads to a run: it runs after %s, and no trigger leads to %s", firstFive(j.Upstreams), firstFive(j.Slotless))
+		d.add(condition.JoinUnmet, "no slot leads to a run: it runs after %s, and no trigger leads to %s", firstFive(j.Upstreams), firstFive(j.Slotless))
 	}
 	d.task = ""
 	return nil

@@ -21,23 +21,23 @@ type serverCheck struct{ *diagnosis }
 // eligible.
 func (d serverCheck) availability(r rosterRows) {
 	if r.task.Paused {
-		d.note(condition.Paused, "rota task resume "+r.task.TaskType, "the task type is paused: no server starts a call")
+		d.add(condition.Paused, "the task type is paused: no server starts a call")
 	}
 	switch {
 	case r.task.QueueTotal == 0:
-		d.note(condition.NeverServed, "start a worker: rota worker -c rota.yaml", "no server has ever served it in own_sign %s", d.c.ownSign)
+		d.add(condition.NeverServed, "no server has ever served it in own_sign %s", d.c.ownSign)
 	case len(r.servers) == 0:
-		d.problem(condition.Unserved, "start a worker: rota worker -c rota.yaml", "no server is registered")
+		d.add(condition.Unserved, "no server is registered")
 	case r.eligible() == 0:
-		d.problem(condition.NoEligible, "start a worker, or resume one: rota server list "+r.task.TaskType, "no server may take queues: all are paused, draining or silent")
+		d.add(condition.NoEligible, "no server may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
 		switch {
 		case s.Overdue:
 		case s.State == StatePaused:
-			d.note(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID)).Server = s.UUID
+			d.advise(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID)).Server = s.UUID
 		case s.State == StateDraining && s.Queues == 0:
-			d.note(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
+			d.advise(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
 		}
 	}
 }
@@ -53,7 +53,7 @@ func (d serverCheck) overdue(r rosterRows) {
 		case r.eligible() > 0 && silent < 3*judgeDead:
 			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
-			d.problem(condition.ServerSilent, "start a worker, which takes over; find out why the process stopped", "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+			d.add(condition.ServerSilent, "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 		if s.MaxInFlightTarget == nil || *s.MaxInFlightTarget > 0 || s.Queues == s.Requested || !s.Eligible() {
 			continue
 		}
-		d.problem(condition.NoCalls, "raise max_in_flight or max_queues_per_server", "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
+		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
 			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
 	}
 }
@@ -83,8 +83,7 @@ func (d serverCheck) planners(r rosterRows) {
 		}
 	}
 	if len(newer) > 0 && len(newer) == len(r.servers) {
-		d.problem(condition.PlannerVersion, "wait for the next audit: each server writes its own version again",
-			"all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
+		d.add(condition.PlannerVersion, "all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
 	}
 	if len(older) > 0 {
 		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
@@ -105,8 +104,7 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 	for _, s := range r.servers {
 		if s.Witness == "" && witnessed[s.HostName] {
-			d.note(condition.Unwitnessed, "give all workers of the host the same witness_dir; see the worker's log",
-				"%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
+			d.add(condition.Unwitnessed, "%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
 		}
 	}
 }
@@ -118,27 +116,19 @@ func (s ServerRecord) planServer() plan.Server {
 }
 
 // requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
-func (d serverCheck) requirement(r rosterRows, require string) {
-	selector, err := plan.ParseSelector(require)
-	if require == "" || err != nil { // the check of the settings reports an error
-		return
-	}
-	var may int
+func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
 	var lack []string
 	for _, s := range r.servers {
-		switch matches := selector.Matches(s.planServer()); {
-		case matches && s.Eligible():
-			may++
-		case !matches && s.Queues > 0:
+		if s.Queues > 0 && !require.Matches(s.planServer()) {
 			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), plural.Of(s.Queues, "queue", "queues")))
 		}
 	}
-	switch hint := "start a worker with the labels, or change require: rota worker --labels"; {
-	case may > 0:
+	switch {
+	case r.eligibleWith(require) > 0:
 	case len(lack) > 0:
-		d.problem(condition.RequireUnmet, hint, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
 	case r.eligible() > 0:
-		d.problem(condition.RequireUnmet, hint, "no server has the labels of require (%s): the queues wait", require)
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", require)
 	}
 }
 
@@ -150,7 +140,7 @@ func (d serverCheck) namesakes(r rosterRows) {
 		switch {
 		case s.Name == "":
 		case there:
-			d.problem(condition.SameName, "give each worker a name of its own", "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name))).Subject = s.Name
+			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name))).Subject = s.Name
 		default:
 			first[s.Name] = ServerName(s.UUID)
 		}
@@ -164,7 +154,7 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 			continue
 		}
 		age := time.Duration(*s.OldestInFlightAge) * time.Second
-		c := d.problem(condition.Stalled, "find out what it waits for (its log, the database's locks); batch_timeout ends such calls", "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
 		c.Server, c.Since = s.UUID, time.Now().Add(-age)
 	}
 }
@@ -187,7 +177,7 @@ func (d serverCheck) errors(r rosterRows) {
 		if latest.LastErrorAge != nil {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
-		d.note(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
 			plural.Of(len(servers[text]), "server", "servers"), when, oneLine(errText(text))).Subject = text
 	}
 }

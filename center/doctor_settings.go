@@ -13,7 +13,7 @@ import (
 func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, error) {
 	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
 	if errors.Is(err, ErrUnknownTask) {
-		d.problem(condition.SettingsGone, "rota task apply -f rota.yaml creates it again", "the row in schedule_task_type is gone; workers cannot start")
+		d.add(condition.SettingsGone, "the row in schedule_task_type is gone; workers cannot start")
 		return Settings{StallAfter: time.Hour}, nil
 	}
 	if err != nil {
@@ -24,7 +24,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, erro
 		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		d.problem(condition.SettingsInvalid, "correct the row: rota task set "+d.task+" SETTING=VALUE, or with all of a file: rota task apply --reset -f rota.yaml", "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
 	}
 	return s, nil
 }
@@ -47,7 +47,6 @@ func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 		if len(servers[diff]) == 1 {
 			give = servers[diff][0] + " gives"
 		}
-		d.note(condition.SettingsDiffer, "to change the row: rota task apply -f rota.yaml; otherwise change the program",
-			"%s %s %s, but the row says %s and is in force", give, diff.Name, oneLine(errText(diff.Given)), oneLine(errText(diff.Row))).Subject = diff.Name
+		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name, oneLine(errText(diff.Given)), oneLine(errText(diff.Row))).Subject = diff.Name
 	}
 }

@@ -154,7 +154,7 @@ func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for TLS: %w", err)
 	}
-	tls := sqldb.Note{Check: "tls", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
+	tls := sqldb.Note{Kind: "TLS", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
 	if status["ssl_cipher"] == "" {
 		tls.Finding = "not encrypted, by the choice of the program's own connector"
 	}

@@ -77,7 +77,7 @@ func notes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	isolation = strings.ReplaceAll(isolation, "-", " ")
 	return []sqldb.Note{
 		sqldb.IsolationNote(isolation, isolation == "REPEATABLE READ" || isolation == "READ COMMITTED"),
-		{Check: "database", OK: true, Finding: "all tables have the engine InnoDB"}, // checkTables refuses others
+		{Kind: "DATABASE", OK: true, Finding: "all tables have the engine InnoDB"}, // checkTables refuses others
 	}, nil
 }
 

@@ -21,13 +21,13 @@ func tlsNote(u *sqldb.URL) sqldb.Note {
 	}
 	const hint = "tls=true in the URL; for a certificate of your own, a configuration that the program registers (mysql.RegisterTLSConfig)"
 	bad := func(format string, args ...any) sqldb.Note {
-		return sqldb.Note{Check: "tls", Hint: hint, Finding: fmt.Sprintf(format, args...)}
+		return sqldb.Note{Kind: "TLS", Hint: hint, Finding: fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case mode == "true":
-		return sqldb.Note{Check: "tls", OK: true, Finding: "encrypted; the server's certificate and its name are verified (tls=true)"}
+		return sqldb.Note{Kind: "TLS", OK: true, Finding: "encrypted; the server's certificate and its name are verified (tls=true)"}
 	case local(u):
-		return sqldb.Note{Check: "tls", OK: true, Finding: "the server is on this host: nothing needs to be verified"}
+		return sqldb.Note{Kind: "TLS", OK: true, Finding: "the server is on this host: nothing needs to be verified"}
 	case mode == "false":
 		return bad("not encrypted (tls=false): the network can read and change what is sent")
 	case mode == "preferred":
@@ -35,5 +35,5 @@ func tlsNote(u *sqldb.URL) sqldb.Note {
 	case mode == tlsUnverified:
 		return bad("encrypted, but the server is not verified (tls=%s): another host could take its place and read the password", tlsUnverified)
 	}
-	return sqldb.Note{Check: "tls", OK: true, Finding: fmt.Sprintf("encrypted as the program's configuration %s says", mode)}
+	return sqldb.Note{Kind: "TLS", OK: true, Finding: fmt.Sprintf("encrypted as the program's configuration %s says", mode)}
 }

@@ -91,9 +91,9 @@ func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for the isolation: %w", err)
 	}
-	tls := sqldb.Note{Check: "tls", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
+	tls := sqldb.Note{Kind: "TLS", OK: true, Finding: "encrypted; the program's own connector decides what is verified"}
 	if !encrypted.Bool {
-		tls = sqldb.Note{Check: "tls", OK: true, Finding: "not encrypted, by the choice of the program's own connector"}
+		tls = sqldb.Note{Kind: "TLS", OK: true, Finding: "not encrypted, by the choice of the program's own connector"}
 	}
 	creators, err := creatorNotes(ctx, db)
 	return append([]sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tls}, creators...), err

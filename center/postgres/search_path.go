@@ -47,14 +47,14 @@ func creatorNotes(ctx context.Context, db *sql.DB) (list []sqldb.Note, err error
 		return nil, fmt.Errorf("ask for the rights on schemas: %w", err)
 	}
 	if len(list) == 0 {
-		list = append(list, sqldb.Note{Check: "search_path", OK: true, Finding: "no other role may create in " + path})
+		list = append(list, sqldb.Note{Kind: "SEARCH_PATH", OK: true, Finding: "no other role may create in " + path})
 	}
 	return list, nil
 }
 
 func creatorNote(schema, role string) sqldb.Note {
 	return sqldb.Note{
-		Check: "search_path", Hint: fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s", schema, role),
+		Kind: "SEARCH_PATH", Hint: fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s", schema, role),
 		Finding: fmt.Sprintf("%s may CREATE in schema %s: its functions and operators could run in our statements, with the rights of this role", role, schema),
 	}
 }

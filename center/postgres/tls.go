@@ -13,9 +13,9 @@ import (
 
 // tlsNote says what TLS protects, for an operator.
 func tlsNote(cfg pq.Config) sqldb.Note {
-	ok := func(finding string) sqldb.Note { return sqldb.Note{Check: "tls", OK: true, Finding: finding} }
+	ok := func(finding string) sqldb.Note { return sqldb.Note{Kind: "TLS", OK: true, Finding: finding} }
 	bad := func(format string, args ...any) sqldb.Note {
-		return sqldb.Note{Check: "tls", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own", Finding: fmt.Sprintf(format, args...)}
+		return sqldb.Note{Kind: "TLS", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own", Finding: fmt.Sprintf(format, args...)}
 	}
 	switch cfg.SSLMode {
 	case pq.SSLModeVerifyFull:

@@ -58,7 +58,7 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []center.Condition,
 		return nil, err
 	}
 	if err != nil {
-		return []center.Condition{condition.New(center.StatusProblem, condition.Database, err.Error(), "solve this first: the other checks need the database")}, nil
+		return []center.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: the other checks need the database")}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	findings, err = c.Diagnose(cmd.Context(), taskType)

@@ -16,7 +16,9 @@ const heldBackAfter = 5 * time.Minute
 // holderFinding returns the finding about the transaction that holds a cursor back, or nothing.
 func holderFinding(h *sqldealer.Holder) []center.Condition {
 	finding := func(status, hint, format string, args ...any) []center.Condition {
-		return []center.Condition{condition.New(status, condition.Cursor, fmt.Sprintf(format, args...), hint)}
+		c := condition.New(condition.Cursor, "", fmt.Sprintf(format, args...), hint)
+		c.Status = status
+		return []center.Condition{c}
 	}
 	switch {
 	case h == nil || h.Age < heldBackAfter && !h.Hidden:

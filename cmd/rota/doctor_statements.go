@@ -29,7 +29,7 @@ func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (
 		}
 		found := diagnoseDealer(cmd, c, task, dealer)
 		if holder, err := dealer.FindHolder(cmd.Context(), c.DB()); err != nil {
-			found = append(found, condition.New(center.StatusNote, condition.Cursor, err.Error(), "try again"))
+			found = append(found, condition.New(condition.Cursor, task.Name, err.Error(), "try again").Noted())
 		} else {
 			found = append(found, holderFinding(holder)...)
 		}
@@ -43,20 +43,20 @@ func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (
 
 // diagnoseDealer returns what is wrong with the statements of a task, or nothing.
 func diagnoseDealer(cmd *cobra.Command, c *center.Center, task config.Task, dealer *sqldealer.Dealer) []center.Condition {
-	finding := func(status, text, hint string) []center.Condition {
-		return []center.Condition{condition.New(status, condition.Statements, text, hint)}
+	finding := func(text, hint string) center.Condition {
+		return condition.New(condition.Statements, task.Name, text, hint)
 	}
 	if err := dealer.Check(cmd.Context(), c.DB()); sqldealer.Refused(err) {
-		return finding(center.StatusProblem, err.Error(), "correct the statement: workers that start refuse it")
+		return []center.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
 	} else if err != nil {
-		return finding(center.StatusNote, err.Error(), "the statements were not checked: try again")
+		return []center.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
 	}
 	scan, err := findScan(cmd.Context(), c, task, dealer)
 	switch {
 	case err != nil:
-		return finding(center.StatusNote, err.Error(), "the plan of the select was not checked: try again")
+		return []center.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}
 	case scan == nil:
 		return nil
 	}
-	return finding(center.StatusNote, scan.Finding, scan.Hint)
+	return []center.Condition{finding(scan.Finding, scan.Hint).Noted()}
 }

@@ -1,4 +1,4 @@
-// Package condition has the one value for what an operator should know about a roster, and the kinds of it.
+// Package condition has the one value for what an operator should know about a roster, and the list of its kinds.
 //
 // A stalled call is a finding of the doctor, an alert, an event and a line on a page. Each of them is the same
 // Condition, so that all name its kind, its subject and its beginning in the same way, and no reader has to learn them
@@ -7,6 +7,7 @@
 package condition
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -20,10 +21,10 @@ const (
 
 // Condition is something that an operator should know about a roster.
 type Condition struct {
-	Status   string    `json:"status"`         // OK, NOTE or PROBLEM; empty in alerts, which are not graded
+	Status   string    `json:"status"`         // OK, NOTE or PROBLEM
 	Check    string    `json:"check"`          // the part of the roster that was checked
 	Kind     string    `json:"kind"`           // such as STALLED: letters, digits and _
-	TaskType string    `json:"task_type"`      // empty if it is about the database
+	TaskType string    `json:"task_type"`      // empty if it is about the database; in an alert the server's own if empty
 	Server   string    `json:"server"`         // uuid; empty if it is about no single server
 	QueueID  string    `json:"queue_id"`       // empty if it is about no single queue
 	Subject  string    `json:"subject"`        // what else it is about, such as a run; empty if the fields above say it
@@ -32,9 +33,57 @@ type Condition struct {
 	Hint     string    `json:"hint"`           // what to do
 }
 
-// New returns a condition of a kind, with the check to which it belongs.
-func New(status, kind, text, hint string) Condition {
-	return Condition{Status: status, Check: checkOf(kind), Kind: kind, Text: text, Hint: hint}
+// Kind is what is the same for all conditions of a kind.
+type Kind struct {
+	Name    string
+	Check   string // the part of the roster to which it belongs
+	Status  string // of its gravest conditions
+	Alert   Alert
+	Meaning string
+	Remedy  string // what to do, where that does not depend on the condition; {task} stands for the task type
+}
+
+// Alert says whether the servers raise alerts about the conditions of a kind, and how they learn of one.
+type Alert int
+
+const (
+	Silent  Alert = iota // no alerts: only the doctor finds it
+	Watched              // servers see it again and again, for as long as it lasts
+	Told                 // a server is told once, or seldom
+	Each                 // it is over at once: each one is an alert of its own
+)
+
+// alerts is the check of conditions that only the process that raises the alert can see. The doctor knows them from the
+// events.
+const alerts = "alerts"
+
+// OnlyAlert reports whether the tables show the conditions of the kind only by the events of their alerts.
+func (k Kind) OnlyAlert() bool { return k.Check == alerts }
+
+// Kinds returns all kinds of conditions.
+func Kinds() []Kind { return slices.Clone(kinds) }
+
+// KindOf returns a kind by its name. A program may raise alerts of kinds of its own.
+func KindOf(name string) Kind {
+	if i := slices.IndexFunc(kinds, func(k Kind) bool { return k.Name == name }); i >= 0 {
+		return kinds[i]
+	}
+	return Kind{Name: name, Check: alerts, Status: Note, Alert: Watched}
+}
+
+// New returns a condition of a kind. An empty hint stands for the remedy of the kind.
+func New(kind, taskType, text, hint string) Condition {
+	k := KindOf(kind)
+	if hint == "" {
+		hint = strings.ReplaceAll(k.Remedy, "{task}", taskType)
+	}
+	return Condition{Status: k.Status, Check: k.Check, Kind: kind, TaskType: taskType, Text: text, Hint: hint}
+}
+
+// Noted returns the condition as a note: it is less grave than most of its kind.
+func (c Condition) Noted() Condition {
+	c.Status = Note
+	return c
 }
 
 // Key identifies the condition as long as it lasts, whatever its text says meanwhile.

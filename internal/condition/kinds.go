@@ -1,113 +1,201 @@
 package condition
 
-import "cmp"
-
-// The kinds of conditions of which the processes raise alerts.
+// The kinds of conditions. [Kinds] says what each of them means.
 const (
-	Standby  = "STANDBY"   // a server has had no queue for long: there are more servers than can work
-	NoFetch  = "NO_FETCH"  // a server has queues and has not selected for long
-	Stalled  = "STALLED"   // a call of the dealer does not end
-	Unheard  = "UNHEARD"   // the replies to heartbeats come too late: the server gave its queues away
-	Crashes  = "CRASHES"   // servers were expired one after the other with the same queue
-	Killer   = "KILLER"    // an item is dead because the process ended while it executed the item alone
-	Unserved = "UNSERVED"  // a task type has queues and no live worker; a server of another task type raises it
-	Failing  = "FAILING"   // the calls of a server's dealer do nothing but fail
-	Parked   = "PARKED"    // a queue has so many failed items that its selects may miss others
-	Outage   = "OUTAGE"    // items fail and nothing succeeds: the circuit breaker of a server is open
-	Backlog  = "BACKLOG"   // counts of the backlogs fail
-	NoEffect = "NO_EFFECT" // Execute succeeds, and the selects of a queue return the same items again
-	Limit    = "LIMIT"     // the selects of a queue seem to ignore their limit
-	BadPage  = "BAD_PAGE"  // a select returns an item twice, or items of other queues
-	Witness  = "WITNESS"   // other processes of the host cannot notice the end of a server's process at once
+	Standby      = "STANDBY"
+	NoFetch      = "NO_FETCH"
+	Stalled      = "STALLED"
+	Unheard      = "UNHEARD"
+	Crashes      = "CRASHES"
+	Killer       = "KILLER"
+	Unserved     = "UNSERVED"
+	Failing      = "FAILING"
+	QueueFailing = "QUEUE_FAILING"
+	Parked       = "PARKED"
+	Outage       = "OUTAGE"
+	Backlog      = "BACKLOG"
+	NoEffect     = "NO_EFFECT"
+	Limit        = "LIMIT"
+	BadPage      = "BAD_PAGE"
+	Witness      = "WITNESS"
 
-	QueueFailing = "QUEUE_FAILING" // the calls for a queue do nothing but fail, while others of its server may succeed
-	RunFailed    = "RUN_FAILED"    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded
-	RunStalled   = "RUN_STALLED"   // no item of an open run has ended for half an hour
-	SlotSkipped  = "SLOT_SKIPPED"  // three slots of a trigger in a row were skipped, or all slots of a day
-	RunCancelled = "RUN_CANCELLED" // an operator has cancelled a run; only the doctor tells
-	RunOverdue   = "RUN_OVERDUE"   // an open run has used 90 % of run_timeout
-	SlotMissed   = "SLOT_MISSED"   // a slot of a trigger never fires, and no run of a later slot has succeeded
-	TriggerLate  = "TRIGGER_LATE"  // a trigger is due, and no server fires it
-	TriggerError = "TRIGGER_ERROR" // a trigger cannot fire, because its row is invalid
+	RunFailed    = "RUN_FAILED"
+	RunOverdue   = "RUN_OVERDUE"
+	RunStalled   = "RUN_STALLED"
+	RunCancelled = "RUN_CANCELLED"
+	SlotMissed   = "SLOT_MISSED"
+	SlotSkipped  = "SLOT_SKIPPED"
+	TriggerLate  = "TRIGGER_LATE"
+	TriggerError = "TRIGGER_ERROR"
+	JoinUnmet    = "JOIN_UNMET"
+
+	NoTasks         = "NO_TASKS"
+	Healthy         = "HEALTHY"
+	Paused          = "PAUSED"
+	NeverServed     = "NEVER_SERVED"
+	NoEligible      = "NO_ELIGIBLE"
+	ServerPaused    = "SERVER_PAUSED"
+	ServerDrained   = "SERVER_DRAINED"
+	ServerSilent    = "SERVER_SILENT"
+	NoCalls         = "NO_CALLS"
+	PlannerVersion  = "PLANNER_VERSION"
+	Unwitnessed     = "UNWITNESSED"
+	SameName        = "SAME_NAME"
+	RequireUnmet    = "REQUIRE_UNMET"
+	PinUnmet        = "PIN_UNMET"
+	LastError       = "LAST_ERROR"
+	Hung            = "HUNG"
+	NoOwner         = "NO_OWNER"
+	Reserved        = "RESERVED"
+	Orphan          = "ORPHAN"
+	LateHandover    = "LATE_HANDOVER"
+	DeadItems       = "DEAD_ITEMS"
+	RetryItems      = "RETRY_ITEMS"
+	BacklogStuck    = "BACKLOG_STUCK"
+	BacklogGrowing  = "BACKLOG_GROWING"
+	BacklogOld      = "BACKLOG_OLD"
+	LoadUnknown     = "LOAD_UNKNOWN"
+	LoadIncomplete  = "LOAD_INCOMPLETE"
+	LoadTooLarge    = "LOAD_TOO_LARGE"
+	LoadBudget      = "LOAD_BUDGET"
+	RepartitionWait = "REPARTITION_WAIT"
+	PlanSkipped     = "PLAN_SKIPPED"
+	RemovalWait     = "REMOVAL_WAIT"
+	SettingsGone    = "SETTINGS_GONE"
+	SettingsInvalid = "SETTINGS_INVALID"
+	SettingsDiffer  = "SETTINGS_DIFFER"
+	NoUpstream      = "NO_UPSTREAM"
+	InvalidValue    = "INVALID_VALUE"
+
+	Database   = "DATABASE"
+	Pooler     = "POOLER"
+	SearchPath = "SEARCH_PATH"
+	TLS        = "TLS"
+	Clock      = "CLOCK"
+	Schema     = "SCHEMA"
+	Privileges = "PRIVILEGES"
+	Statements = "STATEMENTS"
+	Cursor     = "CURSOR"
 )
 
-// The kinds of conditions that only the doctor finds.
-const (
-	NoTasks         = "NO_TASKS"         // there are no task types
-	Healthy         = "HEALTHY"          // nothing is wrong with a task type
-	Paused          = "PAUSED"           // a task type is paused
-	NeverServed     = "NEVER_SERVED"     // no server has ever served a task type
-	NoEligible      = "NO_ELIGIBLE"      // no server may take queues
-	ServerPaused    = "SERVER_PAUSED"    // a server is paused
-	ServerDrained   = "SERVER_DRAINED"   // a server is drained and still runs
-	ServerSilent    = "SERVER_SILENT"    // a server sends no heartbeats
-	NoCalls         = "NO_CALLS"         // a server owns queues and gets no call of max_in_flight
-	PlannerVersion  = "PLANNER_VERSION"  // servers know other rules of the planner than those in force
-	Unwitnessed     = "UNWITNESSED"      // the other processes of its host cannot prove a server's end
-	SameName        = "SAME_NAME"        // two servers have one name
-	RequireUnmet    = "REQUIRE_UNMET"    // no server has the labels of require
-	PinUnmet        = "PIN_UNMET"        // no server has the labels of a pin
-	LastError       = "LAST_ERROR"       // a call of the dealer has failed
-	Hung            = "HUNG"             // a queue has no owner, because a call of a former session hangs
-	NoOwner         = "NO_OWNER"         // a queue has no owner
-	Reserved        = "RESERVED"         // a queue waits for the return of a worker
-	Orphan          = "ORPHAN"           // the owner of a queue is not registered
-	LateHandover    = "LATE_HANDOVER"    // a queue was requested long ago
-	DeadItems       = "DEAD_ITEMS"       // items have failed for good
-	RetryItems      = "RETRY_ITEMS"      // items have failed and are retried
-	BacklogStuck    = "BACKLOG_STUCK"    // the oldest item of a queue stays the oldest
-	BacklogOld      = "BACKLOG_OLD"      // counts of backlogs are old
-	NoUpstream      = "NO_UPSTREAM"      // the file of a worker names an upstream that does not exist
-	BacklogGrowing  = "BACKLOG_GROWING"  // more items come than are executed
-	LoadUnknown     = "LOAD_UNKNOWN"     // no queue has a measured load
-	LoadIncomplete  = "LOAD_INCOMPLETE"  // the loads of some queues are not known
-	LoadTooLarge    = "LOAD_TOO_LARGE"   // a queue has more load than a server should have
-	LoadBudget      = "LOAD_BUDGET"      // the load is uneven, and the budget of moves is used up
-	RepartitionWait = "REPARTITION_WAIT" // another number of queues waits for servers to drain
-	PlanSkipped     = "PLAN_SKIPPED"     // a plan could not move queues, because transactions hold their rows
-	RemovalWait     = "REMOVAL_WAIT"     // a queue that is to be removed waits for its owner
-	SettingsGone    = "SETTINGS_GONE"    // a task type has no row of settings
-	SettingsInvalid = "SETTINGS_INVALID" // workers refuse the row of settings
-	SettingsDiffer  = "SETTINGS_DIFFER"  // a program or a file gives other settings than the row
-	InvalidValue    = "INVALID_VALUE"    // servers ignore a value of a row
-	JoinUnmet       = "JOIN_UNMET"       // no trigger leads to an upstream of a join
+// kinds has what is the same for all conditions of a kind.
+var kinds = []Kind{
+	{Standby, "alerts", Note, Watched, "a server has had no queue for long, because there are more servers than can work",
+		"stop some workers, or allow more queues at a time: queues, max_in_flight, max_servers"},
+	{NoFetch, "dealer", Problem, Watched, "a server has queues, and has selected and executed nothing for long",
+		"find out what its dealer does: rota server list {task}"},
+	{Stalled, "dealer", Problem, Watched, "a call of the dealer does not end",
+		"find out what it waits for (its log, the database's locks); batch_timeout ends such calls"},
+	{Unheard, "alerts", Note, Told, "the replies to a server's heartbeats come too late, so it has given its queues away",
+		"shorten the way to the database, or raise judge_dead_interval"},
+	{Crashes, "queues", Problem, Told, "servers were expired one after the other with the same queue",
+		`read the logs of the workers that have died, and "rota item list {task}": an item may end its process`},
+	{Killer, "items", Problem, Each, "an item is DEAD, because the process ended while it executed the item alone",
+		"rota item list {task} --state DEAD; then rota item retry or rota item drop"},
+	{Unserved, "servers", Problem, Watched, "a task type has queues and no live worker; a worker of another one raises the alert",
+		"start a worker: rota worker -c rota.yaml"},
+	{Failing, "failing", Problem, Watched, "the calls of a server's dealer have done nothing but fail for half a minute",
+		"correct what the error says; the log of the worker has more"},
+	{QueueFailing, "failing", Problem, Watched, "all calls for a queue have failed for ten minutes; five queues of a server at most have an alert each",
+		"rota item list {task} shows the errors; a cursor waits for its first item: count_in_outage and item_max_attempts let it pass"},
+	{Parked, "alerts", Note, Told, "a queue has so many failed items that its selects may miss others",
+		"rota item list {task}; leave DEAD items out of the select, or let it go on behind the page (Selection.After)"},
+	{Outage, "alerts", Note, Watched, "items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
+		"correct what the error says; the log of the worker has more"},
+	{Backlog, "alerts", Note, Told, "counts of the backlog fail, and become rare",
+		"correct the count; the log of the worker has the error"},
+	{NoEffect, "alerts", Note, Told, "Execute succeeds, and the selects of a queue return the same items again",
+		"let Execute change what Select looks for, or let Select go on behind Queue.Cursor"},
+	{Limit, "alerts", Note, Told, "the selects of a queue seem to ignore their limit",
+		"use Selection.Limit, {{limit}} in SQL"},
+	{BadPage, "alerts", Note, Told, "a select returns an item twice, or items of other queues",
+		"look for a join that returns a row more than once, or correct QueueOf"},
+	{Witness, "alerts", Note, Told, "other processes of the host cannot notice at once that a process has ended",
+		"make witness_dir writable for the workers of the host; the log says why it is not used"},
 
-	Database   = "DATABASE"   // the database, and whether it can be reached
-	Clock      = "CLOCK"      // the clocks of the database and of hosts
-	Schema     = "SCHEMA"     // the version of the tables
-	Privileges = "PRIVILEGES" // the rights of this role
-	Statements = "STATEMENTS" // the statements of the file
-	Cursor     = "CURSOR"     // a transaction that holds a cursor back
-)
+	{RunFailed, "runs", Problem, Watched, "a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded", ""},
+	{RunOverdue, "runs", Problem, Watched, "an open run has used 90 % of run_timeout", ""},
+	{RunStalled, "runs", Problem, Watched, "no item of an open run has ended for half an hour", ""},
+	{RunCancelled, "runs", Note, Silent, "an operator has cancelled a run", ""},
+	{SlotMissed, "triggers", Problem, Watched, "a slot of a trigger never fires, and no run of a later slot has succeeded", ""},
+	{SlotSkipped, "triggers", Problem, Watched, "three slots of a trigger in a row were skipped, or all slots of a day", ""},
+	{TriggerLate, "triggers", Problem, Watched, "a trigger has been due for a minute, and no server fires it", ""},
+	{TriggerError, "triggers", Problem, Watched, "a trigger cannot fire, because its row is invalid", ""},
+	{JoinUnmet, "joins", Note, Silent, "no trigger leads to an upstream of a join",
+		"rota trigger apply: give the upstreams the same slots; or use after_any, for a run for each"},
 
-// alerts is the check of conditions that only the process that raises the alert can see. The doctor knows them from the
-// events, and therefore not whether they still last.
-const alerts = "alerts"
+	{NoTasks, "tasks", Note, Silent, "there are no task types",
+		"start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file"},
+	{Healthy, "roster", OK, Silent, "nothing is wrong with a task type", ""},
+	{Paused, "pause", Note, Silent, "a task type is paused", "rota task resume {task}"},
+	{NeverServed, "queues", Note, Silent, "no server has ever served a task type",
+		"start a worker: rota worker -c rota.yaml"},
+	{NoEligible, "servers", Problem, Silent, "no server may take queues",
+		"start a worker, or resume one: rota server list {task}"},
+	{ServerPaused, "servers", Note, Silent, "a server is paused", ""},
+	{ServerDrained, "servers", Note, Silent, "a server is drained and still runs", ""},
+	{ServerSilent, "servers", Problem, Silent, "a server sends no heartbeats",
+		"start a worker, which takes over; find out why the process stopped"},
+	{NoCalls, "queues", Problem, Silent, "a server owns queues and gets no call of max_in_flight",
+		"raise max_in_flight or max_queues_per_server"},
+	{PlannerVersion, "planner", Problem, Silent, "servers know other rules of the planner than those in force",
+		"wait for the next audit: each server writes its own version again"},
+	{Unwitnessed, "witness", Note, Silent, "the other processes of its host cannot prove a server's end",
+		"give all workers of the host the same witness_dir; see the worker's log"},
+	{SameName, "names", Problem, Silent, "two servers have one name", "give each worker a name of its own"},
+	{RequireUnmet, "labels", Problem, Silent, "no server has the labels of require",
+		"start a worker with the labels, or change require: rota worker --labels"},
+	{PinUnmet, "pins", Problem, Silent, "no server has the labels of a pin, and the owner keeps the queue",
+		"start a worker with the labels, or: rota queue unpin {task} QUEUE"},
+	{LastError, "errors", Note, Silent, "a call of the dealer has failed", ""},
+	{Hung, "queues", Problem, Silent, "a queue has no owner, because a call of a former session hangs",
+		"start another worker, or end the process in which the call hangs; a context that is cancelled should end the call"},
+	{NoOwner, "queues", Problem, Silent, "a queue has no owner",
+		"read the log of the workers: an audit assigns such queues every 30 s"},
+	{Reserved, "queues", Note, Silent, "a queue waits for the return of a worker",
+		"wait until the workers are back, or until return_within is over"},
+	{Orphan, "queues", Problem, Silent, "the owner of a queue is not registered",
+		"wait: the next audit assigns them within 30 s"},
+	{LateHandover, "requests", Problem, Silent, "a queue was requested long ago", ""},
+	{DeadItems, "items", Problem, Silent, "items have failed for good",
+		"rota item list {task} --state DEAD; then rota item retry or rota item drop"},
+	{RetryItems, "items", Note, Silent, "items have failed and are retried", "rota item list {task}"},
+	{BacklogStuck, "backlog", Problem, Silent, "the oldest item of a queue stays the oldest",
+		"find out why Select does not return the oldest item, or why it fails: rota item list {task}"},
+	{BacklogGrowing, "backlog", Note, Silent, "more items come than are executed",
+		"more workers, threads or queues execute more at a time; rota queue list {task} shows the rates"},
+	{BacklogOld, "backlog", Note, Silent, "counts of backlogs are old",
+		"see the alert BACKLOG, and let the count of a queue take milliseconds: give it an index, or more queues"},
+	{LoadUnknown, "load", Note, Silent, "balance is LOAD, and no queue has a measured load",
+		"let the dealer count its backlog (a Backlogger, or backlog: of the sql dealer), or set balance to QUEUES"},
+	{LoadIncomplete, "load", Note, Silent, "the loads of some queues are not known",
+		"wait until their owners have counted twice; if counts fail, the log of the workers and the alert BACKLOG say why"},
+	{LoadTooLarge, "load", Note, Silent, "a queue has more load than a server should have",
+		"divide the items into more queues"},
+	{LoadBudget, "load", Note, Silent, "the load is uneven, and the budget of moves is used up",
+		"wait, or raise load_moves_per_hour; rota plan {task} --by-load shows the moves"},
+	{RepartitionWait, "repartition", Note, Silent, "another number of queues waits for servers to drain", ""},
+	{PlanSkipped, "plan", Note, Silent, "a plan could not move queues, because transactions hold their rows",
+		"wait: owners drain such queues; if the note stays, end the session in the database that holds the rows"},
+	{RemovalWait, "removal", Note, Silent, "a queue that is to be removed waits for its owner", ""},
+	{SettingsGone, "settings", Problem, Silent, "a task type has no row of settings",
+		"rota task apply -f rota.yaml creates it again"},
+	{SettingsInvalid, "settings", Problem, Silent, "workers refuse the row of settings",
+		"correct the row: rota task set {task} SETTING=VALUE, or with all of a file: rota task apply --reset -f rota.yaml"},
+	{SettingsDiffer, "settings", Note, Silent, "a program or a file gives other settings than the row",
+		"to change the row: rota task apply -f rota.yaml; otherwise change the program"},
+	{NoUpstream, "settings", Problem, Silent, "the file of a worker names an upstream that does not exist", ""},
+	{InvalidValue, "values", Problem, Silent, "servers ignore a value of a row",
+		"write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again"},
 
-// OnlyAlert reports whether the tables show a condition of this kind only by the event of its alert.
-func OnlyAlert(kind string) bool { return checkOf(kind) == alerts }
-
-// checks says to which check a kind belongs.
-var checks = map[string]string{
-	NoFetch: "dealer", Stalled: "dealer", Failing: "failing", QueueFailing: "failing", LastError: "errors",
-	Standby: alerts, Unheard: alerts, Parked: alerts, Outage: alerts, Backlog: alerts, NoEffect: alerts, Limit: alerts, BadPage: alerts,
-	Witness:   alerts,
-	RunFailed: "runs", RunOverdue: "runs", RunStalled: "runs", RunCancelled: "runs", SlotSkipped: "triggers", SlotMissed: "triggers", TriggerLate: "triggers", TriggerError: "triggers",
-	JoinUnmet: "joins",
-
-	NoTasks: "tasks", Healthy: "roster", Paused: "pause",
-	Unserved: "servers", NoEligible: "servers", ServerPaused: "servers", ServerDrained: "servers", ServerSilent: "servers",
-	PlannerVersion: "planner", Unwitnessed: "witness", SameName: "names", RequireUnmet: "labels", PinUnmet: "pins",
-	NeverServed: "queues", NoCalls: "queues", Crashes: "queues", Hung: "queues", NoOwner: "queues", Reserved: "queues",
-	Orphan: "queues", LateHandover: "requests",
-	Killer: "items", DeadItems: "items", RetryItems: "items",
-	BacklogStuck: "backlog", BacklogGrowing: "backlog", BacklogOld: "backlog",
-	LoadUnknown: "load", LoadIncomplete: "load", LoadTooLarge: "load", LoadBudget: "load",
-	RepartitionWait: "repartition", PlanSkipped: "plan", RemovalWait: "removal",
-	SettingsGone: "settings", NoUpstream: "settings", SettingsInvalid: "settings", SettingsDiffer: "settings", InvalidValue: "values",
-
-	Database: "database", Clock: "clock", Schema: "schema", Privileges: "privileges", Statements: "statements", Cursor: "cursor",
+	{Database, "database", Problem, Silent, "the database cannot be reached, or there is something to know about it", ""},
+	{Pooler, "pooler", Note, Silent, "something stands between this program and the database, such as a pooler", ""},
+	{SearchPath, "search_path", Note, Silent, "other roles may create in the schema of the tables", ""},
+	{TLS, "tls", Note, Silent, "connections are not encrypted, or nothing is verified", ""},
+	{Clock, "clock", Problem, Silent, "the clocks of the database, its nodes or this host differ", ""},
+	{Schema, "schema", Note, Silent, "the tables are newer than this program",
+		"install a newer rota, here and for the workers"},
+	{Privileges, "privileges", Problem, Silent, "this role lacks rights that a worker needs", ""},
+	{Statements, "statements", Problem, Silent, "a statement of the file is refused, or was not checked", ""},
+	{Cursor, "cursor", Problem, Silent, "a transaction holds a cursor back", ""},
 }
-
-// checkOf returns the check of a kind. A program may raise alerts of kinds of its own.
-func checkOf(kind string) string { return cmp.Or(checks[kind], alerts) }

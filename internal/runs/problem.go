@@ -47,8 +47,8 @@ type Problem struct {
 
 // Condition returns the problem as the doctor and the alerts know it.
 func (p Problem) Condition() condition.Condition {
-	c := condition.New(condition.Problem, p.Kind, p.Text(), p.hint())
-	c.TaskType, c.Subject, c.Since = p.TaskType, p.Subject(), p.Since
+	c := condition.New(p.Kind, p.TaskType, p.Text(), p.hint())
+	c.Subject, c.Since = p.Subject(), p.Since
 	return c
 }
 

@@ -69,7 +69,7 @@ type Server struct {
 
 // Note is something that an operator should know about a database.
 type Note struct {
-	Check   string // what was looked at
+	Kind    string // of the condition, as package condition lists them
 	OK      bool   // the finding is as it should be
 	Finding string
 	Hint    string // what to do, if it is not OK
@@ -79,10 +79,10 @@ type Note struct {
 // equivalent to it.
 func IsolationNote(level string, usual bool) Note {
 	if usual {
-		return Note{Check: "database", OK: true, Finding: "isolation " + level}
+		return Note{Kind: "DATABASE", OK: true, Finding: "isolation " + level}
 	}
 	return Note{
-		Check: "database", Hint: "take the setting back for the role of the workers",
+		Kind: "DATABASE", Hint: "take the setting back for the role of the workers",
 		Finding: fmt.Sprintf("isolation %s: more transactions have to be tried again than with the server's default", level),
 	}
 }
