@@ -44,14 +44,14 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
 		_, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 2})
 		must(t, err)
-		raise := func(a center.Alert) {
+		raise := func(a center.Condition) {
 			t.Helper()
 			_, err := c.Roster().Alert(ctx, "settle", a, time.Hour)
 			must(t, err)
 		}
-		raise(center.Alert{Kind: center.AlertBacklog, QueueID: "0", Text: "the first"})
-		raise(center.Alert{Kind: center.AlertBacklog, QueueID: "1", Text: "relation shop does not exist"})
-		raise(center.Alert{Kind: center.AlertStalled, Text: "a call hangs"})
+		raise(center.Condition{Kind: center.AlertBacklog, QueueID: "0", Text: "the first"})
+		raise(center.Condition{Kind: center.AlertBacklog, QueueID: "1", Text: "relation shop does not exist"})
+		raise(center.Condition{Kind: center.AlertStalled, Text: "a call hangs"})
 		wantFinding(t, c, "alerts", "NOTE BACKLOG: relation shop does not exist; 1 more alert of this kind (alert of ")
 		if got := findingsOf(t, c, "alerts"); len(got) != 1 {
 			t.Errorf("findings: %q, want one", got)

@@ -18,8 +18,8 @@ import (
 
 // Alert is something that an operator should know. It is also an event in schedule_event.
 type Alert struct {
-	center.Alert
-	TaskType, OwnSign string
+	center.Condition
+	OwnSign string
 }
 
 // Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own
@@ -41,12 +41,12 @@ const (
 // alerter raises what an operator should know. It looks with every heartbeat, and records what it has found in a job.
 type alerter struct {
 	*base
-	incoming <-chan center.Alert  // from the executors
-	raised   map[string]time.Time // by task type, kind, queue and subject, for an hour; outlives the session
+	incoming <-chan center.Condition // from the executors
+	raised   map[string]time.Time    // by task type, kind, queue and subject, for an hour; outlives the session
 
-	found      []center.Alert // to be recorded
-	standbyDue bool           // servers that stand by are to be counted
-	waitsDue   bool           // owners that the server waits for are to be logged
+	found      []center.Condition // to be recorded
+	standbyDue bool               // servers that stand by are to be counted
+	waitsDue   bool               // owners that the server waits for are to be logged
 
 	outage       time.Time // when the breaker opened; zero while it is closed
 	lastBusy     time.Time // when the server last had a queue, or could not have one
@@ -76,18 +76,18 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 }
 
 // note notes an alert, unless it was raised within the hour and since its condition began.
-func (a *alerter) note(alert center.Alert) {
-	if !a.recent(alert) && !slices.ContainsFunc(a.found, func(b center.Alert) bool { return alertKey(b) == alertKey(alert) }) {
+func (a *alerter) note(alert center.Condition) {
+	if !a.recent(alert) && !slices.ContainsFunc(a.found, func(b center.Condition) bool { return alertKey(b) == alertKey(alert) }) {
 		a.found = append(a.found, alert)
 	}
 }
 
-func (a *alerter) recent(alert center.Alert) bool {
+func (a *alerter) recent(alert center.Condition) bool {
 	last, ok := a.raised[alertKey(alert)]
 	return ok && time.Since(last) < alertEvery && !last.Before(alert.Since)
 }
 
-func alertKey(a center.Alert) string {
+func alertKey(a center.Condition) string {
 	return a.TaskType + "/" + a.Kind + "/" + a.QueueID + "/" + a.Subject
 }
 
@@ -135,7 +135,7 @@ func (a *alerter) nextJob() *job {
 }
 
 // recorded passes a recorded alert to the log and to the Alerter, unless another process has recorded it first.
-func (a *alerter) recorded(ctx context.Context, alert center.Alert, first bool, err error) {
+func (a *alerter) recorded(ctx context.Context, alert center.Condition, first bool, err error) {
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", alert.Kind, alert.Text), slog.Any("error", err))
 		return
@@ -147,12 +147,13 @@ func (a *alerter) recorded(ctx context.Context, alert center.Alert, first bool, 
 	}
 	a.logAlert(ctx, alert)
 	if a.cfg.Alerter != nil {
-		a.cfg.Alerter.Alert(Alert{Alert: alert, TaskType: cmp.Or(alert.TaskType, a.taskType), OwnSign: a.roster.OwnSign()})
+		alert.TaskType = cmp.Or(alert.TaskType, a.taskType)
+		a.cfg.Alerter.Alert(Alert{Condition: alert, OwnSign: a.roster.OwnSign()})
 	}
 }
 
 // logAlert logs an alert under its own task type, which need not be the one that this server serves.
-func (a *alerter) logAlert(ctx context.Context, alert center.Alert) {
+func (a *alerter) logAlert(ctx context.Context, alert center.Condition) {
 	log, attrs := a.log, []slog.Attr{slog.String("alert", alert.Kind)}
 	if alert.TaskType != "" {
 		log = a.logOf(alert.TaskType)
@@ -169,23 +170,23 @@ func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 		a.lastBusy = time.Now()
 		return
 	}
-	a.standbyDue = time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval && !a.recent(center.Alert{Kind: center.AlertStandby})
+	a.standbyDue = time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval && !a.recent(center.Condition{Kind: center.AlertStandby})
 }
 
 // standby returns the alert that servers stand by. The whole roster raises it once.
-func (a *alerter) standby(ctx context.Context, maxInFlight int) (center.Alert, error) {
+func (a *alerter) standby(ctx context.Context, maxInFlight int) (center.Condition, error) {
 	servers, queues, err := a.roster.Roster().Standby(ctx, a.taskType)
 	working, why := min(servers, queues), fmt.Sprintf("queues: %d", queues)
 	if maxInFlight > 0 && maxInFlight < working {
 		working, why = maxInFlight, fmt.Sprintf("max_in_flight: %d", maxInFlight)
 	}
-	return center.Alert{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (%s)", servers-working, servers, why)}, err
+	return center.Condition{Kind: center.AlertStandby, Text: fmt.Sprintf("%d of %d servers stand by (%s)", servers-working, servers, why)}, err
 }
 
 // checkStalled notes calls of the dealer that do not end.
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
-		a.note(center.Alert{Kind: center.AlertStalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
+		a.note(center.Condition{Kind: center.AlertStalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
 	}
 }
 
@@ -211,7 +212,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 		if p.Share.Granted == 0 {
 			text += ": other servers have all calls of max_in_flight in flight"
 		}
-		a.note(center.Alert{Kind: center.AlertNoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
+		a.note(center.Condition{Kind: center.AlertNoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
 	}
 }
 

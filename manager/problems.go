@@ -30,7 +30,7 @@ func (r *runProblems) nextJob() *job {
 		return nil
 	}
 	r.next = time.Now().Add(problemInterval)
-	var raised []center.Alert
+	var raised []center.Condition
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
@@ -50,7 +50,7 @@ func (r *runProblems) nextJob() *job {
 			}
 			r.found.Store(&list)
 			for _, p := range list {
-				r.alerter.note(center.Alert{Kind: p.Kind, Subject: p.Subject(), Text: p.Text()})
+				r.alerter.note(center.Condition{Kind: p.Kind, Subject: p.Subject(), Text: p.Text()})
 			}
 			return len(list) > 0
 		},

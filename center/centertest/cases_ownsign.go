@@ -85,16 +85,16 @@ func newOwnSigns(t *testing.T, url string) (base *fixture, signs map[string]*fix
 func testAlert(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
-	raise := func(a center.Alert, every time.Duration) bool {
+	raise := func(a center.Condition, every time.Duration) bool {
 		raised, err := c.Roster().Alert(t.Context(), r.task, a, every)
 		r.must(err)
 		return raised
 	}
-	standby := center.Alert{Kind: center.AlertStandby, Text: "1 of 3 servers"}
-	stalled := center.Alert{Kind: center.AlertStalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
-	fetch := center.Alert{Kind: "NO_FETCH", Text: "x"}
+	standby := center.Condition{Kind: center.AlertStandby, Text: "1 of 3 servers"}
+	stalled := center.Condition{Kind: center.AlertStalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
+	fetch := center.Condition{Kind: "NO_FETCH", Text: "x"}
 	for i, want := range []bool{true, false} {
-		for _, a := range []center.Alert{standby, stalled, fetch} {
+		for _, a := range []center.Condition{standby, stalled, fetch} {
 			if raise(a, time.Hour) != want {
 				t.Fatalf("alert %s was raised for the %d. time: %t, want %t", a.Kind, i+1, !want, want)
 			}
@@ -102,10 +102,10 @@ func testAlert(t *testing.T, c *center.Center) {
 	}
 	other := stalled
 	other.QueueID = "0"
-	if !raise(other, time.Hour) || !raise(center.Alert{Kind: "NOXFETCH", Text: "x"}, time.Hour) {
+	if !raise(other, time.Hour) || !raise(center.Condition{Kind: "NOXFETCH", Text: "x"}, time.Hour) {
 		t.Fatal("an alert of another queue or another kind was not raised")
 	}
-	about := center.Alert{Kind: center.ProblemFailed, Subject: "run 50%_!", Text: "x"}
+	about := center.Condition{Kind: center.ProblemFailed, Subject: "run 50%_!", Text: "x"}
 	same, elsewhere := about, about
 	same.Text, elsewhere.Subject = "y", "run 50xx!"
 	if !raise(about, time.Hour) || raise(same, time.Hour) || !raise(elsewhere, time.Hour) {

@@ -6,30 +6,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
-
-// Alert is a condition that an operator should know.
-type Alert struct {
-	// TaskType is the task type that the alert is about; empty if it is the task type of the server that raises it.
-	TaskType string
-
-	Kind    string // one of the constants above, or a kind of the caller: letters, digits and _
-	Server  string // uuid; empty if the alert is about the roster
-	QueueID string // empty if the alert is about no single queue
-	Subject string // what else the alert is about, such as a run; empty if Server and QueueID say it
-	Text    string // for people to read
-
-	// Since is when the condition began, by the clock of this process; zero if that is not known. An alert of an earlier
-	// episode does not hold this one back.
-	Since time.Time
-}
 
 // Alert records an alert as an event and reports whether it did. It records nothing if an alert of the same kind,
 // server, queue and subject is younger than every. So many processes that notice one condition raise one alert. It
 // takes no account of alerts that are older than the condition: they were about one that has ended, which only its
 // beginning tells a process that has started since (S16).
-func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time.Duration) (raised bool, err error) {
+func (r *Roster) Alert(ctx context.Context, taskType string, a condition.Condition, every time.Duration) (raised bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		var recent int
 		window := every
@@ -44,7 +29,7 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 			}
 			where, args = where+` AND `+f.column+` = ?`, append(args, f.value)
 		}
-		args = append(args, likeLiteral.Replace(a.head())+"%")
+		args = append(args, likeLiteral.Replace(alertHead(a))+"%")
 		err := l.QueryRow(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE task_type = ? AND own_sign = ? AND %s
 			AND reason LIKE ? ESCAPE '!' AND event_time > {ago %d}`, where, window.Milliseconds()), args...).Scan(&recent)
 		if raised = err == nil && recent == 0; !raised {
@@ -59,12 +44,12 @@ func (r *Roster) Alert(ctx context.Context, taskType string, a Alert, every time
 }
 
 // RecordAlert records an alert as an event, even if a recent one is the same.
-func (l *LockTx) RecordAlert(ctx context.Context, a Alert) error {
-	return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: a.head() + a.Text, Actor: a.Server})
+func (l *LockTx) RecordAlert(ctx context.Context, a condition.Condition) error {
+	return l.Record(ctx, Event{Kind: EventAlert, queue: a.QueueID, from: a.Server, Reason: alertHead(a) + a.Text, Actor: a.Server})
 }
 
-// head returns the beginning of the event's reason, which identifies the alert.
-func (a Alert) head() string {
+// alertHead returns the beginning of the event's reason, which identifies the alert.
+func alertHead(a condition.Condition) string {
 	if a.Subject == "" {
 		return a.Kind + ": "
 	}

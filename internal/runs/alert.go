@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -19,7 +20,7 @@ const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND ale
 // each raises an alert, together with the submitted runs that AlertFailures finds at the same time.
 //
 // AlertFailures is one statement if there is nothing to raise.
-func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []roster.Alert, err error) {
+func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []condition.Condition, err error) {
 	var due int
 	err = rs.db.QueryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1) u`, taskType, rs.ownSign).Scan(&due)
 	if err == nil && due > 0 {
@@ -37,7 +38,7 @@ func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []ro
 // maxAlertedRuns bounds the failed runs of which one call of AlertFailures takes note. The next call continues.
 const maxAlertedRuns = roster.InsertRows
 
-func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []roster.Alert, err error) {
+func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []condition.Condition, err error) {
 	failed, err := unalertedRuns(ctx, l)
 	for len(failed) > 0 && err == nil {
 		var group, others []Run
@@ -55,7 +56,7 @@ func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []r
 			continue
 		}
 		p := newFailure(group[0], group[len(group)-1], int64(len(group)))
-		a := roster.Alert{Kind: p.Kind, Subject: p.Subject(), Text: p.Text()}
+		a := p.Condition()
 		err = l.RecordAlert(ctx, a)
 		raised = append(raised, a)
 	}
