@@ -146,14 +146,6 @@ func (b *batch) forgetBegin() {
 	}
 }
 
-// leaveAlone lets another item of the process be executed alone.
-func (b *batch) leaveAlone() {
-	if b.entered {
-		<-b.env.Alone
-	}
-	b.entered, b.recorded, b.serial = false, false, false
-}
-
 // saveStart records in the store that an item begins alone. In memory the item is a suspect.
 func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
 	l.gate.enter()
@@ -190,13 +182,10 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
-// crashedSelect is a select of queues that have crashed too often.
-type crashedSelect struct{ *selectCall }
-
-// judgeStarted declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and
-// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, judgeStarted does
+// judgeBegun declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and
+// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, judgeBegun does
 // nothing: the owner has left, or could not delete a record. A sweep has no Discard.
-func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
+func (l *failureLog) judgeBegun(c *selectCall, g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {
 		f := &list[i]
@@ -216,7 +205,7 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	if err := c.lane.failures.write(c.ctx, g, dead); err != nil {
+	if err := l.write(c.ctx, g, dead); err != nil {
 		return err
 	}
 	for _, f := range dead {
@@ -227,8 +216,8 @@ func (c crashedSelect) judgeStarted(g *grant, list []FailedItem) error {
 	return nil
 }
 
-// alertCrashes sends one alert per lane if its queues have crashed too often.
-func (c crashedSelect) alertCrashes() {
+// tellCrashes sends one alert per lane if its queues have crashed too often.
+func (c *selectCall) tellCrashes() {
 	l := c.lane
 	if l.crashes == 0 || l.crashesTold {
 		return

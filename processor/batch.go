@@ -15,9 +15,8 @@ import (
 type batch struct {
 	call
 	span
-	page  *page
-	parts []part
-	mark  mark
+	page *page
+	mark mark
 
 	bound    context.Context // the context of Execute
 	alone    bool            // of a lane whose items are executed alone
@@ -57,7 +56,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	l.batches++
 	s.inFlight.batches++
 	b.lane = l
-	b.page, b.parts, b.mark = l.page, l.page.parts, m
+	b.page, b.mark = l.page, m
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
@@ -221,15 +220,11 @@ func (b *batch) finishLocked(s *scheduler) {
 }
 
 func (b *batch) reset() {
-	b.leaveAlone()
-	b.span, b.page, b.parts, b.mark = span{}, nil, nil, ordinary
-	b.bound, b.hookEnd, b.position, b.result = nil, nil, position{}, batchResult{}
+	if b.entered {
+		<-b.env.Alone
+	}
+	*b = batch{call: b.call}
 }
 
 // grantOf returns the queue of the item at index i of the batch.
-func (b *batch) grantOf(i int) *grant {
-	if b.partOf == nil {
-		return b.grants[0]
-	}
-	return b.parts[b.partOf[b.from+i]].grant
-}
+func (b *batch) grantOf(i int) *grant { return b.pageItems.grantOf(b.from + i) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"time"
 )
@@ -63,7 +62,9 @@ func (b blame) failItems(named []itemError) {
 		b.passInSweep(named)
 		return
 	}
-	stored, err := b.findRecords(named)
+	stored, err := b.lane.failures.findAll(&b.call, len(named), func(i int) (*grant, string) {
+		return b.grantOf(named[i].index), b.keys[named[i].index]
+	})
 	if err != nil {
 		b.logError("count the attempts of failed items", "", err)
 		b.result.pause = true // the items are selected again, and no attempt is forgotten
@@ -100,36 +101,6 @@ func (b blame) failItems(named []itemError) {
 	} else if b.capabilities.cursored {
 		b.result.retryAt = updates[0].retryAt
 	}
-}
-
-// findRecords returns the records of the failed items that memory does not hold.
-func (b blame) findRecords(named []itemError) (stored map[string]record, err error) {
-	for _, g := range b.grants {
-		if !g.failures.partial.Load() {
-			continue
-		}
-		var keys []string
-		for _, f := range named {
-			if b.grantOf(f.index) == g {
-				keys = append(keys, b.keys[f.index])
-			}
-		}
-		found, err := b.lane.failures.find(&b.call, g, keys)
-		if err != nil {
-			return nil, err
-		}
-		stored = merge(stored, found)
-	}
-	return stored, nil
-}
-
-// merge adds the records of b to a, which may be nil.
-func merge(a, b map[string]record) map[string]record {
-	if a == nil {
-		return b
-	}
-	maps.Copy(a, b)
-	return a
 }
 
 // countAttempt returns the new record of an item that failed once more, and whether the failure counts as an attempt.

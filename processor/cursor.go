@@ -13,22 +13,6 @@ type cursorState struct {
 	batchLimit int  // the largest batch of suspects
 }
 
-// loadCursor loads the cursor before a select, after a batch that may have moved it.
-func (c *selectCall) loadCursor() error {
-	cursor := c.selection.Queue.Cursor
-	if c.env.Cursors != nil {
-		var err error
-		if cursor, err = c.env.Cursors.Load(c.ctx, c.selection.Queue); err != nil {
-			return err
-		}
-	}
-	if cursor != c.selection.Queue.Cursor {
-		c.cursor.suspects = 0 // the failed batch was committed after all
-	}
-	c.selection.Queue.Cursor, c.loaded = cursor, true
-	return nil
-}
-
 // moveCursorLocked moves the cursor of the queue to a known position, where some suspects are left.
 func (g *grant) moveCursorLocked(cursor string, suspects int) {
 	g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = cursor, false, suspects

@@ -12,7 +12,7 @@
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
 //	selectCall.prepare         loads the failed items and the cursor, and sets the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
-//	selectCall.preparePage     makes the page; pageFilter.filter leaves out what must not be executed now
+//	selectCall.preparePage     prepares the page; filterPage drops what must not be executed now, as filter.judge decides
 //	selectCall.finishLocked    makes the page ready for batches
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
 //	batch.claimLocked          takes the next items of the page
@@ -96,7 +96,7 @@
 // Settings.MaxCrashes the processor executes the items of the lane alone (S14): the pages of the lane give single
 // items, and the store has a record of each item during its execution. Such lanes take turns (aloneLanes), and
 // Env.Alone lets the process execute one such item at a time, because a record proves nothing if another item may have
-// ended the process. The next owner finds the record of the item that ended it (judgeStarted). After a page that was
+// ended the process. The next owner finds the record of the item that ended it (judgeBegun). After a page that was
 // executed to its end, Survived asks the caller to reset the count, and the lane has batches again. Items of other
 // queues go on meanwhile. One of these may end the process, and then the recorded item is dead without being the cause.
 // Rejected: to stop all other work meanwhile, because one queue would stop a whole process.

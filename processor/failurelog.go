@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 )
@@ -32,8 +33,15 @@ type update struct {
 // crash of an owner leaves at most one.
 const startedRoom = 100
 
-// load replaces the failed items of a queue by the failed items of the store.
-func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
+// load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload. A
+// sweep loads them once.
+func (l *failureLog) load(c *selectCall, g *grant) error {
+	version := c.reloads.Load() + 1
+	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
+		c.lane.sweep != nil && g.failures.version > 0 {
+		return nil
+	}
+	c.lane.pass = pass{}
 	l.gate.enterAlone()
 	defer l.gate.leaveAlone()
 	if c.lane.sweep != nil {
@@ -42,7 +50,7 @@ func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 	most, mostDead := g.failures.room()
 	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
-		err = crashedSelect{c}.judgeStarted(g, stored.Items)
+		err = l.judgeBegun(c, g, stored.Items)
 	}
 	if err != nil {
 		return err
@@ -59,7 +67,7 @@ func (l *failureLog) load(c *selectCall, g *grant, version uint64) error {
 func (l *failureLog) loadForSweep(c *selectCall, g *grant, version uint64) error {
 	stored, err := l.store.Load(c.ctx, g.queue, startedRoom, 0)
 	if err == nil {
-		err = crashedSelect{c}.judgeStarted(g, stored.Items)
+		err = l.judgeBegun(c, g, stored.Items)
 	}
 	var known map[string]record
 	more := stored.More || len(stored.Items) > 0
@@ -77,6 +85,32 @@ func (l *failureLog) loadForSweep(c *selectCall, g *grant, version uint64) error
 	g.failures.partial.Store(more)
 	g.failures.version = version
 	return nil
+}
+
+// findAll returns the records of n items of a call that memory does not hold. item returns the queue and the key of one,
+// or no queue if the item does not matter.
+func (l *failureLog) findAll(c *call, n int, item func(i int) (*grant, string)) (found map[string]record, err error) {
+	for _, g := range c.grants {
+		if !g.failures.partial.Load() {
+			continue
+		}
+		var keys []string
+		for i := range n {
+			if of, key := item(i); of == g {
+				keys = append(keys, key)
+			}
+		}
+		more, err := l.find(c, g, keys)
+		if err != nil {
+			return nil, err
+		}
+		if found == nil {
+			found = more
+		} else {
+			maps.Copy(found, more)
+		}
+	}
+	return found, nil
 }
 
 // find asks the store for the records of items that memory does not hold. It asks nothing if memory holds all records

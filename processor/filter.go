@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// filter says what becomes of an item of a page, from its record alone.
+type filter struct {
+	now           time.Time
+	round         uint64      // setup.rounds when the select began
+	samples       bool        // the breaker is open, so only a sample is executed
+	inOrder       bool        // the items of a cursor keep their order
+	cursor        cursorState // whose first items are suspects
+	sweeps        bool
+	givesUp       bool // of a sweep: it passes the items that wait for the end of an outage
+	executeNumber int
+}
+
 // class says what an item of a page is to be executed for. A page has its items in this order, unless they are in order
 // of a cursor: then all are fresh.
 type class int
@@ -15,190 +27,258 @@ const (
 	retried                // it has failed alone
 	discarded              // only its Discard is missing
 	classes
-	waits // it is not executed now
+	// The item is not executed now:
+	backsOff // until the time of its record
+	over     // it is dead, or the sweep has passed it
+	givenUp  // the sweep passes it now
 )
 
-// pageFilter divides the items of a page into classes, and drops those that wait.
-type pageFilter struct {
-	*selectCall
-	page    *page
-	inOrder bool // the items of a cursor keep their order
-	now     time.Time
-
-	stored map[string]record // of items whose records memory does not hold
-
-	of      [classes][]int32 // indexes of the items to keep
-	backing []int32          // indexes of the items that back off and may be the probe of the lane
-	marks   []mark           // of all items; nil while all are ordinary
-}
-
-// filter drops the items that must not be executed now, and marks the items that must be executed in small batches or
-// not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is neither
-// Keyed nor Cursored.
-func (f *pageFilter) filter() (err error) {
-	if !f.needed() {
-		f.untested = f.page.unstarted()
-		return nil
-	}
-	if err := f.findKeysInFlight(); err != nil {
-		return err
-	}
-	if f.keys, err = f.page.items.keys(f.keys[:0], 0, f.page.items.size()); err != nil {
-		return err
-	}
-	if f.stored, err = f.findRecords(); err != nil {
-		return err
-	}
-	f.inOrder, f.now = f.capabilities.cursored, time.Now()
-	f.lane.failures.mu.Lock()
-	f.divideLocked()
-	f.lane.failures.mu.Unlock()
-	f.apply()
-	return nil
-}
-
-// needed reports whether any item of the select may not be ordinary.
-func (f *pageFilter) needed() bool {
-	if len(f.inFlight) > 0 || f.cursor.suspects > 0 || f.quota > 0 && f.capabilities.tracksItems() {
-		return true
-	}
-	for _, g := range f.grants {
-		if g.failures.any() {
-			return true
-		}
-	}
-	return false
-}
-
-// findKeysInFlight collects the keys of the items that were in flight when the select began.
-func (f *pageFilter) findKeysInFlight() (err error) {
-	clear(f.seen)
-	for _, s := range f.inFlight {
-		if f.keys, err = s.items.keys(f.keys[:0], s.from, s.to); err != nil {
-			return err
-		}
-		if f.seen == nil {
-			f.seen = map[string]struct{}{}
-		}
-		for _, key := range f.keys {
-			f.seen[key] = struct{}{}
-		}
-	}
-	return nil
-}
-
-// findRecords returns the records of the items that memory does not hold.
-func (f *pageFilter) findRecords() (stored map[string]record, err error) {
-	for n, g := range f.grants {
-		if !g.failures.partial.Load() {
-			continue
-		}
-		var keys []string
-		for i, key := range f.keys {
-			if _, inFlight := f.seen[key]; !inFlight && (f.page.partOf == nil || f.page.partOf[i] == int32(n)) {
-				keys = append(keys, key)
-			}
-		}
-		found, err := f.lane.failures.find(&f.call, g, keys)
-		if err != nil {
-			return nil, err
-		}
-		stored = merge(stored, found)
-	}
-	return stored, nil
-}
-
-// divideLocked finds what becomes of each item. It needs the lock of the lane's failures.
-func (f *pageFilter) divideLocked() {
-	for i, key := range f.keys {
-		if _, inFlight := f.seen[key]; inFlight {
-			continue
-		}
-		g := f.parts[0].grant
-		if f.page.partOf != nil {
-			g = f.parts[f.page.partOf[i]].grant
-		}
-		r, held := g.failures.recallLocked(key)
-		known := held
-		if !held {
-			r, known = f.stored[key]
-		}
-		m, c := f.classifyLocked(g, key, i, r, known)
-		if known && !held {
-			f.lane.unheld++
-		}
-		switch {
-		case c == waits && f.inOrder:
-			return // the items behind it wait too
-		case c == waits:
-			continue
-		case c == retried || c == discarded:
-			if f.inOrder && r.failedAlone() && !r.dead {
-				f.page.retries++
-			}
-		default:
-			f.untested++
-		}
-		if f.inOrder {
-			c = fresh
-		}
-		f.keep(c, int32(i), m)
-	}
-}
-
-// classifyLocked returns the class and the mark of an item. ok reports whether the item has the record r.
-func (f *pageFilter) classifyLocked(g *grant, key string, index int, r record, ok bool) (mark, class) {
+// judge returns the class and the mark of the item at an index of the page. known reports whether it has the record r.
+func (f filter) judge(index int, r record, known bool) (class, mark) {
 	switch {
-	case !ok && index < f.cursor.suspects:
-		return mark(f.cursor.batchLimit), retried
-	case !ok:
-		return ordinary, fresh
+	case !known && index < f.cursor.suspects:
+		return retried, mark(f.cursor.batchLimit)
+	case !known:
+		return fresh, ordinary
 	case r.dead && f.inOrder:
-		return passed, retried
-	case f.passesLocked(g, key, r):
-		return ordinary, waits
-	case r.retryAt.After(f.now) && !f.tryEarly(r, index):
-		if f.retryAt.IsZero() || r.retryAt.Before(f.retryAt) {
-			f.retryAt = r.retryAt
-		}
-		return ordinary, waits
+		return retried, passed
+	case f.sweeps && (r.dead && r.stored || f.givesUp && r.waits()):
+		return givenUp, ordinary
+	case r.dead:
+		return over, ordinary
+	case r.retryAt.After(f.now) && !f.early(r):
+		return backsOff, ordinary
 	case r.discardDue:
-		return discardDue, discarded
+		return discarded, discardDue
 	case r.batchLimit > 0:
-		return mark(r.batchLimit), suspected
+		return suspected, mark(r.batchLimit)
 	case r.doubtful && r.attempts == 0: // after an outage, these are many healthy items
-		return mark(f.settings.ExecuteNumber), retried
+		return retried, mark(f.executeNumber)
 	}
-	return single, retried
+	return retried, single
+}
+
+// early reports whether an item that backs off is executed now nevertheless: something has succeeded since its last
+// failure, which was no attempt, or the item is the probe of a cursor.
+func (f filter) early(r record) bool { return r.doubtful && r.last < f.round || f.samples && f.inOrder }
+
+// division has the items of a page by class.
+type division struct {
+	of      [classes][]int32 // indexes of the items to keep
+	backing []int32          // indexes of items that back off, one of which may be the probe of the lane
+	marks   []mark           // of all items; nil while all are ordinary
+	size    int              // number of all items
 }
 
 // keep adds the item at an index to a class and notes its mark.
-func (f *pageFilter) keep(c class, i int32, m mark) {
+func (d *division) keep(c class, i int32, m mark) {
 	if m != ordinary {
-		if f.marks == nil {
-			f.marks = make([]mark, len(f.keys))
+		if d.marks == nil {
+			d.marks = make([]mark, d.size)
 		}
-		f.marks[i] = m
+		d.marks[i] = m
 	}
-	if f.of[c] == nil {
-		f.of[c] = make([]int32, 0, len(f.keys))
+	if d.of[c] == nil {
+		d.of[c] = make([]int32, 0, d.size)
 	}
-	f.of[c] = append(f.of[c], i)
+	d.of[c] = append(d.of[c], i)
 }
 
-// apply drops the other items. Items that are not fresh come last, unless the items are in order.
-func (f *pageFilter) apply() {
-	if f.quota > 0 {
-		f.keepSample()
-	} else {
-		f.limitRetries()
+// filterPage drops the items that must not be executed now, and marks the items that must be executed in small batches
+// or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
+// neither Keyed nor Cursored.
+func (c *selectCall) filterPage(p *page) (err error) {
+	if !c.mayDrop() {
+		c.untested = p.unstarted()
+		return nil
 	}
-	if !f.inOrder {
-		f.page.retries = len(f.of[retried]) + len(f.of[discarded])
+	if err := c.findKeysInFlight(); err != nil {
+		return err
 	}
-	if f.marks == nil && len(f.of[fresh]) == len(f.keys) {
-		return
+	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
+		return err
 	}
-	f.page.marks = f.marks
-	f.page.keep(slices.Concat(f.of[:]...))
+	stored, err := c.lane.failures.findAll(&c.call, len(c.keys), func(i int) (g *grant, key string) {
+		if _, inFlight := c.keysInFlight[c.keys[i]]; inFlight {
+			return nil, ""
+		}
+		return p.grantOf(i), c.keys[i]
+	})
+	if err != nil {
+		return err
+	}
+	d := c.divide(p, stored)
+	switch {
+	case c.quota > 0 && c.capabilities.cursored:
+		d.keepFirst()
+	case c.quota > 0:
+		c.more = d.keepSample(c.lane, c.quota)
+	default:
+		d.of[retried] = d.of[retried][:min(c.retriesAllowed(d, p), len(d.of[retried]))]
+	}
+	if !c.capabilities.cursored {
+		p.retries = len(d.of[retried]) + len(d.of[discarded])
+	}
+	if d.marks != nil || len(d.of[fresh]) < d.size {
+		p.marks = d.marks
+		p.keep(slices.Concat(d.of[:]...))
+	}
+	return nil
+}
+
+// mayDrop reports whether any item of the select may not be ordinary.
+func (c *selectCall) mayDrop() bool {
+	return len(c.inFlight) > 0 || c.cursor.suspects > 0 || c.quota > 0 && c.capabilities.tracksItems() ||
+		slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() })
+}
+
+// findKeysInFlight collects the keys of the items that were in flight when the select began.
+func (c *selectCall) findKeysInFlight() (err error) {
+	clear(c.keysInFlight)
+	for _, s := range c.inFlight {
+		if c.keys, err = s.items.keys(c.keys[:0], s.from, s.to); err != nil {
+			return err
+		}
+		if c.keysInFlight == nil {
+			c.keysInFlight = map[string]struct{}{}
+		}
+		for _, key := range c.keys {
+			c.keysInFlight[key] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// divide divides the items of a page. stored has the records that memory does not hold. Behind an item of a cursor that
+// is not executed now, the other items wait too.
+func (c *selectCall) divide(p *page, stored map[string]record) *division {
+	l, d := c.lane, &division{size: len(c.keys)}
+	f := filter{
+		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.cursored, cursor: c.cursor,
+		sweeps: l.sweep != nil, givesUp: c.givesUp, executeNumber: c.settings.ExecuteNumber,
+	}
+	l.failures.mu.Lock()
+	defer l.failures.mu.Unlock()
+	for i, key := range c.keys {
+		if _, inFlight := c.keysInFlight[key]; inFlight {
+			continue
+		}
+		g := p.grantOf(i)
+		r, held := g.failures.recallLocked(key)
+		known := held
+		if !held {
+			if r, known = stored[key]; known {
+				l.unheld++
+			}
+		}
+		class, m := f.judge(i, r, known)
+		if f.sweeps && r.waits() && class != givenUp {
+			l.pass.waiting++
+		}
+		switch class {
+		case fresh, suspected:
+			c.untested++
+		case backsOff:
+			c.retryAt = earlier(c.retryAt, r.retryAt)
+			if f.samples {
+				d.backing = append(d.backing, int32(i))
+			}
+		case givenUp:
+			c.gaveUp = append(c.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
+			g.failures.putLocked(key, record{dead: true})
+		}
+		switch {
+		case class < classes && !f.inOrder:
+			d.keep(class, int32(i), m)
+		case class < classes:
+			if class > suspected && r.failedAlone() && !r.dead {
+				p.retries++
+			}
+			d.keep(fresh, int32(i), m)
+		case f.inOrder:
+			return d
+		}
+	}
+	return d
+}
+
+// keepFirst leaves the first item of a cursor, and the dead items before it.
+func (d *division) keepFirst() {
+	first := slices.IndexFunc(d.of[fresh], func(i int32) bool { return d.marks == nil || d.marks[i] != passed })
+	if first >= 0 {
+		d.of[fresh] = d.of[fresh][:first+1]
+	}
+}
+
+// keepSample leaves the items that the lane tries in this round of the outage: n items that have not failed alone, spread
+// over the page. If there are none, it leaves one item, which is one whose pause is over, or else one that backs off.
+// Items whose Discard is due stay, because they are not executed. It reports whether the page has more items that have
+// not failed alone.
+func (d *division) keepSample(l *lane, n int) (more bool) {
+	untried := slices.Concat(d.of[fresh], d.of[suspected])
+	var kept []int32
+	switch {
+	case len(untried) > 0:
+		kept = l.spread(untried, n)
+	case len(d.of[retried]) > 0:
+		kept = l.spread(d.of[retried], 1)
+	default:
+		kept = l.spread(d.backing, 1)
+	}
+	d.of[fresh], d.of[suspected], d.of[retried] = nil, nil, nil
+	for _, i := range kept {
+		d.keep(retried, i, single)
+	}
+	return len(kept) < len(untried)
+}
+
+// spread returns n of the indexes, at even distances. The first one moves on with each call, so that samples of one
+// page find a healthy item wherever it is.
+func (l *lane) spread(indexes []int32, n int) []int32 {
+	if len(indexes) <= n {
+		return indexes
+	}
+	first, some := l.nextProbe(len(indexes)), make([]int32, n)
+	for i := range some {
+		some[i] = indexes[(first+i*len(indexes)/n)%len(indexes)]
+	}
+	return some
+}
+
+func (l *lane) nextProbe(n int) int {
+	const stride = 7919
+	l.probes++
+	return l.probes * stride % n
+}
+
+// cutToProbe is keepSample for a dealer that is neither Keyed nor Cursored: it leaves one item.
+func (c *selectCall) cutToProbe(p *page) {
+	if n := p.unstarted(); c.quota > 0 && n > 1 && !c.capabilities.tracksItems() {
+		p.keep([]int32{int32(p.next + c.lane.nextProbe(n))})
+	}
+}
+
+// retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
+const retryShare = 6
+
+// retriesAllowed bounds the items that have failed before, so that poison does not take the executors from healthy items
+// (X2). A page that is full of other items has retries only now and then: enough for all executors at a time, because a
+// page with one more call than there are executors takes twice the time. Another page has about a second of them. The
+// rest waits for the next page.
+func (c *selectCall) retriesAllowed(d *division, p *page) int {
+	others := len(d.of[fresh]) + len(d.of[suspected])
+	if others < c.wanted {
+		if c.capabilities.paged && p.fetched >= c.selection.Limit { // other items are behind the page
+			return max(1, c.wanted/retryShare)
+		}
+		return c.wanted
+	}
+	l := c.lane
+	l.retryCredit += len(d.of[fresh])/c.settings.ExecuteNumber + len(d.of[suspected])
+	most := min(l.retryCredit/retryShare, len(d.of[retried]))
+	if l.retryCredit/retryShare < c.settings.ThreadNumber {
+		most = 0
+	}
+	l.retryCredit = min(l.retryCredit-most*retryShare, retryShare*c.settings.ThreadNumber)
+	return most
 }

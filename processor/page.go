@@ -11,8 +11,7 @@ import (
 // Then the scheduler's lock guards it.
 type page struct {
 	pageItems
-	marks   []mark // of each item; nil if all are ordinary
-	parts   []part
+	marks   []mark    // of each item; nil if all are ordinary
 	fetched int       // number of items that the select returned
 	retries int       // number of items that have failed alone before
 	next    int       // index of the first unstarted item
@@ -27,8 +26,17 @@ type page struct {
 // a running batch keeps its own.
 type pageItems struct {
 	items        items
+	parts        []part
 	partOf       []int32  // index of the item's part; nil if there is only one part
 	fingerprints []uint64 // nil outside of sweeps, and if the items cannot be distinguished
+}
+
+// grantOf returns the queue of the item at an index.
+func (p *pageItems) grantOf(i int) *grant {
+	if p.partOf == nil {
+		return p.parts[0].grant
+	}
+	return p.parts[p.partOf[i]].grant
 }
 
 // span is a batch of items.
@@ -59,7 +67,7 @@ const (
 )
 
 func newPage(list items, n int, parts []part) *page {
-	return &page{pageItems: pageItems{items: list}, fetched: n, end: n, parts: parts}
+	return &page{pageItems: pageItems{items: list, parts: parts}, fetched: n, end: n}
 }
 
 // assignQueues finds the queue of each item of a set. It drops the items of other queues and returns an error that
@@ -171,7 +179,7 @@ func (p *page) keepParts(keep func(part int32) bool) int {
 
 // keep makes the items at indexes, in that order, the unstarted ones.
 func (p *page) keep(indexes []int32) {
-	p.pageItems = pageItems{p.items.pick(indexes), pick(p.partOf, indexes), pick(p.fingerprints, indexes)}
+	p.pageItems = pageItems{p.items.pick(indexes), p.parts, pick(p.partOf, indexes), pick(p.fingerprints, indexes)}
 	p.marks = pick(p.marks, indexes)
 	p.next, p.end = 0, len(indexes)
 }

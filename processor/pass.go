@@ -11,7 +11,7 @@ import "time"
 // load the database in vain.
 type pass struct {
 	after   string        // the position behind which the selects go on; empty at the start of the source
-	began   time.Time     // the time of the first select
+	began   time.Time     // when the first select of the pass began; for another dealer, when its last select began
 	barren  time.Duration // the duration of the selects that found few items to execute
 	arrived bool          // a select has found many items to execute, or the end of the source
 	ended   bool          // a select has reached the end of the source
@@ -42,20 +42,18 @@ const (
 	stuck             // the page ends where the page before it ended: the dealer ignores Selection.After
 )
 
-// passStep is what a select means for the pass of its lane.
-type passStep struct{ *selectCall }
-
-// startPass begins a new pass if it is due, and sets the position of the select.
-func (c passStep) startPass() {
-	p := &c.lane.pass
-	due := p.arrived && !c.began.Before(p.againAt())
-	if c.lane.sweep != nil || c.quota > 0 { // it has no retries, and new items belong to the next run; a sample goes round
+// start begins a new pass if it is due, and returns the position of the select that begins at a time. The breaker had
+// closed so often when the select was claimed. whole says that a pass goes to the end of the source: a sweep has no
+// retries, and new items belong to the next run, and the samples of an outage go round.
+func (p *pass) start(began time.Time, closes uint32, whole bool) (after string) {
+	due := p.arrived && !began.Before(p.againAt())
+	if whole {
 		due = p.ended
 	}
-	if p.after == "" || due || p.closes != c.closes {
-		*p = pass{began: c.began, ignored: p.ignored, closes: c.closes}
+	if p.after == "" || due || p.closes != closes {
+		*p = pass{began: began, ignored: p.ignored, closes: closes}
 	}
-	c.selection.After = p.after
+	return p.after
 }
 
 // room returns how many failed items the next select may return, at most the given number. Where a page has shown how
@@ -70,80 +68,48 @@ func (p *pass) room(most int) int {
 // againAt returns the earliest time of the next pass.
 func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.barren) }
 
-// findStep finds what the select means for the pass, from the items as the dealer returned them. The caller has
-// filtered the page.
-func (c passStep) findStep(list items, p *page) (err error) {
-	if !c.capabilities.paged {
-		return nil
+// advance moves the pass after a select that has succeeded.
+func (p *pass) advance(c *selectCall) {
+	unstarted := 0
+	if c.found != nil {
+		unstarted = c.found.unstarted()
 	}
-	switch {
-	case p.fetched < c.selection.Limit:
-		c.step = ends
-		return nil
-	case c.quota == 0 && c.untested >= c.wanted:
-		return nil // a sample goes on behind each page
-	}
-	if c.last, err = list.position(p.fetched - 1); err != nil {
-		p.drop()
-		return err
-	}
-	c.step = moves
-	if c.last == c.selection.After {
-		c.step = stuck
-	}
-	return nil
-}
-
-// advanceLocked moves the pass of the lane after a select.
-func (c passStep) advanceLocked() {
-	if !c.capabilities.paged || c.outcome != done {
+	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0
+	p.retryAt = earlier(p.retryAt, c.retryAt)
+	if c.step == moves {
+		p.after, p.barren = c.last, p.barren+c.took
 		return
 	}
-	p := &c.lane.pass
-	if c.found == nil {
-		c.step = ends
+	p.dropped = 0
+	if c.found != nil {
+		p.dropped = c.found.fetched - unstarted
 	}
-	p.worked = p.worked || len(c.inFlight) > 0 || c.found != nil && c.found.unstarted() > 0
-	if !c.retryAt.IsZero() && (p.retryAt.IsZero() || c.retryAt.Before(p.retryAt)) {
-		p.retryAt = c.retryAt
-	}
-	switch c.step {
-	case moves:
-		p.after, p.barren = c.last, p.barren+c.took
-	default:
-		p.dropped = 0
-		if c.found != nil {
-			p.dropped = c.found.fetched - c.found.unstarted()
-		}
-		p.arrived, p.ended, p.ignored = true, p.ended || c.step == ends, c.step == stuck
-	}
+	p.arrived, p.ended, p.ignored = true, p.ended || c.step == ends, c.step == stuck
 }
 
-// proven reports whether the selects since the start of the source have found nothing to execute, and since when. A
-// select that begins behind a page proves nothing alone.
-func (c passStep) proven() (since time.Time, ok bool) {
-	p := &c.lane.pass
-	switch {
-	case !c.capabilities.paged || c.selection.After == "" && c.step == ends:
-		return c.began, true
-	case c.step == ends && !p.worked:
-		return p.began, true
+// earlier returns the earlier of two times, or the one that is not zero.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return time.Time{}, false
+	return a
 }
 
-// retryTime returns when the first item that backs off may be selected again; zero if none backs off. An item before
-// the position of the pass waits for the next pass. After a pass that has found work, the next pass does not rest: it
-// proves that nothing is left.
-func (c passStep) retryTime() time.Time {
-	p := &c.lane.pass
+// proves reports whether the selects since the pass began have found nothing to execute, if the last one, behind the
+// position after, has found nothing. A select that begins behind a page proves nothing alone.
+func (p *pass) proves(s step, after string) bool { return s == ends && (after == "" || !p.worked) }
+
+// retryTime returns when the first item that backs off may be selected again; zero if none backs off. retryAt is the
+// time of the last page. An item before the position of the pass waits for the next pass. After a pass that has found
+// work, the next pass does not rest: it proves that nothing is left.
+func (p *pass) retryTime(retryAt, now time.Time) time.Time {
 	switch {
 	case p.after == "":
-		return c.retryAt
+		return retryAt
 	case !p.worked && (p.retryAt.IsZero() || p.retryAt.After(p.againAt())):
 		return p.retryAt
-	case p.againAt().Before(c.now):
-		return c.now
+	case p.againAt().Before(now):
+		return now
 	}
 	return p.againAt()
 }

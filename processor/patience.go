@@ -78,25 +78,6 @@ func (s *scheduler) waitsLocked(w *sweep) string {
 	return text + " (X5)"
 }
 
-// passesLocked reports whether an item is not executed any more. A sweep passes an item that is dead in the store. It
-// counts an item that waits for the end of an outage, and passes it if it gives up. It needs the lock of the lane's
-// failures.
-func (f *pageFilter) passesLocked(g *grant, key string, r record) bool {
-	switch {
-	case f.lane.sweep == nil, r.dead && !r.stored:
-		return r.dead
-	case r.dead:
-	case !r.waits():
-		return false
-	case !f.givesUp:
-		f.lane.pass.waiting++
-		return false
-	}
-	f.gaveUp = append(f.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
-	g.failures.putLocked(key, record{dead: true})
-	return true
-}
-
 // expectedInSweep reports whether a failed batch of a sweep says nothing new about an outage, because the attempt before
 // has failed like this. Such a batch does not open the breaker. Items that failed before are known by their keys; their
 // number counts only if not all of them were recorded.

@@ -69,12 +69,8 @@ func (t *told) first(a Alert) bool {
 	return true
 }
 
-// pageCheck reports what is wrong with the pages of a dealer: the same items again and again, more than the limit, an
-// item twice, or items of other queues.
-type pageCheck struct{ *selectCall }
-
 // tellOnce logs a condition and sends its alert, once per queue and process.
-func (c pageCheck) tellOnce(a Alert) {
+func (c *selectCall) tellOnce(a Alert) {
 	a.Queue = c.selection.Queue.ID
 	if c.told.first(a) {
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
@@ -87,7 +83,7 @@ func (c pageCheck) tellOnce(a Alert) {
 const compareEvery = time.Minute
 
 // tellTwice reports an item that the page holds twice.
-func (c pageCheck) tellTwice(p *page) error {
+func (c *selectCall) tellTwice(p *page) error {
 	if !c.capabilities.tracksItems() || p.fetched < 2 || c.began.Sub(c.lane.comparedAt) < compareEvery {
 		return nil
 	}
@@ -123,29 +119,27 @@ func (e *foreignError) Error() string {
 }
 
 // tellForeign reports items of queues that were not selected.
-func (c pageCheck) tellForeign(err error) {
+func (c *selectCall) tellForeign(err error) {
 	if foreign, ok := errors.AsType[*foreignError](err); ok {
 		text := "a select returned items of other queues: " + foreign.Error()
 		c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
 	}
 }
 
-// signPage finds a number that is equal for pages with an equal first item. It is 0 if the items cannot be
-// distinguished, for pages that hold failed items, and in sweeps, which have a trail. A dead item at the head of a page
-// counts: the cursor passes it at once, so that the next select returns it only if it ignores the cursor.
-func (c pageCheck) signPage(p *page) (err error) {
-	if p.unstarted() == 0 || c.lane.sweep != nil {
-		return nil
+// sign returns a number that is equal for pages with an equal first item. It is 0 if the items cannot be distinguished,
+// for pages that hold failed items, and in sweeps, which have a trail. A dead item at the head of a page counts: the
+// cursor passes it at once, so that the next select returns it only if it ignores the cursor.
+func (c *selectCall) sign(p *page) (uint64, error) {
+	if p.unstarted() == 0 || c.lane.sweep != nil ||
+		p.marks != nil && !(c.capabilities.cursored && p.marks[p.next] == passed) {
+		return 0, nil
 	}
-	if p.marks == nil || c.capabilities.cursored && p.marks[p.next] == passed {
-		c.signature, err = p.items.first()
-	}
-	return err
+	return p.items.first()
 }
 
 // checkRepeatsLocked makes the lane pause after its page if Execute seems to have no effect. It ignores a failed batch
 // of a dealer without keys, which is selected again for another reason.
-func (c pageCheck) checkRepeatsLocked(s *scheduler) {
+func (c *selectCall) checkRepeatsLocked(s *scheduler) {
 	l := c.lane
 	if c.signature == 0 || l.rest.failures > 0 || s.settings.SleepTimeInterval > 0 {
 		return
@@ -166,7 +160,7 @@ func (c pageCheck) checkRepeatsLocked(s *scheduler) {
 }
 
 // tellRepeats sends the alert with the first select after the pause.
-func (c pageCheck) tellRepeats() {
+func (c *selectCall) tellRepeats() {
 	r := &c.lane.repeats
 	if r.err == nil || r.told {
 		return
@@ -176,9 +170,24 @@ func (c pageCheck) tellRepeats() {
 	c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 }
 
+// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
+// notifies operators.
+const alertPause = time.Minute
+
+// tellParked sends an alert that the selects may miss items behind failed ones (X2).
+func (c *selectCall) tellParked(parked int64, limit int) {
+	text := "at least %d items of queue %s have failed, back off or are dead: " +
+		"selects return at most %d items and may miss others"
+	if c.capabilities.paged {
+		text += ", because Select ignores Selection.After"
+	}
+	text = fmt.Sprintf(text, parked, c.queueIDs(), limit)
+	c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
+}
+
 // tellLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
 // items that back off or are dead, and exactly fetch_number of them or not all: other items may be behind them.
-func (c pageCheck) tellLimit(p *page) {
+func (c *selectCall) tellLimit(p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {

@@ -84,21 +84,3 @@ func (r *rest) afterPage(s *Settings, now time.Time) time.Time {
 	*r = rest{failures: r.failures}
 	return at
 }
-
-// retriesOnly reports whether the select found nothing but items that have failed alone before.
-func (c selectEnd) retriesOnly() bool {
-	return c.found.retries > 0 && c.found.retries == c.found.unstarted()
-}
-
-// nextRetryAt returns the time of the next select of a lane that found nothing to execute, if an item that backs off
-// can be retried before latest.
-func (c selectEnd) nextRetryAt(s *Settings, latest time.Time) time.Time {
-	at := c.retryAt
-	if earliest := c.began.Add(s.floor()); at.Before(earliest) {
-		at = earliest
-	}
-	if at.Before(latest) {
-		return at
-	}
-	return latest
-}

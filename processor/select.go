@@ -1,14 +1,14 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 )
 
-// selectCall is one select of a lane. Its methods are the steps of a select, in order. What a step has to decide is in
-// types of its own, which hold the select: selectLimit, passStep, pageFilter, pageCheck, crashedSelect and selectEnd.
+// selectCall is one select of a lane. The methods in this file are its steps, in order.
 type selectCall struct {
 	call
 	selection Selection
@@ -16,22 +16,22 @@ type selectCall struct {
 	inFlight  []span      // the batches of the lane that were in flight when the select began
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
+	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
 
-	wanted int    // the number of items to execute that the select asks for; Limit also counts the items that are not executed
-	step   step   // what the select means for the pass of the lane
-	last   string // the position of the last item, if the select moves the pass
+	found        *page               // nil if the dealer returned nothing
+	keysInFlight map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
+	untested     int                 // items of the page that have not failed alone, if the failed items are known
+	more         bool                // the page has items that this outage has not tried, beside those that it tries now
+	retryAt      time.Time           // when the first item that backs off may be retried; zero if none backs off
+	dead         int                 // items that were found dead because they have ended their process
 
+	step      step   // what the select means for the pass of the lane
+	last      string // the position of the last item, if the select moves the pass
 	signature uint64 // of the page; 0 if it is not compared with others
 
-	found    *page               // nil if the dealer returned nothing
-	retryAt  time.Time           // when the first item that backs off may be retried; zero if none backs off
-	dead     int                 // items that were found dead because they have ended their process
-	repeated bool                // the page of a sweep holds only items that the sweep has been through
-	seen     map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
-
-	untested int         // items of the page that have not failed alone, if the failed items are known
-	more     bool        // the page has items that this outage has not tried, beside those that it tries now
-	givesUp  bool        // of a sweep: it passes the items that wait for the end of an outage
+	// Of a sweep:
+	repeated bool        // the page holds only items that the sweep has been through
+	givesUp  bool        // it passes the items that wait for the end of an outage
 	gaveUp   []SweptItem // these items
 }
 
@@ -82,7 +82,7 @@ func (c *selectCall) noteInFlightLocked(s *scheduler, l *lane) {
 }
 
 // perform selects a page and prepares it for batches.
-func (c *selectCall) perform() (err error) {
+func (c *selectCall) perform() error {
 	if err := c.prepare(); err != nil {
 		return err
 	}
@@ -99,19 +99,27 @@ func (c *selectCall) perform() (err error) {
 		return nil
 	}
 	page := newPage(list, n, c.parts)
+	var foreign error
+	if c.capabilities.setSelector {
+		foreign = page.assignQueues()
+		c.tellForeign(foreign)
+	}
 	err = c.preparePage(page)
-	if err == nil {
-		err = passStep{c}.findStep(list, page)
+	if err == nil && foreign == nil {
+		err = c.findStep(list, page)
+	}
+	if err != nil {
+		page.drop()
 	}
 	c.found = page // not earlier: a Goexit in the dealer leaves it nil
-	return err
+	return cmp.Or(err, foreign)
 }
 
-// prepare loads what the select depends on, and sets its limit.
+// prepare loads what the select depends on, and sets its position and its limit.
 func (c *selectCall) prepare() error {
-	crashedSelect{c}.alertCrashes()
+	c.tellCrashes()
 	for _, g := range c.grants {
-		if err := c.loadFailures(g); err != nil {
+		if err := c.lane.failures.load(c, g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
 		}
 	}
@@ -120,20 +128,68 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	passStep{c}.startPass()
-	c.selection.Limit = selectLimit{c}.limit()
-	pageCheck{c}.tellRepeats()
+	c.selection.After = c.lane.pass.start(c.began, c.closes, c.lane.sweep != nil || c.quota > 0)
+	c.selection.Limit = c.limit()
+	c.tellRepeats()
 	return nil
 }
 
-// loadFailures loads the failed items of a queue, once per grant and after each Reload. A sweep loads them once.
-func (c *selectCall) loadFailures(g *grant) error {
-	version := c.reloads.Load() + 1
-	if c.env.Items == nil || !c.capabilities.tracksItems() || g.failures.version == version || c.lane.sweep != nil && g.failures.version > 0 {
-		return nil
+// loadCursor loads the cursor before a select, after a batch that may have moved it.
+func (c *selectCall) loadCursor() (err error) {
+	cursor := c.selection.Queue.Cursor
+	if c.env.Cursors != nil {
+		if cursor, err = c.env.Cursors.Load(c.ctx, c.selection.Queue); err != nil {
+			return err
+		}
 	}
-	c.lane.pass = pass{}
-	return c.lane.failures.load(c, g, version)
+	if cursor != c.selection.Queue.Cursor {
+		c.cursor.suspects = 0 // the failed batch was committed after all
+	}
+	c.selection.Queue.Cursor, c.loaded = cursor, true
+	return nil
+}
+
+// limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
+// in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other
+// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on behind
+// a page, the sample reaches further with each round, as far as a select reaches behind failed items.
+func (c *selectCall) limit() int {
+	c.wanted = c.selection.Limit
+	switch {
+	case c.capabilities.cursored: // the cursor has passed them
+		return c.wanted
+	case c.quota > 0 && c.capabilities.paged:
+		c.wanted = c.settings.FetchNumber
+	case c.quota > 0 && c.capabilities.keyed:
+		c.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
+	}
+	limit := c.wanted + c.roomForParked()
+	for _, s := range c.inFlight {
+		limit += s.size()
+	}
+	return limit
+}
+
+// roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
+// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert tells it.
+func (c *selectCall) roomForParked() int {
+	l, most := c.lane, parkedRoom*c.settings.FetchNumber
+	parked := int64(l.unheld)
+	for _, g := range c.grants {
+		parked += g.failures.waiting()
+	}
+	missing := parked > int64(most) && (!c.capabilities.paged || l.pass.ignored)
+	switch {
+	case !missing:
+		l.alertedAt = time.Time{}
+	case c.now.Sub(l.alertedAt) >= alertPause:
+		l.alertedAt = c.now
+		c.tellParked(parked, c.wanted+most)
+	}
+	if l.crowded { // there may be many more
+		parked += int64(l.unheld)
+	}
+	return l.pass.room(int(min(parked, int64(most))))
 }
 
 // selectItems calls the dealer and the hook.
@@ -170,36 +226,46 @@ func sizeOf(list items) int {
 
 // preparePage keeps the items that may be executed now, and gives them what their batches need.
 func (c *selectCall) preparePage(p *page) (err error) {
-	if c.capabilities.setSelector {
-		err = p.assignQueues()
-		pageCheck{c}.tellForeign(err)
+	if err = c.tellTwice(p); err != nil {
+		return err
 	}
-	if twiceErr := (pageCheck{c}).tellTwice(p); twiceErr != nil {
-		p.drop()
-		return twiceErr
-	}
-	f := pageFilter{selectCall: c, page: p}
-	if filterErr := f.filter(); filterErr != nil {
-		p.drop()
-		return filterErr
+	if err = c.filterPage(p); err != nil {
+		return err
 	}
 	if c.lane.sweep != nil {
-		if fingerprintErr := c.lane.sweep.fingerprint(c, p); fingerprintErr != nil {
-			p.drop()
-			return fingerprintErr
+		if err = c.lane.sweep.fingerprint(c, p); err != nil {
+			return err
 		}
 	}
 	c.lane.crowded = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	c.cutToProbe(p)
-	pageCheck{c}.tellLimit(p)
-	if signErr := (pageCheck{c}).signPage(p); signErr != nil {
-		p.drop()
-		return signErr
+	c.tellLimit(p)
+	if c.signature, err = c.sign(p); err != nil {
+		return err
 	}
 	if !c.capabilities.cursored { // with cursors each batch has its own context
 		p.bind(c.env.Bind)
 	}
-	return err
+	return nil
+}
+
+// findStep finds what the select means for the pass of its lane, from the items as the dealer returned them. The sample
+// of an outage goes on behind each page.
+func (c *selectCall) findStep(returned items, p *page) (err error) {
+	switch {
+	case !c.capabilities.paged:
+	case p.fetched < c.selection.Limit:
+		c.step = ends
+	case c.quota > 0 || c.untested < c.wanted:
+		if c.last, err = returned.position(p.fetched - 1); err != nil {
+			return err
+		}
+		c.step = moves
+		if c.last == c.selection.After {
+			c.step = stuck
+		}
+	}
+	return nil
 }
 
 func (c *selectCall) conclude() {
@@ -213,4 +279,126 @@ func (c *selectCall) conclude() {
 		c.logFailure("select")
 	}
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
+}
+
+// finishLocked makes the page ready for batches, or lets the lane rest.
+func (c *selectCall) finishLocked(s *scheduler) {
+	l := c.lane
+	s.selects--
+	l.selecting = false
+	l.foundNothing = false
+	l.untried = c.more || c.step == moves
+	if c.loaded {
+		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
+	}
+	if c.capabilities.paged && c.outcome == done {
+		if c.found == nil {
+			c.step = ends
+		}
+		l.pass.advance(c)
+	}
+	s.stats.countSelect(c)
+	c.countInStreakLocked(s)
+	c.observeLocked(s)
+	switch {
+	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
+		s.passTurnLocked(l)
+	case c.unstarted() > 0:
+		c.addPageLocked(s)
+	case c.outcome == failed || c.outcome == lost:
+		after := retryAfter(c.err)
+		s.restLocked(l, s.paceLocked(l, c.now.Add(l.rest.nextPause(s.settings, after)), c.now, after))
+	case c.outcome == done:
+		l.rest.reset()
+		l.foundNothing = c.step != moves
+		c.noteEmptyLocked(s)
+		at := c.nextSelectAt(s.settings)
+		if c.step != moves {
+			at = s.paceLocked(l, at, c.now, 0)
+		}
+		s.restLocked(l, at)
+	default:
+		s.restLocked(l, c.now)
+	}
+}
+
+// unstarted returns how many items the select has found to execute.
+func (c *selectCall) unstarted() int {
+	if c.found == nil {
+		return 0
+	}
+	return c.found.unstarted()
+}
+
+// addPageLocked makes the page the one that the lane's batches are taken from.
+func (c *selectCall) addPageLocked(s *scheduler) {
+	l, p := c.lane, c.found
+	for _, g := range c.grants {
+		g.emptySince = time.Time{}
+	}
+	l.page, p.readyAt = p, c.now
+	l.rest.pause = l.rest.pause || c.outcome == failed
+	s.stats.skip(p.dropDraining())
+	if s.stopping || s.outage.open() && c.quota == 0 {
+		s.stats.skip(p.drop())
+	}
+	if p.retries > 0 && p.retries == p.unstarted() && c.step != moves {
+		l.rest.notBefore = c.began.Add(s.settings.floor())
+	}
+	c.checkRepeatsLocked(s)
+	if p.unstarted() > 0 {
+		s.ready.add(l)
+	}
+	s.settleLocked(l, c.now)
+}
+
+// noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is
+// not certain: they may be selectable again. endsWithLocked records the end of a sweep.
+func (c *selectCall) noteEmptyLocked(s *scheduler) {
+	if len(c.inFlight) > 0 || c.lane.sweep != nil || !c.completesPass() {
+		return
+	}
+	for _, g := range c.grants {
+		s.surviveLocked(c.lane, g)
+		if g.emptySince.IsZero() {
+			notify(s.signals.emptied)
+		}
+		g.emptySince = c.lane.pass.began
+	}
+}
+
+// completesPass reports whether the lane has had nothing to execute since its pass began, if this select has found
+// nothing.
+func (c *selectCall) completesPass() bool {
+	return !c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After)
+}
+
+// nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an item
+// that backs off, it is the time when the item may be retried. Without a cursor it is no later than sleep_time_nodata,
+// and an item that backs off comes no sooner than the floor. A sweep rests only while items wait for the end of an
+// outage.
+func (c *selectCall) nextSelectAt(s *Settings) time.Time {
+	l := c.lane
+	if c.step == moves || l.sweep != nil && l.pass.waiting == 0 {
+		return c.now
+	}
+	latest, retryAt := c.now.Add(s.SleepTimeNoData), c.retryAt
+	if l.sweep == nil {
+		retryAt = l.pass.retryTime(c.retryAt, c.now)
+		switch {
+		case retryAt.IsZero():
+			return latest
+		case c.capabilities.cursored:
+			return retryAt
+		}
+	}
+	if earliest := c.began.Add(s.floor()); retryAt.Before(earliest) {
+		retryAt = earliest
+	}
+	return earlier(latest, retryAt)
+}
+
+func (c *selectCall) reset() {
+	clear(c.inFlight)
+	*c = selectCall{call: c.call, inFlight: c.inFlight[:0], keysInFlight: c.keysInFlight}
 }

@@ -52,6 +52,7 @@ func (p *Processor) Stats() Stats {
 
 // countSelect counts a select that has ended.
 func (s *Stats) countSelect(c *selectCall) {
+	s.DeadCount += int64(c.dead)
 	if c.outcome.started() {
 		s.FetchCount++
 		s.LastFetchTime = c.began

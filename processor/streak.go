@@ -153,11 +153,7 @@ func (c *selectCall) countInStreakLocked(s *scheduler) {
 // foundNothingLeft reports whether the select proves that no item of its lane can fail again: nothing is in flight,
 // waits for its next attempt or is to be executed.
 func (c *selectCall) foundNothingLeft() bool {
-	if len(c.inFlight) > 0 || c.found != nil && c.found.unstarted() > 0 {
-		return false
-	}
-	_, proven := passStep{c}.proven()
-	return proven && passStep{c}.retryTime().IsZero()
+	return len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() && c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
 }
 
 // countInStreakLocked updates the streaks after a batch.

@@ -109,7 +109,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		return false
 	case completesSweep(c):
 		w.Swept, w.AllFailed = true, true
-		c.grants[0].emptySince, _ = passStep{c}.proven()
+		c.grants[0].emptySince = c.lane.pass.began
 		s.surviveLocked(l, c.grants[0])
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
@@ -140,8 +140,8 @@ func (w *sweep) notePassLocked(c *selectCall) {
 // A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
 // behind a page only if the pass has found nothing before.
 func completesSweep(c *selectCall) bool {
-	_, proven := passStep{c}.proven()
-	return proven && len(c.inFlight) == 0 && c.lane.pass.waiting == 0 && (c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
+	return c.completesPass() && len(c.inFlight) == 0 && c.lane.pass.waiting == 0 &&
+		(c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
 }
 
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
