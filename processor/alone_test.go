@@ -138,6 +138,9 @@ func TestNothingBeginsAloneWithoutARecord(t *testing.T) {
 		w.grantCrashed(t, map[string]int{"a": 2}, "a")
 		time.Sleep(10 * time.Second)
 		w.expect(t)
+		if c := w.Stats(); c.SuccessCount > 0 || c.FailureCount == 0 || c.FailedCalls == 0 {
+			t.Errorf("counters: %+v, want only failures", c)
+		}
 		m.mu.Lock()
 		m.saveErr = nil
 		m.mu.Unlock()

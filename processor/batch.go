@@ -37,7 +37,7 @@ type position struct {
 
 // batchResult is what a batch means for its items and its lane.
 type batchResult struct {
-	failed, dead int           // items
+	failed, dead int           // items; if a call has failed and failed is 0, nothing is known about the items
 	named        []itemError   // the failed items, if the error names them
 	pause        bool          // the lane pauses
 	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
@@ -172,6 +172,17 @@ func (b *batch) recordResult() {
 // logBatchFailure logs the error of the batch.
 func (b *batch) logBatchFailure() {
 	b.logFailure("execute", slog.Int("items", b.size()))
+}
+
+// itemsDone returns how many items of the batch are done.
+func (b *batch) itemsDone() int64 {
+	switch {
+	case b.outcome == done && b.mark >= ordinary:
+		return int64(b.size())
+	case b.outcome == failed && b.result.failed > 0:
+		return int64(b.size() - b.result.failed)
+	}
+	return 0
 }
 
 func countItems(n int) string { return count(n, "item", "items") }

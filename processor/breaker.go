@@ -16,7 +16,7 @@ func (b *batch) observeLocked(s *scheduler) {
 	}
 	switch {
 	case b.outcome == done && s.clean, b.mark < ordinary:
-	case b.outcome == done, b.outcome == failed && b.result.failed < b.size():
+	case b.itemsDone() > 0:
 		s.succeedLocked(b.now)
 	case b.outcome != failed, b.result.retryNow, b.env.blames(b.err): // the failure says nothing about an outage
 	case s.settings.ProbeMax == 0:

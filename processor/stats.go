@@ -78,11 +78,9 @@ func (s *Stats) countBatch(b *batch) {
 	switch {
 	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark == passed:
 		s.SkipCount += n
-	case b.outcome == done:
-		s.SuccessCount += n
-	case b.outcome == failed:
-		s.FailureCount += int64(b.result.failed)
-		s.SuccessCount += n - int64(b.result.failed)
+	case b.outcome == done, b.outcome == failed:
+		s.SuccessCount += b.itemsDone()
+		s.FailureCount += n - b.itemsDone()
 	}
 	s.DeadCount += int64(b.result.dead)
 	if b.outcome.started() {

@@ -168,7 +168,7 @@ func (b *batch) countInStreakLocked(s *scheduler) {
 			b.failQueueLocked(s, g)
 		}
 	}
-	if b.outcome == failed && b.result.failed > 0 && b.result.failed < b.size() || b.outcome == done && b.mark >= ordinary {
+	if b.itemsDone() > 0 {
 		if s.streak.doneAt = b.now; s.streak.calls > 0 {
 			s.streak.end()
 		}

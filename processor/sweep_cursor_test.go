@@ -136,6 +136,29 @@ func TestSweepFailsWithItsCursorStore(t *testing.T) {
 	}
 }
 
+// A failed batch whose cursor cannot be loaded is no success: the breaker opens (X5).
+func TestOutageOfTheCursorStoreOpensTheBreaker(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 1), newMemory()
+		d.items = []string{"a00", "b00", "c00"}
+		for _, item := range d.items {
+			d.bad[item] = errBroken
+		}
+		d.commit = func(string) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.err = errors.New("gone")
+		}
+		s := settings()
+		s.ProbeMax, s.ThreadNumber = time.Minute, 1
+		w.sweep(t, d, processor.Env{Cursors: cursorsOf{m}, Bind: bindCursor}, s, "a", "b", "c")
+		time.Sleep(time.Second)
+		if c := w.Stats(); c.OutageSince.IsZero() || c.SuccessCount > 0 {
+			t.Errorf("counters: %+v, want an outage and no success", c)
+		}
+	})
+}
+
 // During a sweep, its progress is visible in the state of the queue.
 func TestSweepReportsItsProgress(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
