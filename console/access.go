@@ -1,13 +1,11 @@
 package console
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 )
 
@@ -48,48 +46,6 @@ func (a Actor) rights() string {
 		}
 	}
 	return strings.Join(list, ", ")
-}
-
-// visible returns the rows of the task types that the actor may look at. Rows of no task type need the right to look at all.
-func visible[T any](v *view, rows []T, taskTypeOf func(T) string) []T {
-	known := map[string]bool{}
-	hidden := func(row T) bool {
-		taskType := taskTypeOf(row)
-		may, asked := known[taskType]
-		if !asked {
-			may = v.Actor.may(Look, taskType)
-			known[taskType] = may
-		}
-		return !may
-	}
-	if !slices.ContainsFunc(rows, hidden) {
-		return rows
-	}
-	return slices.DeleteFunc(slices.Clone(rows), hidden)
-}
-
-// mayEnter reports whether the actor may see a page about a task type, or one about all of them, which has the rows that
-// the actor may see.
-func (v *view) mayEnter(ctx context.Context, taskType string) bool {
-	if v.Actor.may(Look, taskType) {
-		return true
-	}
-	if taskType != "" {
-		return false
-	}
-	tasks, err := v.tasks(ctx)
-	return err == nil && len(tasks) > 0
-}
-
-// hide replaces an error that says what there is, for an actor who may not look at all of it.
-func (v *view) hide(err error) error {
-	if errors.Is(err, errElsewhere) {
-		return err
-	}
-	if errors.Is(err, errNotAllowed) || statusOf(err, 0) == http.StatusNotFound && !v.Actor.may(Look, "") {
-		return errNotAllowed
-	}
-	return err
 }
 
 // withinOwnSign takes all rights except that to look from requests about other environments.
@@ -184,7 +140,8 @@ func fromThisHost(r *http.Request) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// localHost reports whether a Host header means this host by its address, or by the one name that no DNS server answers.
+// localHost reports whether a Host header means this host by its address, or by the one name that no DNS server
+// answers.
 func localHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {

@@ -65,8 +65,8 @@ func (s *site) as(user string, r *http.Request) reply {
 	return s.await(r)
 }
 
-// The actor of Options.Access sees the rows of the task types to which it has the right, on each page and in each format,
-// whatever the address says. It learns of nothing else whether it is there.
+// The actor of Options.Access sees the rows of the task types to which it has the right, on each page and in each
+// format, whatever the address says. It learns of nothing else whether it is there.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := newRightsSite(t)

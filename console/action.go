@@ -13,15 +13,15 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// action is a change that people can make, at an address of its own. A GET shows what it would do, and asks. A POST with
-// confirm=yes does it. A POST without it shows what the values of the form would do.
+// action is a change that people can make, at an address of its own. A GET shows what it would do, and asks. A POST
+// with confirm=yes does it. A POST without it shows what the values of the form would do.
 type action struct {
 	right Right
 	// everywhere says that the change holds in all environments, and so needs the right in each of them.
 	everywhere bool
 	// prepare reads what the form names, and changes nothing. It may return a change together with an error: then the
 	// page shows the form again.
-	prepare func(context.Context, *view, url.Values) (*change, error)
+	prepare func(context.Context, *viewer, url.Values) (*change, error)
 }
 
 // actions are the addresses of the changes: of the verbs, and of the forms for many values. As those of the
@@ -70,9 +70,8 @@ const changeLimit = 10 * time.Second
 // serveAction returns the handler of an action.
 func (s *console) serveAction(path string, a action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &view{console: s, request: r, template: "ask", Path: r.URL.Path}
-		var err error
-		if v.Actor, err = s.options.Access(r); err != nil {
+		v, err := s.newView(r, "ask")
+		if err != nil {
 			v.refuse(r.Context(), w, deny(w, err), err)
 			return
 		}
@@ -99,7 +98,7 @@ func formStatus(err error) int {
 func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path string, a action) {
 	form := v.request.Form
 	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
-	c, err := a.prepare(ctx, v, form)
+	c, err := a.prepare(ctx, v.viewer, form)
 	if c == nil || len(c.TaskTypes) == 0 {
 		if !v.mayLearn(a.right, form) {
 			err = errNotAllowed
@@ -111,7 +110,7 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 		v.fail(ctx, w, denied)
 		return
 	}
-	c.Action, c.Actor, c.Err = path[1:], v.Actor.Name, err
+	c.Action, c.Actor, c.Err = path[1:], v.viewer.Actor.Name, err
 	if confirmed && err == nil && len(c.Fields) == 0 {
 		v.makeChange(ctx, w, c)
 		return
@@ -123,30 +122,31 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 	v.showChange(ctx, w, status, c)
 }
 
-// mayLearn reports whether the actor may read why a form names nothing that can be changed. The text tells what there is.
+// mayLearn reports whether the actor may read why a form names nothing that can be changed. The text tells what there
+// is.
 func (v *view) mayLearn(right Right, form url.Values) bool {
-	if v.Actor.may(Look, "") {
+	if v.viewer.Actor.may(Look, "") {
 		return true
 	}
-	return v.Actor.may(right, form.Get("task")) && !form.Has("run") && !form.Has("server") && !form.Has("trigger")
+	return v.viewer.Actor.may(right, form.Get("task")) && !form.Has("run") && !form.Has("server") && !form.Has("trigger")
 }
 
 // mayChange returns an error if the actor lacks a right that a change needs.
 func (v *view) mayChange(ctx context.Context, a action, c *change) error {
 	for _, taskType := range c.TaskTypes {
-		if !v.Actor.may(a.right, taskType) {
+		if !v.viewer.Actor.may(a.right, taskType) {
 			return errNotAllowed
 		}
 	}
 	if !a.everywhere {
 		return nil
 	}
-	signs, err := v.ownSigns(ctx)
+	signs, err := v.viewer.ownSigns(ctx)
 	if err != nil {
 		return err
 	}
 	for _, sign := range signs {
-		actor, err := v.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
+		actor, err := v.viewer.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
 		for _, taskType := range c.TaskTypes {
 			if err != nil || !actor.may(a.right, taskType) {
 				return errElsewhere
@@ -158,26 +158,26 @@ func (v *view) mayChange(ctx context.Context, a action, c *change) error {
 
 // makeChange makes the change, and leads to the page that shows the result.
 func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change) {
-	done, err := c.do(ctx, v.Actor.Name)
-	v.cache.outdate()
-	attrs := []slog.Attr{slog.String("path", v.Path), slog.String("actor", v.Actor.Name)}
+	done, err := c.do(ctx, v.viewer.Actor.Name)
+	v.viewer.cache.outdate()
+	attrs := []slog.Attr{slog.String("path", v.Path), slog.String("actor", v.viewer.Actor.Name)}
 	switch {
 	case err != nil:
-		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console", append(attrs, slog.Any("error", err))...)
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console", append(attrs, slog.Any("error", err))...)
 		c.Err, c.Done, c.Failed = err, done, true
 		v.showChange(ctx, w, statusOf(err, http.StatusConflict), c)
 	case c.Again:
 		c.Done = done
 		v.showChange(ctx, w, http.StatusOK, c)
 	default:
-		v.options.Logger.LogAttrs(ctx, slog.LevelInfo, "made a change in the console", attrs...)
-		redirect(w, withSaid(c.Back, v.said.keep(v.Actor.Name, done)))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelInfo, "made a change in the console", attrs...)
+		redirect(w, withSaid(c.Back, v.viewer.said.keep(v.viewer.Actor.Name, done)))
 	}
 }
 
 func (v *view) showChange(ctx context.Context, w http.ResponseWriter, status int, c *change) {
-	v.Title, v.Data, v.template = c.Title, c, "ask"
-	_ = v.readNav(ctx) // the page shows the change without it, too
+	v.content = content{Title: c.Title, Data: c}
+	v.Nav, _ = v.viewer.nav(ctx) // the page shows the change without it, too
 	v.show(ctx, w, status)
 }
 
@@ -225,8 +225,8 @@ var errMissingValue = errors.New("is missing")
 
 func errMissing(what string) error { return fmt.Errorf("%s %w", what, errMissingValue) }
 
-// redirect leads to another page with a GET. http.Redirect would make the address absolute, without the prefix below which
-// the console is mounted.
+// redirect leads to another page with a GET. http.Redirect would make the address absolute, without the prefix below
+// which the console is mounted.
 func redirect(w http.ResponseWriter, address string) {
 	w.Header().Set("Location", address)
 	w.WriteHeader(http.StatusSeeOther)

@@ -16,8 +16,8 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// Pages have buttons for those who have the right, and for nobody else. All pages that they lead to are well-formed, with
-// the texts of users in them.
+// Pages have buttons for those who have the right, and for nobody else. All pages that they lead to are well-formed,
+// with the texts of users in them.
 func TestButtonsNeedTheRight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})

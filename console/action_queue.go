@@ -10,7 +10,7 @@ import (
 )
 
 // prepareQueues is the change of the number of numbered queues.
-func prepareQueues(ctx context.Context, v *view, form url.Values) (*change, error) {
+func prepareQueues(ctx context.Context, v *viewer, form url.Values) (*change, error) {
 	t, err := v.taskOf(ctx, form)
 	if err != nil {
 		return nil, err

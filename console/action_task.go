@@ -11,7 +11,7 @@ import (
 )
 
 // taskOf returns the task type that a form names, read now.
-func (v *view) taskOf(ctx context.Context, form url.Values) (center.TaskRecord, error) {
+func (v *viewer) taskOf(ctx context.Context, form url.Values) (center.TaskRecord, error) {
 	name := form.Get("task")
 	if name == "" {
 		return center.TaskRecord{}, errMissing("the task type")
@@ -31,7 +31,7 @@ func changeOfTask(taskType, title, button string) *change {
 }
 
 // prepareSettings is the change of all settings but the queues.
-func prepareSettings(ctx context.Context, v *view, form url.Values) (*change, error) {
+func prepareSettings(ctx context.Context, v *viewer, form url.Values) (*change, error) {
 	t, err := v.taskOf(ctx, form)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func settingFields(texts map[string]string) (fields []formField) {
 var errNothing = errors.New("this changes nothing")
 
 // compareSettings fills what the settings would change, unless somebody has changed them since the form was made.
-func (c *change) compareSettings(ctx context.Context, v *view, want center.Settings, version string) error {
+func (c *change) compareSettings(ctx context.Context, v *viewer, want center.Settings, version string) error {
 	taskType := c.TaskTypes[0]
 	d, err := v.center.Tasks().Compare(ctx, taskType, want)
 	switch {
@@ -120,7 +120,7 @@ func (c *change) compareSettings(ctx context.Context, v *view, want center.Setti
 	c.Diffs = d.Changes
 	c.Says = append(c.Says, "Workers of all environments take the settings over with their next heartbeats.")
 	if d.ChangesTrigger() {
-		c.Says = append(c.Says, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", taskType, v.OwnSign()))
+		c.Says = append(c.Says, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", taskType, v.center.OwnSign()))
 	}
 	if d.DeletesTrigger() {
 		c.Danger = true

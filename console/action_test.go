@@ -202,8 +202,8 @@ func confirmed(form url.Values) url.Values {
 	return form
 }
 
-// Each change is shown first, by a GET and by a POST, which change nothing. Confirmed it is done, and the next page says so.
-// The event names the person.
+// Each change is shown first, by a GET and by a POST, which change nothing. Confirmed it is done, and the next page
+// says so. The event names the person.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, databaseURL string) {
@@ -268,8 +268,9 @@ func (s *site) fingerprint() string {
 	return b.String()
 }
 
-// A person needs the right of the verb, for the task type. All else is refused and changes nothing: other sites, people who
-// may only look, consoles that are read-only, the right to another task type, forms that are too long, other methods.
+// A person needs the right of the verb, for the task type. All else is refused and changes nothing: other sites,
+// people who may only look, consoles that are read-only, the right to another task type, forms that are too long,
+// other methods.
 func TestChangesNeedTheirRight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})

@@ -15,7 +15,7 @@ import (
 const shownSlots = 5
 
 // triggerNamed returns a trigger, read now.
-func (v *view) triggerNamed(ctx context.Context, name string) (t center.TriggerRecord, found bool, err error) {
+func (v *viewer) triggerNamed(ctx context.Context, name string) (t center.TriggerRecord, found bool, err error) {
 	list, err := v.center.Triggers().List(ctx, center.TriggerFilter{Name: name})
 	if err != nil || len(list) == 0 {
 		return t, false, err
@@ -24,7 +24,7 @@ func (v *view) triggerNamed(ctx context.Context, name string) (t center.TriggerR
 }
 
 // prepareTriggerEdit makes a trigger, or changes one. Its page shows the next slots before anything is written.
-func prepareTriggerEdit(ctx context.Context, v *view, form url.Values) (*change, error) {
+func prepareTriggerEdit(ctx context.Context, v *viewer, form url.Values) (*change, error) {
 	name := strings.TrimSpace(form.Get("trigger"))
 	was, exists := center.TriggerRecord{}, false
 	var err error
@@ -65,7 +65,7 @@ func prepareTriggerEdit(ctx context.Context, v *view, form url.Values) (*change,
 }
 
 // runTasks returns the task types that can have triggers.
-func (v *view) runTasks(ctx context.Context) (names []string) {
+func (v *viewer) runTasks(ctx context.Context) (names []string) {
 	tasks, err := v.tasks(ctx)
 	if err != nil {
 		return nil // the page has a field instead of a list then
@@ -79,7 +79,7 @@ func (v *view) runTasks(ctx context.Context) (names []string) {
 }
 
 // compareTrigger fills what the trigger would change, unless somebody has changed it since the form was made.
-func (c *change) compareTrigger(ctx context.Context, v *view, t center.Trigger, now int64, version string) error {
+func (c *change) compareTrigger(ctx context.Context, v *viewer, t center.Trigger, now int64, version string) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}

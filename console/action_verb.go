@@ -22,16 +22,17 @@ func withVerbs(actions map[string]action) map[string]action {
 		}
 		actions["/"+strings.ReplaceAll(v.Name, " ", "-")] = action{
 			right: Right(v.Right),
-			prepare: func(ctx context.Context, view *view, form url.Values) (*change, error) {
-				return prepareVerb(ctx, view, form, v)
+			prepare: func(ctx context.Context, viewer *viewer, form url.Values) (*change, error) {
+				return prepareVerb(ctx, viewer, form, v)
 			},
 		}
 	}
 	return actions
 }
 
-// prepareVerb returns the change of a verb whose arguments are in a form. It asks for the values that are missing or wrong.
-func prepareVerb(ctx context.Context, v *view, form url.Values, verb *ops.Verb) (*change, error) {
+// prepareVerb returns the change of a verb whose arguments are in a form. It asks for the values that are missing or
+// wrong.
+func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb) (*change, error) {
 	call := verb.Call()
 	var errs []error
 	for _, a := range verb.Args {
@@ -117,8 +118,8 @@ func (c *change) askFor(call *ops.Call) (fields []formField) {
 	return fields
 }
 
-// hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is done is
-// done to what was shown.
+// hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is
+// done is done to what was shown.
 func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
 	values := false
 	for _, a := range call.Verb.Args {
@@ -142,7 +143,7 @@ func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
 }
 
 // preview fills in what a change of servers would move.
-func (c *change) preview(ctx context.Context, v *view, planned *ops.Change) error {
+func (c *change) preview(ctx context.Context, v *viewer, planned *ops.Change) error {
 	if len(planned.Scenarios) == 0 {
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A page never says that it is newer than what it shows: if it lacks an item that has failed, it is as of a moment before.
-// Workers save failed items without an event.
+// A page never says that it is newer than what it shows: if it lacks an item that has failed, it is as of a moment
+// before. Workers save failed items without an event.
 func TestPageTellsItsAge(t *testing.T) {
 	t.Parallel()
 	for page, text := range map[string]string{"/items?task=settle": ">9001<", "/": ">3 dead<"} {

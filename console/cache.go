@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-
-	"github.com/dutyrota/rota/center"
 )
 
 const (
-	// shortLife is how long the result of a query serves all viewers. A roster of more than manyQueues queues has longLife.
+	// shortLife is how long the result of a query serves all viewers. A roster of more than manyQueues queues has
+	// longLife.
 	shortLife  = 2 * time.Second
 	longLife   = 5 * time.Second
 	manyQueues = 1000
@@ -23,7 +22,8 @@ const (
 	maxAge = 10 * time.Second
 	// readLimit is how long a query may take, with the wait for its turn.
 	readLimit = time.Second
-	// patience is how long a viewer waits for a query: a little longer than it may take, and so the viewer learns its error.
+	// patience is how long a viewer waits for a query: a little longer than it may take, and so the viewer learns its
+	// error.
 	patience = readLimit + 100*time.Millisecond
 	// maxQueries is how many queries run at a time.
 	maxQueries = 4
@@ -33,7 +33,8 @@ const (
 	keptFor = 10 * time.Minute
 )
 
-// errLate is the error of a query that has not ended while its viewer waited, and has no result of the last ten seconds.
+// errLate is the error of a query that has not ended while its viewer waited, and has no result of the last ten
+// seconds.
 var errLate = errors.New("the database has not answered yet")
 
 // cache keeps the last result of each query, for all viewers. Requests for the same data wait for the same query.
@@ -73,8 +74,9 @@ type request struct {
 	query func(context.Context) (any, error)
 }
 
-// get returns the result of a query. It runs the query if the last run is older than its life or than a change, and waits
-// for it with the given patience. If the query fails, or takes longer, get returns the last result with an error.
+// get returns the result of a query. It runs the query if the last run is older than its life or than a change, and
+// waits for it with the given patience. If the query fails, or takes longer, get returns the last result with an
+// error.
 func (c *cache) get(ctx context.Context, r request, patience time.Duration) part {
 	p, changes := c.find(r.key)
 	if p.fresh(r.life, changes) {
@@ -113,7 +115,8 @@ func (p part) fresh(life time.Duration, changes int) bool {
 	return !p.tried.IsZero() && time.Since(p.tried) < life && p.changes == changes
 }
 
-// run runs a query and keeps its result. It does not end with the request of a viewer, because other viewers wait for it.
+// run runs a query and keeps its result. It does not end with the request of a viewer, because other viewers wait for
+// it.
 func (c *cache) run(ctx context.Context, r request, changes int) part {
 	p, _ := c.find(r.key)
 	if p.fresh(r.life, changes) {
@@ -222,40 +225,4 @@ func sizeOf(v reflect.Value) int {
 		}
 	}
 	return size
-}
-
-// load returns the result of a query of the environment of the view. key names the query with its parameters. If the query
-// fails, load returns the result of its last success, with the failure noted in the view.
-func load[T any](ctx context.Context, v *view, key string, query func(context.Context) (T, error)) (T, error) {
-	p := v.cache.get(ctx, request{v.partKey(key), v.life(), readLimit, func(ctx context.Context) (any, error) {
-		return query(ctx)
-	}}, patience)
-	v.note(key, p)
-	value, ok := p.value.(T)
-	if !ok {
-		return value, p.err
-	}
-	return value, nil
-}
-
-// partKey returns the key of a query in the cache, which all environments share.
-func (v *view) partKey(key string) string { return v.OwnSign() + "\x00" + key }
-
-// life returns how long results serve all viewers.
-func (v *view) life() time.Duration {
-	queues := int64(0)
-	for _, t := range v.knownTasks() {
-		queues += t.QueueTotal
-	}
-	if queues > manyQueues {
-		return longLife
-	}
-	return shortLife
-}
-
-// knownTasks returns the task types that were read last, without running a query.
-func (v *view) knownTasks() []center.TaskRecord {
-	p, _ := v.cache.find(v.partKey("tasks"))
-	tasks, _ := p.value.([]center.TaskRecord)
-	return tasks
 }

@@ -59,8 +59,8 @@ func look(c *cache, r request, viewers int, span time.Duration, check func(part)
 	all.Wait()
 }
 
-// However many viewers look, a query runs once in the life of its result, and no viewer sees anything that is older than
-// that and the time that the query takes. A query that takes long is no exception.
+// However many viewers look, a query runs once in the life of its result, and no viewer sees anything that is older
+// than that and the time that the query takes. A query that takes long is no exception.
 func TestOneQueryForAllViewers(t *testing.T) {
 	for _, life := range []time.Duration{shortLife, longLife} {
 		for _, took := range []time.Duration{time.Millisecond, 25 * time.Millisecond, 900 * time.Millisecond} {
@@ -102,8 +102,8 @@ func TestImpatientViewer(t *testing.T) {
 	})
 }
 
-// While the database is away, viewers see what was read last, and since when it does not answer. The query is tried again
-// as often as it ran before.
+// While the database is away, viewers see what was read last, and since when it does not answer. The query is tried
+// again as often as it ran before.
 func TestPartsOutliveAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, c := &slowQuery{took: time.Millisecond}, newCache()
@@ -129,8 +129,8 @@ func TestPartsOutliveAnOutage(t *testing.T) {
 	})
 }
 
-// Queries that hang end after a second, and no viewer waits for longer, also if all of them begin at once. They do not hold
-// up other queries for longer than that.
+// Queries that hang end after a second, and no viewer waits for longer, also if all of them begin at once. They do
+// not hold up other queries for longer than that.
 func TestQueriesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, q := newCache(), &slowQuery{took: time.Hour}
@@ -223,7 +223,7 @@ func TestAChangeShowsAtOnce(t *testing.T) {
 // The age of a page is that of its oldest part.
 func TestAgeOfAPage(t *testing.T) {
 	now := time.Now()
-	v := &view{}
+	v := &viewer{}
 	v.note("new", part{value: 1, at: now})
 	v.note("old", part{value: 1, at: now.Add(-4 * time.Second)})
 	v.note("failed", part{err: errors.New("away"), failing: now.Add(-time.Second)})
@@ -237,7 +237,7 @@ func TestAgeOfAPage(t *testing.T) {
 func TestLifeOfResults(t *testing.T) {
 	t.Parallel()
 	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
-	v := &view{console: newSite(c, Options{}).main}
+	v := &viewer{console: newSite(c, Options{}).main}
 	for _, step := range []struct {
 		queues int64
 		want   time.Duration

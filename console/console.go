@@ -96,43 +96,44 @@ func (s *console) lookers(next http.Handler) http.Handler {
 	})
 }
 
-// page makes the content of one address.
+// page is the content of one address.
 type page struct {
-	template string // of its content
-	make     func(*view, context.Context) error
+	template string
+	// make returns what the page says of an address with this query.
+	make func(context.Context, *viewer, url.Values) (content, error)
 }
 
 // pages are the addresses. All are on one level, so that a link needs no prefix.
 var pages = map[string]page{
-	"/{$}":      {"overview", (*view).overview},
-	"/task":     {"task", (*view).task},
-	"/queue":    {"queue", (*view).queue},
-	"/servers":  {"servers", (*view).servers},
-	"/items":    {"items", (*view).items},
-	"/runs":     {"runs", (*view).runs},
-	"/run":      {"run", (*view).run},
-	"/triggers": {"triggers", (*view).triggers},
-	"/trigger":  {"trigger", (*view).trigger},
-	"/events":   {"events", (*view).events},
+	"/{$}":      {"overview", showOverview},
+	"/task":     {"task", showTask},
+	"/queue":    {"queue", showQueue},
+	"/servers":  {"servers", showServers},
+	"/items":    {"items", showItems},
+	"/runs":     {"runs", showRuns},
+	"/run":      {"run", showRun},
+	"/triggers": {"triggers", showTriggers},
+	"/trigger":  {"trigger", showTrigger},
+	"/events":   {"events", showEvents},
 }
 
 // serve returns the handler of a page.
 func (s *console) serve(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &view{console: s, request: r, template: p.template, Path: r.URL.Path}
-		var err error
-		if v.Actor, err = s.options.Access(r); err != nil {
-			v.refuse(r.Context(), w, deny(w, err), err)
+		ctx, query := r.Context(), r.URL.Query()
+		v, err := s.newView(r, p.template)
+		if err != nil {
+			v.refuse(ctx, w, deny(w, err), err)
 			return
 		}
-		if !v.mayEnter(r.Context(), v.param("task")) {
-			v.refuse(r.Context(), w, http.StatusForbidden, errNotAllowed)
+		if !v.viewer.mayEnter(ctx, query.Get("task")) {
+			v.refuse(ctx, w, http.StatusForbidden, errNotAllowed)
 			return
 		}
-		if err := p.make(v, r.Context()); err != nil {
-			v.fail(r.Context(), w, err)
+		if v.content, err = p.make(ctx, v.viewer, query); err != nil {
+			v.fail(ctx, w, err)
 			return
 		}
-		v.write(r.Context(), w)
+		v.write(ctx, w)
 	})
 }

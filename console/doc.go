@@ -1,5 +1,5 @@
-// Package console serves web pages that show a roster, and change it: who owns which queue, what is late, what fails, and
-// what a change would do.
+// Package console serves web pages that show a roster, and change it: who owns which queue, what is late, what fails,
+// and what a change would do.
 //
 //	h, err := console.Handler(c, console.Options{})
 //	...
@@ -9,42 +9,50 @@
 // commands of package main show, read through the same bundles of package center. Each list is also there as JSON and
 // CSV: at the same address with ?format=json or ?format=csv, or by the Accept header.
 //
+// # From an address to a page
+//
+// The table pages names, for each address, its template and the function that makes its content. That function gets a
+// viewer, which reads the roster as far as the actor of the request may look, and the query of the address; it
+// returns the content: a title, the data of the template, and the records for JSON and CSV. The view then adds what
+// the top of each page shows and sends the page. So what a page says is in one function, and only the view writes to
+// the client.
+//
 // # One read for all viewers
 //
-// The pages read through a cache that all viewers share. The result of a query serves them for two seconds, and for five
-// in a roster of more than 1,000 queues. Viewers who need the same data then wait for the same query, and so what viewers
-// cost the database does not grow with their number. A query may take a second; the checks of the doctor, which are many
-// queries, ten. A page is as old as its oldest part, and says so. An earlier cache let queries rest for minutes while a
-// small query said that nothing had changed. It was cheaper, but failed items did not change that query's result, and the
-// page said "1 s old" beside a list of five minutes ago.
+// The pages read through a cache that all viewers share. The result of a query serves them for two seconds, and for
+// five in a roster of more than 1,000 queues. Viewers who need the same data then wait for the same query, and so
+// what viewers cost the database does not grow with their number. A query may take a second; the checks of the
+// doctor, which are many queries, ten. A page is as old as its oldest part, and says so. An earlier cache let queries
+// rest for minutes while a small query said that nothing had changed. It was cheaper, but failed items did not change
+// that query's result, and the page said "1 s old" beside a list of five minutes ago.
 //
 // The cache holds at most 128 MB, and nothing that no viewer has used for ten minutes.
 //
-// If a query fails, the pages show what it returned last, and since when the database has not answered. They stay usable
-// in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.
+// If a query fails, the pages show what it returned last, and since when the database has not answered. They stay
+// usable in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.
 //
 // # Changes
 //
-// Each change is an action with an address of its own. A GET shows what it would do and asks, a POST with confirm=yes does
-// it, and the page after it says what was done. The table actions names the right that each needs; the rest follows from it:
-// the check on the server, the buttons, and the test of all refusals. A change of very many items hands on to the next
-// request how far it is. There is no work in the background, which would go on after the person has left, and end with the
-// process.
+// Each change is an action with an address of its own. A GET shows what it would do and asks, a POST with confirm=yes
+// does it, and the page after it says what was done. The table actions names the right that each needs; the rest
+// follows from it: the check on the server, the buttons, and the test of all refusals. A change of very many items
+// hands on to the next request how far it is. There is no work in the background, which would go on after the person
+// has left, and end with the process.
 //
 // # Updates
 //
 // Pages work without a script. With the script, a page fetches itself every two seconds while it is visible, and merges
-// what has changed into the document. Times are absolute, and the script writes the ages, so that a page on which nothing
-// happened has the same ETag and is not sent again. Polling needs nothing of a middleware in front. A stream of
-// server-sent events would need http.Flusher all the way.
+// what has changed into the document. Times are absolute, and the script writes the ages, so that a page on which
+// nothing happened has the same ETag and is not sent again. Polling needs nothing of a middleware in front. A stream
+// of server-sent events would need http.Flusher all the way.
 //
 // # Security
 //
-// Without Options.Access the console serves only clients on the same host, which may look and change nothing. It refuses
-// requests whose Host is not this host, because a web page could reach it under a name of its own (DNS rebinding), and
-// requests that a proxy has forwarded, because the client is elsewhere then. Passwords makes people sign in by HTTP Basic, and
-// Proxy trusts the name that a proxy tells. There are no sessions: those of before were 412 lines with a limit of attempts
-// that any client could make forget, and that kept names of 1 MB. The Content-Security-Policy allows nothing
-// but the console's own style sheet and scripts. There is no inline script, and html/template escapes all that is read
-// from the database.
+// Without Options.Access the console serves only clients on the same host, which may look and change nothing. It
+// refuses requests whose Host is not this host, because a web page could reach it under a name of its own (DNS
+// rebinding), and requests that a proxy has forwarded, because the client is elsewhere then. Passwords makes people
+// sign in by HTTP Basic, and Proxy trusts the name that a proxy tells. There are no sessions: those of before were
+// 412 lines with a limit of attempts that any client could make forget, and that kept names of 1 MB. The
+// Content-Security-Policy allows nothing but the console's own style sheet and scripts. There is no inline script,
+// and html/template escapes all that is read from the database.
 package console

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type EventRow struct {
 }
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
-func (v *view) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([]center.EventRecord, error) {
+func (v *viewer) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([]center.EventRecord, error) {
 	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
 	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.EventRecord, error) {
 		return v.center.Events().List(ctx, f, limit)
@@ -32,20 +33,19 @@ func (v *view) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([
 	return visible(v, list, func(e center.EventRecord) string { return e.TaskType }), err
 }
 
-// events makes the page of events.
-func (v *view) events(ctx context.Context) error {
-	p := eventsPage{Task: v.param("task"), Kind: strings.ToUpper(v.param("kind")), Queue: v.param("queue"), Server: v.param("server"), Kinds: center.EventKinds(), Pages: v.page()}
+// showEvents returns the page of events.
+func showEvents(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	p := eventsPage{Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"), Server: query.Get("server"), Kinds: center.EventKinds(), Pages: pageOf(query)}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return err
+		return content{}, err
 	}
 	list, err := v.eventsOf(ctx, center.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, p.Pages.limit())
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	p.Rows = cutPage(&p.Pages, eventRows(list), len(list) == p.Pages.limit())
-	v.Title, v.Data, v.Records = "Events", p, list
-	return nil
+	return content{"Events", p, list}, nil
 }
 
 // eventRows returns events with their marks, the newest first.

@@ -62,7 +62,7 @@ type diagnosis struct {
 
 // diagnose returns what the doctor finds. A page asks for it last, and shows the rest without it: in a large roster the
 // checks take longer than a viewer waits, and what else the page reads would wait for them.
-func (v *view) diagnose(ctx context.Context) (d diagnosis) {
+func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 	p := v.cache.get(ctx, request{v.partKey("findings"), v.life(), diagnosisLimit, func(ctx context.Context) (any, error) {
 		findings, err := v.center.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err

@@ -21,8 +21,8 @@ const evil = `"'><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}`
 // The servers of a site.
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
 
-// site is a console of a roster. Its task type settle has four queues and two servers, failed items, runs and events. The
-// texts that users choose are evil.
+// site is a console of a roster. Its task type settle has four queues and two servers, failed items, runs and events.
+// The texts that users choose are evil.
 type site struct {
 	testing.TB
 	center  *center.Center

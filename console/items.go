@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"html/template"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 type itemsPage struct {
 	Task, State, Queue string
 	Query              string
+	Choose             bool // the viewer may choose items: those of one task type, to which they have the right
 	Groups             []ItemGroup
 	Items              []center.ItemRecord
 	Tasks              []center.TaskRecord
@@ -28,9 +30,6 @@ type itemsPage struct {
 func (p itemsPage) States() []string {
 	return []string{center.ItemDead, center.ItemRetry, center.ItemStarted}
 }
-
-// Choose reports whether the reader may choose items: those of one task type, to which they have the right.
-func (p itemsPage) Choose(v *view) bool { return p.Task != "" && v.Actor.may(Operate, p.Task) }
 
 // All returns the address of an action for all items that match.
 func (p itemsPage) All(action string) template.URL {
@@ -59,7 +58,7 @@ func (g ItemGroup) Address(action string) template.URL {
 const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
-func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]center.ItemRecord, error) {
+func (v *viewer) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]center.ItemRecord, error) {
 	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
 	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.ItemRecord, error) {
 		items, err := v.center.Items().List(ctx, f, limit)
@@ -69,22 +68,23 @@ func (v *view) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]c
 	return visible(v, list, func(i center.ItemRecord) string { return i.TaskType }), err
 }
 
-// items makes the page of failed items.
-func (v *view) items(ctx context.Context) error {
-	p := itemsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state")), Queue: v.param("queue"), Query: v.param("q"), Pages: v.page()}
+// showItems returns the page of failed items.
+func showItems(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	p := itemsPage{Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Queue: query.Get("queue"), Query: query.Get("q"), Pages: pageOf(query)}
+	p.Choose = p.Task != "" && v.Actor.may(Operate, p.Task)
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return err
+		return content{}, err
 	}
 	all, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	p.Full = len(all) == maxItems
 	if p.Full && p.Query != "" && p.Task != "" { // it may be older than those that were read
 		one, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
 		if err != nil {
-			return err
+			return content{}, err
 		}
 		if len(one) == 1 && !slices.ContainsFunc(all, func(i center.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
 			all = append(slices.Clone(one), all...)
@@ -96,10 +96,9 @@ func (v *view) items(ctx context.Context) error {
 		}
 	}
 	p.Groups = groupErrors(p.Items)
-	v.Title, v.Records = "Failed items", p.Items
+	matching := p.Items
 	p.Items = cutPage(&p.Pages, p.Items, false)
-	v.Data = p
-	return nil
+	return content{"Failed items", p, matching}, nil
 }
 
 // groupErrors groups items by task type and kind of error, the largest group first.

@@ -53,8 +53,9 @@ func TestLargeRoster(t *testing.T) {
 	}
 }
 
-// BenchmarkLargeRoster measures how long a viewer waits for a page of 1,000 servers and 10,000 queues, with the queries that
-// the page needs. Later viewers wait for no query. The goal is 300 ms. With -short the roster is a tenth of that.
+// BenchmarkLargeRoster measures how long a viewer waits for a page of 1,000 servers and 10,000 queues, with the
+// queries that the page needs. Later viewers wait for no query. The goal is 300 ms. With -short the roster is a tenth
+// of that.
 func BenchmarkLargeRoster(b *testing.B) {
 	servers, queues := largeServers, largeQueues
 	if testing.Short() {

@@ -39,7 +39,8 @@ func newLimits() *limits {
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(attemptPause), freeAttempts) }
 
-// allow reports whether an address may try once more. An address that has used up its attempts takes none of the others'.
+// allow reports whether an address may try once more. An address that has used up its attempts takes none of the
+// others'.
 func (l *limits) allow(address string) bool {
 	return l.of(address).Allow() && l.all.Allow()
 }
@@ -62,7 +63,8 @@ func (l *limits) of(address string) *rate.Limiter {
 	return limiter
 }
 
-// addressOf returns the address of a client. Those of IPv6 are the first 64 bits: a client has all that begin with them.
+// addressOf returns the address of a client. Those of IPv6 are the first 64 bits: a client has all that begin with
+// them.
 func addressOf(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

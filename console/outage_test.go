@@ -11,8 +11,8 @@ import (
 )
 
 // While the database is away, or swallows every packet, the pages show what they read last, and say since when it does
-// not answer. A viewer does not wait for the database. The first page shows its task types even if nobody has looked at it;
-// another page that nobody has looked at has nothing to show.
+// not answer. A viewer does not wait for the database. The first page shows its task types even if nobody has looked
+// at it; another page that nobody has looked at has nothing to show.
 func TestPagesOutliveAnOutage(t *testing.T) {
 	t.Parallel()
 	for _, kind := range testdb.Kinds(t) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -43,14 +44,14 @@ func (t TaskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float6
 // Lost is the number of queues without a live owner.
 func (t TaskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 
-// overview makes the first page.
-func (v *view) overview(ctx context.Context) error {
+// showOverview returns the first page.
+func showOverview(ctx context.Context, v *viewer, query url.Values) (content, error) {
 	tasks, err := v.tasks(ctx)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	if _, err := v.allServers(ctx); err != nil { // for the samples
-		return err
+		return content{}, err
 	}
 	o := overview{Tasks: make([]TaskRow, len(tasks))}
 	var runs []center.RunRecord
@@ -66,8 +67,7 @@ func (v *view) overview(ctx context.Context) error {
 	})
 	o.diagnosis = v.diagnose(ctx)
 	o.Headline = headline(o)
-	v.Title, v.Data, v.Records = "Overview", o, tasks
-	return nil
+	return content{"Overview", o, tasks}, nil
 }
 
 // newestRun returns the newest run of a task type, or nil.

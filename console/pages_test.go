@@ -22,7 +22,8 @@ import (
 )
 
 // Every page is well-formed, on every database. No text of a user becomes an element, an attribute or an address that a
-// browser executes. No page needs anything that the policy forbids. All links are relative, and lead to pages that exist.
+// browser executes. No page needs anything that the policy forbids. All links are relative, and lead to pages that
+// exist.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, databaseURL string) {
@@ -106,8 +107,8 @@ func (s *site) checkElement(page string, e xml.StartElement, ids map[string]bool
 	return links
 }
 
-// resolve returns the address to which a link of a page leads. It fails for a link that is not relative: the console may
-// be mounted below any path.
+// resolve returns the address to which a link of a page leads. It fails for a link that is not relative: the console
+// may be mounted below any path.
 func (s *site) resolve(page, link string) string {
 	s.Helper()
 	u, err := url.Parse(link)

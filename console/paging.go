@@ -2,6 +2,8 @@ package console
 
 import (
 	"html/template"
+	"maps"
+	"net/url"
 	"strconv"
 )
 
@@ -10,20 +12,20 @@ const maxPages = 10
 
 // paging says which page of a list is shown.
 type paging struct {
-	Page int // from 1
-	view *view
+	Page  int // from 1
+	query url.Values
 
 	total int  // of the rows
 	open  bool // there may be more than total
 }
 
-// page returns the page of a list that the address asks for.
-func (v *view) page() paging {
-	n, err := strconv.Atoi(v.param("page"))
+// pageOf returns the page of a list that an address asks for.
+func pageOf(query url.Values) paging {
+	n, err := strconv.Atoi(query.Get("page"))
 	if err != nil || n < 1 {
 		n = 1
 	}
-	return paging{Page: n, view: v}
+	return paging{Page: n, query: query}
 }
 
 // limit returns how many rows a query must return for the page.
@@ -66,8 +68,13 @@ func (p paging) Shown() string {
 }
 
 func (p paging) address(page int) template.URL {
-	query := p.view.request.URL.Query()
+	return withParameter(p.query, "page", strconv.Itoa(page))
+}
+
+// withParameter returns the address of a page with one of its parameters set.
+func withParameter(query url.Values, name, value string) template.URL {
+	query = maps.Clone(query)
 	query.Del("said")
-	query.Set("page", strconv.Itoa(page))
+	query.Set(name, value)
 	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
 }

@@ -75,7 +75,8 @@ type people struct {
 // it the person has all three. Empty lines and lines that begin with # mean nothing. An error names the line.
 //
 // A change of the file takes effect within two seconds. While the file cannot be read or a line is wrong, the people of
-// before may go on. log gets that, and each sign-in that succeeds or fails. A password that was right needs no comparison for five minutes.
+// before may go on. log gets that, and each sign-in that succeeds or fails. A password that was right needs no
+// comparison for five minutes.
 func OpenPasswords(path string, log *slog.Logger) (*Passwords, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -167,8 +168,8 @@ func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password 
 	return nil
 }
 
-// check reports whether a person has a password. It takes as long for names that nobody has, because all hashes of a file
-// cost the same.
+// check reports whether a person has a password. It takes as long for names that nobody has, because all hashes of a
+// file cost the same.
 func (s *people) check(name, password string) bool {
 	u, known := s.byName[name]
 	if !known {

@@ -99,8 +99,8 @@ func TestPeopleHaveTheRightsOfTheirLines(t *testing.T) {
 	}
 }
 
-// A person whose line is removed is out within five seconds, also with a success of a moment before. A broken file changes
-// nothing.
+// A person whose line is removed is out within five seconds, also with a success of a moment before. A broken file
+// changes nothing.
 func TestChangedFile(t *testing.T) {
 	hashOf()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestAttemptsOfAllAreLimited(t *testing.T) {
 	})
 }
 
-// However many names and addresses are tried, what is remembered is bounded, and an address that has used up its attempts
-// gets no new ones.
+// However many names and addresses are tried, what is remembered is bounded, and an address that has used up its
+// attempts gets no new ones.
 func TestAttemptsAreBounded(t *testing.T) {
 	hashOf()
 	synctest.Test(t, func(t *testing.T) {

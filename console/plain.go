@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// plain replaces the characters of a page that a reader does not see, or that turn the direction of the text: a key or an
-// error could show as another one. They become the sign for an unknown character.
+// plain replaces the characters of a page that a reader does not see, or that turn the direction of the text: a key
+// or an error could show as another one. They become the sign for an unknown character.
 func plain(page []byte) []byte {
 	if bytes.IndexFunc(page, unseen) < 0 {
 		return page
@@ -19,8 +19,8 @@ func plain(page []byte) []byte {
 	}, page)
 }
 
-// unseen reports whether a character is a control or format character, such as those of Unicode's bidirectional text. Those
-// that only space the HTML are none.
+// unseen reports whether a character is a control or format character, such as those of Unicode's bidirectional text.
+// Those that only space the HTML are none.
 func unseen(r rune) bool {
 	return r != '\n' && r != '\t' && r != '\r' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

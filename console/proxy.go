@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// Proxy is the access of a console behind a proxy that knows who makes a request, such as oauth2-proxy or an ingress with
-// single sign-on. The proxy must replace the header in all requests that it passes on.
+// Proxy is the access of a console behind a proxy that knows who makes a request, such as oauth2-proxy or an ingress
+// with single sign-on. The proxy must replace the header in all requests that it passes on.
 type Proxy struct {
 	// Header holds the name of the person, such as X-Forwarded-User.
 	Header string

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -57,26 +58,26 @@ func (p queuePage) ManyItems() bool { return len(p.Items) == maxQueueItems }
 // maxEvents is how many events of a queue its page reads.
 const maxEvents = 500
 
-// queue makes the page of a queue.
-func (v *view) queue(ctx context.Context) error {
-	t, err := v.taskNamed(ctx, v.param("task"))
+// showQueue returns the page of a queue.
+func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	t, err := v.taskNamed(ctx, query.Get("task"))
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	queues, err := v.queuesOf(ctx, t.TaskType)
 	if err != nil {
-		return err
+		return content{}, err
 	}
-	i := slices.IndexFunc(queues, func(q center.QueueRecord) bool { return q.QueueID == v.param("queue") })
+	i := slices.IndexFunc(queues, func(q center.QueueRecord) bool { return q.QueueID == query.Get("queue") })
 	if i < 0 {
-		return fmt.Errorf("%w queue %q of %s", errUnknown, v.param("queue"), t.TaskType)
+		return content{}, fmt.Errorf("%w queue %q of %s", errUnknown, query.Get("queue"), t.TaskType)
 	}
 	servers, err := v.serversOf(ctx, t.TaskType)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
-	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: v.param("span")}
+	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: query.Get("span")}
 	if i > 0 {
 		p.Before = queues[i-1].QueueID
 	}
@@ -85,22 +86,21 @@ func (v *view) queue(ctx context.Context) error {
 	}
 	events, err := v.eventsOf(ctx, center.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	p.Events = eventRows(events)
 	p.bands(events, queues[i], named)
 	if t.Mode == center.ModeRun {
 		if p.Runs, err = v.runsOfQueue(ctx, t.TaskType, q.QueueID); err != nil {
-			return err
+			return content{}, err
 		}
 	}
 	p.Items, err = v.itemsOf(ctx, center.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
-	v.Title, v.Data, v.Records = fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events
-	return err
+	return content{fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events}, err
 }
 
 // runsOfQueue returns what a queue did in the latest runs, the newest first.
-func (v *view) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []QueueRunRow, err error) {
+func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []QueueRunRow, err error) {
 	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: taskType})
 	if err != nil {
 		return nil, err

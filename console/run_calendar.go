@@ -31,7 +31,7 @@ type calendarDay struct {
 }
 
 // calendarOf returns the calendar of the task types that the reader may look at.
-func (v *view) calendarOf(ctx context.Context, taskType string) (c calendar, err error) {
+func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, err error) {
 	list, err := load(ctx, v, "days", func(ctx context.Context) ([]center.RunDay, error) {
 		return v.center.Runs().Days(ctx, calendarDays)
 	})
@@ -93,7 +93,7 @@ const (
 )
 
 // matrixOf returns the queues of the last runs, those with trouble first.
-func (v *view) matrixOf(ctx context.Context, latest []center.RunRecord) (m matrix, err error) {
+func (v *viewer) matrixOf(ctx context.Context, latest []center.RunRecord) (m matrix, err error) {
 	var slots []center.BackfillSlot
 	key := []string{"matrix"}
 	for _, r := range latest {

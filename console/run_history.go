@@ -107,11 +107,11 @@ func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) 
 }
 
 // latestRuns returns the latest runs that a filter selects, the newest first.
-func (v *view) latestRuns(ctx context.Context, f center.RunFilter) ([]center.RunRecord, error) {
+func (v *viewer) latestRuns(ctx context.Context, f center.RunFilter) ([]center.RunRecord, error) {
 	return v.runsUpTo(ctx, f, rowsPerPage)
 }
 
-func (v *view) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]center.RunRecord, error) {
+func (v *viewer) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]center.RunRecord, error) {
 	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
 	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.RunRecord, error) {
 		return v.center.Runs().List(ctx, f, limit)
@@ -120,7 +120,7 @@ func (v *view) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]c
 }
 
 // history fills what compares the run with those before it.
-func (p *runPage) history(ctx context.Context, v *view, d center.RunDetails) error {
+func (p *runPage) history(ctx context.Context, v *viewer, d center.RunDetails) error {
 	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: d.Run.TaskType})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -62,37 +63,36 @@ func (r RunRow) CanAck() bool {
 	return r.Unresolved()
 }
 
-// runs makes the page of runs.
-func (v *view) runs(ctx context.Context) error {
-	p := runsPage{Task: v.param("task"), State: strings.ToUpper(v.param("state"))}
+// showRuns returns the page of runs.
+func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	p := runsPage{Task: query.Get("task"), State: strings.ToUpper(query.Get("state"))}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return err
+		return content{}, err
 	}
 	if p.Problems, err = load(ctx, v, "problems", func(ctx context.Context) ([]center.RunProblem, error) {
 		return v.center.Runs().Problems(ctx, "")
 	}); err != nil {
-		return err
+		return content{}, err
 	}
 	p.Problems = visible(v, p.Problems, func(r center.RunProblem) string { return r.TaskType })
-	p.Pages = v.page()
+	p.Pages = pageOf(query)
 	list, err := v.runsUpTo(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	if p.Calendar, err = v.calendarOf(ctx, p.Task); err != nil {
-		return err
+		return content{}, err
 	}
 	if p.Task != "" {
 		if p.Matrix, err = v.matrixOf(ctx, list); err != nil {
-			return err
+			return content{}, err
 		}
 	}
 	for _, r := range cutPage(&p.Pages, list, len(list) == p.Pages.limit()) {
 		p.Rows = append(p.Rows, RunRow{r, runMark(r.State, r.Paused)})
 	}
-	v.Title, v.Data, v.Records = "Runs", p, list
-	return nil
+	return content{"Runs", p, list}, nil
 }
 
 // runMark returns the state of a run as a mark.
@@ -141,22 +141,22 @@ type GraphRow struct {
 	After []string // the ids of its upstreams
 }
 
-// run makes the page of a run.
-func (v *view) run(ctx context.Context) error {
-	name := v.param("run")
+// showRun returns the page of a run.
+func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	name := query.Get("run")
 	d, err := load(ctx, v, "run\x00"+name, func(ctx context.Context) (center.RunDetails, error) {
 		return center.ReadRunDetails(ctx, v.center, name)
 	})
 	if err != nil {
-		return fmt.Errorf("show run %q: %w", name, err)
+		return content{}, fmt.Errorf("show run %q: %w", name, err)
 	}
 	if !v.Actor.may(Look, d.Run.TaskType) {
-		return errNotAllowed
+		return content{}, errNotAllowed
 	}
 	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
-	p.Pages = v.page()
+	p.Pages = pageOf(query)
 	for _, q := range cutPage(&p.Pages, queues, false) {
 		p.Queues = append(p.Queues, RunQueueRow{q, runMark(q.State, false)})
 	}
@@ -173,10 +173,9 @@ func (v *view) run(ctx context.Context) error {
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)
 	if err := p.history(ctx, v, d); err != nil {
-		return err
+		return content{}, err
 	}
-	v.Title, v.Data, v.Records = d.Run.TaskType+", run "+p.Name(), p, d.Queues
-	return nil
+	return content{d.Run.TaskType + ", run " + p.Name(), p, d.Queues}, nil
 }
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// said keeps what changes have done, until the page after the change has shown it. The address of that page has a number
-// and not the text, so that nobody can make a link that puts words into the console's mouth.
+// said keeps what changes have done, until the page after the change has shown it. The address of that page has a
+// number and not the text, so that nobody can make a link that puts words into the console's mouth.
 type said struct {
 	mu   sync.Mutex
 	list map[string]saying

@@ -15,11 +15,12 @@ import (
 )
 
 // ScaleHandler serves GET /scale?task=TASK&per_worker=ITEMS: how many workers a task type should have, as JSON, for the
-// metrics-api scaler of KEDA. See docs/autoscaling.md for the arithmetic. All requests within a second share one read of
-// the database, so that no number of requests can flood it.
+// metrics-api scaler of KEDA. See docs/autoscaling.md for the arithmetic. All requests within a second share one read
+// of the database, so that no number of requests can flood it.
 //
-// It answers 400 for a malformed request, 404 for an unknown task type or one whose backlog nobody has counted, and 503 if
-// the counts are too old to tell or the database does not answer within two seconds. It does not check who asks.
+// It answers 400 for a malformed request, 404 for an unknown task type or one whose backlog nobody has counted, and
+// 503 if the counts are too old to tell or the database does not answer within two seconds. It does not check who
+// asks.
 func ScaleHandler(c *center.Center) http.Handler { return &scaleHandler{center: c} }
 
 const (

@@ -71,8 +71,8 @@ func TestScaleOfTheConsole(t *testing.T) {
 	}
 }
 
-// Requests within a second share one read of the database, whatever they ask for, and those that come during a read wait
-// for it.
+// Requests within a second share one read of the database, whatever they ask for, and those that come during a read
+// wait for it.
 func TestScaleCannotBeFlooded(t *testing.T) {
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
 	s := newSite(t, url, console.Options{})

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -58,10 +59,9 @@ func (p Process) Trouble() bool {
 	return slices.ContainsFunc(p.Servers, func(s ServerRow) bool { return s.Mark.Kind == "bad" || s.Mark.Kind == "warn" })
 }
 
-// servers makes the page of all servers.
-func (v *view) servers(ctx context.Context) error {
-	p := serversPage{Query: strings.TrimSpace(v.param("q")), State: v.param("state"), Pages: v.page()}
-	v.Title = "Servers"
+// showServers returns the page of all servers.
+func showServers(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	p := serversPage{Query: strings.TrimSpace(query.Get("q")), State: query.Get("state"), Pages: pageOf(query)}
 	if p.State == "gone" {
 		gone, err := load(ctx, v, "gone", func(ctx context.Context) ([]center.GoneServerRecord, error) {
 			gone, err := v.center.Servers().Gone(ctx, center.ServerFilter{}, rowsPerPage)
@@ -69,12 +69,11 @@ func (v *view) servers(ctx context.Context) error {
 			return gone, err
 		})
 		p.Gone = visible(v, gone, func(s center.GoneServerRecord) string { return s.TaskType })
-		v.Data, v.Records = p, p.Gone
-		return err
+		return content{"Servers", p, p.Gone}, err
 	}
 	list, err := v.allServers(ctx)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	rates := v.samples.ofServers()
 	var shown []center.ServerRecord
@@ -98,8 +97,7 @@ func (v *view) servers(ctx context.Context) error {
 	}
 	p.Processes = len(order)
 	p.group(order)
-	v.Data, v.Records = p, shown
-	return nil
+	return content{"Servers", p, shown}, nil
 }
 
 // matches reports whether the reader asks for the server.

@@ -18,8 +18,9 @@ type GivenSetting struct {
 	Servers []string
 }
 
-// settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers give.
-func (v *view) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]SettingRow, error) {
+// settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers
+// give.
+func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]SettingRow, error) {
 	s, err := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
 		return v.center.Tasks().Settings(ctx, taskType)
 	})

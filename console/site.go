@@ -74,7 +74,7 @@ func (s *site) environment(ctx context.Context, sign string) (http.Handler, erro
 	if handler != nil {
 		return handler, nil
 	}
-	v := &view{console: s.main}
+	v := viewer{console: s.main}
 	signs, err := v.ownSigns(ctx)
 	if err != nil {
 		return nil, err
@@ -95,14 +95,6 @@ func (s *site) environment(ctx context.Context, sign string) (http.Handler, erro
 		s.others[sign] = s.newConsole(c, "../../").mux()
 	}
 	return s.others[sign], nil
-}
-
-// ownSigns returns the environments of the database.
-func (v *view) ownSigns(ctx context.Context) ([]string, error) {
-	main := view{console: v.main}
-	return load(ctx, &main, "own signs", func(ctx context.Context) ([]string, error) {
-		return v.main.center.OwnSigns(ctx)
-	})
 }
 
 type environmentKey struct{}
@@ -132,9 +124,9 @@ func (v *view) Environments() (list []Environment) {
 		return nil
 	}
 	for _, sign := range v.Nav.Signs {
-		address := v.root + "in/" + url.PathEscape(sign) + "/"
-		if sign == v.main.center.OwnSign() {
-			address = v.root + "./"
+		address := v.viewer.root + "in/" + url.PathEscape(sign) + "/"
+		if sign == v.viewer.main.center.OwnSign() {
+			address = v.viewer.root + "./"
 		}
 		list = append(list, Environment{sign, address, sign == v.OwnSign()})
 	}
@@ -142,4 +134,4 @@ func (v *view) Environments() (list []Environment) {
 }
 
 // Root returns the relative address of the site.
-func (v *view) Root() string { return v.root }
+func (v *view) Root() string { return v.viewer.root }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -43,61 +44,31 @@ type QueueRow struct {
 // Bad reports whether the queue has no live owner.
 func (q QueueRow) Bad() bool { return q.Mark.Kind == "bad" }
 
-func queuesKey(taskType string) string { return "queues\x00" + taskType }
-
-// queuesOf returns the queues of a task type.
-func (v *view) queuesOf(ctx context.Context, taskType string) ([]center.QueueRecord, error) {
-	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]center.QueueRecord, error) {
-		return v.center.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
-	})
-}
-
-// taskNamed returns a task type.
-func (v *view) taskNamed(ctx context.Context, name string) (center.TaskRecord, error) {
-	tasks, err := v.tasks(ctx)
+// showTask returns the page of a task type.
+func showTask(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	t, err := v.taskNamed(ctx, query.Get("task"))
 	if err != nil {
-		return center.TaskRecord{}, err
-	}
-	for _, t := range tasks {
-		if t.TaskType == name {
-			return t, nil
-		}
-	}
-	return center.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name, v.center.OwnSign())
-}
-
-// serversOf returns the servers of a task type.
-func (v *view) serversOf(ctx context.Context, taskType string) ([]center.ServerRecord, error) {
-	servers, err := v.allServers(ctx)
-	return slices.DeleteFunc(slices.Clone(servers), func(s center.ServerRecord) bool { return s.TaskType != taskType }), err
-}
-
-// task makes the page of a task type.
-func (v *view) task(ctx context.Context) error {
-	t, err := v.taskNamed(ctx, v.param("task"))
-	if err != nil {
-		return err
+		return content{}, err
 	}
 	queues, err := v.queuesOf(ctx, t.TaskType)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	servers, err := v.serversOf(ctx, t.TaskType)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: v.param("status"), Pages: v.page()}
+	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query)}
 	p.Sentence = sentence(t, servers)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
 	p.list(named, queues, v.readAt[queuesKey(t.TaskType)])
 	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
-		return err
+		return content{}, err
 	}
 	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
-	v.Title, v.Data, v.Records = t.TaskType, p, queues
-	return nil
+	return content{t.TaskType, p, queues}, nil
 }
 
 // hasName reports whether a queue has a name, and not a number.

@@ -107,8 +107,8 @@ func plural(n any, one, many string) string {
 	return text + " " + many
 }
 
-// age writes a duration in seconds in at most two units: 3 d 4 h. It is made for durations that do not grow; a moment is
-// written by when, and the script adds its age.
+// age writes a duration in seconds in at most two units: 3 d 4 h. It is made for durations that do not grow; a moment
+// is written by when, and the script adds its age.
 func age(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

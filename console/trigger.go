@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"time"
 
@@ -101,16 +102,16 @@ const shownBackfills = 10
 // shownNext is how many of the next slots the page of a trigger has.
 const shownNext = 10
 
-// trigger makes the page of a trigger.
-func (v *view) trigger(ctx context.Context) error {
-	name := v.param("trigger")
+// showTrigger returns the page of a trigger.
+func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, error) {
+	name := query.Get("trigger")
 	list, err := v.allTriggers(ctx)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	i := slices.IndexFunc(list, func(t center.TriggerRecord) bool { return t.Name == name })
 	if i < 0 {
-		return fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.OwnSign())
+		return content{}, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.center.OwnSign())
 	}
 	t := list[i]
 	p := triggerPage{TriggerRow: TriggerRow{t, triggerMark(t)}}
@@ -122,7 +123,7 @@ func (v *view) trigger(ctx context.Context) error {
 	}
 	runs, err := v.latestRuns(ctx, center.RunFilter{Trigger: name})
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	for _, r := range runs {
 		p.Runs = append(p.Runs, RunRow{r, runMark(r.State, r.Paused)})
@@ -131,6 +132,5 @@ func (v *view) trigger(ctx context.Context) error {
 		return v.center.Backfills().List(ctx, center.BackfillFilter{TaskType: t.Target}, shownBackfills)
 	})
 	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills), func(b center.BackfillRecord) bool { return b.Trigger != name })
-	v.Title, v.Data, v.Records = "Trigger "+name, p, runs
-	return err
+	return content{"Trigger " + name, p, runs}, err
 }

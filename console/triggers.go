@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -20,23 +21,15 @@ type TriggerRow struct {
 	Mark Mark
 }
 
-// allTriggers returns all triggers.
-func (v *view) allTriggers(ctx context.Context) ([]center.TriggerRecord, error) {
-	list, err := load(ctx, v, "triggers", func(ctx context.Context) ([]center.TriggerRecord, error) {
-		return v.center.Triggers().List(ctx, center.TriggerFilter{})
-	})
-	return visible(v, list, func(t center.TriggerRecord) string { return t.Target }), err
-}
-
-// triggers makes the page of triggers.
-func (v *view) triggers(ctx context.Context) error {
+// showTriggers returns the page of triggers.
+func showTriggers(ctx context.Context, v *viewer, query url.Values) (content, error) {
 	list, err := v.allTriggers(ctx)
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	runs, err := v.latestRuns(ctx, center.RunFilter{})
 	if err != nil {
-		return err
+		return content{}, err
 	}
 	p := triggersPage{}
 	for _, t := range list {
@@ -47,8 +40,7 @@ func (v *view) triggers(ctx context.Context) error {
 		p.Rows = append(p.Rows, row)
 		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(runs, t.Name)))
 	}
-	v.Title, v.Data, v.Records = "Triggers", p, list
-	return nil
+	return content{"Triggers", p, list}, nil
 }
 
 func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecord) {

@@ -17,94 +17,28 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// view is a page for one request. The templates read its exported fields and methods.
-type view struct {
-	*console
-	request  *http.Request
-	template string
-
-	Path  string
-	Actor Actor
-	Title string
-	Data  any // of the template of the content
-
-	// Records are what the page has as JSON and CSV: a slice of records, or nil.
+// content is what a page says: its title, what its template shows, and the same as JSON and CSV: a slice of records,
+// or nil.
+type content struct {
+	Title   string
+	Data    any
 	Records any
-
-	AsOf    time.Time // when the oldest part of the page was read
-	Failing time.Time // since when the database does not answer; zero if it does
-	Nav     nav
-
-	readAt map[string]time.Time // when the results of queries were read, by their keys
 }
 
-// nav is what the top of each page shows.
-type nav struct {
-	Signs                       []string // the environments
-	Servers, OpenRuns, Triggers int
-	DeadItems                   int64
+// view is the response to one request. The templates read its exported fields and methods.
+type view struct {
+	viewer   *viewer
+	request  *http.Request
+	template string // of the content
+	Path     string
+	content
+	Nav nav
 }
 
-// note keeps the age of a part of the page, that of the oldest part, and since when the database does not answer.
-func (v *view) note(key string, p part) {
-	if v.readAt == nil {
-		v.readAt = map[string]time.Time{}
-	}
-	v.readAt[key] = p.at
-	if p.value != nil && (v.AsOf.IsZero() || p.at.Before(v.AsOf)) {
-		v.AsOf = p.at
-	}
-	if p.err != nil && (v.Failing.IsZero() || p.failing.Before(v.Failing)) {
-		v.Failing = p.failing
-	}
-}
-
-// tasks returns all task types.
-func (v *view) tasks(ctx context.Context) ([]center.TaskRecord, error) {
-	list, err := load(ctx, v, "tasks", func(ctx context.Context) ([]center.TaskRecord, error) {
-		return v.center.Tasks().List(ctx, "")
-	})
-	return visible(v, list, func(t center.TaskRecord) string { return t.TaskType }), err
-}
-
-// allServers returns the servers of all task types. The samples of their rates follow from them.
-func (v *view) allServers(ctx context.Context) ([]center.ServerRecord, error) {
-	list, err := load(ctx, v, "servers", func(ctx context.Context) ([]center.ServerRecord, error) {
-		servers, err := v.center.Servers().List(ctx, center.ServerFilter{})
-		if err == nil {
-			v.samples.add(servers)
-		}
-		return servers, err
-	})
-	return visible(v, list, func(s center.ServerRecord) string { return s.TaskType }), err
-}
-
-// readNav fills what the top of the page shows, of the task types that the actor may look at.
-func (v *view) readNav(ctx context.Context) error {
-	tasks, err := v.tasks(ctx)
-	if err != nil {
-		return err
-	}
-	servers, err := v.allServers(ctx)
-	if err != nil {
-		return err
-	}
-	triggers, err := v.allTriggers(ctx)
-	if err != nil {
-		return err
-	}
-	if v.Nav.Signs, err = v.ownSigns(ctx); err != nil {
-		return err
-	}
-	if !slices.Contains(v.Nav.Signs, v.main.center.OwnSign()) { // no worker has come yet
-		v.Nav.Signs = append([]string{v.main.center.OwnSign()}, v.Nav.Signs...)
-	}
-	for _, t := range tasks {
-		v.Nav.DeadItems += t.DeadItems
-		v.Nav.OpenRuns += count(t.RunID != nil)
-	}
-	v.Nav.Servers, v.Nav.Triggers = len(servers), len(triggers)
-	return nil
+// newView returns the response to a request, and the error of one that the actor may not make.
+func (s *console) newView(r *http.Request, template string) (*view, error) {
+	actor, err := s.options.Access(r)
+	return &view{viewer: &viewer{console: s, Actor: actor}, request: r, template: template, Path: r.URL.Path}, err
 }
 
 func count(yes bool) int {
@@ -120,7 +54,8 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 		v.writeRecords(ctx, w, format)
 		return
 	}
-	if err := v.readNav(ctx); err != nil {
+	var err error
+	if v.Nav, err = v.viewer.nav(ctx); err != nil {
 		v.fail(ctx, w, err)
 		return
 	}
@@ -140,14 +75,14 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 // respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
 // nothing has changed is not sent again.
 func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, top, content []byte) {
-	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said()+"\x00"+v.Actor.Name+"\x00"+v.Rights())))
+	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said()+"\x00"+v.Who()+"\x00"+v.Rights())))
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("ETag", tag)
-	if !v.AsOf.IsZero() {
-		h.Set("Rota-As-Of", strconv.FormatInt(v.AsOf.UnixMilli(), 10))
+	if !v.AsOf().IsZero() {
+		h.Set("Rota-As-Of", strconv.FormatInt(v.AsOf().UnixMilli(), 10))
 	}
 	if status == http.StatusOK && v.request.Header.Get("If-None-Match") == tag {
 		w.WriteHeader(http.StatusNotModified)
@@ -160,7 +95,7 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 		_, err = w.Write(plain(page.Bytes()))
 	}
 	if err != nil {
-		v.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path), slog.Any("error", err))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}
 }
 
@@ -172,10 +107,10 @@ func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	if ctx.Err() != nil {
 		return // the client has gone
 	}
-	err = v.hide(err)
+	err = v.viewer.hide(err)
 	status := statusOf(err, http.StatusServiceUnavailable)
 	if status == http.StatusServiceUnavailable {
-		v.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))
 	}
 	v.refuse(ctx, w, status, err)
 }
@@ -208,7 +143,7 @@ func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, er
 		http.Error(w, err.Error(), status)
 		return
 	}
-	v.Title, v.Data, v.template = http.StatusText(status), err, "error"
+	v.template, v.content = "error", content{Title: http.StatusText(status), Data: err}
 	v.show(ctx, w, status)
 }
 
@@ -222,36 +157,42 @@ func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) {
 	v.respond(ctx, w, status, top.Bytes(), content.Bytes())
 }
 
-// param returns a parameter of the address.
-func (v *view) param(name string) string { return v.request.URL.Query().Get(name) }
-
 // OwnSign returns the environment that the page shows.
-func (v *view) OwnSign() string { return v.center.OwnSign() }
+func (v *view) OwnSign() string { return v.viewer.center.OwnSign() }
+
+// AsOf returns when the oldest part of the page was read.
+func (v *view) AsOf() time.Time { return v.viewer.AsOf }
+
+// Failing returns since when the database does not answer; the zero time if it does.
+func (v *view) Failing() time.Time { return v.viewer.Failing }
+
+// Who returns the name of the actor.
+func (v *view) Who() string { return v.viewer.Actor.Name }
 
 // Dialect returns the kind of the database.
-func (v *view) Dialect() string { return string(v.center.Dialect()) }
+func (v *view) Dialect() string { return string(v.viewer.center.Dialect()) }
 
 // Rights returns what the actor may do.
-func (v *view) Rights() string { return v.Actor.rights() }
+func (v *view) Rights() string { return v.viewer.Actor.rights() }
 
 // May reports whether the actor has a right to a task type.
-func (v *view) May(right, taskType string) bool { return v.Actor.may(Right(right), taskType) }
+func (v *view) May(right, taskType string) bool { return v.viewer.Actor.may(Right(right), taskType) }
 
 // MayAny reports whether the actor has a right to any task type: then lists have a column for it.
 func (v *view) MayAny(right string) bool {
-	if v.Actor.may(Right(right), "") {
+	if v.viewer.Actor.may(Right(right), "") {
 		return true
 	}
-	return slices.ContainsFunc(v.knownTasks(), func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
+	return slices.ContainsFunc(v.viewer.knownTasks(), func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
 }
 
 // Said returns what the change has done that led to this page.
 func (v *view) Said() string {
-	number := v.param("said")
+	number := v.request.URL.Query().Get("said")
 	if number == "" {
 		return ""
 	}
-	return v.said.of(v.Actor.Name, number)
+	return v.viewer.said.of(v.Who(), number)
 }
 
 // HasRecords reports whether the page is there as JSON and CSV.
@@ -259,8 +200,5 @@ func (v *view) HasRecords() bool { return v.Records != nil }
 
 // Format returns the address of the page in another format.
 func (v *view) Format(format string) template.URL {
-	query := v.request.URL.Query()
-	query.Del("said")
-	query.Set("format", format)
-	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
+	return withParameter(v.request.URL.Query(), "format", format)
 }
