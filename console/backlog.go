@@ -7,17 +7,17 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Backlog is how much work a queue or a task type has left, as it was last counted.
-type Backlog struct {
+// backlog is how much work a queue or a task type has left, as it was last counted.
+type backlog struct {
 	Left    string     // empty: nobody counts
-	Trend   Mark       // without a text: nothing that a reader should know
+	Trend   mark       // without a text: nothing that a reader should know
 	ETA     string     // until nothing is left; empty: it does not become less
 	Oldest  *time.Time // of the items
 	Counted *time.Time
 }
 
 // backlogOfTask returns the backlog of all queues together.
-func backlogOfTask(t center.TaskRecord, read time.Time) Backlog {
+func backlogOfTask(t center.TaskRecord, read time.Time) backlog {
 	b := newBacklog(t.BacklogItems, t.BacklogOldest, t.BacklogAge, t.BacklogETA(), read)
 	if t.BacklogPartial() {
 		b.Left += "+" // queues that nobody has counted are not empty
@@ -26,7 +26,7 @@ func backlogOfTask(t center.TaskRecord, read time.Time) Backlog {
 }
 
 // backlogOfQueue returns the backlog of a queue.
-func backlogOfQueue(q center.QueueRecord, read time.Time) Backlog {
+func backlogOfQueue(q center.QueueRecord, read time.Time) backlog {
 	b := newBacklog(q.BacklogItems, q.BacklogOldest, q.BacklogAge, q.BacklogETA(), read)
 	if q.BacklogTrend != nil && b.Left != "" {
 		b.Trend = trendMark(*q.BacklogTrend)
@@ -34,11 +34,11 @@ func backlogOfQueue(q center.QueueRecord, read time.Time) Backlog {
 	return b
 }
 
-func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) Backlog {
+func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) backlog {
 	if items == nil {
-		return Backlog{}
+		return backlog{}
 	}
-	b := Backlog{Left: "0", Oldest: secondsBefore(read, oldest), Counted: secondsBefore(read, counted)}
+	b := backlog{Left: "0", Oldest: secondsBefore(read, oldest), Counted: secondsBefore(read, counted)}
 	if *items != 0 {
 		b.Left = number(*items)
 	}
@@ -49,17 +49,17 @@ func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) Bac
 }
 
 // trendMark returns the mark of a trend: only work that piles up has a colour.
-func trendMark(trend string) Mark {
+func trendMark(trend string) mark {
 	text := strings.ToLower(trend)
 	switch trend {
 	case center.BacklogStuck:
-		return Mark{"bad", text}
+		return mark{"bad", text}
 	case center.BacklogGrowing:
-		return Mark{"warn", text}
+		return mark{"warn", text}
 	case center.BacklogEmpty:
-		return Mark{}
+		return mark{}
 	}
-	return Mark{"ok", text}
+	return mark{"ok", text}
 }
 
 // secondsBefore returns the moment that was some seconds before a read. The database tells the age: the moment is

@@ -14,14 +14,14 @@ type eventsPage struct {
 	Task, Kind, Queue, Server string
 	Tasks                     []center.TaskRecord
 	Kinds                     []string
-	Rows                      []EventRow
+	Rows                      []eventRow
 	Pages                     paging
 }
 
-// EventRow is an event in the list.
-type EventRow struct {
+// eventRow is an event in the list.
+type eventRow struct {
 	center.EventRecord
-	Mark Mark
+	Mark mark
 }
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
@@ -49,17 +49,17 @@ func showEvents(ctx context.Context, v *viewer, query url.Values) (content, erro
 }
 
 // eventRows returns events with their marks, the newest first.
-func eventRows(list []center.EventRecord) []EventRow {
-	rows := make([]EventRow, len(list))
+func eventRows(list []center.EventRecord) []eventRow {
+	rows := make([]eventRow, len(list))
 	for i, e := range list {
-		rows[len(list)-1-i] = EventRow{e, eventMark(e.Kind)}
+		rows[len(list)-1-i] = eventRow{e, eventMark(e.Kind)}
 	}
 	return rows
 }
 
 // eventMark returns the kind of an event as a mark.
-func eventMark(kind string) Mark {
-	m := Mark{"wait", strings.ToLower(strings.ReplaceAll(kind, "_", " "))}
+func eventMark(kind string) mark {
+	m := mark{"wait", strings.ToLower(strings.ReplaceAll(kind, "_", " "))}
 	switch kind {
 	case center.EventExpired, center.EventAlert, center.EventUnassigned, center.EventForced:
 		m.Kind = "bad"

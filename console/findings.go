@@ -18,12 +18,12 @@ const (
 	diagnosisPatience = 60 * time.Millisecond
 )
 
-// Found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
+// found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
 // which this console has first seen it.
-type Found struct{ center.Condition }
+type found struct{ center.Condition }
 
 // Bad reports whether the finding is a problem.
-func (f Found) Bad() bool { return f.Status == center.StatusProblem }
+func (f found) Bad() bool { return f.Status == center.StatusProblem }
 
 // firstSeen remembers since when the console has seen each finding.
 type firstSeen struct {
@@ -35,10 +35,10 @@ type firstSeen struct {
 func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
 
 // date adds the times to findings. Findings of the first call have none: they may be old.
-func (s *firstSeen) date(findings []center.Condition, now time.Time) []Found {
+func (s *firstSeen) date(findings []center.Condition, now time.Time) []found {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list, since := make([]Found, len(findings)), make(map[string]time.Time, len(findings))
+	list, since := make([]found, len(findings)), make(map[string]time.Time, len(findings))
 	for i, f := range findings {
 		at, known := s.since[f.Key()]
 		if !known && s.began {
@@ -48,7 +48,7 @@ func (s *firstSeen) date(findings []center.Condition, now time.Time) []Found {
 		if f.Since.IsZero() {
 			f.Since = at
 		}
-		list[i] = Found{f}
+		list[i] = found{f}
 	}
 	s.since, s.began = since, true
 	return list
@@ -56,7 +56,7 @@ func (s *firstSeen) date(findings []center.Condition, now time.Time) []Found {
 
 // diagnosis is what the doctor finds.
 type diagnosis struct {
-	Bad, Good []Found // the problems first, and the newest of them first
+	Bad, Good []found // the problems first, and the newest of them first
 	Err       error   // why there is none
 }
 
@@ -67,20 +67,20 @@ func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 		findings, err := v.center.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err
 	}}, diagnosisPatience)
-	list, known := p.value.([]Found)
+	list, known := p.value.([]found)
 	if !known || errors.Is(p.err, errLate) {
 		d.Err = p.err
 		return d
 	}
 	v.note("findings", p)
-	for _, f := range visible(v, list, func(f Found) string { return f.TaskType }) {
+	for _, f := range visible(v, list, func(f found) string { return f.TaskType }) {
 		if f.Status == center.StatusOK {
 			d.Good = append(d.Good, f)
 		} else {
 			d.Bad = append(d.Bad, f)
 		}
 	}
-	slices.SortStableFunc(d.Bad, func(a, b Found) int {
+	slices.SortStableFunc(d.Bad, func(a, b found) int {
 		if a.Bad() != b.Bad() {
 			return cmp.Compare(b.Status, a.Status) // PROBLEM before NOTE
 		}

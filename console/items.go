@@ -19,7 +19,7 @@ type itemsPage struct {
 	Task, State, Queue string
 	Query              string
 	Choose             bool // the viewer may choose items: those of one task type, to which they have the right
-	Groups             []ItemGroup
+	Groups             []itemGroup
 	Items              []center.ItemRecord
 	Tasks              []center.TaskRecord
 	Full               bool // older items are not read
@@ -42,15 +42,15 @@ func itemID(i center.ItemRecord) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ItemGroup is the items with one kind of error.
-type ItemGroup struct {
+// itemGroup is the items with one kind of error.
+type itemGroup struct {
 	Kind, Task  string
 	Dead, Retry int
 	Example     center.ItemRecord
 }
 
 // Address returns the address of an action for all items of the group.
-func (g ItemGroup) Address(action string) template.URL {
+func (g itemGroup) Address(action string) template.URL {
 	return link(action, "task", g.Task, "all", "true", "error", g.Kind)
 }
 
@@ -102,7 +102,7 @@ func showItems(ctx context.Context, v *viewer, query url.Values) (content, error
 }
 
 // groupErrors groups items by task type and kind of error, the largest group first.
-func groupErrors(items []center.ItemRecord) (groups []ItemGroup) {
+func groupErrors(items []center.ItemRecord) (groups []itemGroup) {
 	index := map[[2]string]int{}
 	for _, i := range items {
 		key := [2]string{i.TaskType, ops.ErrorKind(i.LastError)}
@@ -110,7 +110,7 @@ func groupErrors(items []center.ItemRecord) (groups []ItemGroup) {
 		if !ok {
 			n = len(groups)
 			index[key] = n
-			groups = append(groups, ItemGroup{Kind: key[1], Task: i.TaskType, Example: i})
+			groups = append(groups, itemGroup{Kind: key[1], Task: i.TaskType, Example: i})
 		}
 		if i.State == center.ItemDead {
 			groups[n].Dead++
@@ -118,7 +118,7 @@ func groupErrors(items []center.ItemRecord) (groups []ItemGroup) {
 			groups[n].Retry++
 		}
 	}
-	slices.SortStableFunc(groups, func(a, b ItemGroup) int {
+	slices.SortStableFunc(groups, func(a, b itemGroup) int {
 		return cmp.Or(cmp.Compare(b.Dead, a.Dead), cmp.Compare(b.Retry, a.Retry))
 	})
 	return groups

@@ -15,34 +15,34 @@ import (
 type overview struct {
 	diagnosis
 	Headline string
-	Tasks    []TaskRow
+	Tasks    []taskRow
 	Trouble  int   // task types with trouble
 	RunsErr  error // why no runs are known: the rest of the page is of use in an outage that began before they were read
 }
 
-// TaskRow is a task type in the list.
-type TaskRow struct {
+// taskRow is a task type in the list.
+type taskRow struct {
 	center.TaskRecord
-	Spark   Spark
-	Marks   []Mark
-	Backlog Backlog
-	Last    *RunRow // its newest run; nil if none is among the newest of all task types
+	Spark   spark
+	Marks   []mark
+	Backlog backlog
+	Last    *runRow // its newest run; nil if none is among the newest of all task types
 }
 
-// Mark is a word with a sign and, where it has a meaning, a colour.
-type Mark struct {
+// mark is a word with a sign and, where it has a meaning, a colour.
+type mark struct {
 	Kind string // bad, warn, busy, run, ok, off or wait
 	Text string
 }
 
 // Bad reports whether a queue of the task type stands still, or its calls or runs fail.
-func (t TaskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
+func (t taskRow) Bad() bool { return len(t.Marks) > 0 && t.Marks[0].Kind == "bad" }
 
 // Part returns the share of a number of queues in percent.
-func (t TaskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
+func (t taskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float64(t.QueueTotal)) }
 
 // Lost is the number of queues without a live owner.
-func (t TaskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
+func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 
 // showOverview returns the first page.
 func showOverview(ctx context.Context, v *viewer, query url.Values) (content, error) {
@@ -53,16 +53,16 @@ func showOverview(ctx context.Context, v *viewer, query url.Values) (content, er
 	if _, err := v.allServers(ctx); err != nil { // for the samples
 		return content{}, err
 	}
-	o := overview{Tasks: make([]TaskRow, len(tasks))}
+	o := overview{Tasks: make([]taskRow, len(tasks))}
 	var runs []center.RunRecord
 	runs, o.RunsErr = v.latestRuns(ctx, center.RunFilter{})
 	for i, t := range tasks {
-		o.Tasks[i] = TaskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(runs, t.TaskType)}
+		o.Tasks[i] = taskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(runs, t.TaskType)}
 		if o.Tasks[i].Bad() {
 			o.Trouble++
 		}
 	}
-	slices.SortStableFunc(o.Tasks, func(a, b TaskRow) int {
+	slices.SortStableFunc(o.Tasks, func(a, b taskRow) int {
 		return cmp.Or(cmp.Compare(rank(a.Marks), rank(b.Marks)), cmp.Compare(a.TaskType, b.TaskType))
 	})
 	o.diagnosis = v.diagnose(ctx)
@@ -71,12 +71,12 @@ func showOverview(ctx context.Context, v *viewer, query url.Values) (content, er
 }
 
 // newestRun returns the newest run of a task type, or nil.
-func newestRun(runs []center.RunRecord, taskType string) *RunRow {
+func newestRun(runs []center.RunRecord, taskType string) *runRow {
 	i := slices.IndexFunc(runs, func(r center.RunRecord) bool { return r.TaskType == taskType })
 	if i < 0 {
 		return nil
 	}
-	return &RunRow{runs[i], runMark(runs[i].State, runs[i].Paused)}
+	return &runRow{runs[i], runMark(runs[i].State, runs[i].Paused)}
 }
 
 // headline says what is wrong in one sentence, for readers who stop there.
@@ -105,14 +105,14 @@ func headline(o overview) string {
 }
 
 // marksOf returns the condition of a task type, the worst first.
-func marksOf(t center.TaskRecord) (marks []Mark) {
+func marksOf(t center.TaskRecord) (marks []mark) {
 	add := func(kind string, n int64, text string) {
 		if n > 0 {
-			marks = append(marks, Mark{kind, fmt.Sprintf("%s %s", number(n), text)})
+			marks = append(marks, mark{kind, fmt.Sprintf("%s %s", number(n), text)})
 		}
 	}
 	if !t.Served() && !t.Paused && t.QueueTotal > 0 {
-		marks = append(marks, Mark{"bad", "no live server"})
+		marks = append(marks, mark{"bad", "no live server"})
 	}
 	add("bad", t.Overdue, "overdue")
 	add("bad", t.Orphan, "orphan")
@@ -123,17 +123,17 @@ func marksOf(t center.TaskRecord) (marks []Mark) {
 	}
 	add("warn", t.RunProblems-t.FailedRuns, "late "+word(t.RunProblems-t.FailedRuns, "run", "runs"))
 	if t.Paused {
-		marks = append(marks, Mark{"off", "paused"})
+		marks = append(marks, mark{"off", "paused"})
 	}
 	if t.RequestedTotal != nil {
-		marks = append(marks, Mark{"busy", fmt.Sprintf("changes to %d queues", *t.RequestedTotal)})
+		marks = append(marks, mark{"busy", fmt.Sprintf("changes to %d queues", *t.RequestedTotal)})
 	}
 	add("busy", t.Moving, "moving")
 	if t.RunID != nil {
-		marks = append(marks, Mark{"run", "run"})
+		marks = append(marks, mark{"run", "run"})
 	}
 	if len(marks) == 0 {
-		marks = []Mark{{"ok", strings.ToLower(t.DisplayState())}}
+		marks = []mark{{"ok", strings.ToLower(t.DisplayState())}}
 	}
 	return marks
 }
@@ -146,9 +146,9 @@ func word(n int64, one, many string) string {
 }
 
 // rank orders rows by their worst mark: trouble first.
-func rank(marks []Mark) int {
+func rank(marks []mark) int {
 	return slices.Index([]string{"bad", "warn", "off", "busy", "run", "wait", "ok"}, marks[0].Kind)
 }
 
 // LostFrom returns where the bar of the queues without a live owner begins, in percent.
-func (t TaskRow) LostFrom() float64 { return t.Part(t.QueueTotal - t.Lost()) }
+func (t taskRow) LostFrom() float64 { return t.Part(t.QueueTotal - t.Lost()) }

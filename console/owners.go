@@ -11,8 +11,8 @@ import (
 // maxColours is the number of owners that have a colour of their own. With more, only trouble and moves are coloured.
 const maxColours = 8
 
-// Owner is a server with the letter and the colour that it has on a page.
-type Owner struct {
+// owner is a server with the letter and the colour that it has on a page.
+type owner struct {
 	UUID, Name, Letter string
 	Colour             int // 1 to 8; 0: no colour of its own
 	Queues             int
@@ -21,13 +21,13 @@ type Owner struct {
 
 // owners are the servers of a task type by uuid.
 type owners struct {
-	byUUID map[string]*Owner
-	List   []*Owner // in the order of their registration, so that letters do not jump
+	byUUID map[string]*owner
+	List   []*owner // in the order of their registration, so that letters do not jump
 }
 
 // nameOwners gives the servers of a task type their letters, and the owners that are gone after them.
 func nameOwners(servers []center.ServerRecord, queues []center.QueueRecord) owners {
-	o := owners{byUUID: map[string]*Owner{}}
+	o := owners{byUUID: map[string]*owner{}}
 	servers = slices.Clone(servers)
 	slices.SortStableFunc(servers, func(a, b center.ServerRecord) int {
 		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
@@ -54,18 +54,18 @@ func nameOwners(servers []center.ServerRecord, queues []center.QueueRecord) owne
 	return o
 }
 
-func (o *owners) add(uuid string) *Owner {
+func (o *owners) add(uuid string) *owner {
 	if owner, ok := o.byUUID[uuid]; ok {
 		return owner
 	}
-	owner := &Owner{UUID: uuid, Name: shortName(uuid)}
+	owner := &owner{UUID: uuid, Name: shortName(uuid)}
 	o.byUUID[uuid] = owner
 	o.List = append(o.List, owner)
 	return owner
 }
 
 // Of returns an owner by its uuid, or nil.
-func (o owners) Of(uuid *string) *Owner {
+func (o owners) Of(uuid *string) *owner {
 	if uuid == nil {
 		return nil
 	}
@@ -95,7 +95,7 @@ func shortName(uuid any) string {
 }
 
 // colourClass returns the class of an owner's colour.
-func (o *Owner) colourClass(prefix string) string {
+func (o *owner) colourClass(prefix string) string {
 	if o == nil || o.Colour == 0 {
 		return ""
 	}
@@ -103,15 +103,15 @@ func (o *Owner) colourClass(prefix string) string {
 }
 
 // Class returns the class of the owner's colour.
-func (o *Owner) Class() string { return o.colourClass("o") }
+func (o *owner) Class() string { return o.colourClass("o") }
 
 // Silent reports whether the owner has sent no heartbeat for its judge_dead_interval, or is gone.
-func (o *Owner) Silent() bool { return o.Server == nil || o.Server.Overdue }
+func (o *owner) Silent() bool { return o.Server == nil || o.Server.Overdue }
 
 // cellOf returns the classes and the description of a queue's cell.
-func (o owners) cellOf(q center.QueueRecord) Cell {
+func (o owners) cellOf(q center.QueueRecord) cell {
 	owner, next := o.Of(q.CurServer), o.Of(q.ReqServer)
-	c := Cell{Queue: q, Owner: owner}
+	c := cell{Queue: q, Owner: owner}
 	classes := []string{owner.Class()}
 	title := []string{"queue " + q.QueueID + ": " + q.DisplayState()}
 	if owner != nil {
@@ -133,9 +133,9 @@ func (o owners) cellOf(q center.QueueRecord) Cell {
 	return c
 }
 
-// Cell is a queue in the strip.
-type Cell struct {
+// cell is a queue in the strip.
+type cell struct {
 	Queue        center.QueueRecord
-	Owner        *Owner
+	Owner        *owner
 	Class, Title string
 }

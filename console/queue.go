@@ -16,25 +16,25 @@ import (
 type queuePage struct {
 	Task   string
 	Queue  center.QueueRecord
-	Owner  *Owner
-	Next   *Owner
-	Mark   Mark
+	Owner  *owner
+	Next   *owner
+	Mark   mark
 	Since  *time.Time
-	Left   Backlog
+	Left   backlog
 	Before string // the ids of the queues beside it
 	After  string
 	Span   string
 	Bands  []band
-	Events []EventRow
+	Events []eventRow
 	Items  []center.ItemRecord
-	Runs   []QueueRunRow
+	Runs   []queueRunRow
 }
 
-// QueueRunRow is what the queue did in a run.
-type QueueRunRow struct {
+// queueRunRow is what the queue did in a run.
+type queueRunRow struct {
 	center.QueueRun
 	Name string
-	Mark Mark
+	Mark mark
 }
 
 // shownRuns is how many of the latest runs the page of a queue looks at.
@@ -100,7 +100,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 }
 
 // runsOfQueue returns what a queue did in the latest runs, the newest first.
-func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []QueueRunRow, err error) {
+func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []queueRunRow, err error) {
 	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: taskType})
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (row
 		return v.center.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
 	})
 	for _, q := range list {
-		row := QueueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
+		row := queueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
 		if i := slices.IndexFunc(latest, func(r center.RunRecord) bool { return r.ID == q.RunID }); i >= 0 {
 			row.Name = nameOfRun(latest[i].Run)
 		}

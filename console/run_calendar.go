@@ -26,7 +26,7 @@ type calendarRow struct {
 // calendarDay is the runs of a task type on a day.
 type calendarDay struct {
 	Runs  int64
-	Worst Mark
+	Worst mark
 	Title string
 }
 
@@ -63,28 +63,28 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, e
 }
 
 func (d *calendarDay) add(runs center.RunDay) {
-	mark := runMark(runs.State, false)
-	text := number(runs.Runs) + " " + mark.Text
+	state := runMark(runs.State, false)
+	text := number(runs.Runs) + " " + state.Text
 	if d.Runs > 0 {
 		d.Title += ", "
 	}
 	d.Title += text
-	if d.Runs == 0 || rank([]Mark{mark}) < rank([]Mark{d.Worst}) {
-		d.Worst = Mark{mark.Kind, text}
+	if d.Runs == 0 || rank([]mark{state}) < rank([]mark{d.Worst}) {
+		d.Worst = mark{state.Kind, text}
 	}
 	d.Runs += runs.Runs
 }
 
 // matrix is the queues of a task type by its last runs.
 type matrix struct {
-	Runs []RunRow // the oldest first
+	Runs []runRow // the oldest first
 	Rows []matrixRow
 	Rest int // queues that are not shown
 }
 
 type matrixRow struct {
 	QueueID string
-	Cells   []Mark // of each run; without a kind if the run had no such queue
+	Cells   []mark // of each run; without a kind if the run had no such queue
 }
 
 const (
@@ -100,7 +100,7 @@ func (v *viewer) matrixOf(ctx context.Context, latest []center.RunRecord) (m mat
 		if n := r.Queues(); n == 0 || n > matrixQueues || len(slots) == matrixRuns {
 			continue
 		}
-		m.Runs = append(m.Runs, RunRow{r, runMark(r.State, r.Paused)})
+		m.Runs = append(m.Runs, runRow{r, runMark(r.State, r.Paused)})
 		slots = append(slots, center.BackfillSlot{RunID: r.ID})
 		key = append(key, r.ID)
 	}
@@ -123,7 +123,7 @@ func (v *viewer) matrixOf(ctx context.Context, latest []center.RunRecord) (m mat
 		if !ok {
 			i = len(m.Rows)
 			row[c.QueueID] = i
-			m.Rows = append(m.Rows, matrixRow{c.QueueID, make([]Mark, len(m.Runs))})
+			m.Rows = append(m.Rows, matrixRow{c.QueueID, make([]mark, len(m.Runs))})
 		}
 		m.Rows[i].Cells[column[c.RunID]] = runMark(c.State, false)
 	}

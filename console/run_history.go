@@ -65,7 +65,7 @@ func combOf(queues, last []center.RunQueue) (bars []combBar) {
 
 // duration is a run in the list of the last ones.
 type duration struct {
-	RunRow
+	runRow
 	Here  bool
 	Width float64 // of its bar, in percent
 }
@@ -82,12 +82,12 @@ const shownDurations = 10
 
 // durationsOf compares a run with those before it that have ended.
 func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) {
-	d.Rows = []duration{{RunRow: RunRow{run, runMark(run.State, run.Paused)}, Here: true}}
+	d.Rows = []duration{{runRow: runRow{run, runMark(run.State, run.Paused)}, Here: true}}
 	var seconds []float64
 	for _, r := range latest {
 		if r.ID < run.ID && r.Ended() && !r.StartedAt.IsZero() && len(seconds) < shownDurations {
-			row := RunRow{r, runMark(r.State, false)}
-			d.Rows = append(d.Rows, duration{RunRow: row})
+			row := runRow{r, runMark(r.State, false)}
+			d.Rows = append(d.Rows, duration{runRow: row})
 			seconds = append(seconds, row.Took())
 		}
 	}

@@ -16,26 +16,26 @@ type runsPage struct {
 	Task, State string
 	Tasks       []center.TaskRecord
 	Problems    []center.RunProblem
-	Rows        []RunRow
+	Rows        []runRow
 	Pages       paging
 	Calendar    calendar
 	Matrix      matrix // of one task type
 }
 
-// RunRow is a run in the list.
-type RunRow struct {
+// runRow is a run in the list.
+type runRow struct {
 	center.RunRecord
-	Mark Mark
+	Mark mark
 }
 
 // Progress returns how many of its queues have ended, in percent.
-func (r RunRow) Progress() float64 {
+func (r runRow) Progress() float64 {
 	ended := r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
 	return 100 * float64(ended) / max(1, float64(ended+r.QueuesPending+r.QueuesRunning))
 }
 
 // Took returns how long the run has lasted in seconds, until its end or its reading; 0 before it is opened.
-func (r RunRow) Took() float64 {
+func (r runRow) Took() float64 {
 	switch {
 	case r.StartedAt.IsZero():
 		return 0
@@ -46,7 +46,7 @@ func (r RunRow) Took() float64 {
 }
 
 // Name returns what people call the run: its slot if a trigger has made it, and its key otherwise.
-func (r RunRow) Name() string { return nameOfRun(r.Run) }
+func (r runRow) Name() string { return nameOfRun(r.Run) }
 
 func nameOfRun(r center.Run) string {
 	if r.Trigger != "" && !r.ScheduledAt.IsZero() && strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
@@ -56,10 +56,10 @@ func nameOfRun(r center.Run) string {
 }
 
 // CanRerun reports whether the run may go on after its end.
-func (r RunRow) CanRerun() bool { return r.Ended() && r.State != center.RunSuccess }
+func (r runRow) CanRerun() bool { return r.Ended() && r.State != center.RunSuccess }
 
 // CanAck reports whether the run has failed, and nobody has acknowledged it.
-func (r RunRow) CanAck() bool {
+func (r runRow) CanAck() bool {
 	return r.Unresolved()
 }
 
@@ -90,19 +90,19 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error)
 		}
 	}
 	for _, r := range cutPage(&p.Pages, list, len(list) == p.Pages.limit()) {
-		p.Rows = append(p.Rows, RunRow{r, runMark(r.State, r.Paused)})
+		p.Rows = append(p.Rows, runRow{r, runMark(r.State, r.Paused)})
 	}
 	return content{"Runs", p, list}, nil
 }
 
 // runMark returns the state of a run as a mark.
-func runMark(state string, paused bool) Mark {
-	m := Mark{"wait", strings.ToLower(strings.ReplaceAll(state, "_", " "))}
+func runMark(state string, paused bool) mark {
+	m := mark{"wait", strings.ToLower(strings.ReplaceAll(state, "_", " "))}
 	switch {
 	case state == center.RunFailed || state == center.RunDependentFailed:
 		m.Kind = "bad"
 	case paused:
-		m = Mark{"off", "paused"}
+		m = mark{"off", "paused"}
 	case state == center.RunRunning:
 		m.Kind = "run"
 	case state == center.RunSuccess || state == center.RunQueueDone:
@@ -115,11 +115,11 @@ func runMark(state string, paused bool) Mark {
 
 // runPage is the page of a run.
 type runPage struct {
-	RunRow
+	runRow
 	Blocker string
-	Queues  []RunQueueRow
+	Queues  []runQueueRow
 	Items   []center.RunItem
-	Graph   []GraphRow
+	Graph   []graphRow
 	Picture *runGraph // of Graph
 	Pages   paging
 
@@ -127,16 +127,16 @@ type runPage struct {
 	Durations durations
 }
 
-// RunQueueRow is a queue of a run in the list.
-type RunQueueRow struct {
+// runQueueRow is a queue of a run in the list.
+type runQueueRow struct {
 	center.RunQueue
-	Mark Mark
+	Mark mark
 }
 
-// GraphRow is a run of the graph of dependencies.
-type GraphRow struct {
+// graphRow is a run of the graph of dependencies.
+type graphRow struct {
 	center.Run
-	Mark  Mark
+	Mark  mark
 	Here  bool
 	After []string // the ids of its upstreams
 }
@@ -153,17 +153,17 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 	if !v.Actor.may(Look, d.Run.TaskType) {
 		return content{}, errNotAllowed
 	}
-	p := runPage{RunRow: RunRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
+	p := runPage{runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
 	p.Pages = pageOf(query)
 	for _, q := range cutPage(&p.Pages, queues, false) {
-		p.Queues = append(p.Queues, RunQueueRow{q, runMark(q.State, false)})
+		p.Queues = append(p.Queues, runQueueRow{q, runMark(q.State, false)})
 	}
 	d.Graph.Runs = visible(v, d.Graph.Runs, func(r center.Run) string { return r.TaskType })
 	upstreams := d.Graph.Upstreams()
 	for _, r := range d.Graph.Sorted() {
-		row := GraphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}
+		row := graphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}
 		for _, other := range d.Graph.Runs {
 			if upstreams[r.ID][other.ID] != "" {
 				row.After = append(row.After, other.TaskType)
@@ -180,7 +180,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.
 func runQueueRank(q center.RunQueue) int {
-	return rank([]Mark{runMark(q.State, false)})
+	return rank([]mark{runMark(q.State, false)})
 }
 
 // States returns the states that the list can be limited to.

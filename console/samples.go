@@ -75,22 +75,22 @@ func (s *samples) ofServers() map[string]float64 {
 	return maps.Clone(s.servers)
 }
 
-// Spark is a small plot of the rate of a task type over the last ten minutes.
-type Spark struct {
+// spark is a small plot of the rate of a task type over the last ten minutes.
+type spark struct {
 	Rate  float64  // the last one
 	Lines []string // points of polylines in a box of 100 by 20; a gap in the samples divides two lines
 }
 
 // ofTask returns the plot of a task type.
-func (s *samples) ofTask(taskType string) Spark {
+func (s *samples) ofTask(taskType string) spark {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := s.tasks[taskType]
 	if len(list) == 0 {
-		return Spark{}
+		return spark{}
 	}
 	highest := slices.MaxFunc(list, func(a, b sample) int { return cmp.Compare(a.rate, b.rate) }).rate
-	spark := Spark{Rate: list[len(list)-1].rate}
+	spark := spark{Rate: list[len(list)-1].rate}
 	var line strings.Builder
 	for i, x := range list {
 		if i > 0 && x.at.Sub(list[i-1].at) > sampleGap {

@@ -13,50 +13,50 @@ import (
 // serversPage is the page of all servers, by host and process.
 type serversPage struct {
 	Query, State string
-	Hosts        []Host
+	Hosts        []host
 	Processes    int
 	Silent       int
 	Pages        paging
 	Gone         []center.GoneServerRecord
 }
 
-// Host is a host with its processes.
-type Host struct {
+// host is a host with its processes.
+type host struct {
 	Name      string
 	IP        string
-	Processes []Process
+	Processes []process
 }
 
-// Process is a process with its servers, one for each task type.
-type Process struct {
+// process is a process with its servers, one for each task type.
+type process struct {
 	Name    string
-	Servers []ServerRow
+	Servers []serverRow
 }
 
-// ServerRow is a server in the list.
-type ServerRow struct {
+// serverRow is a server in the list.
+type serverRow struct {
 	center.ServerRecord
 	Rate float64
-	Mark Mark
+	Mark mark
 }
 
 // Stopped reports whether an operator has paused or drained the server.
-func (s ServerRow) Stopped() bool {
+func (s serverRow) Stopped() bool {
 	return s.State == center.StatePaused || s.State == center.StateDraining
 }
 
 // Bad reports whether the server is silent or its calls fail.
-func (s ServerRow) Bad() bool { return s.Mark.Kind == "bad" }
+func (s serverRow) Bad() bool { return s.Mark.Kind == "bad" }
 
 // Stopped reports whether an operator has paused or drained some of the servers.
-func (p Process) Stopped() bool { return slices.ContainsFunc(p.Servers, ServerRow.Stopped) }
+func (p process) Stopped() bool { return slices.ContainsFunc(p.Servers, serverRow.Stopped) }
 
 // Stopped is as Process.Stopped.
-func (h Host) Stopped() bool { return slices.ContainsFunc(h.Processes, Process.Stopped) }
+func (h host) Stopped() bool { return slices.ContainsFunc(h.Processes, process.Stopped) }
 
 // Trouble reports whether an operator should look at the process.
-func (p Process) Trouble() bool {
-	return slices.ContainsFunc(p.Servers, func(s ServerRow) bool { return s.Mark.Kind == "bad" || s.Mark.Kind == "warn" })
+func (p process) Trouble() bool {
+	return slices.ContainsFunc(p.Servers, func(s serverRow) bool { return s.Mark.Kind == "bad" || s.Mark.Kind == "warn" })
 }
 
 // showServers returns the page of all servers.
@@ -77,17 +77,17 @@ func showServers(ctx context.Context, v *viewer, query url.Values) (content, err
 	}
 	rates := v.samples.ofServers()
 	var shown []center.ServerRecord
-	processes := map[string]*Process{}
-	var order []*Process
+	processes := map[string]*process{}
+	var order []*process
 	for _, s := range list {
 		name := shortName(s.UUID)
-		row := ServerRow{s, rates[s.UUID], serverMark(s)}
+		row := serverRow{s, rates[s.UUID], serverMark(s)}
 		if !p.matches(s, name, row) {
 			continue
 		}
 		shown = append(shown, s)
 		if processes[name] == nil {
-			processes[name] = &Process{Name: name}
+			processes[name] = &process{Name: name}
 			order = append(order, processes[name])
 		}
 		processes[name].Servers = append(processes[name].Servers, row)
@@ -101,7 +101,7 @@ func showServers(ctx context.Context, v *viewer, query url.Values) (content, err
 }
 
 // matches reports whether the reader asks for the server.
-func (p *serversPage) matches(s center.ServerRecord, name string, row ServerRow) bool {
+func (p *serversPage) matches(s center.ServerRecord, name string, row serverRow) bool {
 	if p.State == "trouble" && row.Mark.Kind != "bad" && row.Mark.Kind != "warn" {
 		return false
 	}
@@ -113,8 +113,8 @@ func (p *serversPage) matches(s center.ServerRecord, name string, row ServerRow)
 }
 
 // group sorts the processes by host, trouble first, and keeps a page of them.
-func (p *serversPage) group(processes []*Process) {
-	slices.SortStableFunc(processes, func(a, b *Process) int {
+func (p *serversPage) group(processes []*process) {
+	slices.SortStableFunc(processes, func(a, b *process) int {
 		if a.Trouble() != b.Trouble() {
 			if a.Trouble() {
 				return -1
@@ -125,32 +125,32 @@ func (p *serversPage) group(processes []*Process) {
 	})
 	for _, process := range cutPage(&p.Pages, processes, false) {
 		first := process.Servers[0]
-		i := slices.IndexFunc(p.Hosts, func(h Host) bool { return h.Name == first.HostName })
+		i := slices.IndexFunc(p.Hosts, func(h host) bool { return h.Name == first.HostName })
 		if i < 0 {
 			i = len(p.Hosts)
-			p.Hosts = append(p.Hosts, Host{Name: first.HostName, IP: first.IP})
+			p.Hosts = append(p.Hosts, host{Name: first.HostName, IP: first.IP})
 		}
 		p.Hosts[i].Processes = append(p.Hosts[i].Processes, *process)
 	}
 }
 
 // serverMark returns the condition of a server.
-func serverMark(s center.ServerRecord) Mark {
+func serverMark(s center.ServerRecord) mark {
 	state := s.DisplayState()
 	switch state {
 	case center.StateOverdue:
-		return Mark{"bad", "silent"}
+		return mark{"bad", "silent"}
 	case center.StateFailing:
-		return Mark{"bad", "failing"}
+		return mark{"bad", "failing"}
 	case center.StatePaused, center.StateDraining, center.StateLeaving:
-		return Mark{"off", strings.ToLower(state)}
+		return mark{"off", strings.ToLower(state)}
 	case center.StateStandby:
-		return Mark{"wait", "standby"}
+		return mark{"wait", "standby"}
 	}
 	if len(s.HungQueues) > 0 {
-		return Mark{"warn", "calls hang"}
+		return mark{"warn", "calls hang"}
 	}
-	return Mark{"ok", strings.ToLower(state)}
+	return mark{"ok", strings.ToLower(state)}
 }
 
 // States returns the states that the list can be limited to.

@@ -6,21 +6,21 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// SettingRow is a setting of a task type.
-type SettingRow struct {
+// settingRow is a setting of a task type.
+type settingRow struct {
 	Name, Value, Default string
-	Given                []GivenSetting // of the programs of servers that give another value
+	Given                []givenSetting // of the programs of servers that give another value
 }
 
-// GivenSetting is the value of a setting that servers were started with.
-type GivenSetting struct {
+// givenSetting is the value of a setting that servers were started with.
+type givenSetting struct {
 	Value   string
 	Servers []string
 }
 
 // settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers
 // give.
-func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]SettingRow, error) {
+func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]settingRow, error) {
 	s, err := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
 		return v.center.Tasks().Settings(ctx, taskType)
 	})
@@ -28,9 +28,9 @@ func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []cent
 		return nil, err
 	}
 	defaults := center.Settings{}.Records()
-	var rows []SettingRow
+	var rows []settingRow
 	for i, r := range s.Records() {
-		row := SettingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
+		row := settingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
 		for _, server := range servers {
 			if given, ok := server.GivenSettings[r.Name]; ok && given != r.Text {
 				row.give(given, server.UUID)
@@ -41,12 +41,12 @@ func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []cent
 	return rows, nil
 }
 
-func (r *SettingRow) give(value, uuid string) {
+func (r *settingRow) give(value, uuid string) {
 	for i := range r.Given {
 		if r.Given[i].Value == value {
 			r.Given[i].Servers = append(r.Given[i].Servers, uuid)
 			return
 		}
 	}
-	r.Given = append(r.Given, GivenSetting{value, []string{uuid}})
+	r.Given = append(r.Given, givenSetting{value, []string{uuid}})
 }

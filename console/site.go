@@ -112,14 +112,14 @@ func OwnSign(r *http.Request) string {
 	return sign
 }
 
-// Environment is a link to an environment.
-type Environment struct {
+// environment is a link to an environment.
+type environment struct {
 	Name, Address string
 	Here          bool
 }
 
 // Environments returns links to the environments if there are several.
-func (v *view) Environments() (list []Environment) {
+func (v *view) Environments() (list []environment) {
 	if len(v.Nav.Signs) < 2 {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (v *view) Environments() (list []Environment) {
 		if sign == v.viewer.main.center.OwnSign() {
 			address = v.viewer.root + "./"
 		}
-		list = append(list, Environment{sign, address, sign == v.OwnSign()})
+		list = append(list, environment{sign, address, sign == v.OwnSign()})
 	}
 	return list
 }

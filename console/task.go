@@ -18,31 +18,31 @@ const rowsPerPage = 100
 // taskPage is the page of a task type.
 type taskPage struct {
 	center.TaskRecord
-	Marks    []Mark
-	Spark    Spark
-	Backlog  Backlog
-	Owners   []*Owner
-	Cells    []Cell // of a strip with a cell for each queue; nil if there are too many
+	Marks    []mark
+	Spark    spark
+	Backlog  backlog
+	Owners   []*owner
+	Cells    []cell // of a strip with a cell for each queue; nil if there are too many
 	Fields   []field
-	Rows     []QueueRow
+	Rows     []queueRow
 	Pages    paging
-	Found    []Found
-	Settings []SettingRow
+	Found    []found
+	Settings []settingRow
 	Filter   string // the condition that the list is limited to
 	Sentence string
 	Named    bool // its queues have names
 }
 
-// QueueRow is a queue in the list.
-type QueueRow struct {
-	Cell
-	Next *Owner
-	Mark Mark
+// queueRow is a queue in the list.
+type queueRow struct {
+	cell
+	Next *owner
+	Mark mark
 	read time.Time
 }
 
 // Bad reports whether the queue has no live owner.
-func (q QueueRow) Bad() bool { return q.Mark.Kind == "bad" }
+func (q queueRow) Bad() bool { return q.Mark.Kind == "bad" }
 
 // showTask returns the page of a task type.
 func showTask(ctx context.Context, v *viewer, query url.Values) (content, error) {
@@ -67,7 +67,7 @@ func showTask(ctx context.Context, v *viewer, query url.Values) (content, error)
 	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
 		return content{}, err
 	}
-	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f Found) bool { return f.TaskType != t.TaskType })
+	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f found) bool { return f.TaskType != t.TaskType })
 	return content{t.TaskType, p, queues}, nil
 }
 
@@ -89,19 +89,19 @@ func sentence(t center.TaskRecord, servers []center.ServerRecord) string {
 }
 
 // conditionOf returns the mark of a queue.
-func conditionOf(q center.QueueRecord) Mark {
+func conditionOf(q center.QueueRecord) mark {
 	text := strings.ToLower(q.DisplayState())
 	switch {
 	case q.Status == "OVERDUE" || q.Status == "ORPHAN":
-		return Mark{"bad", text}
+		return mark{"bad", text}
 	case q.Status == "UNASSIGNED" && q.WaitsFor != nil:
-		return Mark{"warn", text + ", " + *q.WaitsFor}
+		return mark{"warn", text + ", " + *q.WaitsFor}
 	case q.Status == "UNASSIGNED":
-		return Mark{"warn", text}
+		return mark{"warn", text}
 	case q.Status == "MOVING" || q.Status == "RESERVED" || q.Removing:
-		return Mark{"busy", text}
+		return mark{"busy", text}
 	}
-	return Mark{"ok", text}
+	return mark{"ok", text}
 }
 
 // list fills the rows, trouble first, of the condition that the reader asks for.
@@ -110,7 +110,7 @@ func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Tim
 	for i, q := range queues {
 		m := conditionOf(q)
 		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") || strings.EqualFold(p.Filter, q.Status) {
-			r := rank([]Mark{m})
+			r := rank([]mark{m})
 			byRank[r] = append(byRank[r], i)
 		}
 	}
@@ -119,7 +119,7 @@ func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Tim
 		order = append(order, byRank[r]...)
 	}
 	for _, i := range cutPage(&p.Pages, order, false) {
-		p.Rows = append(p.Rows, QueueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
+		p.Rows = append(p.Rows, queueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
 	}
 }
 
@@ -132,10 +132,10 @@ func (p taskPage) Conditions() map[string]string {
 }
 
 // Since returns since when the owner has had the queue.
-func (q QueueRow) Since() *time.Time { return ownedSince(q.Queue, q.read) }
+func (q queueRow) Since() *time.Time { return ownedSince(q.Queue, q.read) }
 
 // Backlog returns what the queue has left.
-func (q QueueRow) Backlog() Backlog { return backlogOfQueue(q.Queue, q.read) }
+func (q queueRow) Backlog() backlog { return backlogOfQueue(q.Queue, q.read) }
 
 // ownedSince returns since when a queue that was read at a time has its owner, by this host's clock. It returns nil for
 // a queue without an owner.

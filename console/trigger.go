@@ -12,7 +12,7 @@ import (
 
 // lane is a trigger in the time line of the next 24 hours.
 type lane struct {
-	TriggerRow
+	triggerRow
 	Slots  []float64 // where it fires, in percent
 	Dense  bool      // it fires more often than the line can show
 	Missed float64   // where it missed a slot; 0 if not in the time that the line shows
@@ -49,8 +49,8 @@ func axisOf(now time.Time) (list []laneTime) {
 }
 
 // laneOf returns the lane of a trigger. runs are its latest runs.
-func laneOf(row TriggerRow, now time.Time, runs []center.RunRecord) lane {
-	l := lane{TriggerRow: row}
+func laneOf(row triggerRow, now time.Time, runs []center.RunRecord) lane {
+	l := lane{triggerRow: row}
 	at := func(t time.Time) float64 { return percent(t.Sub(now)+lanePast, laneSpan) }
 	if row.Status == center.TriggerActive {
 		slots, err := row.Next(maxSlots)
@@ -75,7 +75,7 @@ func laneOf(row TriggerRow, now time.Time, runs []center.RunRecord) lane {
 	}
 	var took []float64
 	for _, r := range runs {
-		if run := (RunRow{r, Mark{}}); r.Ended() && run.Took() > 0 {
+		if run := (runRow{r, mark{}}); r.Ended() && run.Took() > 0 {
 			took = append(took, run.Took())
 		}
 	}
@@ -88,10 +88,10 @@ func laneOf(row TriggerRow, now time.Time, runs []center.RunRecord) lane {
 
 // triggerPage is the page of a trigger.
 type triggerPage struct {
-	TriggerRow
+	triggerRow
 	Next   []time.Time
-	Values []SettingRow
-	Runs   []RunRow
+	Values []settingRow
+	Runs   []runRow
 
 	Backfills []center.BackfillRecord
 }
@@ -114,19 +114,19 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 		return content{}, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.center.OwnSign())
 	}
 	t := list[i]
-	p := triggerPage{TriggerRow: TriggerRow{t, triggerMark(t)}}
+	p := triggerPage{triggerRow: triggerRow{t, triggerMark(t)}}
 	if t.Status == center.TriggerActive {
 		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
 	}
 	for _, f := range triggerFields(t.Trigger, nil, false, true, nil)[2:] {
-		p.Values = append(p.Values, SettingRow{Name: f.Label, Value: f.Value})
+		p.Values = append(p.Values, settingRow{Name: f.Label, Value: f.Value})
 	}
 	runs, err := v.latestRuns(ctx, center.RunFilter{Trigger: name})
 	if err != nil {
 		return content{}, err
 	}
 	for _, r := range runs {
-		p.Runs = append(p.Runs, RunRow{r, runMark(r.State, r.Paused)})
+		p.Runs = append(p.Runs, runRow{r, runMark(r.State, r.Paused)})
 	}
 	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]center.BackfillRecord, error) {
 		return v.center.Backfills().List(ctx, center.BackfillFilter{TaskType: t.Target}, shownBackfills)

@@ -10,15 +10,15 @@ import (
 
 // triggersPage is the page of triggers.
 type triggersPage struct {
-	Rows  []TriggerRow
+	Rows  []triggerRow
 	Lanes []lane
 	Axis  []laneTime
 }
 
-// TriggerRow is a trigger in the list.
-type TriggerRow struct {
+// triggerRow is a trigger in the list.
+type triggerRow struct {
 	center.TriggerRecord
-	Mark Mark
+	Mark mark
 }
 
 // showTriggers returns the page of triggers.
@@ -35,7 +35,7 @@ func showTriggers(ctx context.Context, v *viewer, query url.Values) (content, er
 	for _, t := range list {
 		// The time line moves each minute, so that the page does not change with each read.
 		now := t.Now.UTC().Truncate(time.Minute)
-		row := TriggerRow{t, triggerMark(t)}
+		row := triggerRow{t, triggerMark(t)}
 		p.Axis = axisOf(now)
 		p.Rows = append(p.Rows, row)
 		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(runs, t.Name)))
@@ -53,18 +53,18 @@ func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecor
 }
 
 // triggerMark returns the condition of a trigger.
-func triggerMark(t center.TriggerRecord) Mark {
+func triggerMark(t center.TriggerRecord) mark {
 	switch {
 	case t.Status == center.TriggerError:
-		return Mark{"bad", "invalid"}
+		return mark{"bad", "invalid"}
 	case !t.MissedAt.IsZero():
-		return Mark{"bad", "missed a slot"}
+		return mark{"bad", "missed a slot"}
 	case t.SkippedTooLong(t.Now):
-		return Mark{"bad", "skips its slots"}
+		return mark{"bad", "skips its slots"}
 	case t.Status == center.TriggerActive:
-		return Mark{"ok", "active"}
+		return mark{"ok", "active"}
 	case t.Status == center.TriggerPaused:
-		return Mark{"off", "paused"}
+		return mark{"off", "paused"}
 	}
-	return Mark{"wait", "done"}
+	return mark{"wait", "done"}
 }

@@ -13,14 +13,14 @@ func TestTriggerMark(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {
 		trigger center.Trigger
-		want    Mark
+		want    mark
 	}{
-		{center.Trigger{Status: center.TriggerActive}, Mark{"ok", "active"}},
-		{center.Trigger{Status: center.TriggerPaused}, Mark{"off", "paused"}},
-		{center.Trigger{Status: center.TriggerDone}, Mark{"wait", "done"}},
-		{center.Trigger{Status: center.TriggerError}, Mark{"bad", "invalid"}},
-		{center.Trigger{Status: center.TriggerError, MissedAt: now}, Mark{"bad", "invalid"}},
-		{center.Trigger{Status: center.TriggerActive, MissedAt: now}, Mark{"bad", "missed a slot"}},
+		{center.Trigger{Status: center.TriggerActive}, mark{"ok", "active"}},
+		{center.Trigger{Status: center.TriggerPaused}, mark{"off", "paused"}},
+		{center.Trigger{Status: center.TriggerDone}, mark{"wait", "done"}},
+		{center.Trigger{Status: center.TriggerError}, mark{"bad", "invalid"}},
+		{center.Trigger{Status: center.TriggerError, MissedAt: now}, mark{"bad", "invalid"}},
+		{center.Trigger{Status: center.TriggerActive, MissedAt: now}, mark{"bad", "missed a slot"}},
 	} {
 		if got := triggerMark(center.TriggerRecord{Trigger: test.trigger, Now: now}); got != test.want {
 			t.Errorf("%s: %v, want %v", test.trigger.Status, got, test.want)
