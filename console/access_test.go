@@ -48,14 +48,16 @@ func TestLoopbackOnly(t *testing.T) {
 // newRightsSite makes a console in which a person has the rights to a task type of the same name, and root has all.
 func newRightsSite(t *testing.T) *site {
 	t.Helper()
-	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: func(r *http.Request) (console.Actor, error) {
-		name := r.Header.Get("Remote-User")
-		if name == "" {
-			return console.Actor{}, errors.New("sign in first")
-		}
-		return console.Actor{Name: name, May: func(_ console.Right, taskType string) bool { return taskType == name || name == "root" }}, nil
-	}})
-	return s
+	return newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: rightsOf})
+}
+
+// rightsOf lets each person have all rights to the task type of their name.
+func rightsOf(r *http.Request) (console.Actor, error) {
+	name := r.Header.Get("Remote-User")
+	if name == "" {
+		return console.Actor{}, errors.New("sign in first")
+	}
+	return console.Actor{Name: name, May: func(_ console.Right, taskType string) bool { return taskType == name || name == "root" }}, nil
 }
 
 // as makes a request as a person.

@@ -63,7 +63,7 @@ func Handler(c *center.Center, o Options) (http.Handler, error) {
 		redirect(w, "./"+url.PathEscape(r.PathValue("sign"))+"/") // without ./ "https:host" would lead there
 	})
 	mux.HandleFunc("/in/{sign}/{page...}", s.serveEnvironment)
-	return secure(inEnvironment(c.OwnSign(), mux)), nil
+	return s.secure(inEnvironment(c.OwnSign(), mux)), nil
 }
 
 // mux returns the addresses of an environment.
@@ -89,7 +89,7 @@ func (s *console) lookers(next http.Handler) http.Handler {
 			err = errNotAllowed
 		}
 		if err != nil {
-			http.Error(w, err.Error(), deny(w, err))
+			s.forbid(w, r, actor, err)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -2,13 +2,16 @@ package console_test
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -134,6 +137,66 @@ func TestHeadersOfTransport(t *testing.T) {
 			if hsts := got.Get("Strict-Transport-Security"); (hsts != "") != (state != nil) || got.Get("Cache-Control") != "no-store" {
 				t.Errorf("%s, TLS %t: HSTS %q, Cache-Control %q", page, state != nil, hsts, got.Get("Cache-Control"))
 			}
+		}
+	}
+}
+
+// Each request that is refused is logged with what is known about it, and not the first one of a person who has not signed in
+// yet. Many at once do not fill the log.
+func TestRefusedRequestsAreLogged(t *testing.T) {
+	t.Parallel()
+	logger, log := logtest.New(slog.LevelWarn)
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: rightsOf, Logger: logger})
+	other := post("task-pause", values("task", "settle"))
+	other.Header.Set("Sec-Fetch-Site", "cross-site")
+	for _, c := range []struct {
+		request            *http.Request
+		path, actor, error string
+	}{
+		{request(http.MethodGet, "/task?task=regions"), "/task", "settle", "you have no right"},
+		{post("task-pause", values("task", "regions")), "/task-pause", "settle", "you have no right"},
+		{request(http.MethodGet, "/scale?task=regions&per_worker=1"), "/scale", "settle", "you have no right"},
+		{request(http.MethodGet, "/in/NOPE/"), "/in/NOPE/", "settle", "you have no right"},
+		{request(http.MethodGet, "/"), "/", "", "sign in first"},
+		{other, "/task-pause", "", "only from its own pages"},
+	} {
+		before := len(log.Lines())
+		if c.actor != "" {
+			c.request.Header.Set("Remote-User", c.actor)
+		}
+		got := s.do(c.request)
+		lines := log.Lines()[before:]
+		if got.code != http.StatusForbidden || got.Get("Content-Security-Policy") == "" || len(lines) != 1 {
+			t.Errorf("%s: status %d, headers %v, log %+v", c.request.URL, got.code, got.Header, lines)
+			continue
+		}
+		f := lines[0].Fields
+		if err, _ := f["error"].(error); f["path"] != c.path || f["actor"] != c.actor || f["address"] != "127.0.0.1" || err == nil || !strings.Contains(err.Error(), c.error) {
+			t.Errorf("%s: logged %v", c.request.URL, f)
+		}
+	}
+	for range 1_000 {
+		s.do(request(http.MethodGet, "/"))
+	}
+	if n := len(log.Lines()); n > 500 {
+		t.Errorf("%d lines about 1,000 refused requests", n)
+	}
+	before := len(log.Lines())
+	signIn := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: annsPassword(t).Access, Logger: logger})
+	if got := signIn.do(request(http.MethodGet, "/")); got.code != http.StatusUnauthorized || len(log.Lines()) != before {
+		t.Errorf("status %d, and it was logged: %+v", got.code, log.Lines()[before:])
+	}
+}
+
+// The files have the types that browsers want, whatever the host says about them.
+func TestTypesOfFiles(t *testing.T) {
+	t.Parallel()
+	s := newOpenSite(t)
+	body := s.get("/").body
+	for ext, want := range map[string]string{"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml; charset=utf-8"} {
+		path := regexp.MustCompile(`static/[0-9a-f]+/[a-z]+\.` + ext).FindString(body)
+		if got := s.get("/" + path); got.code != http.StatusOK || got.Get("Content-Type") != want {
+			t.Errorf("%s has the type %q, want %q", path, got.Get("Content-Type"), want)
 		}
 	}
 }

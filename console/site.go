@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/time/rate"
+
 	"github.com/dutyrota/rota/center"
 )
 
@@ -16,6 +18,7 @@ type site struct {
 	options Options
 	cache   *cache   // of all environments, which share the limit of queries at a time
 	main    *console // of the center that the handler was made with
+	denials *rate.Limiter
 
 	mu     sync.Mutex
 	others map[string]http.Handler // by own_sign
@@ -25,7 +28,7 @@ type site struct {
 const maxEnvironments = 100
 
 func newSite(c *center.Center, o Options) *site {
-	s := &site{cache: newCache(), others: map[string]http.Handler{}}
+	s := &site{cache: newCache(), others: map[string]http.Handler{}, denials: newDenials()}
 	s.options = o.withDefaults()
 	if o.OwnSignOnly {
 		s.options.Access = withinOwnSign(c.OwnSign(), s.options.Access)
@@ -56,14 +59,23 @@ func (s *site) serveEnvironment(w http.ResponseWriter, r *http.Request) {
 // refuseEnvironment answers that there is no such environment, if the client may know it.
 func (s *site) refuseEnvironment(w http.ResponseWriter, r *http.Request, err error) {
 	actor, denied := s.options.Access(r)
+	if denied == nil && !actor.may(Look, "") {
+		denied = errNotAllowed
+	}
 	if denied != nil {
-		http.Error(w, denied.Error(), deny(w, denied))
+		s.forbid(w, r, actor, denied)
 		return
 	}
-	if !actor.may(Look, "") {
-		err = errNotAllowed
-	}
 	http.Error(w, err.Error(), statusOf(err, http.StatusServiceUnavailable))
+}
+
+// forbid answers a request to an address that is no page, without access to it.
+func (s *site) forbid(w http.ResponseWriter, r *http.Request, actor Actor, err error) {
+	status := deny(w, err)
+	if status == http.StatusForbidden {
+		s.denied(r, actor.Name, err)
+	}
+	http.Error(w, err.Error(), status)
 }
 
 // environment returns the handler of an environment that exists.

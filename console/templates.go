@@ -8,7 +8,6 @@ import (
 	"html/template"
 	"io/fs"
 	"math"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -71,6 +70,12 @@ func nameStatic() (names map[string]string, files map[string][]byte) {
 	return names, files
 }
 
+// staticTypes are the types of the files. The table of package mime would add what the host says, and browsers refuse a
+// style sheet or a script of another type.
+var staticTypes = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml; charset=utf-8",
+}
+
 // serveStatic serves the style sheet and the scripts.
 func serveStatic(w http.ResponseWriter, r *http.Request) {
 	content, ok := staticByName[strings.TrimPrefix(r.URL.Path, "/")]
@@ -78,7 +83,7 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(r.URL.Path)))
+	w.Header().Set("Content-Type", staticTypes[path.Ext(r.URL.Path)])
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	_, _ = w.Write(content) // the client has gone
 }

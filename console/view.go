@@ -139,6 +139,9 @@ func statusOf(err error, other int) int {
 
 // refuse sends a page that names the error, without anything from the database.
 func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, err error) {
+	if status == http.StatusForbidden {
+		v.viewer.denied(v.request, v.viewer.Actor.Name, err)
+	}
 	if format := formatOf(v.request); format != formatHTML {
 		http.Error(w, err.Error(), status)
 		return

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/center"
@@ -48,7 +49,8 @@ database is away, the pages show what they read last.`,
 			if err := s.check(); err != nil {
 				return usageError{err}
 			}
-			options, err := s.options(newLogger(cmd.ErrOrStderr()))
+			log := newLogger(cmd.ErrOrStderr())
+			options, err := s.options(log)
 			if err != nil {
 				return usageError{err}
 			}
@@ -58,7 +60,7 @@ database is away, the pages show what they read last.`,
 			}
 			options.OwnSignOnly = connection.OwnSign != ""
 			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
-				return s.serve(ctx, cmd, c, options)
+				return s.serve(ctx, cmd, c, options, log)
 			})
 		},
 	}
@@ -69,7 +71,7 @@ database is away, the pages show what they read last.`,
 }
 
 // serve serves the console until a signal.
-func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.Center, o console.Options) error {
+func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.Center, o console.Options, log logrus.FieldLogger) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	handler, err := console.Handler(c, o)
@@ -80,7 +82,7 @@ func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.
 	if err != nil {
 		return fmt.Errorf("serve the console: %w", err)
 	}
-	server := newConsoleServer(handler)
+	server := newConsoleServer(handler, log)
 	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: %s://%s/\n", c.OwnSign(), s.scheme(), listener.Addr()) //nolint:errcheck // it serves all the same
 	context.AfterFunc(ctx, func() { shutDown(ctx, server) })
 	if err := s.serveOn(server, limitConnections(listener, server, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
@@ -97,7 +99,7 @@ func (s consoleServer) serveOn(server *http.Server, l net.Listener) error {
 }
 
 // newConsoleServer limits the time for which a client can hold a connection.
-func newConsoleServer(handler http.Handler) *http.Server {
+func newConsoleServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -105,8 +107,23 @@ func newConsoleServer(handler http.Handler) *http.Server {
 		WriteTimeout:      30 * time.Second,
 		IdleTimeout:       10 * time.Second, // a page comes back every two
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          stdlog.New(io.Discard, "", 0),
+		ErrorLog:          stdlog.New(consoleLogger{log}, "", 0),
 	}
+}
+
+// consoleLogger logs what net/http writes: panics, and the connections that
+// clients break off, of which a port that others reach has many.
+type consoleLogger struct{ log logrus.FieldLogger }
+
+// Write implements io.Writer.
+func (l consoleLogger) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	if strings.HasPrefix(text, "http: panic") {
+		l.log.Error(text)
+	} else {
+		l.log.Debug(text)
+	}
+	return len(line), nil
 }
 
 // shutDown ends the server. Clients get a second for their last answer.

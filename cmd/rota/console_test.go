@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+
 	"github.com/dutyrota/rota/console"
 )
 
@@ -134,6 +137,26 @@ func TestConsolePasswordProcess(t *testing.T) {
 	}
 }
 
+// A page that panics is logged with its stack. A connection that breaks off is not: a port that others reach has many.
+func TestConsolePanicsAreLogged(t *testing.T) {
+	t.Parallel()
+	logger, log := test.NewNullLogger()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = newConsoleServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }), logger)
+	server.StartTLS()
+	defer server.Close()
+	if _, err := http.Get(server.URL); err == nil || !strings.Contains(err.Error(), "certificate") { //nolint:noctx,bodyclose // there is no answer
+		t.Errorf("error %v, want one about the certificate", err)
+	}
+	if _, err := server.Client().Get(server.URL); err == nil { //nolint:noctx,bodyclose // there is no answer
+		t.Error("the page answers")
+	}
+	eventually(t, "the panic is logged", func() bool { return log.LastEntry() != nil })
+	if all := log.AllEntries(); len(all) != 1 || all[0].Level != logrus.ErrorLevel || !strings.Contains(all[0].Message, "a bug") || !strings.Contains(all[0].Message, "console_test.go") {
+		t.Errorf("the log has %+v", all)
+	}
+}
+
 // Clients that hold all connections and send nothing, or read nothing, lose them after some seconds: the next one is served.
 func TestConsoleOutlivesSilentClients(t *testing.T) {
 	t.Parallel()
@@ -145,7 +168,7 @@ func TestConsoleOutlivesSilentClients(t *testing.T) {
 		if r.URL.Path == "/" {
 			_, _ = w.Write(make([]byte, 64<<20)) // more than the kernel holds for a client that does not read
 		}
-	}))
+	}), newLogger(io.Discard))
 	server.ReadHeaderTimeout, server.WriteTimeout = 200*time.Millisecond, time.Second
 	ended := make(chan struct{})
 	go func() {

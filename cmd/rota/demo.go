@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/signal"
@@ -73,7 +74,7 @@ func serveDemo(ctx context.Context, c *center.Center) (address string, stop func
 	if err != nil {
 		return "", nil, fmt.Errorf("serve the console: %w", err)
 	}
-	server := newConsoleServer(handler)
+	server := newConsoleServer(handler, newLogger(io.Discard))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
