@@ -1,17 +1,27 @@
 package center
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Parse sets the setting in s to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract, load
-// FINISHED". An empty text means the default. Settings.Validate checks the value. Queues have no such text.
-func (row Setting) Parse(s *Settings, text string) (err error) {
+// Set sets the named setting to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract, load
+// FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default.
+// Settings.Validate checks the value.
+func (s *Settings) Set(name, text string) (err error) {
 	text = strings.TrimSpace(text)
-	switch field := row.Field(s).(type) {
+	if name == "queues" {
+		return s.setQueues(text)
+	}
+	i := slices.IndexFunc(settingTable, func(row Setting) bool { return row.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%s: unknown setting; the known settings are %s", name, strings.Join(settingNames(), ", "))
+	}
+	switch field := settingTable[i].Field(s).(type) {
 	case *string:
 		*field = text
 	case *int:
@@ -24,13 +34,50 @@ func (row Setting) Parse(s *Settings, text string) (err error) {
 		*field, err = parseOr(text, 0, time.ParseDuration)
 	case *[]After:
 		*field, err = parseAfter(text)
-	default:
-		return fmt.Errorf("%s (%s) is no single value", row.Name, text)
 	}
 	if err != nil {
-		return fmt.Errorf("%s (%s) must be %s", row.Name, text, kindOfText(row.Field(s)))
+		return fmt.Errorf("%s (%s) must be %s", name, text, kindOfText(settingTable[i].Field(s)))
 	}
 	return nil
+}
+
+func settingNames() (names []string) {
+	for _, row := range settingTable {
+		names = append(names, row.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// setQueues reads a number of queues, or their names.
+func (s *Settings) setQueues(text string) (err error) {
+	s.QueueNames = nil
+	if s.Queues, err = parseOr(text, 0, strconv.Atoi); err == nil {
+		return nil
+	}
+	list, ok := unbracket(text)
+	if !ok {
+		return fmt.Errorf("queues (%s) must be a number, or a list of names", text)
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		s.QueueNames = append(s.QueueNames, strings.TrimSpace(name))
+	}
+	return nil
+}
+
+// QueuesText returns the number of queues, or the list of their names.
+func (s Settings) QueuesText() string {
+	if len(s.QueueNames) > 0 {
+		return "[" + strings.Join(s.QueueNames, ", ") + "]"
+	}
+	return strconv.Itoa(s.Queues)
+}
+
+// unbracket returns a list without its brackets, which it need not have. It returns false if only one of them is there.
+func unbracket(list string) (string, bool) {
+	inner, opened := strings.CutPrefix(list, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	return inner, opened == closed
 }
 
 // parseOr returns the value of an empty text, or the result of parse.
@@ -58,6 +105,10 @@ func kindOfText(field any) string {
 // parseAfter reads what afterText writes.
 func parseAfter(text string) (after []After, err error) {
 	list, anyOf := strings.CutPrefix(text, "any of ")
+	list, ok := unbracket(strings.ReplaceAll(list, ":", " "))
+	if !ok {
+		return nil, errors.New("a bracket is missing")
+	}
 	if list == "" {
 		return nil, nil
 	}

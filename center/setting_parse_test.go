@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Parse reads what Records writes, for each setting.
+// Set reads what Records writes, for each setting.
 func TestSettingsAreParsedFromTheirTexts(t *testing.T) {
 	t.Parallel()
 	want := center.Settings{
@@ -23,11 +23,8 @@ func TestSettingsAreParsedFromTheirTexts(t *testing.T) {
 	for _, r := range want.Records() {
 		texts[r.Name] = r.Text
 	}
-	for _, row := range center.SettingTable() {
-		if row.Name == "queues" {
-			continue
-		}
-		if err := row.Parse(&got, texts[row.Name]); err != nil {
+	for name, text := range texts {
+		if err := got.Set(name, text); err != nil {
 			t.Error(err)
 		}
 	}
@@ -36,22 +33,38 @@ func TestSettingsAreParsedFromTheirTexts(t *testing.T) {
 	}
 }
 
-func TestParseNamesTheSettingAndTheRule(t *testing.T) {
+func TestSetNamesTheSettingAndTheRule(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"execute_number": "many", "rate_per_second": "1/s", "coalesce": "perhaps", "batch_timeout": "5", "after": "a b c",
+		"execute_number": "many", "rate_per_second": "1/s", "coalesce": "perhaps", "batch_timeout": "5", "after": "a b c", "queues": "[a",
 	} {
-		for _, row := range center.SettingTable() {
-			if row.Name != name {
-				continue
-			}
-			var s center.Settings
-			if err := row.Parse(&s, text); err == nil || !strings.HasPrefix(err.Error(), name+" ("+text+") must be ") {
-				t.Errorf("%s: error %v", name, err)
-			}
-			if err := row.Parse(&s, ""); err != nil || !cmp.Equal(s, center.Settings{}) {
-				t.Errorf("%s without a text: %+v, %v", name, s, err)
-			}
+		var s center.Settings
+		if err := s.Set(name, text); err == nil || !strings.HasPrefix(err.Error(), name+" ("+text+") must be ") {
+			t.Errorf("%s: error %v", name, err)
 		}
+		if err := s.Set(name, ""); err != nil || !cmp.Equal(s, center.Settings{}) {
+			t.Errorf("%s without a text: %+v, %v", name, s, err)
+		}
+	}
+	if err := new(center.Settings).Set("fetchnumber", "1"); err == nil || !strings.HasPrefix(err.Error(), "fetchnumber: unknown setting; the known settings are after, balance, ") {
+		t.Errorf("an unknown setting: %v", err)
+	}
+}
+
+// Lists may be as in rota.yaml. A number of queues replaces their names, and the other way round.
+func TestSetReadsLists(t *testing.T) {
+	t.Parallel()
+	var s center.Settings
+	for _, set := range [][2]string{{"queues", "7"}, {"queues", "[north, south]"}, {"after", "[extract, load: FINISHED]"}} {
+		if err := s.Set(set[0], set[1]); err != nil {
+			t.Error(err)
+		}
+	}
+	want := center.Settings{QueueNames: []string{"north", "south"}, After: []center.After{{Upstream: "extract"}, {Upstream: "load", Rule: center.RuleFinished}}}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := s.Set("queues", "7"); err != nil || s.Queues != 7 || s.QueueNames != nil {
+		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -45,6 +45,7 @@ func (d SettingsDiff) DeletesTrigger() bool {
 type TaskSettings struct {
 	Name     string
 	Settings Settings
+	Given    []string // the names of the settings that the file gives
 }
 
 // UpstreamsFirst sorts the task types so that each comes after its upstreams, which must exist before it. It leaves a cycle

@@ -157,11 +157,16 @@ func TestSharedSettingsNeedTheRightEverywhere(t *testing.T) {
 	s.must(err)
 	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	s.must(err)
-	for root, code := range map[string]int{"": http.StatusForbidden, "yes": http.StatusOK} {
-		r := request(http.MethodGet, "/in/TEST/task-settings?task=settle")
-		r.Header.Set("Root", root)
-		if got := s.await(r); got.code != code {
-			t.Errorf("root %q: status %d, want %d: %s", root, got.code, code, got.body)
+	for _, c := range []struct {
+		root, setting, value string
+		code                 int
+	}{
+		{"", "execute_number", "7", http.StatusForbidden}, {"", "queues", "5", http.StatusSeeOther}, {"yes", "execute_number", "7", http.StatusSeeOther},
+	} {
+		r := post("in/TEST/task-set", confirmed(values("task", "settle", "step", "show", c.setting, c.value)))
+		r.Header.Set("Root", c.root)
+		if got := s.do(r); got.code != c.code {
+			t.Errorf("%s with root %q: status %d, want %d: %s", c.setting, c.root, got.code, c.code, got.body)
 		}
 	}
 	if got := s.get("/in/TEST/task-pause?task=settle"); got.code != http.StatusOK {
@@ -180,7 +185,7 @@ func TestOwnSignOnly(t *testing.T) {
 	s.must(err)
 	for page, code := range map[string]int{
 		"/in/TEST/task?task=settle": http.StatusOK, "/in/TEST/task-pause?task=settle": http.StatusForbidden,
-		"/task-pause?task=settle": http.StatusOK, "/task-settings?task=settle": http.StatusForbidden,
+		"/task-pause?task=settle": http.StatusOK, "/task-set?task=settle&step=show&execute_number=7": http.StatusForbidden,
 	} {
 		if got := s.get(page); got.code != code {
 			t.Errorf("%s: status %d, want %d: %s", page, got.code, code, got.body)

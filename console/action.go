@@ -17,8 +17,6 @@ import (
 // with confirm=yes does it. A POST without it shows what the values of the form would do.
 type action struct {
 	right Right
-	// everywhere says that the change holds in all environments, and so needs the right in each of them.
-	everywhere bool
 	// prepare reads what the form names, and changes nothing. It may return a change together with an error: then the
 	// page shows the form again.
 	prepare func(context.Context, *viewer, url.Values) (*change, error)
@@ -27,9 +25,7 @@ type action struct {
 // actions are the addresses of the changes: of the verbs, and of the forms for many values. As those of the
 // pages they are on one level.
 var actions = withVerbs(map[string]action{
-	"/task-settings": {right: Change, prepare: prepareSettings, everywhere: true},
-	"/task-queues":   {right: Change, prepare: prepareQueues},
-	"/trigger-edit":  {right: Change, prepare: prepareTriggerEdit},
+	"/trigger-edit": {right: Change, prepare: prepareTriggerEdit},
 })
 
 // change is what an action does to the objects that a form names. The template "ask" shows it.
@@ -39,7 +35,9 @@ type change struct {
 	Danger bool // it loses something
 
 	TaskTypes []string // whose right it needs; at least one
-	Back      string   // the page that shows the result
+	// Everywhere says that the change holds in all environments, and so needs the right in each of them.
+	Everywhere bool
+	Back       string // the page that shows the result
 
 	Says     []string
 	Warnings []string
@@ -111,7 +109,7 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path stri
 		return
 	}
 	c.Action, c.Actor, c.Err = path[1:], v.viewer.Actor.Name, err
-	if confirmed && err == nil && len(c.Fields) == 0 {
+	if confirmed && err == nil && c.do != nil {
 		v.makeChange(ctx, w, c)
 		return
 	}
@@ -138,7 +136,7 @@ func (v *view) mayChange(ctx context.Context, a action, c *change) error {
 			return errNotAllowed
 		}
 	}
-	if !a.everywhere {
+	if !c.Everywhere {
 		return nil
 	}
 	signs, err := v.viewer.ownSigns(ctx)

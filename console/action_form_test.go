@@ -39,7 +39,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 		}
 	}
 	s.seeButtons(append(paths, "/run?run="+s.newest("nightly").ID), seen) // what ends a pin or a pause
-	wanted := []string{"/task-settings", "/task-queues", "/trigger-edit"}
+	wanted := []string{"/trigger-edit"}
 	for _, v := range ops.Verbs() {
 		if v.NoPage == "" {
 			wanted = append(wanted, "/"+strings.ReplaceAll(v.Name, " ", "-"))
@@ -120,17 +120,17 @@ func TestTheNextPageShowsTheChange(t *testing.T) {
 func TestFormsDoNotOverwriteOthers(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
-	form := s.formOf("task-settings?task=settle")
+	form := s.formOf("task-set?task=settle")
 	form.Set("execute_number", "12")
-	if got := s.do(post("task-settings", form)); !strings.Contains(got.body, "<ins>12</ins>") {
+	if got := s.do(post("task-set", form)); !strings.Contains(got.body, "<ins>12</ins>") {
 		t.Fatalf("the change is not shown: %s", got.body)
 	}
-	other := s.formOf("task-settings?task=settle")
+	other := s.formOf("task-set?task=settle")
 	other.Set("thread_number", "3")
-	if got := s.do(post("task-settings", confirmed(other))); got.code != http.StatusSeeOther {
+	if got := s.do(post("task-set", confirmed(other))); got.code != http.StatusSeeOther {
 		t.Fatalf("the faster one: status %d: %s", got.code, got.body)
 	}
-	if got := s.do(post("task-settings", confirmed(form))); got.code != http.StatusConflict || !strings.Contains(got.body, "changed meanwhile") {
+	if got := s.do(post("task-set", confirmed(form))); got.code != http.StatusConflict || !strings.Contains(got.body, "somebody has changed it meanwhile") {
 		t.Errorf("the slower one: status %d: %s", got.code, got.body)
 	}
 	settings, err := s.center.Tasks().Settings(t.Context(), "settle")
@@ -177,11 +177,11 @@ func TestFormsNameWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	for _, c := range []struct{ page, field, value, want string }{
-		{"task-settings?task=settle", "execute_number", "many", "execute_number (many) must be a whole number"},
-		{"task-settings?task=settle", "judge_dead_interval", "3s", "judge_dead_interval (3s) must be at least"},
-		{"task-settings?task=settle", "execute_number", "10", "this changes nothing"},
-		{"task-queues?task=settle", "queues", "0", "queues"},
-		{"task-queues?task=settle", "queues", "x", "queues (x) must be a number of at least 1"},
+		{"task-set?task=settle", "execute_number", "many", "execute_number (many) must be a whole number"},
+		{"task-set?task=settle", "judge_dead_interval", "3s", "judge_dead_interval (3s) must be at least"},
+		{"task-set?task=settle", "execute_number", "10", "this changes nothing"},
+		{"task-set?task=settle", "queues", "0", "queues"},
+		{"task-set?task=settle", "queues", "x", "must both number the queues or both name them"},
 		{"trigger-edit?trigger=nightly", "expression", "0 0 25 * * ?", "0 0 25 * * ?"},
 		{"trigger-edit?trigger=nightly", "start_at", "tomorrow", "start_at (tomorrow) must be a time with its offset"},
 		{"trigger-edit?trigger=nightly", "target", "nobody", "nobody"},

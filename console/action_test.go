@@ -53,17 +53,14 @@ func (s *site) changes() []change {
 		s.must(err)
 		return got
 	}
-	settingsForm := values("task", "settle", "step", "show", "version", fmt.Sprint(s.task("settle").Version))
-	for _, r := range settings(s).Records() {
-		settingsForm.Set(r.Name, r.Text)
-	}
+	settingsForm := s.formOf("task-set?task=settle")
 	settingsForm.Set("execute_number", "77")
 	cron := values("trigger", "nightly", "step", "show", "version", "1", "target", "nightly", "kind", "CRON", "expression", "0 0 3 * * ?", "time_zone", "UTC", "misfire", "ONE", "overlap", "SKIP")
 	return []change{
 		{"task-pause", values("task", "settle"), console.Operate, "settle", "settle$BASE: paused", func(s *site) bool { return s.task("settle").Paused }},
 		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle$BASE: resumed", func(s *site) bool { return !s.task("settle").Paused }},
-		{"task-settings", settingsForm, console.Change, "settle", "1 setting of settle changed", func(s *site) bool { return settings(s).ExecuteNumber == 77 }},
-		{"task-queues", values("task", "settle", "queues", "6", "step", "show"), console.Change, "settle", "settle changes to 6 queues", func(s *site) bool { n := s.task("settle").RequestedTotal; return n != nil && *n == 6 }},
+		{"task-set", settingsForm, console.Change, "settle", "settle$BASE: changed", func(s *site) bool { return settings(s).ExecuteNumber == 77 }},
+		{"task-set", values("task", "settle", "queues", "6", "step", "show"), console.Change, "settle", "settle$BASE: changed", func(s *site) bool { n := s.task("settle").RequestedTotal; return n != nil && *n == 6 }},
 		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "of regions$BASE: added", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
 		{"queue-remove", values("task", "regions", "queue", "north"), console.Change, "regions", "queue north of regions$BASE: removed as soon as", func(s *site) bool { return !slices.Contains(s.queues("regions"), "north") }},
 		{"queue-pin", values("task", "regions", "queue", evil, "labels", "zone=b"), console.Change, "regions", "of regions$BASE: pinned to zone=b", func(s *site) bool { return s.pin(evil) == "zone=b" }},

@@ -14,6 +14,9 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
+// errNothing is the error of a form that changes nothing.
+var errNothing = errors.New("this changes nothing")
+
 // withVerbs adds an action for each verb of package ops: the verb "server drain" has the address /server-drain.
 func withVerbs(actions map[string]action) map[string]action {
 	for _, v := range ops.Verbs() {
@@ -44,25 +47,42 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 			errs = append(errs, call.Set(a, given...))
 		}
 	}
+	begun := form.Get("step") != ""
+	if !begun {
+		var err error
+		if call, err = call.Current(ctx, v.center); err != nil {
+			return nil, err
+		}
+	}
 	planned, err := call.Prepare(ctx, v.center)
 	if planned == nil {
 		return nil, err
 	}
 	c := &change{
 		Title: planned.Title, Button: verb.Button(), Danger: planned.Loses != "", TaskTypes: planned.TaskTypes,
-		Says: planned.Says, Warnings: planned.Warnings, Back: backTo(planned, verb),
+		Says: planned.Says, Warnings: planned.Warnings, Back: backTo(planned, verb), Everywhere: planned.Everywhere,
 	}
-	asked := form.Get("step") != "" && form.Get("edit") == ""
+	for _, o := range planned.Objects {
+		c.Diffs, c.Says = append(c.Diffs, o.Differences...), append(c.Says, o.Says...)
+	}
+	version := cmp.Or(form.Get("version"), planned.Version) // a form that was overtaken stays so
+	if version != "" {
+		c.hide("version", version)
+	}
+	asked := begun && form.Get("edit") == ""
+	if asked && err == nil && planned.Nothing() {
+		err = errNothing
+	}
 	if err = errors.Join(append(errs, err)...); err != nil || !asked && (form.Get("edit") != "" || verb.Offers()) {
-		c.Fields = c.askFor(call)
-		if errors.Is(err, ops.ErrMissing) && form.Get("step") == "" {
+		c.Fields, c.Diffs, c.Everywhere = c.askFor(call), nil, false // there is no change yet
+		if errors.Is(err, ops.ErrMissing) && !begun {
 			err = nil // nobody has been asked yet
 		}
 		c.hide("step", "show")
 		return c, err
 	}
 	c.hideCall(call, planned)
-	if was := form.Get("version"); was != "" && was != planned.Version {
+	if version != planned.Version {
 		return c, fmt.Errorf("%s: %w", planned.Objects[0].Name, errChanged)
 	}
 	c.do = func(ctx context.Context, actor string) (string, error) {
@@ -108,7 +128,10 @@ func (c *change) askFor(call *ops.Call) (fields []formField) {
 			c.hide(a.Name, values...)
 		default:
 			name := strings.ReplaceAll(strings.ToUpper(a.Name[:1])+a.Name[1:], "-", " ")
-			f := formField{Name: a.Name, Label: name, Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long}
+			f := formField{Name: a.Name, Label: cmp.Or(a.Key, name), Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long, Choices: a.Choices}
+			if a.Key != "" {
+				f.Placeholder = a.Default
+			}
 			if a.Type.Kind() == reflect.Bool {
 				f.Choices, f.Value = []string{"false", "true"}, cmp.Or(f.Value, "false")
 			}
@@ -133,9 +156,6 @@ func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
 			c.hide(a.Name, call.Values(a)...)
 			values = values || a.Names == ""
 		}
-	}
-	if planned.Version != "" {
-		c.hide("version", planned.Version)
 	}
 	if values {
 		c.hide("step", "show") // there is something to edit

@@ -89,13 +89,14 @@ func TestFailedChangesDoNotSayDone(t *testing.T) {
 func TestFormsThatWereOvertaken(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)
-	shown := s.do(post("task-queues", values("task", "settle", "queues", "6", "step", "show", "version", "1")))
-	if shown.code != http.StatusOK || !strings.Contains(shown.body, `name="version" value="1"`) {
-		t.Fatalf("the form carries no version: status %d: %s", shown.code, shown.body)
+	overtaken := s.formOf("task-set?task=settle")
+	if overtaken.Get("version") == "" {
+		t.Fatalf("the form carries no version: %v", overtaken)
 	}
+	overtaken.Set("queues", "6")
 	s.must(s.center.Queues().Repartition(t.Context(), "settle", 8, "bob"))
 	for path, form := range map[string]url.Values{
-		"task-queues":    values("task", "settle", "queues", "6", "step", "show", "version", "1"),
+		"task-set":       overtaken,
 		"trigger-delete": values("trigger", "nightly", "version", "0"),
 		"trigger-fire":   values("trigger", "nightly", "version", "0"),
 	} {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -21,8 +23,8 @@ type Call struct {
 func (v *Verb) Call() *Call {
 	c := &Call{Verb: v, args: reflect.New(v.args).Elem()}
 	for _, a := range v.Args {
-		if a.initial != "" {
-			if err := c.Set(a, a.initial); err != nil {
+		if a.Default != "" && a.Key == "" {
+			if err := c.Set(a, a.Default); err != nil {
 				panic(err) // a default is part of the program
 			}
 		}
@@ -32,6 +34,22 @@ func (v *Verb) Call() *Call {
 
 // CallOf returns a call whose arguments are those of an operation of the verb.
 func (v *Verb) CallOf(o Operation) *Call { return &Call{Verb: v, args: reflect.ValueOf(o)} }
+
+// Operation returns the arguments of the call.
+func (c *Call) Operation() Operation { return c.args.Interface().(Operation) }
+
+// Current returns the call with the values in force in place of those that it lacks, if its verb begins with them.
+func (c *Call) Current(ctx context.Context, center *center.Center) (*Call, error) {
+	e, ok := c.Operation().(editor)
+	if !ok {
+		return c, nil
+	}
+	o, err := e.Current(ctx, center)
+	if err != nil {
+		return nil, err
+	}
+	return c.Verb.CallOf(o), nil
+}
 
 // Add adds a value to an argument that is a list, and sets any other.
 func (c *Call) Add(a Arg, value string) error {
@@ -44,6 +62,13 @@ func (c *Call) Add(a Arg, value string) error {
 // Set sets an argument. Only a list takes several values. The error names the argument, the value and the rule.
 func (c *Call) Set(a Arg, values ...string) error {
 	field := c.args.FieldByIndex(a.field)
+	if a.Key != "" {
+		if field.IsNil() {
+			field.Set(reflect.ValueOf(map[string]string{}))
+		}
+		field.SetMapIndex(reflect.ValueOf(a.Key), reflect.ValueOf(strings.Join(values, "")))
+		return nil
+	}
 	if a.Type.Kind() == reflect.Slice {
 		field.Set(reflect.ValueOf(values))
 		return nil
@@ -61,6 +86,9 @@ func (c *Call) Set(a Arg, values ...string) error {
 // Values returns the value of an argument as texts: each of a list, none of an empty text.
 func (c *Call) Values(a Arg) []string {
 	value := c.args.FieldByIndex(a.field)
+	if a.Key != "" {
+		value = reflect.ValueOf(value.Interface().(map[string]string)[a.Key])
+	}
 	if list, ok := reflect.TypeAssert[[]string](value); ok {
 		return list
 	}
@@ -72,7 +100,7 @@ func (c *Call) Values(a Arg) []string {
 
 // Prepare returns what the call would do.
 func (c *Call) Prepare(ctx context.Context, center *center.Center) (*Change, error) {
-	change, err := c.args.Interface().(Operation).Prepare(ctx, center)
+	change, err := c.Operation().Prepare(ctx, center)
 	if change != nil {
 		change.args = c.args.Interface()
 	}
@@ -92,10 +120,19 @@ func parse(a Arg, text string) (value any, err error) {
 		value, err = strconv.ParseBool(text)
 		rule = "true or false"
 	default:
+		if len(a.Choices) > 0 && text != "" && !slices.Contains(a.Choices, strings.ToUpper(text)) {
+			return nil, fmt.Errorf("%s (%s) must be %s", name, text, alternatives(a.Choices))
+		}
 		return text, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s (%s) must be %s", name, text, rule)
 	}
 	return value, nil
+}
+
+// alternatives returns "a, b or c" for two values or more.
+func alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/records"
@@ -18,6 +19,9 @@ type Change struct {
 	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
 	Version   string   // changes if what was read has changed since; empty if that does not matter
 	Objects   []Object // what it is done to, at least one
+
+	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
+	Everywhere bool
 
 	// Scenarios are the changes of servers, by task type, whose moves [center.Queues.Plan] shows before.
 	Scenarios map[string]center.Scenario
@@ -40,17 +44,33 @@ type Object struct {
 	Effect string // what happens to it then, such as "its 4 queues go to 2 other servers"; may be empty
 	Record any    // its columns for programs; nil if they are the name and the arguments
 
+	Differences []center.Difference // of its settings; the object is written if there are any
+	Says        []string            // sentences about what the differences cause
+
+	// do makes the change; nil if there is nothing to do. Its result need not have what the object says.
 	do func(ctx context.Context, actor string) (Done, error)
 }
 
 // Would says what would be done to an object.
-func (o Object) Would() string { return o.Name + ": would be " + o.text(o.Past) }
+func (o Object) Would() string { return o.Name + ": " + o.would() }
+
+func (o Object) would() string {
+	if o.do == nil {
+		return o.text("nothing to do")
+	}
+	return "would be " + o.text(o.Past)
+}
 
 func (o Object) text(past string) string {
 	if o.Effect == "" {
 		return past
 	}
 	return past + "; " + o.Effect
+}
+
+// Nothing reports whether there is nothing to do.
+func (c *Change) Nothing() bool {
+	return !slices.ContainsFunc(c.Objects, func(o Object) bool { return o.do != nil })
 }
 
 // Done is what was done to an object.
@@ -81,13 +101,20 @@ func (d Done) String() string {
 func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
 	var errs []error
 	for _, o := range c.Objects {
-		d, err := o.do(ctx, actor)
+		d, err := o.change(ctx, actor)
 		if err == nil || d.some {
 			done = append(done, c.complete(o, d))
 		}
 		errs = append(errs, err)
 	}
 	return done, errors.Join(errs...)
+}
+
+func (o Object) change(ctx context.Context, actor string) (Done, error) {
+	if o.do == nil {
+		return Done{Text: o.would()}, nil
+	}
+	return o.do(ctx, actor)
 }
 
 // complete fills in what an object says by itself.
@@ -108,6 +135,9 @@ func (c *Change) record(o Object, d Done) records.Object {
 		return append(records.Of(o.Record), records.M("result", d.Text))
 	}
 	record := records.Object{records.M("object", d.Object), records.M("result", d.Text)}
+	if o.Differences != nil {
+		record = append(record, records.M("changes", o.Differences))
+	}
 	if c.args != nil {
 		record = append(record, records.Of(c.args)...)
 	}
@@ -117,7 +147,7 @@ func (c *Change) record(o Object, d Done) records.Object {
 // Records returns what would be done, for programs.
 func (c *Change) Records() (list []records.Object) {
 	for _, o := range c.Objects {
-		list = append(list, c.record(o, Done{Object: o.Name, Text: "would be " + o.text(o.Past)}))
+		list = append(list, c.record(o, Done{Object: o.Name, Text: o.would()}))
 	}
 	return list
 }

@@ -17,7 +17,7 @@ type ItemChoice struct {
 	Keys     []string `arg:"[ITEM...]" form:"key" of:"item" json:"-"`
 	All      bool     `flag:"all" of:"choice" json:"-" help:"all failed items, or those that the other flags choose"`
 	Queue    string   `flag:"queue" of:"queue" json:"-" help:"with --all: only items of this queue"`
-	State    string   `flag:"state" of:"choice" json:"-" help:"with --all: only items in this state: RETRY, STARTED or DEAD"`
+	State    string   `flag:"state" of:"choice" choices:"RETRY STARTED DEAD" json:"-" help:"with --all: only items in this state"`
 	Error    string   `flag:"error" of:"choice" json:"-" help:"with --all: only items with this error, as the console shows it: with … for figures and quoted texts"`
 	Text     string   `flag:"match" of:"choice" json:"-" help:"with --all: only items whose key or error contains this text"`
 

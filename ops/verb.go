@@ -26,6 +26,13 @@ type Operation interface {
 	Prepare(ctx context.Context, c *center.Center) (*Change, error)
 }
 
+// editor is an operation whose form begins with the values in force.
+type editor interface {
+	Operation
+	// Current returns the operation with the values in force in place of those that it lacks.
+	Current(ctx context.Context, c *center.Center) (Operation, error)
+}
+
 // Verb is a thing that an operator can do.
 type Verb struct {
 	Name    string // "server drain": the object and what is done to it
@@ -49,8 +56,12 @@ func (v *Verb) Button() string {
 	return strings.ToUpper(last[:1]) + last[1:]
 }
 
-// Offers reports whether all values of the verb are optional, so that a form asks for them although nothing is missing.
+// Offers reports whether a form asks for the values of the verb although nothing is missing: they are all optional, or begin
+// with the values in force.
 func (v *Verb) Offers() bool {
+	if v.args.Implements(reflect.TypeFor[editor]()) {
+		return true
+	}
 	offers := false
 	for _, a := range v.Args {
 		if a.Names != "" || a.CommandOnly {
@@ -73,42 +84,67 @@ type Arg struct {
 	Type  reflect.Type
 	Long  bool // a text that may have several lines
 
+	Key     string   // of a value in a list of values: the words of a command are KEY=VALUE
+	Choices []string // the values that it can have, if they are few
+	Default string   // if a call does not set it
+
 	// CommandOnly arguments are not in forms: they need a person who waits. FormOnly arguments are not in commands.
 	CommandOnly, FormOnly bool
 
-	initial string
-	field   []int
+	field []int
 }
 
 // Required reports whether a call needs a value.
-func (a Arg) Required() bool { return a.Place != "" && a.Place[0] != '[' }
+func (a Arg) Required() bool { return a.Place != "" && a.Place[0] != '[' && a.Key == "" }
 
 // Rest reports whether the argument takes all words from its place on.
 func (a Arg) Rest() bool { return strings.Contains(a.Place, "...") }
 
 // verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
-// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, default its value if a call
-// does not set it, long that the text may have several lines, and help a sentence about it.
+// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, choices its values, default its
+// value if a call does not set it, long that the text may have several lines, and help a sentence about it. A map has an
+// argument for each setting of a task type.
 func verb[A Operation](v Verb) *Verb {
 	v.args = reflect.TypeFor[A]()
 	for _, field := range reflect.VisibleFields(v.args) {
 		tag := field.Tag
-		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, field: field.Index, initial: tag.Get("default"), Long: tag.Get("long") != ""}
+		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, Choices: strings.Fields(tag.Get("choices")), Default: tag.Get("default"), Long: tag.Get("long") != "", field: field.Index}
 		form := tag.Get("form")
 		if a.CommandOnly, a.FormOnly = form == "-", a.Name == "" && a.Place == ""; a.FormOnly && form == "" {
 			continue
 		}
 		a.Name = cmp.Or(a.Name, strings.TrimPrefix(form, "-"), strings.ToLower(a.Place))
+		if a.Type.Kind() == reflect.Map {
+			v.Args = append(v.Args, settingArgs(a)...)
+			continue
+		}
 		v.Args = append(v.Args, a)
 	}
 	return &v
+}
+
+// settingArgs returns an argument for each setting.
+func settingArgs(a Arg) (args []Arg) {
+	defaults := map[string]string{}
+	for _, r := range (center.Settings{}).Records() {
+		defaults[r.Name] = r.Text
+	}
+	a.Type = reflect.TypeFor[string]()
+	for _, row := range center.SettingTable() {
+		if a.Key == row.Name { // queues has a row for a number and one for names
+			continue
+		}
+		a.Name, a.Key, a.Help, a.Choices, a.Default = row.Name, row.Name, strings.ReplaceAll(row.Help, "`", ""), row.Choices(), defaults[row.Name]
+		args = append(args, a)
+	}
+	return args
 }
 
 // Verbs returns all verbs, grouped by what they change.
 func Verbs() []*Verb { return verbs }
 
 var verbs = []*Verb{
-	pauseTask, resumeTask, deleteTask,
+	pauseTask, resumeTask, setTask, applyTasks, deleteTask,
 	addQueue, removeQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
 	retryItems, dropItems,

@@ -49,8 +49,8 @@ func newTaskCommand() *cobra.Command {
 All environments (own_sign) share the settings of a task type. Each environment
 has queues, servers and a pause of its own.`,
 	})
-	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskSetCommand())
-	addVerbs(cmd, "task pause", "task resume", "task delete")
+	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand())
+	addVerbs(cmd, "task set", "task pause", "task resume", "task delete")
 	return cmd
 }
 

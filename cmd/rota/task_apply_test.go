@@ -26,7 +26,7 @@ func TestTaskApply(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.file(same)
-		s.wantOutput("task apply", `^regions\$BASE: nothing to do\n\nsettle\$BASE: nothing to do\n$`)
+		s.wantOutput("task apply", `^regions\$BASE: nothing to do\nsettle\$BASE: nothing to do\n$`)
 		s.file("  settle: {queues: 4, execute_number: 1, stall_after: 1m}\n  regions: {queues: [north, south]}\n")
 		before := snapshot(t, s.c.DB())
 		s.wantOutput("task apply --dry-run", `(?m)^ execute_number +10 +1\n stall_after +5m0s +1m0s\n`)
@@ -34,13 +34,18 @@ func TestTaskApply(t *testing.T) {
 			t.Fatalf("a dry run writes:\n%s", diff)
 		}
 		s.wantOutput("task apply -f rota.yaml regions", `^regions\$BASE: nothing to do\n$`)
-		var changes []map[string]any
-		s.must(json.Unmarshal([]byte(s.run("task apply -o json")), &changes))
-		want := []map[string]any{
-			{"task_type": "settle", "own_sign": "BASE", "setting": "execute_number", "row": "10", "file": "1", "applied": true},
-			{"task_type": "settle", "own_sign": "BASE", "setting": "stall_after", "row": "5m0s", "file": "1m0s", "applied": true},
+		if got, want := s.run("task apply --dry-run -o csv"), "object,result,setting,row,given\nregions$BASE,nothing to do,,,\nsettle$BASE,would be changed,execute_number,10,1\nsettle$BASE,would be changed,stall_after,5m0s,1m0s\n"; got != want {
+			t.Errorf("as CSV: %s, want %s", got, want)
 		}
-		if diff := cmp.Diff(want, changes); diff != "" {
+		var objects []map[string]any
+		s.must(json.Unmarshal([]byte(s.run("task apply -o json")), &objects))
+		want := []map[string]any{
+			{"object": "regions$BASE", "result": "nothing to do", "changes": []any{}},
+			{"object": "settle$BASE", "result": "changed", "changes": []any{
+				map[string]any{"setting": "execute_number", "row": "10", "given": "1"}, map[string]any{"setting": "stall_after", "row": "5m0s", "given": "1m0s"},
+			}},
+		}
+		if diff := cmp.Diff(want, objects); diff != "" {
 			t.Error(diff)
 		}
 		s.wantOutput("task apply", `(?m)^settle\$BASE: nothing to do$`)
@@ -59,11 +64,11 @@ func TestTaskApplyLeavesTheRest(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.run("task set settle queues=6")
 		s.file("  settle: {queues: 6, stall_after: 1m}\n")
-		s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +DATABASE +FILE *\n stall_after +5m0s +1m0s\n.*\nThe file leaves out, and these stay: execute_number 10\. \(--reset`)
+		s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +NOW +THEN *\n stall_after +5m0s +1m0s\n.*\nsettle\$BASE: changed; the file leaves out, and these stay: execute_number 10 \(--reset`)
 		if n := count(t, s.c.DB(), "schedule_task_type WHERE task_type = 'settle' AND execute_number = 10 AND stall_after_ms = 60000"); n != 1 {
 			t.Error("the row has other settings")
 		}
-		s.wantOutput("task apply", `^settle\$BASE: nothing to do\nThe file leaves out, and these stay: execute_number 10\.`)
+		s.wantOutput("task apply", `^settle\$BASE: nothing to do; the file leaves out, and these stay: execute_number 10 \(`)
 		s.wantOutput("task apply --reset", `(?m)^ execute_number +10 +1$`)
 		s.wantOutput("task apply", `^settle\$BASE: nothing to do\n$`)
 	})
@@ -96,16 +101,15 @@ func TestTaskSet(t *testing.T) {
 		for args, want := range map[string]string{
 			"settle":                               "task set: missing argument SETTING=VALUE",
 			"settle fetch_number":                  "fetch_number: must be setting=value",
-			"settle fetchnumber=1":                 "fetchnumber: unknown key; the known keys are after, after_any, ",
-			"settle dealer=x":                      "dealer: unknown key",
-			"settle fetch_number=many":             "fetch_number (many): must be a whole number",
+			"settle fetchnumber=1":                 "fetchnumber: unknown setting; the known settings are after, balance, ",
+			"settle dealer=x":                      "dealer: unknown setting",
+			"settle fetch_number=many":             "fetch_number (many) must be a whole number",
 			"settle fetch_number=1 fetch_number=2": "fetch_number is assigned twice",
-			"settle queues=[a":                     "queues ([a): not valid YAML",
-			"settle after=":                        "after (): not valid YAML: it is empty; no upstreams are []",
+			"settle queues=[a":                     "queues ([a) must be a number, or a list of names",
 		} {
 			s.wantError(2, want, "task set "+args)
 		}
-		s.wantError(1, "judge_dead_interval (1s) must be at least 5 x heartbeat_interval (2s)", "task set settle judge_dead_interval=1s")
+		s.wantError(2, "judge_dead_interval (1s) must be at least 5 x heartbeat_interval (2s)", "task set settle judge_dead_interval=1s")
 	})
 }
 
@@ -184,16 +188,16 @@ func TestTaskApplySchedule(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.file("  after: {queues: 1, mode: RUN, after: [before]}\n  before: {queues: 2, mode: RUN, cron: '0 0 2 * * ?', time_zone: Europe/Berlin}\n")
-		s.wantOutput("task apply", `^before\$BASE: created with 2 queues\n\nafter\$BASE: created with 1 queue\n$`)
+		s.wantOutput("task apply", `^before\$BASE: created with 2 queues\nafter\$BASE: created with 1 queue\n$`)
 		s.wantOutput("trigger list", `(?m)^ before +`)
 		s.wantOutput("task show before", `(?m)^ cron +0 0 2 \* \* \? *$`)
 		s.wantOutput("task show after", `(?m)^ after +before *$`)
-		s.wantOutput("task apply", `^before\$BASE: nothing to do\n\nafter\$BASE: nothing to do\n$`)
+		s.wantOutput("task apply", `^before\$BASE: nothing to do\nafter\$BASE: nothing to do\n$`)
 		s.file("  after: {queues: 1, mode: RUN, after: []}\n  before: {queues: 2, mode: RUN, cron: '0 0 3 * * ?', time_zone: Europe/Berlin}\n")
 		s.wantOutput("task apply after", `(?m)^ after +before +-$`)
 		s.wantOutput("task apply", `(?s) cron +0 0 2 \* \* \? +0 0 3 \* \* \?\n.*\nThis changes the trigger before of this environment, BASE\. Open runs stay\.`)
 		s.file("  before: {queues: 2, mode: RUN}\n")
-		s.wantOutput("task apply", `^before\$BASE: nothing to do\nThe file leaves out, and these stay: time_zone Europe/Berlin, cron 0 0 3`)
+		s.wantOutput("task apply", `^before\$BASE: nothing to do; the file leaves out, and these stay: time_zone Europe/Berlin, cron 0 0 3`)
 		s.file("  before: {queues: 2, mode: RUN, every: 1h}\n")
 		s.wantOutput("task apply --dry-run", `(?s) cron +0 0 3 .* +-\n every +- +1h0m0s\n`)
 		s.file("  before: {queues: 2, mode: RUN, cron: }\n")
@@ -255,7 +259,7 @@ func TestTaskApplyRefusesABadFile(t *testing.T) {
 	s.file("  push: {queues: 3}\n  settle: {queues: [a, b]}\n")
 	s.wantError(1, "task settle: the database and the settings must both number the queues or both name them", "task apply")
 	s.file(same)
-	s.wantError(2, "rota.yaml: tasks: push is not defined", "task apply push")
+	s.wantError(2, "push is not defined in the file", "task apply push")
 	s.wantError(2, "absent.yaml: no such file or directory", "task apply -f absent.yaml")
 	s.wantError(2, "absent.yaml: no such file or directory", "task apply -c absent.yaml")
 	if diff := cmp.Diff(before, snapshot(t, s.c.DB())); diff != "" {

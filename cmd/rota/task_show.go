@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -63,11 +61,7 @@ var settingColumns = []column[settingLine]{
 }
 
 func settingLines(s center.Settings, task center.TaskRecord) []settingLine {
-	queues := fmt.Sprint(s.Queues)
-	if len(s.QueueNames) > 0 {
-		queues = "[" + strings.Join(s.QueueNames, ", ") + "]"
-	}
-	lines := []settingLine{{name: "queues", value: queues}}
+	lines := []settingLine{{name: "queues", value: s.QueuesText()}}
 	defaults := center.Settings{}.Records()
 	for i, r := range s.Records() {
 		text := oneLine(r.Text)

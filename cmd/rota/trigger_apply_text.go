@@ -78,3 +78,10 @@ func slotLines(was center.TriggerDiff) (lines []string) {
 	}
 	return lines
 }
+
+func doneText(done string, dryRun bool) string {
+	if dryRun {
+		return "would be " + done
+	}
+	return done
+}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,8 @@ type verbCommand struct {
 	out    output
 	dryRun bool
 
+	// before completes the call with what is not in the command line; nil if it is all there.
+	before func() error
 	// after looks at what was done; nil if nothing is left to do.
 	after func(ctx context.Context, c *center.Center, done []ops.Done) error
 }
@@ -56,17 +60,15 @@ func (v *verbCommand) command() *cobra.Command {
 	var places []string
 	var listers []lister
 	for _, a := range verb.Args {
-		if a.FormOnly {
+		switch {
+		case a.FormOnly, slices.Contains(places, a.Place):
+			continue
+		case a.Place != "":
+			places, listers = append(places, a.Place), append(listers, listed(a))
 			continue
 		}
-		if a.Place != "" {
-			places, listers = append(places, a.Place), append(listers, listed(a.Names))
-			continue
-		}
-		cmd.Flags().Var(argFlag{v.call, a}, a.Name, a.Help)
-		if a.Names != "" {
-			completeFlag(cmd, a.Name, listed(a.Names))
-		}
+		cmd.Flags().Var(argFlag{v.call, a}, a.Name, helpOf(a))
+		completeFlag(cmd, a.Name, listed(a))
 		if a.Type.Kind() == reflect.Bool {
 			cmd.Flags().Lookup(a.Name).NoOptDefVal = "true"
 		}
@@ -75,7 +77,11 @@ func (v *verbCommand) command() *cobra.Command {
 	cmd.Args = arguments(places...)
 	cmd.ValidArgsFunction = complete(listers...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := v.setPlaces(args); err != nil {
+		err := v.setPlaces(args)
+		if err == nil && v.before != nil {
+			err = v.before()
+		}
+		if err != nil {
 			return usageError{err}
 		}
 		return withRoster(cmd, func(ctx context.Context, c *center.Center) error { return v.run(ctx, cmd, c) })
@@ -87,6 +93,9 @@ func (v *verbCommand) setPlaces(args []string) error {
 	for _, a := range v.call.Verb.Args {
 		if a.Place == "" {
 			continue
+		}
+		if a.Key != "" {
+			return v.assign(args)
 		}
 		n := 1
 		if a.Rest() {
@@ -100,9 +109,31 @@ func (v *verbCommand) setPlaces(args []string) error {
 	return nil
 }
 
+// assign sets values by words such as fetch_number=100.
+func (v *verbCommand) assign(words []string) error {
+	assigned := map[string]bool{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		i := slices.IndexFunc(v.call.Verb.Args, func(a ops.Arg) bool { return a.Key == key })
+		switch {
+		case !found:
+			return fmt.Errorf("%s: must be setting=value", word)
+		case i < 0:
+			return new(center.Settings).Set(key, value) // its error names all settings
+		case assigned[key]:
+			return fmt.Errorf("%s is assigned twice", key)
+		}
+		assigned[key] = true
+		if err := v.call.Set(v.call.Verb.Args[i], value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Center) error {
 	change, err := v.call.Prepare(ctx, c)
-	if err != nil && change != nil {
+	if err != nil && change != nil && !c.IsTransient(err) {
 		return usageError{err} // the objects exist, and a value is wrong
 	}
 	if err != nil {
@@ -110,6 +141,14 @@ func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 	}
 	if v.dryRun {
 		return v.show(cmd, change)
+	}
+	if v.out.isTable() {
+		for _, o := range change.Objects {
+			if len(o.Differences) > 0 {
+				sc := screenOf(cmd.OutOrStdout())
+				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(differencesText(sc, o), "\n")) //nolint:errcheck // the report tells
+			}
+		}
 	}
 	if change.Loses != "" {
 		if err := confirm(cmd, change.Loses); err != nil {
@@ -134,8 +173,16 @@ func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 func (v *verbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 	return v.write(cmd, change.Records(), func(s screen) string {
 		var lines []string
+		written := ""
 		for _, o := range change.Objects {
-			lines = append(lines, escape.Text(o.Would()))
+			if len(o.Differences) > 0 {
+				lines, written = append(lines, differencesText(s, o)...), "Nothing was written."
+				if o.Effect != "" {
+					lines = append(lines, s.wrap(o.Effect))
+				}
+				continue
+			}
+			lines = append(lines, s.wrap(o.Would()))
 		}
 		if len(change.Scenarios) == 0 { // the effects of a change of servers say the same of each of them
 			lines = append(lines, s.wrap(strings.Join(change.Says, " ")))
@@ -143,8 +190,23 @@ func (v *verbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 		for _, warning := range change.Warnings {
 			lines = append(lines, s.wrap(warning))
 		}
-		return strings.Join(lines, "\n")
+		return strings.Join(append(lines, written), "\n")
 	})
+}
+
+var differenceColumns = []column[center.Difference]{
+	{title: "SETTING", text: func(d center.Difference) string { return d.Name }},
+	{title: "NOW", text: func(d center.Difference) string { return orDash(oneLine(d.Row)) }, truncate: true},
+	{title: "THEN", text: func(d center.Difference) string { return orDash(oneLine(d.Given)) }, truncate: true},
+}
+
+// differencesText shows how an object changes, and what that causes.
+func differencesText(s screen, o ops.Object) []string {
+	lines := []string{escape.Text(o.Name) + ":", render(s, o.Differences, differenceColumns)}
+	for _, says := range o.Says {
+		lines = append(lines, s.wrap(says))
+	}
+	return lines
 }
 
 // report writes what was done.
@@ -209,9 +271,20 @@ func (f argFlag) Type() string {
 	return f.arg.Type.Kind().String()
 }
 
-// listed returns the lister of what an argument names; nil if it names nothing that exists.
-func listed(names string) lister {
-	switch names {
+// helpOf returns the help of a flag, with the values that it can have.
+func helpOf(a ops.Arg) string {
+	if len(a.Choices) == 0 {
+		return a.Help
+	}
+	return a.Help + ": " + alternatives(a.Choices)
+}
+
+// listed returns the lister of the values that an argument can have; it lists none if they are not known.
+func listed(a ops.Arg) lister {
+	if a.Key != "" {
+		return listSettings
+	}
+	switch a.Names {
 	case "task":
 		return listTasks
 	case "run task":
@@ -241,7 +314,7 @@ func listed(names string) lister {
 	case "paused backfill":
 		return listBackfills(pausedBackfill)
 	}
-	return func(context.Context, *center.Center, []string) ([]string, error) { return nil, nil }
+	return func(context.Context, *center.Center, []string) ([]string, error) { return a.Choices, nil }
 }
 
 func openRun(r center.Run) bool { return !r.Ended() }

@@ -30,11 +30,13 @@ func WriteCSV(out io.Writer, records any, header bool) error {
 // addObjects writes the objects of a list, which have the same names.
 func addObjects(b *strings.Builder, list []Object) {
 	for i, o := range list {
-		names, values := o.csv()
+		names, lines := o.csv()
 		if i == 0 {
 			addLine(b, names)
 		}
-		addLine(b, values)
+		for _, line := range lines {
+			addLine(b, line)
+		}
 	}
 }
 

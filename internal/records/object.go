@@ -95,9 +95,28 @@ func (o Object) With(name string, value any) Object {
 	return append(o, Member{name, value})
 }
 
-func (o Object) csv() (names, values []string) {
+// csv returns the names and the line of an object. A member that is a list of records, which comes last, has a line for each
+// record, below the names of their fields; an empty list has one line without values.
+func (o Object) csv() (names []string, lines [][]string) {
+	var line []string
 	for _, m := range o {
-		names, values = append(names, m.Name), append(values, cellOf(reflect.ValueOf(m.Value)))
+		v := reflect.ValueOf(m.Value)
+		if t := reflect.TypeOf(m.Value); t == nil || t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct {
+			names, line = append(names, m.Name), append(line, cellOf(v))
+			continue
+		}
+		more, fields := jsonFields(v.Type().Elem())
+		for i := range v.Len() {
+			one := slices.Clone(line)
+			for _, field := range fields {
+				one = append(one, cellOf(v.Index(i).FieldByIndex(field)))
+			}
+			lines = append(lines, one)
+		}
+		names, line = append(names, more...), append(line, make([]string, len(more))...)
 	}
-	return names, values
+	if lines == nil {
+		lines = [][]string{line}
+	}
+	return names, lines
 }

@@ -26,9 +26,9 @@ func (d TriggerDiff) Same() bool { return d.Exists && len(d.Changes) == 0 }
 
 // Difference is a setting whose value in a program or a file differs from the row.
 type Difference struct {
-	Name  string // the setting's name in rota.yaml
-	Given string
-	Row   string
+	Name  string `json:"setting"` // its name in rota.yaml
+	Row   string `json:"row"`
+	Given string `json:"given"`
 }
 
 // Compare returns what Apply would change, and at most n of the next slots. It writes nothing. It returns

@@ -1,0 +1,232 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
+)
+
+// SetTask changes some settings of a task type. Their values are texts, as rota task show prints them; an empty one is the
+// default.
+type SetTask struct {
+	TaskType string            `arg:"TASK" of:"task" json:"-"`
+	Settings map[string]string `arg:"SETTING=VALUE..." json:"-"`
+}
+
+var setTask = verb[SetTask](Verb{
+	Name: "task set", Right: RightChange, Asks: true,
+	Short: "Change single settings of a task type",
+	Long: `Change single settings of a task type. Values are written as rota task show
+prints them; an empty value is the default. The command shows each difference
+before it writes, and does what rota task apply does with it.`,
+	Example: `  rota task set settle fetch_number=100 rate_per_second=50
+  rota task set settle max_in_flight= --dry-run
+  rota task set regions 'queues=[north, south, west]'
+  rota task set report 'cron=0 0 2 * * ?'`,
+})
+
+// Current returns the settings in force for those that are not given.
+func (a SetTask) Current(ctx context.Context, c *center.Center) (Operation, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Tasks().Settings(ctx, t.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	if t.RequestedTotal != nil {
+		s.Queues = int(*t.RequestedTotal)
+	}
+	texts := map[string]string{"queues": s.QueuesText()}
+	for _, r := range s.Records() {
+		texts[r.Name] = r.Text
+	}
+	maps.Copy(texts, a.Settings)
+	a.Settings = texts
+	return a, nil
+}
+
+// Prepare implements Operation.
+func (a SetTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Title: "Change the settings of " + t.TaskType, TaskTypes: []string{t.TaskType}}
+	var s center.Settings
+	var errs []error
+	names := slices.Sorted(maps.Keys(a.Settings))
+	for _, name := range names {
+		errs = append(errs, s.Set(name, a.Settings[name]))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return change, err
+	}
+	d, err := c.Tasks().CompareGiven(ctx, t.TaskType, s, names)
+	if err == nil {
+		d.Left = nil // the call names what changes
+		change.Version = fmt.Sprint(d.Version, "/", d.QueuesVersion)
+		change.addSettings(c, d)
+	}
+	return change, err
+}
+
+// ApplyTasks writes the settings of a file.
+type ApplyTasks struct {
+	Names []string `arg:"[TASK...]" of:"task" form:"tasks" json:"-"`
+	Reset bool     `flag:"reset" json:"-" help:"set the defaults of what the file leaves out"`
+
+	Tasks []center.TaskSettings `json:"-"` // of the file
+}
+
+var applyTasks = verb[ApplyTasks](Verb{
+	Name: "task apply", Right: RightChange, Asks: true,
+	NoPage: "it reads a file",
+	Short:  "Write the settings of a rota.yaml to the database",
+	Long: `Write the settings of a rota.yaml to the database, for all its task types or for
+the named ones. A setting that the file leaves out stays as it is; the command
+names those that are not at their defaults, and --reset sets the defaults. The
+command shows each difference before it writes. It creates missing task types.
+
+Workers adopt new settings with their next heartbeats. A change of the number
+of queues is a barrier: every worker finishes what it has in flight, then rows
+are added or removed, then all workers continue. Named queues are added at once,
+and removed when they are drained. cron and every belong to the trigger that has
+the task type's name, in this environment. The command asks before it removes
+queues or the trigger.`,
+	Example: `  rota task apply -f rota.yaml --dry-run
+  rota task apply -f rota.yaml
+  rota task apply -f rota.yaml settle --yes`,
+})
+
+// Prepare implements Operation. It compares everything before anything is written. Each task type comes after its upstreams,
+// which must exist before it.
+func (a ApplyTasks) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	if len(a.Tasks) == 0 {
+		return nil, missing("the task type")
+	}
+	change := &Change{Title: "Apply settings"}
+	for _, name := range a.Names {
+		if !slices.ContainsFunc(a.Tasks, func(t center.TaskSettings) bool { return t.Name == name }) {
+			return change, fmt.Errorf("%s is not defined in the file", name)
+		}
+	}
+	compare := c.Tasks().CompareGiven
+	if a.Reset {
+		compare = func(ctx context.Context, taskType string, s center.Settings, _ []string) (center.SettingsDiff, error) {
+			return c.Tasks().Compare(ctx, taskType, s)
+		}
+	}
+	for _, t := range center.UpstreamsFirst(a.Tasks) {
+		if len(a.Names) > 0 && !slices.Contains(a.Names, t.Name) {
+			continue
+		}
+		d, err := compare(ctx, t.Name, t.Settings, t.Given)
+		if err != nil {
+			return nil, err
+		}
+		change.TaskTypes = append(change.TaskTypes, t.Name)
+		change.addSettings(c, d)
+	}
+	return change, nil
+}
+
+// addSettings adds a task type whose settings change.
+func (c *Change) addSettings(in *center.Center, d center.SettingsDiff) {
+	o := Object{Name: inEnvironment(in, d.TaskType), Past: "changed", Differences: differences(d), do: func(ctx context.Context, actor string) (Done, error) {
+		return Done{}, in.Tasks().Apply(ctx, d, actor)
+	}}
+	switch {
+	case d.Same():
+		o.do = nil
+	case !d.Exists && d.Named:
+		o.Past = "created with queues " + strings.Join(d.Settings.QueueNames, ", ")
+	case !d.Exists:
+		o.Past = "created with " + plural.Of(d.Wanted, "queue", "queues")
+	default:
+		o.Says = settingsSay(d, in.OwnSign())
+	}
+	if len(d.Left) > 0 {
+		left := make([]string, len(d.Left))
+		for i, s := range d.Left {
+			left[i] = s.Name + " " + s.Row
+		}
+		o.Effect = "the file leaves out, and these stay: " + strings.Join(left, ", ") + " (--reset sets their defaults)"
+	}
+	c.Objects = append(c.Objects, o)
+	c.Everywhere = c.Everywhere || !d.Exists || len(d.Changes) > 0
+	for _, loss := range settingsLose(d) {
+		if c.Loses != "" {
+			loss = c.Loses + ", and " + loss
+		}
+		c.Loses = loss
+	}
+}
+
+// differences lists the differences of settings and of queues; none of a task type that is missing.
+func differences(d center.SettingsDiff) []center.Difference {
+	list := []center.Difference{}
+	if !d.Exists {
+		return list
+	}
+	list = append(list, d.Changes...)
+	if d.Repartitions() {
+		row := fmt.Sprint(d.Total)
+		if d.Waiting != 0 {
+			row += fmt.Sprintf(" (%d requested)", d.Waiting)
+		}
+		list = append(list, center.Difference{Name: "queues", Row: row, Given: fmt.Sprint(d.Wanted)})
+	}
+	for _, name := range d.Add {
+		list = append(list, center.Difference{Name: "queues", Given: name})
+	}
+	for _, name := range d.Remove {
+		list = append(list, center.Difference{Name: "queues", Row: name})
+	}
+	return list
+}
+
+// settingsSay says what each change causes.
+func settingsSay(d center.SettingsDiff, ownSign string) (list []string) {
+	if len(d.Changes) > 0 {
+		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
+	}
+	if d.ChangesTrigger() {
+		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.TaskType, ownSign))
+	}
+	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
+	switch {
+	case d.QueuesRemoved() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesRemoved(), "row is", "rows are")+" removed"),
+			fmt.Sprintf("Items of the removed queues are then in others: mod(id, %d) decides.", d.Wanted))
+	case d.QueuesAdded() > 0:
+		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesAdded(), "row is", "rows are")+" added"))
+	case d.Repartitions():
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural.Of(d.Waiting, "queue", "queues")))
+	}
+	if len(d.Remove) > 0 {
+		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")
+	}
+	return list
+}
+
+// settingsLose names what a change of settings deletes.
+func settingsLose(d center.SettingsDiff) (list []string) {
+	if n := d.QueuesRemoved(); n > 0 {
+		list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(n, "queue", "queues"), d.TaskType))
+	}
+	if d.DeletesTrigger() {
+		list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))
+	}
+	if len(d.Remove) > 0 {
+		list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed", strings.Join(d.Remove, ", "), d.TaskType))
+	}
+	return list
+}
