@@ -57,7 +57,7 @@ func itemFails(r *roster, b *browser) {
 	b.awaitText("tbody tr .id", "1000")
 	r.exec("UPDATE orders SET broken = 0 WHERE id = 1000")
 	b.click("[id^=item-]", "Retry")
-	b.awaitText("#said", "1 failed item of settle retried")
+	b.awaitText("#said", "1 failed item retried")
 	b.awaitText(".empty", "No item has failed")
 }
 
