@@ -8,27 +8,14 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
-// action is a change that people can make, at an address of its own. A GET shows what it would do, and asks. A POST
-// with confirm=yes does it. A POST without it shows what the values of the form would do.
-type action struct {
-	right Right
-	// prepare reads what the form names, and changes nothing. It may return a change together with an error: then the
-	// page shows the form again.
-	prepare func(context.Context, *viewer, url.Values) (*change, error)
-}
-
-// actions are the addresses of the changes: of the verbs, and of the forms for many values. As those of the
-// pages they are on one level.
-var actions = withVerbs(map[string]action{
-	"/trigger-edit": {right: Change, prepare: prepareTriggerEdit},
-})
-
-// change is what an action does to the objects that a form names. The template "ask" shows it.
+// change is what a verb does to the objects that a form names. The template "ask" shows it.
 type change struct {
 	Title  string
 	Button string
@@ -62,11 +49,26 @@ type change struct {
 // formValue is a value that a form hands on.
 type formValue struct{ Name, Value string }
 
+// formField is a field of a form.
+type formField struct {
+	Name, Label, Value, Help string
+	Placeholder              string
+	Choices                  []string // the field is a list of them
+	Long                     bool     // the text has several lines
+	Required                 bool
+	Fixed                    bool // the value cannot be changed
+}
+
 // changeLimit is how long a change may take.
 const changeLimit = 10 * time.Second
 
-// serveAction returns the handler of an action.
-func (s *console) serveAction(path string, a action) http.Handler {
+// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". As those of the
+// pages they are on one level.
+func pathOf(v *ops.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
+
+// serveVerb returns the handler of a verb. A GET shows what it would do, and asks. A POST with confirm=yes does it. A POST
+// without it shows what the values of the form would do.
+func (s *console) serveVerb(verb *ops.Verb) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.newView(r, "ask")
 		if err != nil {
@@ -80,7 +82,7 @@ func (s *console) serveAction(path string, a action) http.Handler {
 		// A browser that goes away in the middle changes nothing about a change that it has begun.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeLimit)
 		defer cancel()
-		v.serveChange(ctx, w, path, a)
+		v.serveChange(ctx, w, verb)
 	})
 }
 
@@ -93,22 +95,23 @@ func formStatus(err error) int {
 }
 
 // serveChange checks the right, and shows the change or makes it.
-func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, path string, a action) {
+func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, verb *ops.Verb) {
 	form := v.request.Form
 	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
-	c, err := a.prepare(ctx, v.viewer, form)
+	c, err := prepareVerb(ctx, v.viewer, form, verb)
+	right := Right(verb.Right)
 	if c == nil || len(c.TaskTypes) == 0 {
-		if !v.mayLearn(a.right, form) {
+		if !v.mayLearn(right, form) {
 			err = errNotAllowed
 		}
 		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")))
 		return
 	}
-	if denied := v.mayChange(ctx, a, c); denied != nil {
+	if denied := v.mayChange(ctx, right, c); denied != nil {
 		v.fail(ctx, w, denied)
 		return
 	}
-	c.Action, c.Actor, c.Err = path[1:], v.viewer.Actor.Name, err
+	c.Action, c.Actor, c.Err = pathOf(verb)[1:], v.viewer.Actor.Name, err
 	if confirmed && err == nil && c.do != nil {
 		v.makeChange(ctx, w, c)
 		return
@@ -130,9 +133,9 @@ func (v *view) mayLearn(right Right, form url.Values) bool {
 }
 
 // mayChange returns an error if the actor lacks a right that a change needs.
-func (v *view) mayChange(ctx context.Context, a action, c *change) error {
+func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 	for _, taskType := range c.TaskTypes {
-		if !v.viewer.Actor.may(a.right, taskType) {
+		if !v.viewer.Actor.may(right, taskType) {
 			return errNotAllowed
 		}
 	}
@@ -146,7 +149,7 @@ func (v *view) mayChange(ctx context.Context, a action, c *change) error {
 	for _, sign := range signs {
 		actor, err := v.viewer.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
 		for _, taskType := range c.TaskTypes {
-			if err != nil || !actor.may(a.right, taskType) {
+			if err != nil || !actor.may(right, taskType) {
 				return errElsewhere
 			}
 		}
@@ -207,21 +210,8 @@ func (c *change) hide(name string, values ...string) {
 // errElsewhere is the error of an actor who has the right to a shared change here, and not in all environments.
 var errElsewhere = fmt.Errorf("%w: it holds in all environments of the database, and you lack the right in another", errNotAllowed)
 
-// doneIf returns what was done, and nothing if that has failed.
-func doneIf(text string, err error) (string, error) {
-	if err != nil {
-		return "", err
-	}
-	return text, nil
-}
-
 // errChanged is the error of a form about something that has changed since the form was made.
 var errChanged = errors.New("somebody has changed it meanwhile: begin again")
-
-// errMissingValue is the error of a form without a value that it needs.
-var errMissingValue = errors.New("is missing")
-
-func errMissing(what string) error { return fmt.Errorf("%s %w", what, errMissingValue) }
 
 // redirect leads to another page with a GET. http.Redirect would make the address absolute, without the prefix below
 // which the console is mounted.

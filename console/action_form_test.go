@@ -39,7 +39,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 		}
 	}
 	s.seeButtons(append(paths, "/run?run="+s.newest("nightly").ID), seen) // what ends a pin or a pause
-	wanted := []string{"/trigger-edit"}
+	var wanted []string
 	for _, v := range ops.Verbs() {
 		if v.NoPage == "" {
 			wanted = append(wanted, "/"+strings.ReplaceAll(v.Name, " ", "-"))
@@ -138,15 +138,15 @@ func TestFormsDoNotOverwriteOthers(t *testing.T) {
 	if settings.ThreadNumber != 3 || settings.ExecuteNumber != 10 {
 		t.Errorf("thread_number is %d and execute_number %d, want 3 and 10", settings.ThreadNumber, settings.ExecuteNumber)
 	}
-	trigger := s.formOf("trigger-edit?trigger=nightly")
+	trigger := s.formOf("trigger-apply?trigger=nightly")
 	s.must(s.center.Triggers().Pause(t.Context(), "nightly", "test"))
-	trigger.Set("expression", "0 0 4 * * ?")
-	if got := s.do(post("trigger-edit", confirmed(trigger))); got.code != http.StatusConflict {
+	trigger.Set("cron", "0 0 4 * * ?")
+	if got := s.do(post("trigger-apply", confirmed(trigger))); got.code != http.StatusConflict {
 		t.Errorf("a trigger that was changed: status %d: %s", got.code, got.body)
 	}
 }
 
-var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a-z_]+)"(?:[^>]* value="([^"]*)")?`)
+var fieldPattern = regexp.MustCompile(`<(?:input|textarea|select)[^>]* name="([a-z_-]+)"(?:[^>]* value="([^"]*)")?`)
 
 // formOf returns the fields of a page's form with their values.
 func (s *site) formOf(path string) url.Values {
@@ -160,7 +160,7 @@ func (s *site) formOf(path string) url.Values {
 	for _, m := range fieldPattern.FindAllStringSubmatch(body, -1) {
 		form.Add(m[1], unescape(m[2]))
 	}
-	for _, m := range regexp.MustCompile(`(?s)<select name="([a-z_]+)">(.*?)</select>`).FindAllStringSubmatch(body, -1) {
+	for _, m := range regexp.MustCompile(`(?s)<select name="([a-z_-]+)">(.*?)</select>`).FindAllStringSubmatch(body, -1) {
 		if chosen := regexp.MustCompile(`<option selected>([^<]*)<`).FindStringSubmatch(m[2]); chosen != nil {
 			form.Set(m[1], unescape(chosen[1]))
 		}
@@ -182,9 +182,9 @@ func TestFormsNameWhatIsWrong(t *testing.T) {
 		{"task-set?task=settle", "execute_number", "10", "this changes nothing"},
 		{"task-set?task=settle", "queues", "0", "queues"},
 		{"task-set?task=settle", "queues", "x", "must both number the queues or both name them"},
-		{"trigger-edit?trigger=nightly", "expression", "0 0 25 * * ?", "0 0 25 * * ?"},
-		{"trigger-edit?trigger=nightly", "start_at", "tomorrow", "start_at (tomorrow) must be a time with its offset"},
-		{"trigger-edit?trigger=nightly", "target", "nobody", "nobody"},
+		{"trigger-apply?trigger=nightly", "cron", "0 0 25 * * ?", "0 0 25 * * ?"},
+		{"trigger-apply?trigger=nightly", "start", "tomorrow", `start ("tomorrow") must be a time such as`},
+		{"trigger-apply?trigger=nightly", "task", "nobody", "nobody"},
 	} {
 		form := s.formOf(c.page)
 		form.Set(c.field, c.value)
@@ -194,7 +194,7 @@ func TestFormsNameWhatIsWrong(t *testing.T) {
 		if got.code < 400 || got.code >= 500 || !strings.Contains(unescape(got.body), c.want) || s.fingerprint() != before {
 			t.Errorf("%s with %s=%s: status %d, want %q: %s", c.page, c.field, c.value, got.code, c.want, got.body)
 		}
-		if c.field != "target" && !strings.Contains(unescape(got.body), `value="`+c.value+`"`) {
+		if c.field != "task" && !strings.Contains(unescape(got.body), `value="`+c.value+`"`) {
 			t.Errorf("%s with %s=%s: the form has lost the value", c.page, c.field, c.value)
 		}
 	}
@@ -214,17 +214,17 @@ func TestTriggerPreviewIsBounded(t *testing.T) {
 		days = append(days, d.Format("01-02"))
 	}
 	for name, set := range map[string]url.Values{
-		"each second":            values("expression", "* * * * * ?"),
-		"a day in 400 years":     values("expression", "0 0 0 29 2 ? 2096"),
-		"a day that never comes": values("expression", "0 0 0 30 2 ?"),
-		"nearly no day":          values("expression", "* * * * 1-11 ?", "excluded_days", strings.Join(days, ",")),
-		"a long list":            values("expression", strings.TrimSuffix(strings.Repeat("0,", 120), ",")+" * * * * ?"),
-		"a long ago start":       values("kind", "EVERY", "expression", "1s", "start_at", "1990-01-01T00:00:00Z"),
+		"each second":            values("cron", "* * * * * ?"),
+		"a day in 400 years":     values("cron", "0 0 0 29 2 ? 2096"),
+		"a day that never comes": values("cron", "0 0 0 30 2 ?"),
+		"nearly no day":          values("cron", "* * * * 1-11 ?", "exclude", strings.Join(days, ",")),
+		"a long list":            values("cron", strings.TrimSuffix(strings.Repeat("0,", 120), ",")+" * * * * ?"),
+		"a long ago start":       values("cron", "", "every", "1s", "start", "1990-01-01T00:00:00Z"),
 	} {
-		form := s.formOf("trigger-edit?trigger=nightly")
+		form := s.formOf("trigger-apply?trigger=nightly")
 		maps.Copy(form, set)
 		// The limit is that of a change, not a measure: an expression without a bound would take hours.
-		got := s.do(post("trigger-edit", form))
+		got := s.do(post("trigger-apply", form))
 		if got.code != http.StatusOK && got.code != http.StatusUnprocessableEntity {
 			t.Errorf("%s: status %d: %s", name, got.code, got.body)
 		}

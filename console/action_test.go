@@ -35,7 +35,7 @@ func values(pairs ...string) url.Values {
 
 // refresh writes the present version of a trigger into its form: a pause changes it too.
 func (c change) refresh(s *site) change {
-	if c.path == "trigger-edit" {
+	if c.path == "trigger-apply" {
 		c.form.Set("version", fmt.Sprint(s.trigger("nightly").Version))
 	}
 	return c
@@ -55,7 +55,7 @@ func (s *site) changes() []change {
 	}
 	settingsForm := s.formOf("task-set?task=settle")
 	settingsForm.Set("execute_number", "77")
-	cron := values("trigger", "nightly", "step", "show", "version", "1", "target", "nightly", "kind", "CRON", "expression", "0 0 3 * * ?", "time_zone", "UTC", "misfire", "ONE", "overlap", "SKIP")
+	cron := values("trigger", "nightly", "step", "show", "version", "1", "task", "nightly", "cron", "0 0 3 * * ?", "time-zone", "UTC", "misfire", "ONE", "overlap", "SKIP")
 	return []change{
 		{"task-pause", values("task", "settle"), console.Operate, "settle", "settle$BASE: paused", func(s *site) bool { return s.task("settle").Paused }},
 		{"task-resume", values("task", "settle"), console.Operate, "settle", "settle$BASE: resumed", func(s *site) bool { return !s.task("settle").Paused }},
@@ -86,7 +86,7 @@ func (s *site) changes() []change {
 		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: it has made run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
 		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
 		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
-		{"trigger-edit", cron, console.Change, "nightly", "trigger nightly is written", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},
+		{"trigger-apply", cron, console.Change, "nightly", "nightly$BASE: changed", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},
 		{"trigger-delete", values("trigger", "nightly"), console.Change, "nightly", "nightly$BASE: deleted", func(s *site) bool { return s.trigger("nightly").Name == "" }},
 	}
 }

@@ -11,27 +11,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
 )
 
 // errNothing is the error of a form that changes nothing.
 var errNothing = errors.New("this changes nothing")
-
-// withVerbs adds an action for each verb of package ops: the verb "server drain" has the address /server-drain.
-func withVerbs(actions map[string]action) map[string]action {
-	for _, v := range ops.Verbs() {
-		if v.NoPage != "" {
-			continue
-		}
-		actions["/"+strings.ReplaceAll(v.Name, " ", "-")] = action{
-			right: Right(v.Right),
-			prepare: func(ctx context.Context, viewer *viewer, form url.Values) (*change, error) {
-				return prepareVerb(ctx, viewer, form, v)
-			},
-		}
-	}
-	return actions
-}
 
 // prepareVerb returns the change of a verb whose arguments are in a form. It asks for the values that are missing or
 // wrong.
@@ -64,6 +49,9 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 	}
 	for _, o := range planned.Objects {
 		c.Diffs, c.Says = append(c.Diffs, o.Differences...), append(c.Says, o.Says...)
+		if o.Slots != nil {
+			c.Slots = o.Slots.Next
+		}
 	}
 	version := cmp.Or(form.Get("version"), planned.Version) // a form that was overtaken stays so
 	if version != "" {
@@ -74,7 +62,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 		err = errNothing
 	}
 	if err = errors.Join(append(errs, err)...); err != nil || !asked && (form.Get("edit") != "" || verb.Offers()) {
-		c.Fields, c.Diffs, c.Everywhere = c.askFor(call), nil, false // there is no change yet
+		c.Fields, c.Diffs, c.Slots, c.Everywhere = c.askFor(ctx, v, call, version), nil, nil, false // there is no change yet
 		if errors.Is(err, ops.ErrMissing) && !begun {
 			err = nil // nobody has been asked yet
 		}
@@ -120,18 +108,21 @@ func stopLater() func(ops.Done) bool {
 }
 
 // askFor returns a field for each argument that is a value, and hides those that name what is changed.
-func (c *change) askFor(call *ops.Call) (fields []formField) {
+func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version string) (fields []formField) {
 	for _, a := range call.Verb.Args {
 		switch values := call.Values(a); {
 		case a.CommandOnly:
-		case a.Names != "":
+		case a.Names != "" && !a.Ask:
 			c.hide(a.Name, values...)
 		default:
-			name := strings.ReplaceAll(strings.ToUpper(a.Name[:1])+a.Name[1:], "-", " ")
-			f := formField{Name: a.Name, Label: cmp.Or(a.Key, name), Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long, Choices: a.Choices}
+			f := formField{Name: a.Name, Label: labelOf(a), Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long, Choices: a.Choices}
 			if a.Key != "" {
 				f.Placeholder = a.Default
 			}
+			if a.Names == "run task" {
+				f.Choices = v.runTasks(ctx)
+			}
+			f.Fixed = a.Ask && a.Required() && version != "0"
 			if a.Type.Kind() == reflect.Bool {
 				f.Choices, f.Value = []string{"false", "true"}, cmp.Or(f.Value, "false")
 			}
@@ -139,6 +130,14 @@ func (c *change) askFor(call *ops.Call) (fields []formField) {
 		}
 	}
 	return fields
+}
+
+// labelOf returns how people see the name of an argument.
+func labelOf(a ops.Arg) string {
+	if a.Key != "" {
+		return a.Key
+	}
+	return strings.ReplaceAll(strings.ToUpper(a.Name[:1])+a.Name[1:], "-", " ")
 }
 
 // hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is
@@ -154,7 +153,7 @@ func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
 			}
 		default:
 			c.hide(a.Name, call.Values(a)...)
-			values = values || a.Names == ""
+			values = values || a.Names == "" || a.Ask
 		}
 	}
 	if values {
@@ -200,4 +199,18 @@ func backTo(planned *ops.Change, verb *ops.Verb) string {
 		return address("runs", "task", planned.TaskTypes[0])
 	}
 	return address("task", "task", planned.TaskTypes[0])
+}
+
+// runTasks returns the task types that can have triggers.
+func (v *viewer) runTasks(ctx context.Context) (names []string) {
+	tasks, err := v.tasks(ctx)
+	if err != nil {
+		return nil // the page has a field instead of a list then
+	}
+	for _, t := range tasks {
+		if t.Mode == center.ModeRun && v.Actor.may(Look, t.TaskType) {
+			names = append(names, t.TaskType)
+		}
+	}
+	return names
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Options are the settings of a Handler. The zero value is ready to use.
@@ -73,9 +74,11 @@ func (s *console) mux() *http.ServeMux {
 	for pattern, p := range pages {
 		mux.Handle("GET "+pattern, s.serve(p))
 	}
-	for path, a := range actions {
-		mux.Handle("GET "+path, s.serveAction(path, a))
-		mux.Handle("POST "+path, s.serveAction(path, a))
+	for _, v := range ops.Verbs() {
+		if v.NoPage == "" {
+			mux.Handle("GET "+pathOf(v), s.serveVerb(v))
+			mux.Handle("POST "+pathOf(v), s.serveVerb(v))
+		}
 	}
 	mux.Handle("GET /scale", s.lookers(ScaleHandler(s.center)))
 	return mux

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // lane is a trigger in the time line of the next 24 hours.
@@ -118,8 +120,11 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 	if t.Status == center.TriggerActive {
 		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
 	}
-	for _, f := range triggerFields(t.Trigger, nil, false, true, nil)[2:] {
-		p.Values = append(p.Values, settingRow{Name: f.Label, Value: f.Value})
+	apply := ops.Find("trigger apply").CallOf(ops.ApplyOf(t.Trigger))
+	for _, a := range apply.Verb.Args {
+		if !a.Ask {
+			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})
+		}
 	}
 	runs, err := v.latestRuns(ctx, center.RunFilter{Trigger: name})
 	if err != nil {

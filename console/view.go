@@ -127,7 +127,7 @@ func statusOf(err error, other int) int {
 			center.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{center.ErrChanged, errChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
-		{http.StatusUnprocessableEntity, []error{errMissingValue, ops.ErrMissing, ops.ErrChoice}},
+		{http.StatusUnprocessableEntity, []error{ops.ErrMissing, ops.ErrChoice}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
 		if slices.ContainsFunc(s.errs, func(e error) bool { return errors.Is(err, e) }) {

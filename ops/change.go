@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/records"
@@ -17,7 +18,7 @@ type Change struct {
 	Says      []string // sentences about what happens then
 	Warnings  []string // sentences about why to think twice
 	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
-	Version   string   // changes if what was read has changed since; empty if that does not matter
+	Version   string   // changes if what was read has changed since; "0" if it is made; empty if that does not matter
 	Objects   []Object // what it is done to, at least one
 
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
@@ -46,6 +47,7 @@ type Object struct {
 
 	Differences []center.Difference // of its settings; the object is written if there are any
 	Says        []string            // sentences about what the differences cause
+	Slots       *Slots              // of a trigger, after the change
 
 	// do makes the change; nil if there is nothing to do. Its result need not have what the object says.
 	do func(ctx context.Context, actor string) (Done, error)
@@ -131,14 +133,22 @@ func (c *Change) complete(o Object, d Done) Done {
 
 // record returns the columns of an object, with what was done to it.
 func (c *Change) record(o Object, d Done) records.Object {
+	record := records.Object{records.M("object", d.Object)}
 	if o.Record != nil {
-		return append(records.Of(o.Record), records.M("result", d.Text))
+		record = records.Of(o.Record)
 	}
-	record := records.Object{records.M("object", d.Object), records.M("result", d.Text)}
+	record = append(record, records.M("result", d.Text))
+	if o.Slots != nil {
+		next := make([]string, len(o.Slots.Next))
+		for i, at := range o.Slots.Next {
+			next[i] = at.UTC().Format(time.RFC3339Nano)
+		}
+		record = append(record, records.M("next", next))
+	}
 	if o.Differences != nil {
 		record = append(record, records.M("changes", o.Differences))
 	}
-	if c.args != nil {
+	if o.Record == nil && c.args != nil {
 		record = append(record, records.Of(c.args)...)
 	}
 	return record

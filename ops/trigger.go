@@ -111,18 +111,29 @@ func triggerChange(ctx context.Context, c *center.Center, name string, change Ch
 	if name == "" {
 		return nil, missing("the trigger")
 	}
-	list, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
-	if err == nil && len(list) == 0 {
+	t, err := findTrigger(ctx, c, name)
+	if err == nil && t.Name == "" {
 		err = fmt.Errorf("find trigger %s in own_sign %s: %w", name, c.OwnSign(), center.ErrUnknownTrigger)
 	}
 	if err != nil {
 		return nil, err
 	}
-	t := list[0]
 	change.Title += " trigger " + t.Name
 	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
 	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: func(ctx context.Context, actor string) (Done, error) {
 		return do(ctx, c.Triggers().IfStill(t.Trigger), actor)
 	}}}
 	return &change, nil
+}
+
+// findTrigger returns the trigger with a name, or a record without a name if there is none.
+func findTrigger(ctx context.Context, c *center.Center, name string) (center.TriggerRecord, error) {
+	if name == "" {
+		return center.TriggerRecord{}, nil
+	}
+	list, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
+	if err != nil || len(list) == 0 {
+		return center.TriggerRecord{}, err
+	}
+	return list[0], nil
 }

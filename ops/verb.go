@@ -64,7 +64,7 @@ func (v *Verb) Offers() bool {
 	}
 	offers := false
 	for _, a := range v.Args {
-		if a.Names != "" || a.CommandOnly {
+		if a.Names != "" && !a.Ask || a.CommandOnly {
 			continue
 		}
 		if a.Required() {
@@ -83,6 +83,7 @@ type Arg struct {
 	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value that people enter
 	Type  reflect.Type
 	Long  bool // a text that may have several lines
+	Ask   bool // a form asks for it although it names something, because that may be new
 
 	Key     string   // of a value in a list of values: the words of a command are KEY=VALUE
 	Choices []string // the values that it can have, if they are few
@@ -101,14 +102,15 @@ func (a Arg) Required() bool { return a.Place != "" && a.Place[0] != '[' && a.Ke
 func (a Arg) Rest() bool { return strings.Contains(a.Place, "...") }
 
 // verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
-// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, choices its values, default its
+// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, ask that a form
+// asks for it nevertheless, choices its values, default its
 // value if a call does not set it, long that the text may have several lines, and help a sentence about it. A map has an
 // argument for each setting of a task type.
 func verb[A Operation](v Verb) *Verb {
 	v.args = reflect.TypeFor[A]()
 	for _, field := range reflect.VisibleFields(v.args) {
 		tag := field.Tag
-		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, Choices: strings.Fields(tag.Get("choices")), Default: tag.Get("default"), Long: tag.Get("long") != "", field: field.Index}
+		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, Choices: strings.Fields(tag.Get("choices")), Default: tag.Get("default"), Long: tag.Get("long") != "", Ask: tag.Get("ask") != "", field: field.Index}
 		form := tag.Get("form")
 		if a.CommandOnly, a.FormOnly = form == "-", a.Name == "" && a.Place == ""; a.FormOnly && form == "" {
 			continue
@@ -150,7 +152,7 @@ var verbs = []*Verb{
 	retryItems, dropItems,
 	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
 	pauseBackfill, resumeBackfill, cancelBackfill,
-	fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
+	applyTrigger, fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
 }
 
 // Find returns the verb with a name, nil if there is none.

@@ -118,7 +118,7 @@ func newTriggerCommand() *cobra.Command {
 		Use:   "trigger",
 		Short: "Schedule runs; list, fire, pause or delete triggers",
 	})
-	cmd.AddCommand(newTriggerApplyCommand(), newTriggerListCommand(), newTriggerFireCommand())
-	addVerbs(cmd, "trigger pause", "trigger resume", "trigger delete")
+	cmd.AddCommand(newTriggerListCommand(), newTriggerFireCommand())
+	addVerbs(cmd, "trigger apply", "trigger pause", "trigger resume", "trigger delete")
 	return cmd
 }

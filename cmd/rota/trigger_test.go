@@ -48,18 +48,17 @@ func TestTriggerApply(t *testing.T) {
 		s.run("trigger pause dawn")
 		s.wantOutput("trigger apply dawn --task extract --every 90m --priority 7 --dry-run", `(?s)^dawn\$BASE:\n SETTING .*`+
 			` kind +CRON +EVERY\n expression +0 30 5 \* \* \? +1h30m0s\n time_zone +Europe/Berlin +UTC\n start_at +- +\S+\n misfire +ALL +ONE\n overlap +WAIT +SKIP\n`+
-			` priority +0 +7\nIt is PAUSED and .*in UTC:\n.*\nNothing was written\.\n$`)
-		var applied struct {
-			Trigger map[string]any
-			Changes []map[string]any
-			Next    []string
-		}
+			` priority +0 +7\nIt is PAUSED, and .*in UTC:\n.*\nNothing was written\.\n$`)
+		var applied map[string]any
 		s.must(json.Unmarshal([]byte(s.run("trigger apply dawn --task extract --every 90m --max-fires 2 -o json")), &applied))
-		s.namesAreColumns("trigger apply", applied.Trigger, "schedule_trigger", nil)
-		if row().MaxFires != 2 || applied.Trigger["max_fires"] != 2.0 || applied.Trigger["status"] != "PAUSED" || len(applied.Next) != 2 ||
-			applied.Changes[0]["setting"] != "kind" || applied.Changes[0]["applied"] != true {
+		if row().MaxFires != 2 || applied["max_fires"] != 2.0 || applied["status"] != "PAUSED" || len(applied["next"].([]any)) != 2 ||
+			applied["changes"].([]any)[0].(map[string]any)["setting"] != "kind" || applied["result"] != "changed" {
 			t.Errorf("%+v, row %+v", applied, row())
 		}
+		for _, name := range []string{"result", "next", "changes"} {
+			delete(applied, name)
+		}
+		s.namesAreColumns("trigger apply", applied, "schedule_trigger", nil)
 		s.wantOutput("trigger apply old --task extract --at 2020-01-01T00:00:00Z", `(?m)^ Wed 2020-01-01T00:00:00Z  \d+d\d+h ago$`)
 		s.wantOutput("trigger apply over --task extract --every 1h --end 2020-01-01T00:00:00Z --start 2019-01-01T00:00:00Z", `created for extract\nIt is not due any more\.\n$`)
 	})

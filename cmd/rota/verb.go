@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -143,7 +144,7 @@ func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 		return v.show(cmd, change)
 	}
 	if v.out.isTable() {
-		for _, o := range change.Objects {
+		for _, o := range change.Objects { // also for the person who is asked
 			if len(o.Differences) > 0 {
 				sc := screenOf(cmd.OutOrStdout())
 				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(differencesText(sc, o), "\n")) //nolint:errcheck // the report tells
@@ -160,7 +161,7 @@ func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Cen
 		return false
 	}
 	done, err := change.Do(ctx, actor())
-	if err := v.report(cmd, done); err != nil {
+	if err := v.report(cmd, change, done); err != nil {
 		return err
 	}
 	if err == nil && v.after != nil {
@@ -190,7 +191,8 @@ func (v *verbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 		for _, warning := range change.Warnings {
 			lines = append(lines, s.wrap(warning))
 		}
-		return strings.Join(append(lines, written), "\n")
+		lines = append(lines, slotLines(change)...)
+		return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
 	})
 }
 
@@ -210,7 +212,7 @@ func differencesText(s screen, o ops.Object) []string {
 }
 
 // report writes what was done.
-func (v *verbCommand) report(cmd *cobra.Command, done []ops.Done) error {
+func (v *verbCommand) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -230,8 +232,24 @@ func (v *verbCommand) report(cmd *cobra.Command, done []ops.Done) error {
 			}
 			lines = append(lines, s.wrap(line))
 		}
-		return strings.Join(lines, "\n")
+		return strings.Join(append(lines, slotLines(change)...), "\n")
 	})
+}
+
+// slotLines shows the next slots of a trigger in its time zone.
+func slotLines(change *ops.Change) (lines []string) {
+	slots := change.Objects[0].Slots
+	switch {
+	case slots == nil:
+		return nil
+	case len(slots.Next) == 0:
+		return []string{"It is not due any more."}
+	}
+	lines = append(lines, "It is due, in "+slots.Zone.String()+":")
+	for _, at := range slots.Next {
+		lines = append(lines, fmt.Sprintf(" %s  %s", at.In(slots.Zone).Format("Mon "+time.RFC3339), relativeTime(slots.Now, at)))
+	}
+	return lines
 }
 
 // write writes one record as an object, and a list if the verb takes a name that stands for several objects.

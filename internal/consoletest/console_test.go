@@ -174,7 +174,7 @@ func TestLayout(t *testing.T) {
 	for page, path := range map[string]string{
 		"overview": "", "task": "task?task=settle", "task-named": "task?task=idle", "task-run": "task?task=report", "queue": "queue?task=settle&queue=1", "servers": "servers",
 		"items": "items?task=settle", "runs": "runs?task=report", "run": "run?run=" + id, "triggers": "triggers", "trigger": "trigger?trigger=report", "events": "events",
-		"ask-drain": "server-drain?server=" + name(first), "ask-settings": "task-set?task=settle", "ask-trigger": "trigger-edit?trigger=report", "ask-submit": "run-submit?task=report",
+		"ask-drain": "server-drain?server=" + name(first), "ask-settings": "task-set?task=settle", "ask-trigger": "trigger-apply?trigger=report", "ask-submit": "run-submit?task=report",
 	} {
 		for _, w := range []struct {
 			width int64

@@ -1,0 +1,201 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+)
+
+// ApplyTrigger creates a trigger, or changes it to what the arguments say.
+type ApplyTrigger struct {
+	Trigger      string        `arg:"NAME" of:"trigger" form:"trigger" ask:"yes" json:"-"`
+	TaskType     string        `flag:"task" of:"run task" ask:"yes" json:"-" help:"task type whose runs the trigger makes"`
+	Cron         string        `flag:"cron" json:"-" help:"when it is due: \"0 0 2 * * ?\" is at 2:00 every day"`
+	TimeZone     string        `flag:"time-zone" default:"UTC" json:"-" help:"time zone of cron, such as Europe/Berlin"`
+	Every        string        `flag:"every" json:"-" help:"instead of cron: how often it is due, such as 90s, 10m, 24h"`
+	At           string        `flag:"at" json:"-" help:"instead of cron: when it is due, once: 2026-12-01T02:00:00+01:00"`
+	Start        string        `flag:"start" json:"-" help:"it is not due before this time, or duration from now"`
+	End          string        `flag:"end" json:"-" help:"it is not due after this time, or duration from now"`
+	MaxFires     int           `flag:"max-fires" json:"-" help:"after this many runs it is DONE; 0: no limit"`
+	Misfire      string        `flag:"misfire" choices:"ONE SKIP ALL" default:"ONE" json:"-" help:"which missed slots fire"`
+	MisfireAfter time.Duration `flag:"misfire-after" default:"1m" json:"-" help:"age limit of misfire SKIP"`
+	CatchupMax   int           `flag:"catchup-max" default:"100" json:"-" help:"limit of misfire ALL, from 1 to 1000"`
+	Overlap      string        `flag:"overlap" choices:"SKIP WAIT" default:"SKIP" json:"-" help:"what a slot does while a run is open"`
+	Jitter       time.Duration `flag:"jitter" json:"-" help:"fires later than the slot by a constant time below this"`
+	ExcludedDays string        `flag:"exclude" json:"-" help:"days without slots of cron: 2026-04-03,12-25"`
+	Priority     int           `flag:"priority" json:"-" help:"priority of the runs: the highest starts first"`
+	Params       string        `flag:"params" long:"yes" json:"-" help:"parameters of the runs: any text, such as JSON"`
+}
+
+var applyTrigger = verb[ApplyTrigger](Verb{
+	Name: "trigger apply", Right: RightChange,
+	Short: "Create a trigger, or change it to what the flags say",
+	Long: `Create a trigger, or change it to what the flags say. A flag that is left out
+has its default. The command shows each difference before it writes, and the
+next slots. Any worker fires a trigger; each slot makes at most one run.
+
+Cron expressions have seconds, as in Quartz: second minute hour day month
+weekday [year]; or five fields as in a crontab, after "cron5:". A wall time that
+occurs twice in autumn fires once. One that does not exist in spring fires at
+the first instant after the gap. The duration of --every is counted from
+--start, or from the creation of the trigger. A time is in RFC 3339. --jitter
+delays all slots of the trigger by one time, so that not all triggers fire at
+once.
+
+--misfire applies to slots that no server fired in time: ONE fires the newest,
+SKIP the newest if it is younger than --misfire-after, ALL fires each, at most
+--catchup-max. --overlap applies to slots while a run is open: SKIP leaves a
+SKIPPED run, WAIT lets one run wait. The run of --at always waits. A paused run
+that has not started skips nothing.`,
+	Example: `  rota trigger apply nightly --task reindex --cron "0 0 2 * * ?" \
+      --time-zone Europe/Berlin --dry-run
+  rota trigger apply poll --task import --every 10m --overlap WAIT
+  rota trigger apply move --task migrate --at 2026-12-01T02:00:00+01:00`,
+})
+
+// Slots are instants at which a trigger is due.
+type Slots struct {
+	Next []time.Time
+	Zone *time.Location // of the trigger
+	Now  time.Time      // by the database's clock
+}
+
+// shownSlots is how many of the next slots a change of a trigger shows.
+const shownSlots = 5
+
+// Current returns the trigger of that name as it is.
+func (a ApplyTrigger) Current(ctx context.Context, c *center.Center) (Operation, error) {
+	was, err := findTrigger(ctx, c, a.Trigger)
+	if err != nil || was.Name == "" {
+		return a, err
+	}
+	return ApplyOf(was.Trigger), nil
+}
+
+// ApplyOf returns the arguments by which a trigger is as it is.
+func ApplyOf(t center.Trigger) ApplyTrigger {
+	a := ApplyTrigger{
+		Trigger: t.Name, TaskType: t.Target, TimeZone: t.TimeZone, Start: timeText(t.StartAt), End: timeText(t.EndAt),
+		MaxFires: int(t.MaxFires), Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax, Overlap: t.Overlap,
+		Jitter: t.Jitter, ExcludedDays: t.ExcludedDays, Priority: t.Priority, Params: t.Params,
+	}
+	switch t.Kind {
+	case center.TriggerCron:
+		a.Cron = t.Expression
+	case center.TriggerEvery:
+		a.Every = t.Expression
+	case center.TriggerOnce:
+		a.At = t.Expression
+	}
+	return a
+}
+
+// Prepare implements Operation.
+func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	was, err := findTrigger(ctx, c, a.Trigger)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Title: "Make a trigger", TaskTypes: []string{a.TaskType}, Version: fmt.Sprint(was.Version)}
+	if was.Name != "" {
+		change.Title = "Change trigger " + was.Name
+		if was.Target != a.TaskType {
+			change.TaskTypes = append(change.TaskTypes, was.Target)
+		}
+	}
+	t, err := a.trigger()
+	if err == nil {
+		err = t.Validate()
+	}
+	if err != nil {
+		return change, err
+	}
+	d, err := c.Triggers().Compare(ctx, t, shownSlots)
+	if err != nil {
+		return change, err
+	}
+	o := Object{
+		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]center.Difference{}, d.Changes...), Slots: slotsOf(d),
+		Record: center.TriggerRecord{Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds()},
+		do: func(ctx context.Context, actor string) (Done, error) {
+			_, err := c.Triggers().Apply(ctx, d, actor)
+			return Done{}, err
+		},
+	}
+	switch {
+	case d.Same():
+		o.do = nil
+	case !d.Exists:
+		o.Past = "created for " + t.Target
+	}
+	if d.Trigger.Status == center.TriggerPaused {
+		o.Says = []string{"It is PAUSED, and fires after it is resumed."}
+	}
+	if len(d.Next) == 0 {
+		change.Warnings = []string{"It has no slot: it never fires."}
+	}
+	change.Objects = []Object{o}
+	return change, nil
+}
+
+// trigger reads the arguments.
+func (a ApplyTrigger) trigger() (center.Trigger, error) {
+	t := center.Trigger{
+		Name: a.Trigger, Target: a.TaskType, TimeZone: a.TimeZone, MaxFires: int64(a.MaxFires), Misfire: a.Misfire, MisfireAfter: a.MisfireAfter,
+		CatchupMax: a.CatchupMax, Overlap: a.Overlap, Jitter: a.Jitter, ExcludedDays: a.ExcludedDays, Priority: a.Priority, Params: a.Params,
+	}
+	errs := []error{given("the name", a.Trigger), given("the task type", a.TaskType), a.schedule(&t)}
+	var start, end error
+	t.StartAt, start = timeFrom("start", a.Start)
+	t.EndAt, end = timeFrom("end", a.End)
+	if a.MisfireAfter < time.Millisecond { // center takes zero for the default
+		errs = append(errs, fmt.Errorf("misfire-after (%s) must be at least 1ms", a.MisfireAfter))
+	}
+	if a.CatchupMax < 1 {
+		errs = append(errs, fmt.Errorf("catchup-max (%d) must be at least 1", a.CatchupMax))
+	}
+	return t, errors.Join(append(errs, start, end)...)
+}
+
+// schedule reads exactly one of cron, every and at.
+func (a ApplyTrigger) schedule(t *center.Trigger) error {
+	given := 0
+	for _, s := range [][2]string{{center.TriggerCron, a.Cron}, {center.TriggerEvery, a.Every}, {center.TriggerOnce, a.At}} {
+		if s[1] != "" {
+			given++
+			t.Kind, t.Expression = s[0], s[1]
+		}
+	}
+	if given == 0 {
+		return missing("one of cron, every and at")
+	}
+	if given > 1 {
+		return errors.New("give only one of cron, every and at")
+	}
+	if every, err := time.ParseDuration(a.Every); err == nil {
+		t.Expression = every.String() // the form that rota.yaml's every has
+	}
+	if zone := cmp.Or(a.TimeZone, "UTC"); t.Kind != center.TriggerCron && zone != "UTC" {
+		return fmt.Errorf("time-zone (%s) is only for cron", zone)
+	}
+	return nil
+}
+
+func slotsOf(d center.TriggerDiff) *Slots {
+	zone, err := time.LoadLocation(d.Trigger.TimeZone)
+	if err != nil {
+		zone = time.UTC // this host may have fewer zones than the one that wrote the row
+	}
+	return &Slots{Next: d.Next, Zone: zone, Now: d.Now}
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
