@@ -172,7 +172,7 @@ func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change)
 		v.showChange(ctx, w, http.StatusOK, c)
 	default:
 		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelInfo, "made a change in the console", attrs...)
-		redirect(w, withSaid(c.Back, v.viewer.said.keep(v.viewer.Actor.Name, done)))
+		redirect(w, withNotice(c.Back, v.viewer.notices.keep(v.viewer.Actor.Name, done)))
 	}
 }
 

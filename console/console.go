@@ -49,7 +49,7 @@ type console struct {
 	root    string // the relative address of the site, seen from the pages
 	samples *samples
 	seen    *firstSeen
-	said    *said
+	notices *notices
 }
 
 // Handler returns a handler that serves the pages of the environment of c, and below in/NAME/ those of the other

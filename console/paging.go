@@ -74,7 +74,7 @@ func (p paging) address(page int) template.URL {
 // withParameter returns the address of a page with one of its parameters set.
 func withParameter(query url.Values, name, value string) template.URL {
 	query = maps.Clone(query)
-	query.Del("said")
+	query.Del("notice")
 	query.Set(name, value)
 	return template.URL("?" + query.Encode()) //nolint:gosec // Encode has escaped it
 }

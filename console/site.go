@@ -39,7 +39,7 @@ func newSite(c *center.Center, o Options) *site {
 
 // newConsole returns the console of an environment.
 func (s *site) newConsole(c *center.Center, root string) *console {
-	return &console{site: s, center: c, root: root, samples: newSamples(), seen: newFirstSeen(), said: newSaid()}
+	return &console{site: s, center: c, root: root, samples: newSamples(), seen: newFirstSeen(), notices: newNotices()}
 }
 
 // serveEnvironment serves the pages of another environment.

@@ -75,7 +75,7 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 // respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
 // nothing has changed is not sent again.
 func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, top, content []byte) {
-	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Said()+"\x00"+v.Who()+"\x00"+v.Rights())))
+	sum := sha256.Sum256(slices.Concat(top, content, []byte(v.Notice()+"\x00"+v.Who()+"\x00"+v.Rights())))
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -189,13 +189,13 @@ func (v *view) MayAny(right string) bool {
 	return slices.ContainsFunc(v.viewer.knownTasks(), func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
 }
 
-// Said returns what the change has done that led to this page.
-func (v *view) Said() string {
-	number := v.request.URL.Query().Get("said")
+// Notice returns what the change has done that led to this page.
+func (v *view) Notice() string {
+	number := v.request.URL.Query().Get("notice")
 	if number == "" {
 		return ""
 	}
-	return v.viewer.said.of(v.Who(), number)
+	return v.viewer.notices.of(v.Who(), number)
 }
 
 // HasRecords reports whether the page is there as JSON and CSV.

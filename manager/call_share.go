@@ -49,8 +49,8 @@ func (s *callShare) lowering() (l roster.InFlightLowering) {
 	return l
 }
 
-// hurry sends a heartbeat at once when it can lower the row to the target: another server waits for these calls.
-func (s *callShare) hurry() {
+// lowerEarly sends a heartbeat at once when it can lower the row to the target: another server waits for these calls.
+func (s *callShare) lowerEarly() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known && !s.asked && s.most < s.row.Granted && s.proc.BatchesInFlight() <= s.most {

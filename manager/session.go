@@ -117,7 +117,7 @@ func (s *session) reconcile(ctx context.Context, reread bool) {
 	}
 	err := s.reconciler.reconcile(ctx)
 	s.hung.due = true
-	s.share.hurry()
+	s.share.lowerEarly()
 	s.jobs.logChange(ctx, "read the queues", err)
 }
 

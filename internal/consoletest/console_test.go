@@ -57,7 +57,7 @@ func itemFails(r *roster, b *browser) {
 	b.awaitText("tbody tr .id", "1000")
 	r.exec("UPDATE orders SET broken = 0 WHERE id = 1000")
 	b.click("[id^=item-]", "Retry")
-	b.awaitText("#said", "1 failed item retried")
+	b.awaitText("#notice", "1 failed item retried")
 	b.awaitText(".empty", "No item has failed")
 }
 
@@ -71,7 +71,7 @@ func runEnds(b *browser) {
 	b.click("form.ask", "Show what it would do")
 	b.awaitText("main p", "The key is k1")
 	b.click("form.ask", "Submit")
-	b.awaitText("#said", "submitted")
+	b.awaitText("#notice", "submitted")
 	b.await("the run is on its way", `parseInt(document.querySelector(".keys-row dd").innerText) < 100`)
 	b.awaitText(".badge", "success")
 	b.awaitText(".keys-row", "100 %")
@@ -89,11 +89,11 @@ func drains(b *browser, worker *exec.Cmd) {
 	b.awaitText("h1", "Drain "+name(worker))
 	b.awaitText("main", "no other server can take its 8 queues now")
 	b.click("form.ask", "Drain")
-	b.awaitText("#said", "(settle): drained")
+	b.awaitText("#notice", "(settle): drained")
 	b.awaitText("tbody", "draining")
 	b.click("main tbody", "Resume all")
 	b.click("form.ask", "Resume")
-	b.awaitText("#said", "(settle): resumed")
+	b.awaitText("#notice", "(settle): resumed")
 	b.open("events")
 	b.awaitText("tbody", "console@")
 }
@@ -144,7 +144,7 @@ func TestWithoutScript(t *testing.T) {
 	b.click("main", "Pause")
 	b.awaitText("h1", "Pause settle?")
 	b.click("form.ask", "Pause")
-	b.awaitText("#said", "settle$BASE: paused")
+	b.awaitText("#notice", "settle$BASE: paused")
 	tasks, err := r.center.Tasks().List(t.Context(), "settle")
 	if err != nil || !tasks[0].Paused {
 		t.Errorf("%+v, %v", tasks, err)

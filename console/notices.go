@@ -8,43 +8,43 @@ import (
 	"time"
 )
 
-// said keeps what changes have done, until the page after the change has shown it. The address of that page has a
+// notices keeps what changes have done, until the page after the change has shown it. The address of that page has a
 // number and not the text, so that nobody can make a link that puts words into the console's mouth.
-type said struct {
+type notices struct {
 	mu   sync.Mutex
-	list map[string]saying
+	list map[string]notice
 }
 
-// saying is the result of a change.
-type saying struct {
+// notice is the result of a change.
+type notice struct {
 	actor, text string
 	until       time.Time
 }
 
 const (
-	saidFor = 5 * time.Minute
-	maxSaid = 1_000
+	noticeFor  = 5 * time.Minute
+	maxNotices = 1_000
 )
 
-func newSaid() *said { return &said{list: map[string]saying{}} }
+func newNotices() *notices { return &notices{list: map[string]notice{}} }
 
 // keep keeps a text for an actor, and returns its number.
-func (s *said) keep(actor, text string) (number string) {
+func (s *notices) keep(actor, text string) (number string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	for number, one := range s.list {
-		if len(s.list) >= maxSaid || now.After(one.until) {
+		if len(s.list) >= maxNotices || now.After(one.until) {
 			delete(s.list, number)
 		}
 	}
 	number = rand.Text()
-	s.list[number] = saying{actor, text, now.Add(saidFor)}
+	s.list[number] = notice{actor, text, now.Add(noticeFor)}
 	return number
 }
 
-// of returns the text with a number, if it was said to the actor.
-func (s *said) of(actor, number string) string {
+// of returns the text with a number, if it was kept for the actor.
+func (s *notices) of(actor, number string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one := s.list[number]; one.actor == actor && time.Now().Before(one.until) {
@@ -53,13 +53,13 @@ func (s *said) of(actor, number string) string {
 	return ""
 }
 
-// withSaid adds the number of a text to an address.
-func withSaid(address, number string) string {
+// withNotice adds the number of a text to an address.
+func withNotice(address, number string) string {
 	sign := "?"
 	if strings.Contains(address, "?") {
 		sign = "&"
 	}
-	return address + sign + "said=" + url.QueryEscape(number)
+	return address + sign + "notice=" + url.QueryEscape(number)
 }
 
 // address returns the address of a page of the console: address("queue", "task", "settle", "queue", "0").
