@@ -8,8 +8,9 @@ import (
 	"github.com/dutyrota/rota/internal/plan/plantest"
 )
 
-// The servers have equal weights, different weights, or all rules apply: weights, labels, zones, shares that are rounded up
-// first, queues elsewhere, and a pin of each hundredth queue. With load, the loads of the queues change, too.
+// The servers have equal weights, different weights, or all rules apply: weights, labels, zones, shares that are
+// rounded up first, queues elsewhere, and a pin of each hundredth queue. With load, the loads of the queues change,
+// too.
 func BenchmarkPlan(b *testing.B) {
 	for _, size := range []struct{ queues, servers int }{{100, 10}, {10_000, 1_000}, {100_000, 10_000}} {
 		for name, prepare := range map[string]func(r *plantest.Roster){

@@ -74,8 +74,8 @@ func TestShareOutCases(t *testing.T) {
 	}
 }
 
-// P10 holds over arbitrary rows: targets sum to the limit where there are queues, nothing is lowered, and the sum of what is
-// granted rises to the limit at most.
+// P10 holds over arbitrary rows: targets sum to the limit where there are queues, nothing is lowered, and the sum of
+// what is granted rises to the limit at most.
 func TestShareOutProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 12).Draw(t, "limit")

@@ -1,7 +1,7 @@
 package plan
 
-// vacancies finds the next server with room. After the last server it continues with the first. It skips full servers by
-// union-find: a scan would make a plan quadratic in the number of servers, and there are thousands.
+// vacancies finds the next server with room. After the last server it continues with the first. It skips full servers
+// by union-find: a scan would make a plan quadratic in the number of servers, and there are thousands.
 type vacancies struct {
 	room []int
 	next []int // next[s] is s, or a later server once s is full

@@ -7,10 +7,11 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// Unsettled says what is wrong with a roster in which nothing is left to move, or "": a queue whose server may not own it
-// although another may, or a chain of moves that makes the servers more even within their rules (P8). It looks for chains one
-// queue at a time and shares no code with the planner. It leaves out queues that are removed, or reserved or about to be. With loads it
-// looks only at which server may own what, and with a limit of servers only at servers that own something.
+// Unsettled says what is wrong with a roster in which nothing is left to move, or "": a queue whose server may not own
+// it although another may, or a chain of moves that makes the servers more even within their rules (P8). It looks for
+// chains one queue at a time and shares no code with the planner. It leaves out queues that are removed, or reserved or
+// about to be. With loads it looks only at which server may own what, and with a limit of servers only at servers that
+// own something.
 func Unsettled(queues []plan.Queue, servers []plan.Server, limits plan.Limits) string {
 	s := newSettled(queues, servers, limits)
 	for _, q := range s.queues {
@@ -134,9 +135,9 @@ func (s *settled) uneven(from int) string {
 	return ""
 }
 
-// helps reports whether the servers become more even if one has one queue less and another one more. While any server may get any
-// queue, shares are rounded down or up as moves are the fewest, so that only a whole queue too many counts (P2). Otherwise the
-// sum of the squares, each divided by the weight, decides, first of the zones (P14).
+// helps reports whether the servers become more even if one has one queue less and another one more. While any server
+// may get any queue, shares are rounded down or up as moves are the fewest, so that only a whole queue too many counts
+// (P2). Otherwise the sum of the squares, each divided by the weight, decides, first of the zones (P14).
 func (s *settled) helps(from, to int) bool {
 	a, b := s.servers[from], s.servers[to]
 	switch {
