@@ -12,7 +12,7 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 	if balance != BalanceLoad {
 		return nil
 	}
-	p, err := d.c.Queues().PlanByLoad(ctx, d.task)
+	p, err := d.c.Queues().Plan(ctx, d.task, Scenario{ByLoad: true})
 	switch {
 	case errors.Is(err, ErrNoLoad):
 		d.add(condition.LoadUnknown, "balance is LOAD, but no queue has a measured load: all queues count alike")
@@ -20,14 +20,14 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 	case err != nil:
 		return err
 	}
-	if p.Incomplete {
-		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known", p.Queues-p.Measured, p.Queues)
+	if p.Load.Incomplete {
+		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known", p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
-	if len(p.TooLarge) > 0 {
-		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s", firstFive(p.TooLarge))
+	if len(p.Load.TooLarge) > 0 {
+		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s", firstFive(p.Load.TooLarge))
 	}
-	if len(p.Moves) > p.Budget {
-		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d move now", len(p.Moves), p.Budget)
+	if n := p.LoadMoves(); n > p.Load.Budget {
+		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d move now", n, p.Load.Budget)
 	}
 	return nil
 }

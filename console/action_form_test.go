@@ -78,7 +78,7 @@ func (s *site) seeButtons(paths []string, seen map[string]bool) {
 	}
 }
 
-// Before a server is drained, the page shows the moves that the plan makes, and their number against the minimum.
+// Before a server is drained, the page shows the moves that the plan makes.
 func TestDrainShowsTheMoves(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, databaseURL string) {

@@ -12,7 +12,6 @@ import (
 type planned struct {
 	TaskType  string
 	Moved     int // queues that go to another server
-	Minimum   int // the fewest possible
 	Ownerless int // queues that no other server can take
 	Moves     []plannedMove
 	Shares    []plannedShare
@@ -46,18 +45,10 @@ func (s plannedShare) Before() float64 { return 100 * float64(s.Queues) / float6
 // After is as Before.
 func (s plannedShare) After() float64 { return 100 * float64(s.Next) / float64(max(1, s.most)) }
 
-// Moved and Minimum count over all task types.
+// Moved counts over all task types.
 func (c *change) Moved() (n int) {
 	for _, p := range c.Plans {
 		n += p.Moved
-	}
-	return n
-}
-
-// Minimum is as Moved.
-func (c *change) Minimum() (n int) {
-	for _, p := range c.Plans {
-		n += p.Minimum
 	}
 	return n
 }
@@ -74,7 +65,7 @@ func waitingQueues(p center.Preview) (n int) {
 
 // plannedOf groups the moves of a preview by servers.
 func plannedOf(taskType string, preview center.Preview) planned {
-	p := planned{TaskType: taskType, Moved: preview.Moved(), Minimum: preview.Minimum}
+	p := planned{TaskType: taskType, Moved: preview.Moved()}
 	for _, m := range preview.Moves {
 		from, to := valueOf(m.CurServer), valueOf(m.NextServer)
 		if to == "" {

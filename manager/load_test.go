@@ -57,20 +57,20 @@ func startLoaded(cl *cluster, busy func(queue int) bool, s manager.Settings) {
 func TestPlanByLoad(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		startLoaded(cl, isEven, manager.Settings{}) // the first worker keeps the even queues (P3)
-		if _, err := cl.c.Queues().PlanByLoad(cl.Context(), "nothing"); err == nil {
+		if _, err := cl.c.Queues().Plan(cl.Context(), "nothing", center.Scenario{ByLoad: true}); err == nil {
 			t.Error("a plan for an unknown task type")
 		}
 		time.Sleep(time.Minute)
 		before := cl.epochs()
-		p, err := cl.c.Queues().PlanByLoad(cl.Context(), "load")
+		p, err := cl.c.Queues().Plan(cl.Context(), "load", center.Scenario{ByLoad: true})
 		if err != nil {
 			cl.Fatal(err)
 		}
-		if p.Queues != 8 || p.Measured != 8 || len(p.Moves) != 2 || math.Abs(p.Fair-3) > 0.2 || p.InForce || !p.Uneven {
+		if p.Load.Queues != 8 || p.Load.Measured != 8 || p.LoadMoves() != 2 || math.Abs(p.Load.Fair-3) > 0.2 || p.Load.InForce {
 			t.Errorf("%+v: want 2 moves of queues that need one and a half executors", p)
 		}
-		for _, s := range p.Servers {
-			if math.Abs(s.Next-3) > 0.2 {
+		for _, s := range p.Shares {
+			if math.Abs(*s.NextLoad-3) > 0.2 {
 				t.Errorf("%+v, want the same load for both", s)
 			}
 		}
@@ -92,15 +92,15 @@ func TestBalanceByLoad(t *testing.T) {
 		startLoaded(cl, isInFirst4, manager.Settings{Balance: center.BalanceLoad})
 		before := cl.epochs()
 		time.Sleep(time.Minute)
-		p, err := cl.c.Queues().PlanByLoad(cl.Context(), "load")
+		p, err := cl.c.Queues().Plan(cl.Context(), "load", center.Scenario{ByLoad: true})
 		if err != nil {
 			cl.Fatal(err)
 		}
-		if moved := cl.epochs() - before; moved != 2 || len(p.Moves) != 0 || !p.InForce || p.Budget != 58 {
+		if moved := cl.epochs() - before; moved != 2 || len(p.Moves) != 0 || !p.Load.InForce || p.Load.Budget != 58 {
 			t.Errorf("%d queues moved, and then: %+v; want 2 moves, a budget of 58, and no moves left", moved, p)
 		}
-		for _, s := range p.Servers {
-			if math.Abs(s.Load-3) > 0.3 {
+		for _, s := range p.Shares {
+			if math.Abs(*s.Load-3) > 0.3 {
 				t.Errorf("%+v, want the same load for both", s)
 			}
 		}
@@ -110,7 +110,7 @@ func TestBalanceByLoad(t *testing.T) {
 			t.Errorf("%d queues moved without a reason", moved)
 		}
 		var n int
-		cl.scan("SELECT COUNT(*) FROM schedule_event WHERE kind = 'REQUESTED' AND reason = 'to even the load'", &n)
+		cl.scan("SELECT COUNT(*) FROM schedule_event WHERE kind = 'REQUESTED' AND reason = 'its owner has more than its part of the load'", &n)
 		if n != 2 {
 			t.Errorf("%d events say that a queue moves to even the load, want 2", n)
 		}

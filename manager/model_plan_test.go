@@ -121,7 +121,7 @@ func (w *world) planned() []plan.Change {
 	if w.without.limit {
 		limits.QueuesPerServer = 0
 	}
-	changes := plan.Plan(queues, servers, limits)
+	changes := plan.Plan(queues, servers, limits).Changes
 	if w.without.balance {
 		changes = slices.DeleteFunc(changes, func(c plan.Change) bool { return !c.ChangesOwner() && c.Requester != "" })
 	}

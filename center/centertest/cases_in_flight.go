@@ -90,8 +90,8 @@ func testInFlightServers(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.exec("UPDATE schedule_task_type SET max_in_flight = 1 WHERE task_type = '%s'", r.task)
-		moves, _ := r.preview(center.Scenario{})
-		if diff := cmp.Diff([]string{"1 B>A max_in_flight (1) leaves its owner no call"}, moves); diff != "" {
+		moves := r.preview(center.Scenario{})
+		if diff := cmp.Diff([]string{"1 B>A its owner stands by (max_in_flight: 1)"}, moves); diff != "" {
 			t.Errorf("moves (-want +got):\n%s", diff)
 		}
 	})

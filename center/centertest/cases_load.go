@@ -103,9 +103,9 @@ func testLoad(t *testing.T, c *center.Center) {
 		r.join("A")
 		r.measure("0", 2, new(2.0))
 		r.measure("0", 3, nil) // the new owner has counted once
-		p, err := c.Queues().PlanByLoad(t.Context(), r.task)
+		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
 		r.must(err)
-		if p.Measured != 1 || p.Servers[0].Load < 4 {
+		if p.Load.Measured != 1 || *p.Shares[0].Load < 4 {
 			t.Errorf("%+v, want the load of the former owner for both queues", p)
 		}
 	})
@@ -122,25 +122,25 @@ func testLoadPreview(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 	r.age()
-	if _, err := c.Queues().PlanByLoad(t.Context(), r.task); !errors.Is(err, center.ErrNoLoad) {
+	if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true}); !errors.Is(err, center.ErrNoLoad) {
 		t.Errorf("without measurements: %v, want ErrNoLoad", err)
 	}
 	r.measure("0", 2, new(2.0))
 	r.measure("2", 2, new(1.0))
 	r.measure("1", 3, new(0.2))
-	p, err := c.Queues().PlanByLoad(t.Context(), r.task)
+	p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
 	r.must(err)
-	if p.Measured != 3 || !p.Incomplete || len(p.Moves) != 0 {
+	if p.Load.Measured != 3 || !p.Load.Incomplete || len(p.Moves) != 0 {
 		t.Errorf("with one of four queues not measured: %+v, want no moves", p)
 	}
 	r.measure("3", 3, new(0.2))
 	r.measure("1", 2, new(100.0)) // of an earlier owner
-	p, err = c.Queues().PlanByLoad(t.Context(), r.task)
+	p, err = c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
 	r.must(err)
-	if p.Queues != 4 || p.Measured != 4 || math.Abs(p.Fair-3.4/2) > 0.01 || p.InForce || len(p.Servers) != 2 || math.Abs(p.Servers[0].Load-3) > 0.01 {
+	if l := p.Load; l.Queues != 4 || l.Measured != 4 || math.Abs(l.Fair-3.4/2) > 0.01 || l.InForce || len(p.Shares) != 2 || math.Abs(*p.Shares[0].Load-3) > 0.01 {
 		t.Errorf("%+v", p)
 	}
-	if len(p.Moves) != 1 || p.Moves[0].QueueID != "2" || p.Moves[0].NextServer != r.uuid("B") {
+	if len(p.Moves) != 1 || p.Moves[0].QueueID != "2" || *p.Moves[0].NextServer != r.uuid("B") || p.Moves[0].Rule != "load" {
 		t.Errorf("moves %+v, want queue 2 to B", p.Moves)
 	}
 	r.rebalance("A")
@@ -203,7 +203,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	if len(evened) != 2 || until() != 1 {
 		t.Fatalf("B requests %v, want two queues", evened)
 	}
-	if n := r.readInt("SELECT COUNT(*) FROM schedule_event WHERE task_type = '%s' AND kind = 'REQUESTED' AND reason = 'to even the load'", r.task); n != 2 {
+	if n := r.readInt("SELECT COUNT(*) FROM schedule_event WHERE task_type = '%s' AND kind = 'REQUESTED' AND reason = 'its owner has more than its part of the load'", r.task); n != 2 {
 		t.Errorf("%d events say that a queue moves to even the load, want 2", n)
 	}
 	r.rebalanceAlways("B") // planning again changes nothing
@@ -224,9 +224,9 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	if ids := r.requestedBy("A"); len(ids) != 0 {
 		t.Errorf("A requests %v, but the budget is used up", ids)
 	}
-	p, err := c.Queues().PlanByLoad(t.Context(), r.task)
+	p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
 	r.must(err)
-	if !p.InForce || p.Budget != 0 || len(p.Moves) < 2 {
+	if !p.Load.InForce || p.Load.Budget != 0 || p.LoadMoves() < 2 {
 		t.Errorf("%+v, want no budget", p)
 	}
 	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "load_moves_per_hour lets 0 move now") {

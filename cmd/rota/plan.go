@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,10 +28,10 @@ func newPlanCommand() *cobra.Command {
 servers joined (--add), stopped (--remove) or had another weight (--weight). It
 writes nothing.
 
---by-load shows which queues would move so that no server is much busier than
-the others. The load of a queue is the number of executors that it needs to keep
-up with what arrives, as its owner measures it beside its backlog. The servers
-move these queues if the setting balance is LOAD. Otherwise they balance the
+--by-load shows the plan that evens the load, so that no server is much busier
+than the others. The load of a queue is the number of executors that it needs to
+keep up with what arrives, as its owner measures it beside its backlog. The
+servers plan so if the setting balance is LOAD. Otherwise they balance the
 numbers of queues.`,
 		Example: `  rota plan settle
   rota plan settle --add 2
@@ -44,16 +44,8 @@ numbers of queues.`,
 			if add < 0 || add > maxAdd {
 				return usageError{fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)}
 			}
-			if byLoad && (add > 0 || len(remove) > 0 || len(weights) > 0) {
-				return usageError{errors.New("--by-load shows the servers as they are: without --add, --remove and --weight")}
-			}
-			if byLoad {
-				return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-					return showPlanByLoad(ctx, c, args[0])
-				})
-			}
 			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				return showPlan(ctx, c, args[0], add, remove, weights)
+				return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
 			})
 		},
 	}
@@ -62,25 +54,25 @@ numbers of queues.`,
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
 	completeFlag(cmd, "remove", listServers)
-	cmd.Flags().BoolVar(&byLoad, "by-load", false, "which queues would move to even the measured load")
+	cmd.Flags().BoolVar(&byLoad, "by-load", false, "as if balance were LOAD, without load_moves_per_hour")
 	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
 	return cmd
 }
 
 // planRecord is the output in JSON.
 type planRecord struct {
-	TaskType string         `json:"task_type"`
-	OwnSign  string         `json:"own_sign"`
-	Moves    []center.Move  `json:"moves"`
-	Moved    int            `json:"moved"`
-	Minimum  int            `json:"minimum"`
-	Servers  []center.Share `json:"servers"`
+	TaskType string              `json:"task_type"`
+	OwnSign  string              `json:"own_sign"`
+	Moves    []center.Move       `json:"moves"`
+	Moved    int                 `json:"moved"`
+	Servers  []center.Share      `json:"servers"`
+	Load     *center.LoadPreview `json:"load"`
 }
 
 // csvRecords implements csvRecorder.
 func (p planRecord) csvRecords() any { return p.Moves }
 
-func showPlan(ctx context.Context, c *center.Center, taskType string, add int, remove, weights []string) (result, error) {
+func showPlan(ctx context.Context, c *center.Center, taskType string, byLoad bool, add int, remove, weights []string) (result, error) {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return result{}, err
 	}
@@ -88,6 +80,7 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 	if err != nil {
 		return result{}, err
 	}
+	scenario.ByLoad = byLoad
 	if scenario.Weights, err = weightsOf(ctx, c, taskType, weights); err != nil {
 		return result{}, err
 	}
@@ -95,7 +88,7 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, add int, r
 	if err != nil {
 		return result{}, err
 	}
-	record := planRecord{taskType, c.OwnSign(), p.Moves, p.Moved(), p.Minimum, p.Shares}
+	record := planRecord{taskType, c.OwnSign(), p.Moves, p.Moved(), p.Shares, p.Load}
 	if record.Moves == nil {
 		record.Moves = []center.Move{} // [] in JSON
 	}
@@ -126,25 +119,68 @@ func weightsOf(ctx context.Context, c *center.Center, taskType string, texts []s
 }
 
 func planText(s screen, p center.Preview) string {
-	shares := render(s, p.Shares, shareColumns)
-	if len(p.Moves) == 0 {
-		return "no queue would move\n\n" + shares
+	var parts []string
+	if len(p.Moves) > 0 {
+		columns := moveColumns
+		if p.Load != nil {
+			columns = slices.Insert(slices.Clone(columns), 3, moveLoadColumn)
+		}
+		parts = append(parts, render(s, p.Moves, columns))
 	}
-	total := fmt.Sprintf("%s would move; the minimum that balances the load is %d", plural.Of(p.Moved(), "queue", "queues"), p.Minimum)
+	total := "no queue would move"
+	if len(p.Moves) > 0 {
+		total = plural.Of(p.Moved(), "queue", "queues") + " would move"
+	}
 	if unowned := len(p.Moves) - p.Moved(); unowned > 0 {
 		total += fmt.Sprintf("; %d would have no owner", unowned)
 	}
-	return render(s, p.Moves, moveColumns) + "\n\n" + total + "\n\n" + shares
+	columns := shareColumns
+	if p.Load != nil {
+		total += "\n" + loadText(p)
+		columns = slices.Concat(columns, shareLoadColumns)
+	}
+	return strings.Join(append(parts, total, render(s, p.Shares, columns)), "\n\n")
+}
+
+// loadText says what is known of the load.
+func loadText(p center.Preview) string {
+	l := p.Load
+	text := fmt.Sprintf("%d of %s measured; a server of weight 1 should have a load of %.2f",
+		l.Measured, plural.Of(l.Queues, "queue is", "queues are"), l.Fair)
+	switch {
+	case l.Incomplete:
+		text += "\nno queue moves to even the load before nine tenths of the queues are measured"
+	case !l.InForce:
+		text += "\nthe servers do not plan so, because balance is QUEUES"
+	case p.LoadMoves() > l.Budget:
+		text += fmt.Sprintf("\nload_moves_per_hour lets %d of the %d queues that even the load move now", l.Budget, p.LoadMoves())
+	}
+	if len(l.TooLarge) > 0 {
+		text += "\n" + plural.Of(len(l.TooLarge), "queue has", "queues have") +
+			" more than that and cannot be divided: " + firstOf(l.TooLarge, 5)
+	}
+	return text
+}
+
+// firstOf lists the first n ids.
+func firstOf(ids []string, n int) string {
+	text := strings.Join(ids[:min(n, len(ids))], ", ")
+	if len(ids) > n {
+		text += fmt.Sprintf(" and %d more", len(ids)-n)
+	}
+	return text
 }
 
 var moveColumns = []column[center.Move]{
 	{title: "QUEUE", text: func(m center.Move) string { return m.QueueID }},
 	{title: "FROM", text: func(m center.Move) string { return valueOrDash(m.CurServer) }, uuid: true},
 	{title: "TO", text: func(m center.Move) string { return valueOrDash(m.NextServer) }, uuid: true},
-	{title: "REASON", text: moveReason, truncate: true},
+	{title: "REASON", text: moveText, truncate: true},
 }
 
-func moveReason(m center.Move) string {
+var moveLoadColumn = column[center.Move]{title: "LOAD", text: func(m center.Move) string { return figure(m.Load) }, right: true}
+
+func moveText(m center.Move) string {
 	if m.Requested {
 		return m.Reason + "; already requested"
 	}
@@ -156,4 +192,17 @@ var shareColumns = []column[center.Share]{
 	{title: "STATE", text: func(s center.Share) string { return s.State }, color: byMeaning[center.Share]},
 	{title: "QUEUES", text: func(s center.Share) string { return fmt.Sprint(s.Queues) }, right: true},
 	{title: "PLANNED", text: func(s center.Share) string { return fmt.Sprint(s.Next) }, right: true},
+}
+
+var shareLoadColumns = []column[center.Share]{
+	{title: "LOAD", text: func(s center.Share) string { return figure(s.Load) }, right: true},
+	{title: "PLANNED LOAD", text: func(s center.Share) string { return figure(s.NextLoad) }, right: true},
+}
+
+// figure returns a load as text.
+func figure(load *float64) string {
+	if load == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *load)
 }

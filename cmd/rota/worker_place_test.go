@@ -115,10 +115,10 @@ func TestWorkersEvenTheirLoad(t *testing.T) {
 			}
 			return even
 		})
-		if n := count(t, db, "schedule_event WHERE kind = 'REQUESTED' AND reason = 'to even the load'"); n != 1 {
+		if n := count(t, db, "schedule_event WHERE kind = 'REQUESTED' AND reason = 'its owner has more than its part of the load'"); n != 1 {
 			t.Errorf("%d queues moved to even the load, want 1", n)
 		}
 		s := &testRoster{T: t, url: url, dir: dir}
-		s.wantOutput("plan settle --by-load", `no queue would move to even the load`)
+		s.wantOutput("plan settle --by-load", `no queue would move\n`)
 	})
 }

@@ -16,8 +16,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "queues move as soon as a server has 15 percent too much",
-		"even", "bound := b.loads.Start;",
-		"bound := b.loads.Stop;",
+		"even", "bound := b.limits.Loads.Start;",
+		"bound := b.limits.Loads.Stop;",
 		"TestPlanByLoadBeginsLaterThanItEnds",
 	},
 	{
@@ -64,8 +64,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "the queues of a server that joins count in the budget",
-		"feed", "d.b.put(row, to)",
-		"d.b.move(row, to)",
+		"rule", "case b.idleBefore[to]:",
+		"case false:",
 		"TestConformance",
 	},
 	{
@@ -82,14 +82,14 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a queue without an owner takes the room of others",
-		"settle", `s < 0 && b.rows[i].Owner != ""`,
+		"settle", "s < 0 && b.rows[i].owner != none",
 		"s < 0",
 		"TestPlanByLoadLeavesRoomForQueuesThatMustMove",
 	},
 	{
 		"P16", "a request of a dead owner's queue outlives the grant",
-		"grantByLoad", `p.rows[i].Owner, p.rows[i].Requester = p.eligible[s], ""`,
-		"p.rows[i].Owner = p.eligible[s]",
+		"newPlanning", "if r.owner != none {",
+		"if true {",
 		"TestPlanByLoadGrantsWithoutOldRequests",
 	},
 	{

@@ -76,8 +76,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P5", "a queue is taken from a live server",
-		"assignOwnerless", "if p.rows[i].Owner == \"\" && server != \"\" {",
-		"if p.rows[i].Owner != server && server != \"\" {",
+		"assignOwnerless", "if p.rows[i].owner == none && s != none {",
+		"if p.rows[i].owner != s && s != none {",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -88,8 +88,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "a server gets a queue more than its limit",
-		"bounds", "most = p.maxPerServer\n",
-		"most = p.maxPerServer + 1\n",
+		"bounds", "most = p.limits.QueuesPerServer\n",
+		"most = p.limits.QueuesPerServer + 1\n",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -97,6 +97,18 @@ var planMutants = []mutant{
 		"keep", "range []bool{true, false} {",
 		"range []bool{true} {",
 		"TestPlanProperties",
+	},
+	{
+		"P8", "a move names a rule that ranks behind another one that breaks",
+		"forbids", "case !q.Pin.Matches(server):",
+		"case false:",
+		"TestPlanNamesItsRules",
+	},
+	{
+		"P8", "a move between two servers that are rounded alike names the totals",
+		"rule", "if r.parts[from] == 0 || r.up[from] || !r.up[to] {",
+		"if r.parts[from] == 0 {",
+		"TestPlanNamesItsRules",
 	},
 	{
 		"P9", "a server gets the queue of its own hung call",
@@ -124,13 +136,13 @@ var planMutants = []mutant{
 	},
 	{
 		"P12", "more servers own queues than may",
-		"working", "within(len(chosen)+p.absent, limits.Servers)",
+		"chosen", "within(n, l.Servers)",
 		"true",
 		"TestPlanOfFewServers|TestStandbyOfAHost",
 	},
 	{
 		"P12", "more servers of a host own queues than may",
-		"working", "within(ofHost[s.Host], limits.ServersPerHost)",
+		"chosen", "within(ofHost[s.Host], l.ServersPerHost)",
 		"true",
 		"TestPlanOfFewServers|TestStandbyOfAHost",
 	},
@@ -166,7 +178,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P10", "more servers than calls get queues",
-		"working", "within(len(chosen)+p.absent, limits.InFlight)",
+		"chosen", "within(n, l.InFlight)",
 		"true",
 		"TestPlanOfFewCalls|TestStandbyTakesOver",
 	},
@@ -178,14 +190,14 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "any server of the name gets the queue back",
-		"returned", "len(list) == 1 && list[0].Eligible",
-		"len(list) >= 1 && list[0].Eligible",
+		"returned", "len(list) == 1 && r.mayOwn(list[0])",
+		"len(list) >= 1 && r.mayOwn(list[0])",
 		"TestReservedQueues",
 	},
 	{
 		"P13", "an absent server loses its place among those that work",
-		"working", "within(len(chosen)+p.absent, limits.Servers)",
-		"within(len(chosen), limits.Servers)",
+		"chosen", "within(n, l.Servers)",
+		"within(len(list), l.Servers)",
 		"TestReturnMovesNoQueue",
 	},
 	{
@@ -244,7 +256,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "servers without the labels get queues",
-		"newPlanning", "s.Eligible && limits.Require.Matches(s)",
+		"mayOwn", "s.Eligible && p.limits.Require.Matches(s)",
 		"s.Eligible",
 		"TestConformance",
 	},
@@ -256,8 +268,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "the zones do not share the queues",
-		"divide", "case p.zones != nil:",
-		"case false && leaves:",
+		"divide", "if p.zones != nil && len(up) > 0 {",
+		"if false {",
 		"TestConformance",
 	},
 	{
@@ -304,8 +316,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "a queue waits for a pin that a server meets",
-		"ruleAgainst", "standsBy = true",
-		"pinned = true",
+		"waitsFor", "max(rule, forbids)",
+		"min(rule, forbids)",
 		"TestPinnedQueueWhoseServerStandsBy",
 	},
 	{
@@ -316,7 +328,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "a server that is to be rounded up is not",
-		"compareGain", "compareTrue(p.roundedUp[a], p.roundedUp[b])",
+		"compareGain", "compareTrue(p.servers[a].RoundedUp, p.servers[b].RoundedUp)",
 		"0",
 		"TestPlanAgainstAllAssignments",
 	},
@@ -352,7 +364,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "the queues elsewhere do not count",
-		"compareElsewhere", "cmp.Compare(p.elsewhere[a]*p.weights[b], p.elsewhere[b]*p.weights[a])",
+		"compareElsewhere", "cmp.Compare(p.servers[a].Elsewhere*p.weights[b], p.servers[b].Elsewhere*p.weights[a])",
 		"0",
 		"TestConformance",
 	},

@@ -6,20 +6,21 @@ import (
 	"slices"
 )
 
-// evening computes the quotas of a roster in which some rows may not go to each server (P14). The servers have no shares then
-// that follow from their weights alone: of four rows that are pinned to zone a, its two servers should have two each, whatever
-// the other zones have.
+// evening computes the quotas of a roster in which some rows may not go to each server (P14). The servers have no
+// shares then that follow from their weights alone: of four rows that are pinned to zone a, its two servers should have
+// two each, whatever the other zones have.
 //
-// It begins with what the servers own and moves as little as it can. A row goes along a chain: from a server that has much
-// for its weight to a second one, which gives a row that the first may not give to a third one, and so on to a server that
-// has little. While a chain makes the sum of the squared numbers of rows, each divided by the weight, smaller, evening moves
-// the rows along it. Then it undoes moves that the sum does not need: along cycles, and along chains that leave the sum as it
-// is. This is the minimum cost flow with convex costs, in which no better result is left when no chain and no cycle improves
-// the present one. To compute such a flow from nothing takes seconds for 100,000 rows, and few chains are left to look for
-// once each server has kept its own rows and each other row has gone to the server with the least.
+// It begins with what the servers own and moves as little as it can. A row goes along a chain: from a server that has
+// much for its weight to a second one, which gives a row that the first may not give to a third one, and so on to a
+// server that has little. While a chain makes the sum of the squared numbers of rows, each divided by the weight,
+// smaller, evening moves the rows along it. Then it undoes moves that the sum does not need: along cycles, and along
+// chains that leave the sum as it is. This is the minimum cost flow with convex costs, in which no better result is
+// left when no chain and no cycle improves the present one. To compute such a flow from nothing takes seconds for
+// 100,000 rows, and few chains are left to look for once each server has kept its own rows and each other row has gone
+// to the server with the least.
 //
-// The chains lead over groups of rows and not over rows, so that a search looks at as many edges as there are servers that
-// may get each group.
+// The chains lead over groups of rows and not over rows, so that a search looks at as many edges as there are servers
+// that may get each group.
 type evening struct {
 	*planning
 	groups   []*groupShare
@@ -66,6 +67,7 @@ func (p *planning) evenQuotas(owners []int) []quota {
 		for e.saveMove() {
 		}
 	}
+	p.measure = e
 	list := make([]quota, len(e.groups))
 	for i, g := range e.groups {
 		list[i] = quota{g.group, g.n}
@@ -74,7 +76,7 @@ func (p *planning) evenQuotas(owners []int) []quota {
 }
 
 func newEvening(p *planning, owners []int) *evening {
-	n := len(p.eligible)
+	n := len(p.weights)
 	e := &evening{planning: p, slots: make([][]slot, n), total: make([]int, n), seen: make([]int, n), via: make([]slot, n)}
 	for s, zone := range p.zones {
 		for zone >= len(e.zoneSums) {
@@ -89,19 +91,36 @@ func newEvening(p *planning, owners []int) *evening {
 			e.slots[s] = append(e.slots[s], slot{g, k})
 		}
 		for _, i := range g.rows {
-			switch owner, eligible := p.position[p.rows[i].Owner]; {
-			case owners[i] >= 0:
+			switch owner := p.rows[i].owner; {
+			case owners[i] != none:
 				g.own[g.index(owners[i])]++
-			case p.rows[i].Owner == "":
+			case owner == none:
 				g.ownerless++
-			case eligible:
+			case owner < n:
 				g.displaced = append(g.displaced, owner)
 			default:
-				g.displaced = append(g.displaced, -1)
+				g.displaced = append(g.displaced, none)
 			}
 		}
 	}
 	return e
+}
+
+// size implements measure.
+func (e *evening) size(s int) int { return e.total[s] }
+
+// rule implements measure.
+func (e *evening) rule(from, to int) Rule {
+	if e.zones != nil && e.zones[from] != e.zones[to] && e.weights[from] > 0 {
+		a, b := e.zoneSums[e.zones[from]], e.zoneSums[e.zones[to]]
+		if (2*b.rows-1)*a.weight != (2*a.rows+1)*b.weight {
+			return Spread
+		}
+	}
+	if (2*e.total[to]-1)*max(1, e.weights[from]) != (2*e.total[from]+1)*max(1, e.weights[to]) {
+		return Balance
+	}
+	return Totals
 }
 
 // count notes that a server gets so many more rows.
@@ -123,7 +142,7 @@ func (e *evening) keepOwn() {
 	for _, g := range e.groups {
 		for k, s := range g.servers {
 			n := g.own[k]
-			for ; e.maxPerServer > 0 && n > 0 && e.total[s]+n > e.maxPerServer; n-- {
+			for ; e.limits.QueuesPerServer > 0 && n > 0 && e.total[s]+n > e.limits.QueuesPerServer; n-- {
 				g.displaced = append(g.displaced, s)
 			}
 			e.give(g, k, n)
@@ -131,8 +150,8 @@ func (e *evening) keepOwn() {
 	}
 }
 
-// place gives the other rows to the servers that have the least for their weights, first the rows without an owner (P4). A row
-// that no server has room for stays with its owner (P7).
+// place gives the other rows to the servers that have the least for their weights, first the rows without an owner
+// (P4). A row that no server has room for stays with its owner (P7).
 func (e *evening) place() {
 	for _, g := range e.groups {
 		for range g.ownerless {
@@ -158,7 +177,8 @@ func (e *evening) stay(g *groupShare, owner int) {
 	}
 }
 
-// placeOne gives a row of the group to a server. If each one that may get it is full, another server takes a row of theirs.
+// placeOne gives a row of the group to a server. If each one that may get it is full, another server takes a row of
+// theirs.
 func (e *evening) placeOne(g *groupShare, elsewhere bool) bool {
 	order := e.takersOf(g, elsewhere)
 	if s := order.first(); s >= 0 {
@@ -166,11 +186,11 @@ func (e *evening) placeOne(g *groupShare, elsewhere bool) bool {
 		order.changed(s)
 		return true
 	}
-	return e.maxPerServer > 0 && e.makeRoom(g)
+	return e.limits.QueuesPerServer > 0 && e.makeRoom(g)
 }
 
-// giveSurplus gives rows away from servers that have more than their share of all rows. It finds most of the chains that have one
-// step, without a search for each.
+// giveSurplus gives rows away from servers that have more than their share of all rows. It finds most of the chains
+// that have one step, without a search for each.
 func (e *evening) giveSurplus() {
 	e.takers = nil // makeRoom and stay have changed servers without a note
 	for _, g := range slices.Backward(e.groups) {
@@ -196,14 +216,17 @@ func (e *evening) share(s int) int {
 }
 
 // hasRoom reports whether a server may get one more row.
-func (e *evening) hasRoom(s int) bool { return within(e.total[s], e.maxPerServer) }
+func (e *evening) hasRoom(s int) bool { return within(e.total[s], e.limits.QueuesPerServer) }
 
-// exceeds reports whether a server has more rows than its limit, because rows that no other server may get stay with it.
-func (e *evening) exceeds(s int) bool { return e.maxPerServer > 0 && e.total[s] > e.maxPerServer }
+// exceeds reports whether a server has more rows than its limit, because rows that no other server may get stay with
+// it.
+func (e *evening) exceeds(s int) bool {
+	return e.limits.QueuesPerServer > 0 && e.total[s] > e.limits.QueuesPerServer
+}
 
-// gain says whether the servers become more even if one gives a row and another, which has room, takes one: more for 1, less
-// for -1. A server over its limit is to give rows, and a server without a weight is to have none (P2). Of two zones, each has
-// its part before the servers have theirs (P14).
+// gain says whether the servers become more even if one gives a row and another, which has room, takes one: more for 1,
+// less for -1. A server over its limit is to give rows, and a server without a weight is to have none (P2). Of two
+// zones, each has its part before the servers have theirs (P14).
 func (e *evening) gain(from, to int) int {
 	w, v := e.weights[from], e.weights[to]
 	switch {
@@ -238,8 +261,9 @@ func (e *evening) compareTakers(s, t int) int {
 	return cmp.Compare((2*e.total[s]+1)*max(1, v), (2*e.total[t]+1)*max(1, w))
 }
 
-// takers are the servers of a group, a heap for each zone, with the server first that should get the next row. Among equals it is
-// the server whose process has less of other task types for its weight, if elsewhere counts (P15), and then the older one.
+// takers are the servers of a group, a heap for each zone, with the server first that should get the next row. Among
+// equals it is the server whose process has less of other task types for its weight, if elsewhere counts (P15), and
+// then the older one.
 type takers struct {
 	*evening
 	group     *groupShare
@@ -254,7 +278,8 @@ type takerHeap struct {
 	servers []int
 }
 
-// takersOf returns the takers of a group. It keeps them as long as the same group is asked for; the caller notes each change.
+// takersOf returns the takers of a group. It keeps them as long as the same group is asked for; the caller notes each
+// change.
 func (e *evening) takersOf(g *groupShare, elsewhere bool) *takers {
 	if t := e.takers; t != nil && t.group == g && t.elsewhere == elsewhere {
 		return t
@@ -292,7 +317,7 @@ func (t *takers) first() int {
 func (t *takers) compare(s, u int) int {
 	c := t.compareTakers(s, u)
 	if c == 0 && t.elsewhere {
-		c = cmp.Compare(t.planning.elsewhere[s]*max(1, t.weights[u]), t.planning.elsewhere[u]*max(1, t.weights[s]))
+		c = cmp.Compare(t.servers[s].Elsewhere*max(1, t.weights[u]), t.servers[u].Elsewhere*max(1, t.weights[s]))
 	}
 	return cmp.Or(c, s-u)
 }

@@ -60,8 +60,8 @@ func (e *evening) zoneOf(s int) int {
 	return e.zones[s]
 }
 
-// lowest returns the server that should get the next row, of all servers and then of each zone, and the one of another zone than
-// the first is in; -1 for none with room.
+// lowest returns the server that should get the next row, of all servers and then of each zone, and the one of another
+// zone than the first is in; -1 for none with room.
 func (e *evening) lowest() (best []int, second int) {
 	best = slices.Repeat([]int{-1}, 1+max(1, len(e.zoneSums)))
 	for s := range e.total {
@@ -82,7 +82,8 @@ func (e *evening) lowest() (best []int, second int) {
 	return best, second
 }
 
-// makeRoom gives a row of the group to a server that is full, and moves a row of it, by a chain, to a server that has room.
+// makeRoom gives a row of the group to a server that is full, and moves a row of it, by a chain, to a server that has
+// room.
 func (e *evening) makeRoom(g *groupShare) bool {
 	e.search++
 	to := e.reach(e.enter(g, -1, nil), func(int) bool { return true })
@@ -93,7 +94,8 @@ func (e *evening) makeRoom(g *groupShare) bool {
 	return true
 }
 
-// enter notes that the search has reached a group, by way of one of its servers. It appends the servers that are reached so.
+// enter notes that the search has reached a group, by way of one of its servers. It appends the servers that are
+// reached so.
 func (e *evening) enter(g *groupShare, from int, at []int) []int {
 	if g.seen == e.search {
 		return at
@@ -108,8 +110,8 @@ func (e *evening) enter(g *groupShare, from int, at []int) []int {
 	return at
 }
 
-// reach follows all chains from the servers. It returns the server at the end of one that should rather get a row than others,
-// among those with room that are accepted, or -1. The chains have the fewest steps.
+// reach follows all chains from the servers. It returns the server at the end of one that should rather get a row than
+// others, among those with room that are accepted, or -1. The chains have the fewest steps.
 func (e *evening) reach(at []int, accept func(s int) bool) int {
 	best := -1
 	for i := 0; i < len(at); i++ {
@@ -126,8 +128,8 @@ func (e *evening) reach(at []int, accept func(s int) bool) int {
 	return best
 }
 
-// shift moves a row along the chain that ends with a server, from its end on. from is the server with which it begins, or -1 if
-// it begins with a row that has no server.
+// shift moves a row along the chain that ends with a server, from its end on. from is the server with which it begins,
+// or -1 if it begins with a row that has no server.
 func (e *evening) shift(from, to int) {
 	for s := to; s != from; {
 		via := e.via[s]
@@ -140,25 +142,25 @@ func (e *evening) shift(from, to int) {
 	}
 }
 
-// choose moves a row that any server may get to a server that is to be rounded up, from one of the same weight and zone that is
-// rounded up and is not to be (P15). It does so for each such server, and reports whether there was one. The plan is as even
-// as before.
+// choose moves a row that any server may get to a server that is to be rounded up, from one of the same weight and zone
+// that is rounded up and is not to be (P15). It does so for each such server, and reports whether there was one. The
+// plan is as even as before.
 func (e *evening) choose() (chose bool) {
 	free := e.groups[len(e.groups)-1]
-	if len(free.servers) < len(e.total) || !slices.Contains(e.roundedUp, true) {
+	if len(free.servers) < len(e.total) || !slices.ContainsFunc(e.working(), func(s Server) bool { return s.RoundedUp }) {
 		return false
 	}
 	type kind struct{ zone, weight, total int }
 	up := map[kind][]int{}
 	for s, n := range e.total {
-		if !e.roundedUp[s] && free.n[s] > 0 {
+		if !e.servers[s].RoundedUp && free.n[s] > 0 {
 			k := kind{e.zoneOf(s), e.weights[s], n}
 			up[k] = append(up[k], s)
 		}
 	}
 	for s, n := range e.total {
 		k := kind{e.zoneOf(s), e.weights[s], n + 1}
-		if list := up[k]; e.roundedUp[s] && len(list) > 0 {
+		if list := up[k]; e.servers[s].RoundedUp && len(list) > 0 {
 			up[k] = list[1:]
 			e.give(free, list[0], -1)
 			e.give(free, s, 1)

@@ -2,10 +2,10 @@ package plan
 
 import "slices"
 
-// saving looks for moves that the evenness does not need: a cycle, in which each server gives a row to the next one, or a chain
-// from a server to one that may as well have the number of the first. It is the search of Bellman and Ford for a cycle of
-// negative costs. A row that comes to a server costs a move, unless the server owns it, and one that goes saves the move if the
-// server does not own it.
+// saving looks for moves that the evenness does not need: a cycle, in which each server gives a row to the next one, or
+// a chain from a server to one that may as well have the number of the first. It is the search of Bellman and Ford for
+// a cycle of negative costs. A row that comes to a server costs a move, unless the server owns it, and one that goes
+// saves the move if the server does not own it.
 type saving struct {
 	*evening
 	dist []int  // of the nodes: the servers, then the groups, then the standings
@@ -18,11 +18,12 @@ type saving struct {
 	queued []bool
 }
 
-// edge is how a node was reached: from which node, and if one of the two is a server and the other a group, the server's place.
+// edge is how a node was reached: from which node, and if one of the two is a server and the other a group, the
+// server's place.
 type edge struct{ from, at int }
 
-// standing is what a server has after it took a row, or before it gave one. If one server takes a row and another of the same standing
-// gives one, the sum is as before, and so are the zones and the servers that are rounded up first.
+// standing is what a server has after it took a row, or before it gave one. If one server takes a row and another of
+// the same standing gives one, the sum is as before, and so are the zones and the servers that are rounded up first.
 type standing struct {
 	zone          int
 	weightless    bool
@@ -99,7 +100,7 @@ func (e *evening) standing(s, change int) standing {
 	divisor := max(1, e.weights[s])
 	for a, b := change, divisor; ; a, b = b, a%b {
 		if b == 0 {
-			return standing{e.zoneOf(s), e.weights[s] == 0, e.roundedUp[s], change / a, divisor / a}
+			return standing{e.zoneOf(s), e.weights[s] == 0, e.servers[s].RoundedUp, change / a, divisor / a}
 		}
 	}
 }
@@ -111,8 +112,8 @@ func (v *saving) push(node int) {
 	}
 }
 
-// findCycle returns a node of a cycle with negative costs, or -1. It looks for a cycle each time that it has gone through as many
-// nodes as there are: the costs become smaller without end along such a cycle, and only there.
+// findCycle returns a node of a cycle with negative costs, or -1. It looks for a cycle each time that it has gone
+// through as many nodes as there are: the costs become smaller without end along such a cycle, and only there.
 func (v *saving) findCycle() int {
 	for i := 0; i < len(v.queue); i++ {
 		node := v.queue[i]

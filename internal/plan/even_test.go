@@ -32,8 +32,8 @@ func TestPlanEvensPinnedQueues(t *testing.T) {
 	}
 }
 
-// P14: where no single move helps, a chain does. a1 has two queues that only a1 and b1 may get, b1 has one that b1 and c1 may
-// get, and c1 has none: queue 0 goes to b1, and queue 2 to c1.
+// P14: where no single move helps, a chain does. a1 has two queues that only a1 and b1 may get, b1 has one that b1 and
+// c1 may get, and c1 has none: queue 0 goes to b1, and queue 2 to c1.
 func TestPlanEvensByAChain(t *testing.T) {
 	r := plantest.Roster{Queues: plantest.Numbered(0, 3)}
 	r.Join("a1", "b1", "c1")
@@ -169,7 +169,8 @@ func TestPlanLeavesNoChain(t *testing.T) {
 	})
 }
 
-// P12, P14: the only server that meets the pin stands by. No server is swapped in for it; the queue says which rules it waits for.
+// P12, P14: the only server that meets the pin stands by. No server is swapped in for it; the queue says which rules it
+// waits for.
 func TestPinnedQueueWhoseServerStandsBy(t *testing.T) {
 	for want, limits := range map[string]plan.Limits{
 		"max_servers: 2, pin: zone=b":   {Servers: 2},
@@ -186,7 +187,7 @@ func TestPinnedQueueWhoseServerStandsBy(t *testing.T) {
 		if diff := cmp.Diff([]string{"A", "B", "-"}, r.Rows()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want, diff)
 		}
-		if got := plan.Waiting(r.Queues, r.Servers, r.Limits)["2"]; got != want {
+		if got := plan.Plan(r.Queues, r.Servers, r.Limits).Waiting["2"].Text; got != want {
 			t.Errorf("the queue waits for %q, want %q", got, want)
 		}
 	}

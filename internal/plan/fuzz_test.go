@@ -35,7 +35,7 @@ func checkPlan(t *testing.T, queues []Queue, count int) {
 		servers = append(servers, Server{UUID: string(rune('a' + i)), Eligible: true})
 	}
 	owners := map[string]string{}
-	for _, c := range Plan(queues, servers, Limits{}) {
+	for _, c := range Plan(queues, servers, Limits{}).Changes {
 		owners[c.QueueID] = c.Owner
 	}
 	for i := range queues {
@@ -43,7 +43,7 @@ func checkPlan(t *testing.T, queues []Queue, count int) {
 			t.Fatalf("queue %q has no owner", queues[i].ID)
 		}
 	}
-	if again := Plan(queues, servers, Limits{}); len(again) > 0 {
+	if again := Plan(queues, servers, Limits{}).Changes; len(again) > 0 {
 		t.Errorf("a second plan: %+v", again)
 	}
 }

@@ -5,17 +5,18 @@ import (
 	"slices"
 )
 
-// group is the rows that the same eligible servers may get. The servers that may get a row are told apart by its pin (P14) and
-// by calls of it that hang (P9). Rows of a group can stand in for each other, so that there are as many cases to look at as
-// there are pins, and not as there are rows.
+// group is the rows that the same servers that get queues may get. The servers that may get a row are told apart by its
+// pin (P14) and by calls of it that hang (P9). Rows of a group can stand in for each other, so that there are as many
+// cases to look at as there are pins, and not as there are rows.
 type group struct {
 	servers []int // the positions of the servers, ascending
 	rows    []int // ascending
 }
 
-// bar notes which eligible servers must not get a row: those that lack a label of its pin (P14), and those on which a call
-// of it hangs (P9).
-func (p *planning) bar(servers []Server) {
+// bar notes which servers that get queues must not get a row: those that lack a label of its pin (P14), and those on
+// which a call of it hangs (P9).
+func (p *planning) bar() {
+	servers := p.working()
 	p.barred = make([][]bool, len(p.rows))
 	pins := map[string][]bool{} // rows with the same pin share their set
 	for i, row := range p.rows {
@@ -61,11 +62,11 @@ func (p *planning) barHung(servers []Server) {
 	}
 }
 
-// bars reports whether an eligible server must not get the row.
+// bars reports whether a server that gets queues must not get the row.
 func (p *planning) bars(row, server int) bool { return p.barred[row] != nil && p.barred[row][server] }
 
-// groups returns the rows by the servers that may get them. The group with the fewest servers comes first: it has the least
-// choice.
+// groups returns the rows by the servers that may get them. The group with the fewest servers comes first: it has the
+// least choice.
 func (p *planning) groups() []*group {
 	var list []*group
 	byServers := map[string]*group{}
@@ -92,10 +93,10 @@ func (p *planning) groups() []*group {
 	return list
 }
 
-// allowed returns the positions of the eligible servers that are not in the set.
+// allowed returns the positions of the servers that get queues that are not in the set.
 func (p *planning) allowed(set []bool) []int {
-	servers := make([]int, 0, len(p.eligible))
-	for s := range p.eligible {
+	servers := make([]int, 0, len(p.weights))
+	for s := range p.weights {
 		if set == nil || !set[s] {
 			servers = append(servers, s)
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// idle finds the idlest server for a row without looking at all of them: there are thousands, and each row needs one. It keeps
-// the servers that have the same weight and zone in a heap.
+// idle finds the idlest server for a row without looking at all of them: there are thousands, and each row needs one.
+// It keeps the servers that have the same weight and zone in a heap.
 type idle struct {
 	b      *loadBalancing
 	groups []*idleGroup
@@ -15,8 +15,8 @@ type idle struct {
 	at     []int        // of the servers: the position in the heap of the group
 }
 
-// idleGroup is a heap of servers. Servers with room come first. Among these the load decides, then the number of rows, then what
-// the process has elsewhere, and then the age.
+// idleGroup is a heap of servers. Servers with room come first. Among these the load decides, then the number of rows,
+// then what the process has elsewhere, and then the age.
 type idleGroup struct {
 	*idle
 	weight, zone int
@@ -24,7 +24,7 @@ type idleGroup struct {
 }
 
 func newIdle(b *loadBalancing) *idle {
-	n := len(b.eligible)
+	n := len(b.weights)
 	d := &idle{b: b, of: make([]*idleGroup, n), at: make([]int, n)}
 	type key struct{ weight, zone int }
 	groups := map[key]*idleGroup{}
@@ -49,8 +49,8 @@ func newIdle(b *loadBalancing) *idle {
 // changed takes note of another load of a server.
 func (d *idle) changed(s int) { heap.Fix(d.of[s], d.at[s]) }
 
-// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves out
-// the row's own server, servers that are barred from the row, and groups for which among is false.
+// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves
+// out the row's own server, servers that are barred from the row, and groups for which among is false.
 func (d *idle) idlest(row int, among func(g *idleGroup) bool) int {
 	barred := d.b.barred[row]
 	least := -1
@@ -70,7 +70,7 @@ func (d *idle) compareAfter(row, s, t int) int {
 	return cmp.Or(
 		cmp.Compare((b.sums[s]+b.load[row])*float64(wt), (b.sums[t]+b.load[row])*float64(ws)),
 		cmp.Compare(b.count[s]*wt, b.count[t]*ws),
-		cmp.Compare(b.elsewhere[s]*wt, b.elsewhere[t]*ws),
+		cmp.Compare(b.servers[s].Elsewhere*wt, b.servers[t].Elsewhere*ws),
 		s-t)
 }
 
@@ -84,8 +84,8 @@ func (g *idleGroup) first(without int, barred []bool) int {
 	return s
 }
 
-// firstBelow returns the first server at or below a position of the heap that is not excluded, or -1. It looks no further than it
-// must.
+// firstBelow returns the first server at or below a position of the heap that is not excluded, or -1. It looks no
+// further than it must.
 func (g *idleGroup) firstBelow(at int, excluded func(s int) bool) int {
 	if at >= len(g.servers) {
 		return -1
@@ -102,7 +102,7 @@ func (g *idleGroup) firstBelow(at int, excluded func(s int) bool) int {
 
 func (g *idleGroup) compare(s, t int) int {
 	b := g.b
-	return cmp.Or(compareTrue(b.open(s), b.open(t)), cmp.Compare(b.sums[s], b.sums[t]), b.count[s]-b.count[t], b.elsewhere[s]-b.elsewhere[t], s-t)
+	return cmp.Or(compareTrue(b.open(s), b.open(t)), cmp.Compare(b.sums[s], b.sums[t]), b.count[s]-b.count[t], b.servers[s].Elsewhere-b.servers[t].Elsewhere, s-t)
 }
 
 // Len implements heap.Interface.

@@ -102,9 +102,9 @@ type term struct {
 	values []string
 }
 
-// ParseSelector parses a list such as "disk=ssd|nvme,zone=b": a server must have all the labels, each with one of the values.
-// The label host is the name of its host. With an error it returns a selector that no server matches: nobody gets a queue by
-// a rule that cannot be read.
+// ParseSelector parses a list such as "disk=ssd|nvme,zone=b": a server must have all the labels, each with one of the
+// values. The label host is the name of its host. With an error it returns a selector that no server matches: nobody
+// gets a queue by a rule that cannot be read.
 func ParseSelector(text string) (Selector, error) {
 	s := Selector{text: text}
 	for _, part := range parts(text, ",") {
@@ -129,13 +129,16 @@ func parts(text, separator string) (list []string) {
 	return list
 }
 
+// hangs reports whether a call of the queue hangs in the server's process (P9).
+func (s Server) hangs(queue string) bool { return slices.Contains(s.HungQueues, queue) }
+
 // Matches reports whether the server has the labels.
 func (s Selector) Matches(server Server) bool {
 	return !s.never && !slices.ContainsFunc(s.terms, func(t term) bool { return !slices.Contains(t.values, server.label(t.key)) })
 }
 
-// zones returns for each server the number of its value of the label. The values count in the order of their oldest servers.
-// Without a label it returns nil.
+// zones returns for each server the number of its value of the label. The values count in the order of their oldest
+// servers. Without a label it returns nil.
 func zones(servers []Server, label string) []int {
 	if label == "" {
 		return nil
@@ -152,10 +155,10 @@ func zones(servers []Server, label string) []int {
 	return list
 }
 
-// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded down.
-// Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose next server
-// does, then the one with the larger remainder, then the one whose next server's process has less elsewhere, then the one that
-// owns most.
+// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
+// down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
+// next server does, then the one with the larger remainder, then the one whose next server's process has less
+// elsewhere, then the one that owns most.
 func (p preference) spread() (up []int) {
 	type zone struct{ part, owned int }
 	byZone := map[int][]int{}

@@ -7,15 +7,16 @@ import (
 
 // Loads make a plan even the loads of the servers and not their numbers of queues (P16).
 type Loads struct {
-	// Of are the loads of the queues, by id, in executors that a queue needs. A queue without one counts as the average of
-	// the others. Each queue counts as baseLoad more.
+	// Of are the loads of the queues, by id, in executors that a queue needs. A queue without one counts as the average
+	// of the others. Each queue counts as baseLoad more.
 	Of map[string]float64
 	// Start is how much more than its part the busiest server must have before anything moves: 0.25 for a quarter.
 	Start float64
-	// Stop is how much more it may have in the end. It is less than Start, so that small changes of the loads move nothing.
+	// Stop is how much more it may have in the end. It is less than Start, so that small changes of the loads move
+	// nothing.
 	Stop float64
-	// Budget is the most moves that only even loads; negative: any number. A move does not count if a rule makes it necessary, or
-	// a server that is new or gone.
+	// Budget is the most moves that only even loads; negative: any number. A move does not count if a rule makes it
+	// necessary, or a server that is new or gone.
 	Budget int
 }
 
@@ -25,11 +26,12 @@ const (
 	LoadStop  = 0.15
 )
 
-// baseLoad is the load of a queue without work. Of two servers, the one with fewer such queues gets the next one. It is too
-// small to count beside work.
+// baseLoad is the load of a queue without work. Of two servers, the one with fewer such queues gets the next one. It is
+// too small to count beside work.
 const baseLoad = 0.001
 
-// Loads are rounded to loadUnit and at most maxLoad, so that their sums are exact: the order of additions does not matter.
+// Loads are rounded to loadUnit and at most maxLoad, so that their sums are exact: the order of additions does not
+// matter.
 const (
 	loadUnit = 1.0 / 1024
 	maxLoad  = 1e6
@@ -38,67 +40,33 @@ const (
 // leastBusy is a load at which a server has so little to do that nothing moves because of it.
 const leastBusy = 0.1
 
-// mostLevel bounds how much more than its part, without the queues that are too large, a server may have because of such a queue
-// of another one.
+// mostLevel bounds how much more than its part, without the queues that are too large, a server may have because of
+// such a queue of another one.
 const mostLevel = 1.5
 
-// leastGain is the part by which the server that gets a queue must be less busy then than the other one was, unless it stays
-// within its bound. With less, loads that vary would move queues to and fro.
+// leastGain is the part by which the server that gets a queue must be less busy then than the other one was, unless it
+// stays within its bound. With less, loads that vary would move queues to and fro.
 const leastGain = 0.1
 
-// LoadMove is a queue that goes to another server because of its load.
-type LoadMove struct {
-	QueueID  string
-	From, To string
-	Load     float64
-}
-
-// LoadPlan is the result of ByLoad.
-type LoadPlan struct {
-	Moves []LoadMove // in natural order of the queues
-	// Before and After are the loads of the servers that may own queues, by their uuids.
+// LoadResult is what a plan by load does to the loads.
+type LoadResult struct {
+	// Before and After are the loads of the servers that get queues, by their uuids, without and with the queues that
+	// move only to even them.
 	Before, After map[string]float64
 	// Fair is the load that a server with the weight 1 would have if queues could be divided.
 	Fair float64
-	// Incomplete says that nothing moves, because the loads of some queues are known, and those of too many are not.
+	// Incomplete says that nothing moves to even the loads, because those of some queues are known, and those of too
+	// many are not.
 	Incomplete bool
-	// Uneven says that a server has more than Start allows, in the beginning.
+	// Uneven says that a server has more than Start allows before queues move to even the loads.
 	Uneven bool
-	// TooLarge are the queues that are larger than the part of a server by more than Start, the largest first: no plan evens
-	// their loads.
+	// TooLarge are the queues that are larger than the part of a server by more than Start, the largest first: no plan
+	// evens their loads.
 	TooLarge []string
 }
 
-// ByLoad computes which queues move so that no server is much busier than the others for its weight. limits.Loads must not be nil.
-//
-// Nothing moves while all servers are within Start of their parts. Otherwise queues move until all are within Stop, the fewest
-// that ByLoad finds: from the busiest server the smallest queue that is enough, or else the largest that another server has
-// room for. If a queue is larger than the part of a server, no plan gets the busiest server below it. The part of each server
-// is then as large, up to half more than its part of the rest: to move more queues would not help much.
-//
-// The moves obey the rules of Plan: limits, labels, pins, zones and calls that hang. Each one makes the busier of its two
-// servers less busy, so that planning again with the same loads moves nothing. What Plan does for queues without an owner,
-// and for servers that are new or may not own theirs any more, is not among them.
-func ByLoad(queues []Queue, servers []Server, limits Limits) LoadPlan {
-	p := newPlanning(queues, servers, limits)
-	p.assignOwnerless()
-	b := newLoadBalancing(p)
-	b.settle()
-	b.fill()
-	was := slices.Clone(b.at)
-	result := LoadPlan{Before: b.byServer(), Fair: b.fair, Incomplete: b.incomplete(), Uneven: b.uneven(), TooLarge: b.tooLarge()}
-	b.balance()
-	for i, s := range b.at {
-		if b.evened[i] && was[i] >= 0 && s != was[i] { // others had to move
-			result.Moves = append(result.Moves, LoadMove{b.rows[i].ID, b.eligible[was[i]], b.eligible[s], b.load[i]})
-		}
-	}
-	result.After = b.byServer()
-	return result
-}
-
-// loadBalancing is a computation by loads over the rows of a plan (P16). It has over 30 methods: each pass and each of its rules is
-// one. They have a file for each pass, and all change the same places and sums.
+// loadBalancing is a computation by loads over the rows of a plan (P16). It has over 30 methods: each pass and each of
+// its rules is one. They have a file for each pass, and all change the same places and sums.
 type loadBalancing struct {
 	*planning
 	at   []int     // of the rows: the position of the server that is to own it, or -1
@@ -106,12 +74,14 @@ type loadBalancing struct {
 
 	owned, measured int // rows with an owner, and how many of their loads are known
 
-	sums   []float64 // of the eligible servers
-	count  []int     // of the eligible servers: their rows, as far as they take room
-	mine   [][]int   // of the eligible servers: their rows, by load
-	idle   *idle
-	evened []bool // of the rows: whether the row has moved only to even the loads
-	budget int    // moves that are left; negative: any number
+	sums       []float64 // of the eligible servers
+	count      []int     // of the eligible servers: their rows, as far as they take room
+	mine       [][]int   // of the eligible servers: their rows, by load
+	idle       *idle
+	idleBefore []bool    // of the servers: whether the server is new, or had no queues
+	before     []float64 // of the servers: the sums before queues move only to even the loads
+	wasUneven  bool
+	budget     int // moves that are left; negative: any number
 
 	zoneRows []int // of the zones: how many rows their servers have
 	zoneMost []int // of the zones: their parts, rounded up
@@ -123,11 +93,9 @@ type loadBalancing struct {
 
 // newLoadBalancing puts each row where it is after the hand-overs under way.
 func newLoadBalancing(p *planning) *loadBalancing {
-	n := len(p.eligible)
+	n := len(p.weights)
 	b := &loadBalancing{
-		planning: p, at: p.targets(), sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n),
-		evened: make([]bool, len(p.rows)), budget: p.loads.Budget,
-	}
+		planning: p, at: p.targets(), sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n), budget: p.limits.Loads.Budget}
 	for s, zone := range p.zones {
 		if zone == len(b.zoneRows) {
 			b.zoneRows, b.zoneMost = append(b.zoneRows, 0), append(b.zoneMost, 0)
@@ -144,17 +112,34 @@ func newLoadBalancing(p *planning) *loadBalancing {
 			b.mine[s] = append(b.mine[s], i)
 			b.add(i, s, 1)
 		}
-		if p.rows[i].Owner == "" {
+		if p.rows[i].owner == none {
 			continue
 		}
 		b.owned++
-		if _, known := p.loads.Of[p.rows[i].ID]; known {
+		if _, known := p.limits.Loads.Of[p.rows[i].ID]; known {
 			b.measured++
 		}
+	}
+	for s, mine := range b.mine {
+		b.idleBefore = append(b.idleBefore, len(mine) == 0 || b.servers[s].New)
 	}
 	b.idle = newIdle(b)
 	b.findParts(rows)
 	return b
+}
+
+// size implements measure.
+func (b *loadBalancing) size(s int) int { return b.count[s] }
+
+// rule implements measure.
+func (b *loadBalancing) rule(from, to int) Rule {
+	switch {
+	case b.zones != nil && b.zones[from] != b.zones[to] && b.zoneRows[b.zones[from]] >= b.zoneMost[b.zones[from]]:
+		return Spread
+	case b.idleBefore[to]:
+		return Idle
+	}
+	return Load
 }
 
 // sortedRows returns all rows, by load.
@@ -193,12 +178,22 @@ func (b *loadBalancing) put(row, s int) {
 // targets returns for each row the eligible server that owns it after the hand-overs under way, or -1 if none may.
 func (p *planning) targets() []int {
 	list := p.owners()
-	for i, row := range p.rows {
-		if s, ok := p.position[row.Requester]; ok && row.Owner != "" && !p.bars(i, s) {
+	for i := range p.rows {
+		if s := p.holder(i); s != p.rows[i].owner {
 			list[i] = s
 		}
 	}
 	return list
+}
+
+// holder returns where a row is: with its owner, or if loads are evened, with the server to which the owner hands it
+// over.
+func (p *planning) holder(row int) int {
+	r := p.rows[row]
+	if s := r.requester; p.limits.Loads != nil && s != none && s < len(p.weights) && !p.bars(row, s) {
+		return s
+	}
+	return r.owner
 }
 
 // loadsOf returns the loads of the rows. Without any that is known, all are alike.
@@ -207,7 +202,7 @@ func (p *planning) loadsOf() []float64 {
 	var known float64
 	var unknown []int
 	for i, row := range p.rows {
-		load, ok := p.loads.Of[row.ID]
+		load, ok := p.limits.Loads.Of[row.ID]
 		if !ok {
 			unknown = append(unknown, i)
 			continue
@@ -235,12 +230,16 @@ func usable(load float64) float64 {
 
 func rounded(load float64) float64 { return math.Round(load/loadUnit) * loadUnit }
 
-func (b *loadBalancing) byServer() map[string]float64 {
-	loads := make(map[string]float64, len(b.eligible))
-	for s, uuid := range b.eligible {
-		loads[uuid] = b.sums[s]
+// result returns what the plan does to the loads. It is nil for a plan by the numbers of queues.
+func (b *loadBalancing) result() *LoadResult {
+	if b == nil {
+		return nil
 	}
-	return loads
+	r := &LoadResult{map[string]float64{}, map[string]float64{}, b.fair, b.incomplete(), b.wasUneven, b.tooLarge()}
+	for s := range b.weights {
+		r.Before[b.uuid(s)], r.After[b.uuid(s)] = b.before[s], b.sums[s]
+	}
+	return r
 }
 
 // byLoad compares rows: the largest load first, then the natural order.

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// findParts sets the parts of a server with the weight 1. A queue that is larger than the part of the heaviest server that is
-// left fills it, and neither counts any more for the least part. The rows are sorted by load.
+// findParts sets the parts of a server with the weight 1. A queue that is larger than the part of the heaviest server
+// that is left fills it, and neither counts any more for the least part. The rows are sorted by load.
 func (b *loadBalancing) findParts(rows []int) {
 	if len(rows) == 0 || b.weight == 0 {
 		return
@@ -38,7 +38,7 @@ func (b *loadBalancing) tooLarge() (ids []string) {
 	if len(b.weights) == 0 {
 		return nil
 	}
-	most := max(leastBusy, b.fair*float64(slices.Max(b.weights))) * (1 + b.loads.Start)
+	most := max(leastBusy, b.fair*float64(slices.Max(b.weights))) * (1 + b.limits.Loads.Start)
 	for _, row := range b.sortedRows() {
 		if b.load[row] <= most {
 			break
@@ -59,7 +59,7 @@ func (b *loadBalancing) excess(s int, more float64) float64 {
 
 // enough returns the load from which on a server does not lack any.
 func (b *loadBalancing) enough(s int) float64 {
-	return b.least * float64(b.weights[s]) * (1 - b.loads.Stop)
+	return b.least * float64(b.weights[s]) * (1 - b.limits.Loads.Stop)
 }
 
 // compareRatio compares the loads of two servers for their weights.
@@ -70,33 +70,27 @@ func (b *loadBalancing) compareRatio(s, t int) int {
 // uneven reports whether a server has more than Start allows.
 func (b *loadBalancing) uneven() bool {
 	for s, w := range b.weights {
-		if w > 0 && b.excess(s, b.loads.Start) > 0 {
+		if w > 0 && b.excess(s, b.limits.Loads.Start) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// incomplete reports whether the loads of some queues are known, and those of over a tenth are not: owners that have just
-// started are measuring them.
+// incomplete reports whether the loads of some queues are known, and those of over a tenth are not: owners that have
+// just started are measuring them.
 func (b *loadBalancing) incomplete() bool { return b.measured > 0 && b.measured*10 < b.owned*9 }
 
-// even moves rows until all servers are within Stop, if one that is beyond Start can be relieved. A server that is beyond Start
-// and cannot be is no reason to move rows of the others.
+// even moves rows until all servers are within Stop, if one that is beyond Start can be relieved. A server that is
+// beyond Start and cannot be is no reason to move rows of the others.
 func (b *loadBalancing) even() {
 	if b.incomplete() {
 		return
 	}
-	stuck := make([]bool, len(b.eligible)) // busy servers none of whose rows can go anywhere
-	for bound := b.loads.Start; b.budget != 0 && b.relieve(stuck, bound); bound = b.loads.Stop {
+	stuck := make([]bool, len(b.weights)) // busy servers none of whose rows can go anywhere
+	for bound := b.limits.Loads.Start; b.budget != 0 && b.relieve(stuck, bound); bound = b.limits.Loads.Stop {
 		b.budget--
 	}
-}
-
-// move moves a row to even the loads.
-func (b *loadBalancing) move(row, to int) {
-	b.put(row, to)
-	b.evened[row] = true
 }
 
 // relieve takes a row from the busiest server that has so much more than its part, if one can go to another server.
@@ -112,7 +106,7 @@ func (b *loadBalancing) relieve(stuck []bool, more float64) bool {
 			return false
 		}
 		if row, to := b.chooseFrom(from); row >= 0 {
-			b.move(row, to)
+			b.put(row, to)
 			clear(stuck)
 			return true
 		}
@@ -120,10 +114,11 @@ func (b *loadBalancing) relieve(stuck []bool, more float64) bool {
 	}
 }
 
-// chooseFrom returns the row of a server that should go, and where to, or -1. It prefers the smallest row that is enough, and
-// then the largest of the others. At last it takes a row that helps although the other server gets beyond its bound.
+// chooseFrom returns the row of a server that should go, and where to, or -1. It prefers the smallest row that is
+// enough, and then the largest of the others. At last it takes a row that helps although the other server gets beyond
+// its bound.
 func (b *loadBalancing) chooseFrom(from int) (row, to int) {
-	mine, excess := b.mine[from], b.excess(from, b.loads.Stop)
+	mine, excess := b.mine[from], b.excess(from, b.limits.Loads.Stop)
 	enough := sort.Search(len(mine), func(i int) bool { return b.load[mine[i]] < excess })
 	for _, fits := range []bool{true, false} {
 		for _, i := range slices.Backward(mine[:enough]) {
@@ -140,8 +135,8 @@ func (b *loadBalancing) chooseFrom(from int) (row, to int) {
 	return -1, -1
 }
 
-// helped returns the idlest server to which a row may go, or -1: it stays within its bound, or is at least by leastGain less
-// busy than the row's server was.
+// helped returns the idlest server to which a row may go, or -1: it stays within its bound, or is at least by leastGain
+// less busy than the row's server was.
 func (b *loadBalancing) helped(row int, fits bool) int {
 	from := b.at[row]
 	to := b.idle.idlest(row, func(g *idleGroup) bool { return g.weight > 0 && b.zoneOpen(row, g.zone) })
@@ -149,7 +144,7 @@ func (b *loadBalancing) helped(row int, fits bool) int {
 		return -1
 	}
 	after := b.sums[to] + b.load[row]
-	if fits && after <= b.level*float64(b.weights[to])*(1+b.loads.Stop) ||
+	if fits && after <= b.level*float64(b.weights[to])*(1+b.limits.Loads.Stop) ||
 		!fits && after*float64(b.weights[from]) <= b.sums[from]*float64(b.weights[to])*(1-leastGain) {
 		return to
 	}

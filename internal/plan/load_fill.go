@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// fill gives rows to the servers with a weight that have none or are new, until they do not lack load any more. The rows come
-// from the busiest servers. It looks at each of them once, as far as it can: thousands may join at once.
+// fill gives rows to the servers with a weight that have none or are new, until they do not lack load any more. The
+// rows come from the busiest servers. It looks at each of them once, as far as it can: thousands may join at once.
 func (b *loadBalancing) fill() {
 	rich := b.newDonors(func(s int) bool { // it can give its smallest row, and does not lack load then
 		n := len(b.mine[s])
@@ -14,7 +14,7 @@ func (b *loadBalancing) fill() {
 	})
 	able := b.newDonors(func(s int) bool { return len(b.mine[s]) > 1 })
 	for to, weight := range b.weights {
-		if weight == 0 || len(b.mine[to]) > 0 && !b.isNew[to] {
+		if weight == 0 || len(b.mine[to]) > 0 && !b.servers[to].New {
 			continue
 		}
 		if len(b.mine[to]) == 0 && b.enough(to) > 0 && !rich.feed(to, b.spare) && !able.feed(to, b.firstRow) {
@@ -26,8 +26,8 @@ func (b *loadBalancing) fill() {
 	}
 }
 
-// donors are servers that may give rows: a heap with the busiest first. The loads of servers change while they are in it, and
-// are noted anew when a server comes first.
+// donors are servers that may give rows: a heap with the busiest first. The loads of servers change while they are in
+// it, and are noted anew when a server comes first.
 type donors struct {
 	b    *loadBalancing
 	may  func(s int) bool
@@ -82,8 +82,8 @@ func (d *donors) feed(to int, choose func(from, to int) int) (fed bool) {
 	return fed
 }
 
-// spare returns the largest row without which the one server does not lack load, and with which the other one does not become
-// as busy as the first one was, or -1.
+// spare returns the largest row without which the one server does not lack load, and with which the other one does not
+// become as busy as the first one was, or -1.
 func (b *loadBalancing) spare(from, to int) int {
 	mine := b.mine[from]
 	small := sort.Search(len(mine), func(i int) bool { return b.sums[from]-b.load[mine[i]] >= b.enough(from) })
@@ -93,7 +93,8 @@ func (b *loadBalancing) spare(from, to int) int {
 // firstRow does what spare does, though the first server may lack load then: the other one has none at all.
 func (b *loadBalancing) firstRow(from, to int) int { return b.firstThatHelps(b.mine[from], from, to) }
 
-// firstThatHelps returns the first of these rows with which the one server does not become as busy as the other was, or -1.
+// firstThatHelps returns the first of these rows with which the one server does not become as busy as the other was, or
+// -1.
 func (b *loadBalancing) firstThatHelps(rows []int, from, to int) int {
 	for _, row := range rows {
 		after := (b.sums[to] + b.load[row]) * float64(b.weights[from])

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// grantByLoad gives the queues without an owner to the idlest servers, the largest first. What a server owns takes room, and
-// not what it has requested: a queue without an owner comes before one that another server works.
+// grantByLoad gives the queues without an owner to the idlest servers, the largest first. What a server owns takes
+// room, and not what it has requested: a queue without an owner comes before one that another server works.
 func (p *planning) grantByLoad() {
 	b := newLoadBalancing(p)
 	b.countOwned()
 	for _, i := range b.sortedRows() {
-		if p.rows[i].Owner != "" {
+		if p.rows[i].owner != none {
 			continue
 		}
 		if s := b.place(i, anyWeight); s >= 0 {
 			b.put(i, s)
-			p.rows[i].Owner, p.rows[i].Requester = p.eligible[s], ""
+			p.grant(i, s)
 		}
 	}
 }
@@ -25,34 +25,39 @@ func (p *planning) grantByLoad() {
 func (b *loadBalancing) countOwned() {
 	clear(b.count)
 	for _, row := range b.rows {
-		if s, ok := b.position[row.Owner]; ok {
+		if s := row.owner; s != none && s < len(b.weights) {
 			b.count[s]++
 		}
 	}
 	b.idle = newIdle(b)
 }
 
-// assignByLoad returns for each row the eligible server that should own it, or "", as assign does, and notes the rows that move
-// only to even the loads.
-func (p *planning) assignByLoad() []string {
+// assignByLoad returns for each row the position of the server that should own it, or none, as assign does.
+func (p *planning) assignByLoad() []int {
 	b := newLoadBalancing(p)
 	b.balance()
-	assigned := make([]string, len(p.rows))
 	for i, s := range b.at {
-		if s >= 0 {
-			assigned[i] = p.eligible[s]
+		if owner := p.rows[i].owner; s == none && owner != none && owner < len(p.weights) {
+			b.count[owner]++ // the row stays with its owner, because no other server may get it or has room
+			if b.zones != nil {
+				b.zoneRows[b.zones[owner]]++
+			}
 		}
 	}
-	p.evened = b.evened
-	return assigned
+	p.measure = b
+	return b.at
 }
 
-// balance settles, fills and evens, until nothing moves: a row that goes to another server can make room for one that must.
+// balance settles, fills and evens, until nothing moves: a row that goes to another server can make room for one that
+// must.
 func (b *loadBalancing) balance() {
 	for range len(b.rows) + 1 { // a bound: twice is mostly enough
 		was := slices.Clone(b.at)
 		b.settle()
 		b.fill()
+		if b.before == nil {
+			b.before, b.wasUneven = slices.Clone(b.sums), b.uneven()
+		}
 		b.even()
 		if slices.Equal(b.at, was) {
 			return
@@ -60,12 +65,13 @@ func (b *loadBalancing) balance() {
 	}
 }
 
-// settle gives other servers the rows whose owners may not keep them, and what is beyond the limits of servers and zones, the
-// largest first. A row that no other server may get stays with its owner (P7). A queue without an owner waits for the next plan.
+// settle gives other servers the rows whose owners may not keep them, and what is beyond the limits of servers and
+// zones, the largest first. A row that no other server may get stays with its owner (P7). A queue without an owner
+// waits for the next plan.
 func (b *loadBalancing) settle() {
 	var homeless []int
 	for i, s := range b.at {
-		if s < 0 && b.rows[i].Owner != "" || s >= 0 && b.weights[s] == 0 {
+		if s < 0 && b.rows[i].owner != none || s >= 0 && b.weights[s] == 0 {
 			homeless = append(homeless, i)
 		}
 	}
@@ -100,14 +106,14 @@ func withWeight(g *idleGroup) bool { return g.weight > 0 }
 
 // ownerOf returns the position of the row's owner, or -1 if it is not eligible or must not keep the row.
 func (b *loadBalancing) ownerOf(row int) int {
-	if s, ok := b.position[b.rows[row].Owner]; ok && !b.bars(row, s) {
+	if s := b.rows[row].owner; s != none && s < len(b.weights) && !b.bars(row, s) {
 		return s
 	}
 	return -1
 }
 
-// surplus returns the rows of servers with a weight that are beyond max_queues_per_server or the part of their zone: first those
-// that a server does not own yet, then those with the smallest loads.
+// surplus returns the rows of servers with a weight that are beyond max_queues_per_server or the part of their zone:
+// first those that a server does not own yet, then those with the smallest loads.
 func (b *loadBalancing) surplus() (rows []int) {
 	zoneLeaves := make([]int, len(b.zoneRows))
 	var inZones [][]int
@@ -146,17 +152,17 @@ func (b *loadBalancing) byStay(i, j int) int {
 
 // most returns the most rows of a server.
 func (b *loadBalancing) most() int {
-	if b.maxPerServer > 0 {
-		return b.maxPerServer
+	if b.limits.QueuesPerServer > 0 {
+		return b.limits.QueuesPerServer
 	}
 	return len(b.rows)
 }
 
 // open reports whether a server has room for one more row.
-func (b *loadBalancing) open(s int) bool { return within(b.count[s], b.maxPerServer) }
+func (b *loadBalancing) open(s int) bool { return within(b.count[s], b.limits.QueuesPerServer) }
 
-// place returns the server with room that should get a row which has none, or -1: the idlest with a weight in a zone that has
-// less than its part, then in any zone, then one without a weight.
+// place returns the server with room that should get a row which has none, or -1: the idlest with a weight in a zone
+// that has less than its part, then in any zone, then one without a weight.
 func (b *loadBalancing) place(row int, among func(g *idleGroup) bool) int {
 	for _, rule := range []func(g *idleGroup) bool{
 		func(g *idleGroup) bool { return g.weight > 0 && b.zoneOpen(row, g.zone) },

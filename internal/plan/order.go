@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// CompareIDs compares queue ids in natural order: 2 comes before 10 (P1). Ids that differ only in leading zeros, such as
-// "1" and "01", compare as bytes. It is a total order, so that a sort has one result for all orders of its input.
+// CompareIDs compares queue ids in natural order: 2 comes before 10 (P1). Ids that differ only in leading zeros, such
+// as "1" and "01", compare as bytes. It is a total order, so that a sort has one result for all orders of its input.
 func CompareIDs(a, b string) int {
 	return cmp.Or(compareTokens(a, b), cmp.Compare(a, b))
 }
 
-// compareTokens compares two ids token by token. A token is a number, which is a run of digits, or any other byte. Tokens
-// have a total order of their own: numbers compare by value, and with any other byte as their digits do. An order that
-// compares some numbers as bytes, because of their zeros or their length, has cycles such as "1" < "1-a" < "01a" < "1".
+// compareTokens compares two ids token by token. A token is a number, which is a run of digits, or any other byte.
+// Tokens have a total order of their own: numbers compare by value, and with any other byte as their digits do. An
+// order that compares some numbers as bytes, because of their zeros or their length, has cycles such as "1" < "1-a" <
+// "01a" < "1".
 func compareTokens(a, b string) int {
 	for a != "" && b != "" {
 		digitsA, digitsB := leadingDigits(a), leadingDigits(b)
@@ -47,15 +48,6 @@ func leadingDigits(text string) int {
 func compareNumbers(a, b string) int {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
-}
-
-// sorted returns the rows of the queues in natural order of their ids.
-func sorted(queues []Queue) []row {
-	rows := make([]row, len(queues))
-	for i, at := range order(queues) {
-		rows[i] = row{Queue: queues[at], old: &queues[at]}
-	}
-	return rows
 }
 
 // order returns the indexes of the queues in natural order of their ids. It parses the ids of numbered queues once:

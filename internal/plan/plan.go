@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Version is the version of the rules by which Plan divides the queues. It rises with each rule on which programs of two
-// versions would disagree (P11). OldestVersion is the oldest one by which this program can plan, too.
+// Version is the version of the rules by which Plan divides the queues. It rises with each rule on which programs of
+// two versions would disagree (P11). OldestVersion is the oldest one by which this program can plan, too.
 const (
 	Version       = 2
 	OldestVersion = 2
@@ -21,8 +21,8 @@ type Queue struct {
 	// Removing marks a queue that an operator removes (N2). It is not assigned any more and counts in no quota.
 	// A live owner keeps it until it has drained it. Without a live owner it has none.
 	Removing bool
-	// ReservedFor is the name of the server for which the queue is reserved while it has no owner (P13). Empty means that it
-	// is not, or not any more.
+	// ReservedFor is the name of the server for which the queue is reserved while it has no owner (P13). Empty means
+	// that it is not, or not any more.
 	ReservedFor string
 	// Pin says which labels a server must have to get the queue (P14). The zero value demands none.
 	Pin Selector
@@ -37,27 +37,28 @@ type Server struct {
 	Labels       Labels
 	RegisterTime time.Time
 	Eligible     bool
-	// Leaving says that the server is about to leave and reserves its queues for its Name (P13): it is not eligible, and keeps
-	// the queues that no other server has requested.
+	// Leaving says that the server is about to leave and reserves its queues for its Name (P13): it is not eligible,
+	// and keeps the queues that no other server has requested.
 	Leaving bool
-	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A server of
-	// weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server has a weight, all
-	// count alike.
+	// Weight is the server's part of the queues, from 0 to MaxWeight: in proportion to the weights of the others. A
+	// server of weight 0 gets only queues that no server with a weight may get, or has room for. If no eligible server
+	// has a weight, all count alike.
 	Weight int
-	// Process is the id of the server's process, which has a server for each of its task types. Empty means that it is not
-	// known. Only BalanceTotals uses it.
+	// Process is the id of the server's process, which has a server for each of its task types. Empty means that it is
+	// not known. Only BalanceTotals uses it.
 	Process string
-	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15). It does
-	// not count if limits choose which servers get queues: a server that then has none would lose its place to another.
+	// RoundedUp says that the server's share is rounded up before those of others, by a result of BalanceTotals (P15).
+	// It does not count if limits choose which servers get queues: a server that then has none would lose its place to
+	// another.
 	RoundedUp bool
-	// New says that the server registered a short time ago. It then gets its part of the load at once (P16), also in a plan that
-	// repeats one which skipped rows (L5).
+	// New says that the server registered a short time ago. It then gets its part of the load at once (P16), also in a
+	// plan that repeats one which skipped rows (L5).
 	New bool
-	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise alike,
-	// the one with less for its weight gets a queue without an owner (P15).
+	// Elsewhere is how many queues of other task types the server's process has. Of two servers that are otherwise
+	// alike, the one with less for its weight gets a queue without an owner (P15).
 	Elsewhere int
-	// HungQueues are the queues that the server must not get, because calls of a former session of its process are still
-	// in flight for them (P9).
+	// HungQueues are the queues that the server must not get, because calls of a former session of its process are
+	// still in flight for them (P9).
 	HungQueues []string
 }
 
@@ -68,7 +69,10 @@ type Change struct {
 	OldEpoch  int64
 	Owner     string
 	Requester string
-	ByLoad    bool // the change only evens loads (P16)
+	// Rule is why the queue goes to Requester, or without one to Owner, or why no server gets it. Stays means that the
+	// change only withdraws a request. Reason says it in words.
+	Rule   Rule
+	Reason string
 }
 
 // ChangesOwner reports whether the change gives the queue another owner, or none. Such a change adds one to the
@@ -89,42 +93,63 @@ type Limits struct {
 	Loads *Loads // even the loads and not the numbers of queues (P16); nil: the numbers
 }
 
-// Plan assigns the queues to the live servers by the rules P1 to P16. It returns only the rows to change, in natural order
-// of their ids. Applying the result and planning again changes nothing.
-func Plan(queues []Queue, servers []Server, limits Limits) []Change {
+// Result is a plan.
+type Result struct {
+	Changes []Change // the rows to change, in natural order of their ids
+	Stands  []Change // the requests that are written already and stay, in the same order
+	// Waiting says, by id, why the queues that have no owner after the plan have none. Removed and reserved queues are not
+	// among them.
+	Waiting map[string]Waiting
+	Loads   *LoadResult // of a plan with Limits.Loads
+}
+
+// Plan assigns the queues to the live servers by the rules P1 to P16. Of all results that are as even it takes one that
+// gives the fewest queues another owner, unless it evens loads (P8). Applying the result and planning again changes
+// nothing.
+func Plan(queues []Queue, servers []Server, limits Limits) Result {
 	p := newPlanning(queues, servers, limits)
 	p.assignOwnerless()
 	p.request() // assigns once more, over the result of the first pass (P6)
-	p.finishUnassigned()
-	return p.changes()
+	return p.result()
 }
 
-// MinMoves returns the number of queues that the plan gives another owner, at once or by requests: the least with which the
-// queues are as even as the plan makes them (P8). Queues without an owner count. With loads it is not always the least.
-func MinMoves(queues []Queue, servers []Server, limits Limits) (moves int) {
-	p := newPlanning(queues, servers, limits)
-	was := slices.Clone(p.rows)
-	p.assignOwnerless()
-	p.request()
-	for i, row := range p.rows {
-		if row.Requester != "" || row.Owner != "" && row.Owner != was[i].Owner {
-			moves++
+func (p *planning) result() Result {
+	b, _ := p.measure.(*loadBalancing)
+	result := Result{Waiting: map[string]Waiting{}, Loads: b.result()}
+	for _, r := range p.rows {
+		if r.owner == none {
+			waiting := p.waitsFor(r.Queue)
+			r.rule, result.Waiting[r.ID] = waiting.Rule, waiting
 		}
+		result.add(p, r)
 	}
-	return moves
-}
-
-// changes returns the rows that differ from the rows as they were read, in natural order.
-func (p *planning) changes() (changes []Change) {
-	for _, rows := range [][]row{p.rows, p.unassigned} {
-		for _, row := range rows {
-			if old := row.old; old.Owner != row.Owner || old.Requester != row.Requester {
-				changes = append(changes, Change{row.ID, old.Owner, old.Epoch, row.Owner, row.Requester, row.byLoad})
-			}
+	for _, r := range p.unassigned {
+		if r.owner == none && r.Removing {
+			r.rule = Removed
 		}
+		result.add(p, r)
 	}
 	if len(p.unassigned) > 0 {
-		slices.SortFunc(changes, func(a, b Change) int { return CompareIDs(a.QueueID, b.QueueID) })
+		slices.SortFunc(result.Changes, func(a, b Change) int { return CompareIDs(a.QueueID, b.QueueID) })
 	}
-	return changes
+	return result
+}
+
+// add adds the row if it differs from the row as it was read, or if its owner is to hand it over.
+func (r *Result) add(p *planning, w row) {
+	owner, requester := p.uuid(w.owner), p.uuid(w.requester)
+	same := owner == w.Owner && requester == w.Requester
+	if same && requester == "" {
+		return
+	}
+	reason := w.rule.reason(p.limits)
+	if waiting, ok := r.Waiting[w.ID]; ok {
+		reason = waiting.Text
+	}
+	c := Change{w.ID, w.Owner, w.Epoch, owner, requester, w.rule, reason}
+	if same {
+		r.Stands = append(r.Stands, c)
+	} else {
+		r.Changes = append(r.Changes, c)
+	}
 }

@@ -226,7 +226,7 @@ func TestPlanSortsNaturally(t *testing.T) {
 		}
 		slices.Reverse(queues)
 		var got []string
-		for i, c := range plan.Plan(queues, servers("A", "B", "C", "D", "E"), plan.Limits{}) {
+		for i, c := range plan.Plan(queues, servers("A", "B", "C", "D", "E"), plan.Limits{}).Changes {
 			got = append(got, c.QueueID)
 			if c.Owner != string(rune('A'+i)) {
 				t.Errorf("queue %s went to %s, want %c", c.QueueID, c.Owner, 'A'+i)

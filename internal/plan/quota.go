@@ -9,7 +9,7 @@ import (
 // MaxWeight is the greatest weight of a server. With more, products of weights and numbers of queues would not fit.
 const MaxWeight = 1000
 
-// weigh notes the weights of the eligible servers. If none has a weight, all count alike.
+// weigh notes the weights of the servers that get queues. If none has a weight, all count alike.
 func (p *planning) weigh(servers []Server) {
 	for _, s := range servers {
 		w := min(max(0, s.Weight), MaxWeight)
@@ -24,12 +24,13 @@ func (p *planning) weigh(servers []Server) {
 	}
 }
 
-// exactShares returns how many queues each eligible server should get: its exact share rounded down or up, within the limit. A
+// exactShares returns how many queues each server should get: its exact share rounded down or up, within the limit. A
 // server of weight 0 gets what the limits of the others leave (P2).
 func (p *planning) exactShares(owners []int) []int {
-	left, none := len(p.rows), make([]int, len(p.eligible))
-	owned := count(owners, len(none))
-	shares := p.divide(left, p.bounds(none), p.weights, owned).rounded()
+	left, nothing := len(p.rows), make([]int, len(p.weights))
+	owned := count(owners, len(nothing))
+	r := p.divide(left, p.bounds(nothing), p.weights, owned)
+	shares := r.rounded()
 	for _, n := range shares {
 		left -= n
 	}
@@ -40,8 +41,10 @@ func (p *planning) exactShares(owners []int) []int {
 				reserve[s] = 1
 			}
 		}
-		shares = p.divide(len(p.rows), p.bounds(shares), reserve, owned).rounded()
+		r = p.divide(len(p.rows), p.bounds(shares), reserve, owned)
+		shares = r.rounded()
 	}
+	p.measure = r
 	return shares
 }
 
@@ -49,20 +52,21 @@ func (p *planning) exactShares(owners []int) []int {
 func count(owners []int, servers int) []int {
 	owned := make([]int, servers)
 	for _, s := range owners {
-		if s >= 0 {
+		if s != none {
 			owned[s]++
 		}
 	}
 	return owned
 }
 
-// bounds returns the range in which the share of each server must lie. A server with more than its limit keeps what it has.
+// bounds returns the range in which the share of each server must lie. A server with more than its limit keeps what it
+// has.
 func (p *planning) bounds(least []int) []bound {
 	list := make([]bound, len(least))
 	for s, n := range least {
 		most := len(p.rows)
-		if p.maxPerServer > 0 {
-			most = p.maxPerServer
+		if p.limits.QueuesPerServer > 0 {
+			most = p.limits.QueuesPerServer
 		}
 		list[s] = bound{n, max(n, most)}
 	}
@@ -72,32 +76,61 @@ func (p *planning) bounds(least []int) []bound {
 // bound is the range of a share.
 type bound struct{ least, most int }
 
-// rounding is a total that is divided in proportion to the weights: the shares rounded down, and the servers of which some
-// are rounded up.
+// rounding is a total that is divided in proportion to the weights: the shares rounded down, and the servers of which
+// some are rounded up.
 type rounding struct {
-	shares []int // of all servers; rounded down
-	open   []int // the servers whose exact shares are no whole numbers, in the order in which they are rounded up
-	up     []int // those of them that are rounded up
-	parts  []int // of all servers: by how much the share was rounded down, as a part of whole
+	shares []int  // of all servers; rounded down
+	open   []int  // the servers whose exact shares are no whole numbers, in the order in which they are rounded up
+	up     []bool // of all servers: whether the share is rounded up
+	parts  []int  // of all servers: by how much the share was rounded down, as a part of whole
 	whole  int
+
+	zoneOf    []int      // of all servers; nil: the queues are not spread
+	zoneParts []zonePart // of the zones
 }
+
+// zonePart is the sum of the parts of a zone's servers, and how many of them are rounded up (P14).
+type zonePart struct{ parts, up int }
 
 // rounded returns the shares with those that are rounded up.
 func (r rounding) rounded() []int {
 	shares := slices.Clone(r.shares)
-	for _, s := range r.up {
-		shares[s]++
+	for s := range shares {
+		shares[s] = r.size(s)
 	}
 	return shares
 }
 
-// divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound says,
-// and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. If there are
-// zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
-// room.
+// size implements measure.
+func (r rounding) size(s int) int {
+	if r.up[s] {
+		return r.shares[s] + 1
+	}
+	return r.shares[s]
+}
+
+// rule implements measure.
+func (r rounding) rule(from, to int) Rule {
+	if r.zoneOf != nil && r.zoneOf[from] != r.zoneOf[to] {
+		a, b := r.zoneParts[r.zoneOf[from]], r.zoneParts[r.zoneOf[to]]
+		if a.up*r.whole >= a.parts || b.up*r.whole <= b.parts {
+			return Spread
+		}
+	}
+	if r.parts[from] == 0 || r.up[from] || !r.up[to] {
+		return Balance
+	}
+	return Totals
+}
+
+// divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound
+// says, and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. If
+// there are zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the
+// bounds leave no room.
 func (p *planning) divide(total int, bounds []bound, weights, owned []int) rounding {
 	reached := levelOf(total, bounds, weights)
-	r := rounding{shares: make([]int, len(bounds)), parts: make([]int, len(bounds))}
+	n := len(bounds)
+	r := rounding{shares: make([]int, n), parts: make([]int, n), up: make([]bool, n), zoneOf: p.zones}
 	rest := total
 	for s, b := range bounds {
 		share, bounded := reached.bounded(b, weights[s])
@@ -116,12 +149,21 @@ func (p *planning) divide(total int, bounds []bound, weights, owned []int) round
 	r.open = slices.DeleteFunc(r.open, func(s int) bool { return r.parts[s] == 0 })
 	order := preference{p, r, weights, owned}
 	slices.SortStableFunc(r.open, order.compare)
-	switch {
-	case len(r.open) == 0:
-	case p.zones != nil:
-		r.up = order.spread()
-	default:
-		r.up = r.open[:left]
+	up := r.open[:min(left, len(r.open))]
+	if p.zones != nil && len(up) > 0 {
+		up = order.spread()
+	}
+	for _, s := range up {
+		r.up[s] = true
+	}
+	for s, zone := range p.zones {
+		for zone >= len(r.zoneParts) {
+			r.zoneParts = append(r.zoneParts, zonePart{})
+		}
+		r.zoneParts[zone].parts += r.parts[s]
+		if r.up[s] {
+			r.zoneParts[zone].up++
+		}
 	}
 	return r
 }
@@ -133,21 +175,24 @@ type preference struct {
 	weights, owned []int
 }
 
-// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down, because
-// a queue stays then. After that the larger remainder decides, then how little the server's process has of other task types for
-// its weight (P15), then the number of owned queues, then the age, by which the servers are sorted.
+// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down,
+// because a queue stays then. After that the larger remainder decides, then how little the server's process has of
+// other task types for its weight (P15), then the number of owned queues, then the age, by which the servers are
+// sorted.
 func (p preference) compare(a, b int) int {
-	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), p.compareElsewhere(a, b), cmp.Compare(p.owned[b], p.owned[a]))
+	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), p.compareElsewhere(a, b), p.owned[b]-p.owned[a])
 }
 
 // compareGain does what compare does as far as the reasons go before the remainders, of servers and of zones.
 func (p preference) compareGain(a, b int) int {
-	return cmp.Or(compareTrue(p.roundedUp[a], p.roundedUp[b]), compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]))
+	return cmp.Or(
+		compareTrue(p.servers[a].RoundedUp, p.servers[b].RoundedUp),
+		compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]))
 }
 
 // compareElsewhere puts the server first whose process has less of other task types for its weight.
 func (p preference) compareElsewhere(a, b int) int {
-	return cmp.Compare(p.elsewhere[a]*p.weights[b], p.elsewhere[b]*p.weights[a])
+	return cmp.Compare(p.servers[a].Elsewhere*p.weights[b], p.servers[b].Elsewhere*p.weights[a])
 }
 
 // compareTrue puts what is true first.
@@ -168,7 +213,8 @@ func (l level) compare(other level) int {
 	return cmp.Compare(l.queues*other.weight, other.queues*l.weight)
 }
 
-// bounded returns the share of a server that is at one of its bounds at the level, or false if its share is in proportion.
+// bounded returns the share of a server that is at one of its bounds at the level, or false if its share is in
+// proportion.
 func (l level) bounded(b bound, weight int) (share int, bounded bool) {
 	switch {
 	case weight == 0 || l.compare(level{b.least, weight}) < 0:
@@ -179,8 +225,8 @@ func (l level) bounded(b bound, weight int) (share int, bounded bool) {
 	return 0, false
 }
 
-// levelOf returns the highest level at which a share reaches a bound, and at which the shares are not more than the total.
-// Above it, up to the level of the result, no other share reaches one.
+// levelOf returns the highest level at which a share reaches a bound, and at which the shares are not more than the
+// total. Above it, up to the level of the result, no other share reaches one.
 func levelOf(total int, bounds []bound, weights []int) level {
 	levels := []level{{0, 1}}
 	for s, w := range weights {

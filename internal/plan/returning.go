@@ -1,16 +1,15 @@
 package plan
 
-import "slices"
-
 // returning knows the servers for which queues are reserved (P13).
 type returning struct {
+	mayOwn func(Server) bool
 	named  map[string][]Server // the live servers of each name
 	leaves map[string]string   // the names of the servers that are about to leave, by their uuids
 	absent map[string]bool     // the names of those that leave or have not returned, and for which a queue waits
 }
 
-func newReturning(servers []Server) returning {
-	r := returning{map[string][]Server{}, map[string]string{}, map[string]bool{}}
+func newReturning(servers []Server, mayOwn func(Server) bool) returning {
+	r := returning{mayOwn, map[string][]Server{}, map[string]string{}, map[string]bool{}}
 	for _, s := range servers {
 		if s.Leaving {
 			r.leaves[s.UUID] = s.Name
@@ -22,8 +21,9 @@ func newReturning(servers []Server) returning {
 	return r
 }
 
-// waits reports whether the queue is reserved for a server that is not there, or is about to be. No other server gets it.
-func (r returning) waits(q Queue) bool {
+// waits reports whether the queue is reserved for a server that is not there, or is about to be. No other server gets
+// it.
+func (r returning) waits(q *Queue) bool {
 	name, leaves := r.leaves[q.Owner]
 	switch {
 	case leaves && q.Requester == "":
@@ -37,8 +37,12 @@ func (r returning) waits(q Queue) bool {
 }
 
 // returned returns the server that gets the queue back, or "". Of two live servers of a name, none does.
-func (r returning) returned(q Queue) string {
-	if list := r.named[q.ReservedFor]; q.Owner == "" && q.ReservedFor != "" && len(list) == 1 && list[0].Eligible && q.Pin.Matches(list[0]) && !slices.Contains(list[0].HungQueues, q.ID) {
+func (r returning) returned(q *Queue) string {
+	if q.Owner != "" || q.ReservedFor == "" {
+		return ""
+	}
+	list := r.named[q.ReservedFor]
+	if len(list) == 1 && r.mayOwn(list[0]) && q.Pin.Matches(list[0]) && !list[0].hangs(q.ID) {
 		return list[0].UUID
 	}
 	return ""

@@ -26,8 +26,8 @@ func drawReserved(t *rapid.T) *plantest.Roster {
 	return r
 }
 
-// P13: the plan is the one of a roster without the queues of absent servers, in which the servers that have returned own
-// their queues already.
+// P13: the plan is the one of a roster without the queues of absent servers, in which the servers that have returned
+// own their queues already.
 func TestReservedQueues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := drawReserved(t)
@@ -71,7 +71,10 @@ func TestReservedQueues(t *testing.T) {
 					}
 				}
 			}
-			c.OldOwner = ""
+			c.OldOwner, c.Rule, c.Reason = "", plan.Unowned, "it has no live owner"
+			if c.Requester != "" {
+				c.Rule, c.Reason = got[id].Rule, got[id].Reason // why it goes on to the requester
+			}
 			want[id] = c
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

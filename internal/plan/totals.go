@@ -17,14 +17,14 @@ type Task struct {
 	Fixed bool
 }
 
-// BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its queues
-// among its servers within one queue, so that some shares are rounded up. BalanceTotals chooses which: it returns, for each
-// task type whose choice changes, the uuids of all servers that are to be rounded up. The caller sets RoundedUp of these, and
-// of no other server of the task type, before the next Plan.
+// BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its
+// queues among its servers within one queue, so that some shares are rounded up. BalanceTotals chooses which: it
+// returns, for each task type whose choice changes, the uuids of all servers that are to be rounded up. The caller sets
+// RoundedUp of these, and of no other server of the task type, before the next Plan.
 //
-// The result has the smallest sum of the squared totals, each divided by the weight of its process, and BalanceTotals changes
-// nothing that does not make it smaller. If all processes serve all task types with equal weights, the totals differ by one queue at
-// most, and as few queues as possible move.
+// The result has the smallest sum of the squared totals, each divided by the weight of its process, and BalanceTotals
+// changes nothing that does not make it smaller. If all processes serve all task types with equal weights, the totals
+// differ by one queue at most, and as few queues as possible move.
 func BalanceTotals(tasks []Task) map[string][]string {
 	tasks = slices.SortedFunc(slices.Values(tasks), func(a, b Task) int { return cmp.Compare(a.Name, b.Name) })
 	l := newBalancing(tasks)
@@ -55,8 +55,8 @@ type balancing struct {
 	last   []step // of the processes: the last step to it in that search
 }
 
-// openTask is a task type with the servers whose shares may be rounded up or down. In each zone at least so many are rounded
-// up as zoneLeast says, and one more at most if zoneOpen says so.
+// openTask is a task type with the servers whose shares may be rounded up or down. In each zone at least so many are
+// rounded up as zoneLeast says, and one more at most if zoneOpen says so.
 type openTask struct {
 	open      []openServer
 	zoneLeast map[int]int
@@ -101,23 +101,22 @@ func newBalancing(tasks []Task) *balancing {
 // add adds a task type: what its servers get by the plan, and which of them may be rounded up or down.
 func (l *balancing) add(t int, task Task, number map[string]int) {
 	p := newPlanning(task.Queues, task.Servers, task.Limits)
-	servers := map[string]Server{}
-	for _, s := range task.Servers {
-		servers[s.UUID] = s
-	}
 	p.assignOwnerless()
 	planned := p.settled()
 	for i, row := range p.rows {
-		if s, there := servers[cmp.Or(planned[i], row.Owner)]; there && s.Process != "" {
-			l.totals[number[s.Process]]++
+		if planned[i] == none {
+			planned[i] = row.owner
+		}
+		if planned[i] != none && p.servers[planned[i]].Process != "" {
+			l.totals[number[p.servers[planned[i]].Process]]++
 		}
 	}
-	if task.Fixed || task.Limits.choose() || p.loads != nil || p.hung || len(p.eligible) == 0 {
+	if task.Fixed || task.Limits.choose() || task.Limits.Loads != nil || p.hung || len(p.weights) == 0 {
 		return
 	}
 	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}, searched: map[int]int{}}
 	open := func(at int, up bool) (zone int, counts bool) {
-		s := servers[p.eligible[at]]
+		s := p.servers[at]
 		if s.Process == "" {
 			return 0, false
 		}
@@ -140,10 +139,10 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 			}
 		}
 	} else {
-		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.eligible))), p.weights, count(p.owners(), len(p.eligible)))
+		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.weights))), p.weights, count(p.owners(), len(p.weights)))
 		parts := map[int]int{}
 		for _, at := range r.open {
-			if zone, counts := open(at, slices.Contains(r.up, at)); counts {
+			if zone, counts := open(at, r.up[at]); counts {
 				parts[zone] += r.parts[at]
 			}
 		}
@@ -154,13 +153,13 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 	l.tasks[t] = o
 }
 
-// swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get, although some
-// rows are restricted: those that have one more and such a row, and those that have one less. It looks at the servers of the
-// weight that most of them have.
-func (p *planning) swappable(planned []string) iter.Seq2[int, bool] {
-	total, free := make([]int, len(p.eligible)), make([]bool, len(p.eligible))
-	for i, row := range p.rows {
-		if s, there := p.position[cmp.Or(planned[i], row.Owner)]; there {
+// swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get,
+// although some rows are restricted: those that have one more and such a row, and those that have one less. It looks at
+// the servers of the weight that most of them have.
+func (p *planning) swappable(planned []int) iter.Seq2[int, bool] {
+	total, free := make([]int, len(p.weights)), make([]bool, len(p.weights))
+	for i, s := range planned {
+		if s != none && s < len(p.weights) {
 			total[s]++
 			free[s] = free[s] || p.barred[i] == nil
 		}
@@ -178,7 +177,7 @@ func (p *planning) swappable(planned []string) iter.Seq2[int, bool] {
 	}
 	return func(yield func(int, bool) bool) {
 		for s, w := range p.weights {
-			up := total[s] == least+1 && free[s] && within(least, p.maxPerServer)
+			up := total[s] == least+1 && free[s] && within(least, p.limits.QueuesPerServer)
 			if w == common && (up || total[s] == least) && !yield(s, up) {
 				return
 			}
@@ -186,8 +185,8 @@ func (p *planning) swappable(planned []string) iter.Seq2[int, bool] {
 	}
 }
 
-// gives is what the sum becomes smaller by, for the process's weight, if a process gives a queue, and takes what it becomes
-// larger by if it takes one.
+// gives is what the sum becomes smaller by, for the process's weight, if a process gives a queue, and takes what it
+// becomes larger by if it takes one.
 func (l *balancing) gives(process int) int { return 2*l.totals[process] - 1 }
 func (l *balancing) takes(process int) int { return 2*l.totals[process] + 1 }
 
@@ -196,8 +195,9 @@ func (l *balancing) improves(from, to int) bool {
 	return l.gives(from)*l.weights[to] > l.takes(to)*l.weights[from]
 }
 
-// improve moves one queue from a process with a large total to one with a small total, perhaps by way of others, of which
-// each takes a queue of one task type and gives one of another. It reports whether it could, and notes the task types.
+// improve moves one queue from a process with a large total to one with a small total, perhaps by way of others, of
+// which each takes a queue of one task type and gives one of another. It reports whether it could, and notes the task
+// types.
 func (l *balancing) improve(changed map[int]bool) bool {
 	byTotal := make([]int, len(l.totals))
 	lowest := 0
@@ -257,9 +257,9 @@ func (l *balancing) improveFrom(from, lowest int, changed map[int]bool) bool {
 	return true
 }
 
-// reach returns the processes that a queue can reach from a process, the nearest first, and notes the last step to each. It
-// ends with a process that has the smallest total, if it finds one. It tries the steps of a task type from each zone once, as
-// they lead to the same servers.
+// reach returns the processes that a queue can reach from a process, the nearest first, and notes the last step to
+// each. It ends with a process that has the smallest total, if it finds one. It tries the steps of a task type from
+// each zone once, as they lead to the same servers.
 func (l *balancing) reach(from, lowest int) (reached []int) {
 	l.search++
 	l.seen[from] = l.search
@@ -311,8 +311,9 @@ func (l *balancing) move(s step) {
 	l.totals[to.process]++
 }
 
-// TotalsBalanced reports whether BalanceTotals has nothing to do, whichever servers may have which queues: no queue that goes from one process
-// to another makes the sum smaller. The maps have the totals and the weights of the processes.
+// TotalsBalanced reports whether BalanceTotals has nothing to do, whichever servers may have which queues: no queue
+// that goes from one process to another makes the sum smaller. The maps have the totals and the weights of the
+// processes.
 func TotalsBalanced(totals, weights map[string]int) bool {
 	l := &balancing{}
 	highest, lowest := 0, 0

@@ -46,7 +46,7 @@ func roundUp(r *plantest.Roster, uuids []string) {
 // settle plans and hands over, and returns how many queues moved.
 func (f fleet) settle(t rapid.TB) (moves int) {
 	for _, r := range f.tasks {
-		moves += plan.MinMoves(r.Queues, r.Servers, r.Limits)
+		moves += moved(r.Plan())
 		rebalance(t, r)
 		r.ReleaseAll("")
 	}
@@ -84,8 +84,8 @@ func (f fleet) join(process string, weight int, serves func(task int) bool) {
 
 func all(int) bool { return true }
 
-// BalanceTotals reaches the smallest sum of the squared totals of all choices of the shares that are rounded up. If all processes
-// serve all task types alike, no choice with that sum moves fewer queues.
+// BalanceTotals reaches the smallest sum of the squared totals of all choices of the shares that are rounded up. If all
+// processes serve all task types alike, no choice with that sum moves fewer queues.
 func TestTotalsAgainstAllChoices(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleet{}
@@ -172,8 +172,8 @@ func allShares(r *plantest.Roster) (list []map[string]int) {
 	return list
 }
 
-// BalanceTotals keeps each task type balanced, and keeps what zones share (P14), in any fleet. The order of its input does not
-// matter, and balancing twice changes nothing.
+// BalanceTotals keeps each task type balanced, and keeps what zones share (P14), in any fleet. The order of its input
+// does not matter, and balancing twice changes nothing.
 func TestTotalsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := fleet{}
@@ -313,8 +313,8 @@ func TestTotalsKeepZones(t *testing.T) {
 	}
 }
 
-// P15: task types with pinned queues take part. Four task types have three queues each, of which A must have the first: B gets the
-// second one of two of them.
+// P15: task types with pinned queues take part. Four task types have three queues each, of which A must have the first:
+// B gets the second one of two of them.
 func TestTotalsOfPinnedQueues(t *testing.T) {
 	f := fleet{}
 	for range 4 {

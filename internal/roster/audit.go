@@ -42,7 +42,7 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}
-	if changes := in.Changes(); len(changes) == 0 && len(in.shares(servers, changes)) == 0 {
+	if changes := in.Plan().Changes; len(changes) == 0 && len(in.shares(servers, changes)) == 0 {
 		return true, nil
 	}
 	_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})

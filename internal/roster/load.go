@@ -87,7 +87,7 @@ const maxMoves = 1_000_000
 func countLoadMoves(ctx context.Context, l *LockTx, perHour int, changes []plan.Change) error {
 	moves := 0
 	for _, c := range changes {
-		if c.ByLoad {
+		if c.Rule == plan.Load {
 			moves++
 		}
 	}

@@ -92,8 +92,8 @@ type PlanInput struct {
 	loadMoves int               // load_moves_per_hour
 }
 
-// Changes returns the changes that the planner wants.
-func (in PlanInput) Changes() []plan.Change { return plan.Plan(in.Queues, in.Servers, in.Limits) }
+// Plan computes a plan.
+func (in PlanInput) Plan() plan.Result { return plan.Plan(in.Queues, in.Servers, in.Limits) }
 
 // PlanInput reads the settings, the queues and what else a plan for these servers needs.
 func (r Reader) PlanInput(ctx context.Context, removing []string, servers []ServerRow) (in PlanInput, err error) {

@@ -15,13 +15,13 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		case !c.ChangesOwner() && c.Requester == "":
 			continue // the change withdraws a request
 		case !c.ChangesOwner():
-			e.Kind, e.to, e.epoch, e.Reason = EventRequested, c.Requester, c.OldEpoch, reasonOf(c)
+			e.Kind, e.to, e.epoch, e.Reason = EventRequested, c.Requester, c.OldEpoch, c.Reason
 		case c.OldOwner == p.leaving && p.leaving != "" && slices.Contains(p.forced, c.QueueID):
 			e.Kind, e.Reason = EventForced, p.reason
 		case c.OldOwner == p.leaving && p.leaving != "" && c.Owner != "":
 			e.Kind, e.Reason = EventReleased, "the owner left"
 		case c.Owner == "":
-			e.Kind = EventUnassigned
+			e.Kind, e.Reason = EventUnassigned, c.Reason
 		case c.OldOwner == "":
 			e.Kind = EventGranted
 		default:
@@ -29,16 +29,8 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		}
 		events = append(events, e)
 		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor, Reason: reasonOf(c)})
+			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor, Reason: c.Reason})
 		}
 	}
 	return events
-}
-
-// reasonOf returns why a queue is requested, if the numbers of queues do not tell.
-func reasonOf(c plan.Change) string {
-	if c.ByLoad {
-		return "to even the load"
-	}
-	return ""
 }

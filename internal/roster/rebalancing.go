@@ -59,12 +59,12 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 		skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
 		return skipped, silences, err
 	}
-	changes := in.Changes()
-	written, skipped, err := writePlan(ctx, l, changes)
+	result := in.Plan()
+	written, skipped, err := writePlan(ctx, l, result.Changes)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := writeWaiting(ctx, l, in, written); err != nil {
+	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
 		return nil, nil, err
 	}
 	if err := countLoadMoves(ctx, l, in.loadMoves, written); err != nil {
@@ -84,7 +84,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved(), skipped); err != nil {
 		return nil, nil, err
 	}
-	return skipped, silences, writeShares(ctx, l, in.shares(staying, changes))
+	return skipped, silences, writeShares(ctx, l, in.shares(staying, result.Changes))
 }
 
 // leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the plan due.

@@ -11,7 +11,7 @@ import (
 
 // writeWaiting writes why queues have no owner after the plan, for people: waits_for names the rule that no server meets. It
 // skips rows that another transaction holds (L5). A queue that gets an owner loses its waits_for with that write.
-func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, written []plan.Change) error {
+func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, waiting map[string]plan.Waiting, written []plan.Change) error {
 	owners := make(map[string]string, len(in.Queues))
 	for _, q := range in.Queues {
 		owners[q.ID] = q.Owner
@@ -23,10 +23,9 @@ func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, written []plan.C
 	if len(owners) == 0 {
 		return nil
 	}
-	waiting := plan.Waiting(in.Queues, in.Servers, in.Limits)
 	byReason := map[string][]string{}
 	for id := range owners {
-		if reason := waiting[id]; reason != in.waiting[id] {
+		if reason := waiting[id].Text; reason != in.waiting[id] {
 			byReason[reason] = append(byReason[reason], id)
 		}
 	}

@@ -60,14 +60,14 @@ func (r *Roster) Remove(uuid string) {
 }
 
 // Plan computes a plan and writes nothing.
-func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.Limits) }
+func (r *Roster) Plan() []plan.Change { return plan.Plan(r.Queues, r.Servers, r.Limits).Changes }
 
 // Rebalance computes a plan and applies it.
 func (r *Roster) Rebalance() error { return r.Apply(r.Plan()) }
 
-// Apply writes the changes of a plan. Like internal/roster, it writes by compare-and-set (L4). It refuses a change that takes a
-// queue from a live owner (P5), one that names a server on which a call of the queue hangs (P9), and a request that the
-// owner could not carry out.
+// Apply writes the changes of a plan. Like internal/roster, it writes by compare-and-set (L4). It refuses a change that
+// takes a queue from a live owner (P5), one that names a server on which a call of the queue hangs (P9), and a request
+// that the owner could not carry out.
 func (r *Roster) Apply(changes []plan.Change) error {
 	for _, c := range changes {
 		q := r.Queue(c.QueueID)
