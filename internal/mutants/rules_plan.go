@@ -99,6 +99,12 @@ var planMutants = []mutant{
 		"TestPlanProperties",
 	},
 	{
+		"P8", "a queue moves although the servers are as even without it",
+		"evenQuotas", "e.saveMove() || e.saveOne()",
+		"e.saveMove()",
+		"TestPlanMovesNoRowForNothing",
+	},
+	{
 		"P8", "a move names a rule that ranks behind another one that breaks",
 		"forbids", "case !q.Pin.Matches(server):",
 		"case false:",
@@ -109,6 +115,12 @@ var planMutants = []mutant{
 		"rule", "if r.parts[from] == 0 || r.up[from] || !r.up[to] {",
 		"if r.parts[from] == 0 {",
 		"TestPlanNamesItsRules",
+	},
+	{
+		"P7", "a server is rounded up beyond its limit",
+		"choose", "e.hasRoom(s) && ",
+		"",
+		"TestPlanRoundsUpWithinTheLimit",
 	},
 	{
 		"P9", "a server gets the queue of its own hung call",
@@ -304,8 +316,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "restricted queues move more than must",
-		"evenQuotas", "for e.saveMove() {",
-		"for false && e.saveMove() {",
+		"evenQuotas", "for e.saveMove() || e.saveOne() {",
+		"for e.saveOne() {",
 		"TestPlanOfRestrictedQueuesAgainstAllAssignments -rapid.checks=2000",
 	},
 	{

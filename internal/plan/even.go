@@ -64,7 +64,7 @@ func (p *planning) evenQuotas(owners []int) []quota {
 	for again := true; again; again = e.choose() {
 		for e.improve() {
 		}
-		for e.saveMove() {
+		for e.saveMove() || e.saveOne() {
 		}
 	}
 	p.measure = e

@@ -160,7 +160,7 @@ func (e *evening) choose() (chose bool) {
 	}
 	for s, n := range e.total {
 		k := kind{e.zoneOf(s), e.weights[s], n + 1}
-		if list := up[k]; e.servers[s].RoundedUp && len(list) > 0 {
+		if list := up[k]; e.servers[s].RoundedUp && e.hasRoom(s) && len(list) > 0 {
 			up[k] = list[1:]
 			e.give(free, list[0], -1)
 			e.give(free, s, 1)

@@ -55,6 +55,28 @@ func (e *evening) saveMove() bool {
 	return true
 }
 
+// saveOne undoes the move of one row with which the servers are no more even than without it. saveMove finds such a
+// move only between servers of one zone, of which both are rounded up first or neither: with more than one row, the
+// sums of two zones do not add up.
+func (e *evening) saveOne() bool {
+	for _, g := range e.groups {
+		for k, from := range g.servers {
+			if g.n[k] >= g.own[k] || !e.hasRoom(from) {
+				continue
+			}
+			for l, to := range g.servers {
+				chosen := e.servers[to].RoundedUp && !e.servers[from].RoundedUp
+				if g.n[l] > g.own[l] && !chosen && e.gain(to, from) == 0 {
+					e.give(g, l, -1)
+					e.give(g, k, 1)
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // displaces reports whether a server owns a row that it does not keep. Without one, no move can be saved.
 func (e *evening) displaces() bool {
 	return slices.ContainsFunc(e.groups, func(g *groupShare) bool {

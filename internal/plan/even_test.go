@@ -200,3 +200,37 @@ func labels(text string) plan.Selector {
 	}
 	return s
 }
+
+// P8, P14: C gets the queue of E, and B keeps its own: that E gets it instead would leave the servers no more even. B
+// is to be rounded up, so that the two do not stand alike.
+func TestPlanMovesNoRowForNothing(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 2)}
+	r.Join("B", "C", "E")
+	for i, weight := range []int{1, 2, 1} {
+		r.Servers[i].Host, r.Servers[i].Weight = r.Servers[i].UUID, weight
+	}
+	r.Servers[0].RoundedUp = true
+	r.Queues[0].Owner, r.Queues[0].Pin = "E", labels("host=C|E")
+	r.Queues[1].Owner, r.Queues[1].Pin = "B", labels("host=B|E")
+	rebalance(t, &r)
+	if diff := cmp.Diff([]string{"E>C", "B"}, r.Rows()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// P7, P15: B has more queues than its limit, because none of the others has room. C is to be rounded up, and gets none
+// of them all the same.
+func TestPlanRoundsUpWithinTheLimit(t *testing.T) {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 5), Limits: plan.Limits{QueuesPerServer: 2}}
+	r.Join("B", "C")
+	r.Servers[0].HungQueues = []string{"0"}
+	r.Servers[1].RoundedUp = true
+	want := []string{"C", "C", "B", "B", "B"}
+	for i, owner := range want {
+		r.Queues[i].Owner = owner
+	}
+	rebalance(t, &r)
+	if diff := cmp.Diff(want, r.Rows()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
