@@ -297,3 +297,34 @@ func TestExecuteSeesItsRun(t *testing.T) {
 		}
 	})
 }
+
+// A run whose time has not come costs no tick each second, and begins when it has.
+func TestRunThatWaitsForItsTime(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		d := &store{items: map[int]bool{}}
+		d.put(1)
+		s := inRuns
+		s.HeartbeatInterval, s.JudgeDeadInterval = 20*time.Second, 100*time.Second
+		w := cl.serve(d, s)
+		time.Sleep(time.Second)
+		begin := time.Now().Add(time.Hour + 7*time.Second)
+		id, _, err := cl.c.Runs().Submit(cl.Context(), "settle", center.Submission{Key: "later", NotBefore: begin})
+		if err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		ticks := map[time.Time]bool{}
+		for range 600 {
+			ticks[w.Status()[0].Runs.Now] = true
+			time.Sleep(time.Second)
+		}
+		if len(ticks) > 12 {
+			cl.Errorf("%d ticks in ten minutes, want one a minute", len(ticks))
+		}
+		time.Sleep(time.Until(begin))
+		r := cl.ends(id, time.Minute)
+		if late := r.StartedAt.Sub(begin); r.State != center.RunSuccess || late < 0 || late > 2*time.Second {
+			cl.Errorf("the run is %s, opened %s after its time", r.State, late)
+		}
+	})
+}

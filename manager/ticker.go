@@ -40,9 +40,10 @@ func (t *runTicker) follow(p roster.HeartbeatReply) {
 	}
 	t.active = p.OpenRuns
 	t.at(p.Now, p.NextFire)
+	t.at(p.Now, p.NextBegin)
 }
 
-// at makes the server tick when a trigger is due. Both times are by the database's clock.
+// at makes the server tick when something is due. Both times are by the database's clock.
 func (t *runTicker) at(now, due time.Time) {
 	if due.IsZero() {
 		return
@@ -88,6 +89,7 @@ func (t *runTicker) ticked(found runs.TickResult) {
 		t.next = time.Now().Add(idleTickInterval)
 	}
 	t.at(found.Now, found.NextFire)
+	t.at(found.Now, found.NextBegin)
 	t.last.Store(&found)
 	t.fresh = true
 }

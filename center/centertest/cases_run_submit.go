@@ -44,6 +44,29 @@ func testSubmission(t *testing.T, c *center.Center) {
 			t.Fatalf("run %q is open, want %s", open, later)
 		}
 	})
+	t.Run("R6 a run that waits for its time asks for a tick at that time", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		begin := r.now().Add(time.Hour).Truncate(time.Second)
+		later := r.ask(center.Submission{Key: "later", NotBefore: begin.Add(time.Hour)})
+		r.ask(center.Submission{Key: "soon", NotBefore: begin})
+		for _, at := range []time.Time{r.runReply("A").NextBegin, r.tick().NextBegin} {
+			if !at.Equal(begin) {
+				t.Fatalf("the next run may begin at %s, want %s", at, begin)
+			}
+		}
+		if r.asksForTicks("A") {
+			t.Fatal("runs that only wait for their time ask for a tick each second")
+		}
+		for what, change := range map[string]string{
+			"cancelled": "cancel_requested = TRUE", "due": "not_before = NULL", "waiting for another run": "state = 'WAITING'",
+		} {
+			r.exec("UPDATE schedule_run SET "+change+" WHERE run_id = '%s'", later)
+			if !r.asksForTicks("A") {
+				t.Fatalf("a run that is %s asks for no tick", what)
+			}
+			r.exec("UPDATE schedule_run SET cancel_requested = FALSE, state = 'READY', not_before = '%s' WHERE run_id = '%s'", begin.UTC().Format(timeLayout), later)
+		}
+	})
 	t.Run("R4 a run that does not begin yet skips no slot", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)

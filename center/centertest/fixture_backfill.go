@@ -10,12 +10,15 @@ import (
 )
 
 // asksForTicks reports whether the reply to a server's heartbeat asks it to tick.
-func (r *fixture) asksForTicks(name string) bool {
+func (r *fixture) asksForTicks(name string) bool { return r.runReply(name).OpenRuns }
+
+// runReply returns the reply to the heartbeat of a server that works in runs.
+func (r *fixture) runReply(name string) roster.HeartbeatReply {
 	r.Helper()
 	report := roster.ServerReport{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, InRuns: true}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), roster.Heartbeat{Token: "next", OldTokens: []string{r.tokens[name], "next"}, Servers: []roster.ServerReport{report}})
 	r.must(err)
-	return replies[report.UUID].OpenRuns
+	return replies[report.UUID]
 }
 
 // backfillHours starts a backfill of the hourly trigger's slots from some hours before its last slot up to that slot,

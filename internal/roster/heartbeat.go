@@ -50,7 +50,7 @@ type ServerReport struct {
 	WatchingSince time.Time
 	// WatchRange is the range of the last reply. The zero value watches all servers.
 	WatchRange WatchRange
-	// InRuns says that the server works in runs. The reply then has OpenRuns and NextFire.
+	// InRuns says that the server works in runs. The reply then has OpenRuns, NextFire and NextBegin.
 	InRuns bool
 	// DrainedPartition is the partition version for which the server has nothing in flight and starts nothing (N1).
 	// It is 0 if there is none.

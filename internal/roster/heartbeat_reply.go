@@ -48,10 +48,12 @@ type HeartbeatReply struct {
 	Share     InFlightShare // the server's part of max_in_flight
 	SharesDue bool          // the server has fewer calls than its target, and calls are free
 
-	// OpenRuns and NextFire are for a server that works in runs: whether any run or backfill of its task type has not
-	// ended, and when the next trigger of the task type is due.
-	OpenRuns bool
-	NextFire time.Time
+	// OpenRuns, NextFire and NextBegin are for a server that works in runs: whether any run or backfill of its task type has
+	// not ended, when the next trigger of the task type is due, and when the next run may begin that waits for its time. Such
+	// a run does not count as open.
+	OpenRuns  bool
+	NextFire  time.Time
+	NextBegin time.Time
 }
 
 // readReplies reads the replies for the servers whose rows have the heartbeat's token.
@@ -77,7 +79,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
 			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
 			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
-			&runs, (*sqldb.Instant)(&p.NextFire), &shares,
+			&runs, (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin), &shares,
 		}
 		columns = append(columns, p.Share.targets()...)
 		err := rows.Scan(columns...)
@@ -105,16 +107,18 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	return replies, err
 }
 
-// runColumns returns the two columns about runs. They are constants if no server of the process works in runs, to
+// runColumns returns the three columns about runs. They are constants if no server of the process works in runs, to
 // save the look-ups.
 func (b Heartbeat) runColumns() string {
 	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.InRuns }) {
-		return `0, NULL`
+		return `0, NULL, NULL`
 	}
-	return `CASE WHEN EXISTS (SELECT 1 FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
-			AND w.state IN ('WAITING', 'READY', 'RUNNING')) OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
+	const ofTask, sleeps = `FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign AND w.state `, `w.not_before > {now} AND NOT w.cancel_requested`
+	return `CASE WHEN EXISTS (SELECT 1 ` + ofTask + `IN ('WAITING', 'RUNNING')) OR EXISTS (SELECT 1 ` + ofTask + `= 'READY' AND (w.not_before IS NULL OR NOT (` + sleeps + `)))
+			OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
 			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
-		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE')`
+		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type AND g.status = 'ACTIVE'),
+		(SELECT MIN(w.not_before) ` + ofTask + `= 'READY' AND ` + sleeps + `)`
 }
 
 // sharesDueColumn is the column for HeartbeatReply.SharesDue. Without a limit the comparison is NULL. A CASE of its own

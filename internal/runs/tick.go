@@ -17,6 +17,8 @@ type TickResult struct {
 	Paused   bool      // that run is paused: the server suspends its sweeps
 	Opened   time.Time // when that run was opened
 	NextFire time.Time // when the next trigger is due; zero if none is
+	// NextBegin is when the next run may begin that waits for its time; zero if none does.
+	NextBegin time.Time
 	// LastSuccess is the slot of the newest run that has succeeded and is still kept; zero if there is none.
 	LastSuccess time.Time
 	More        bool // more work may be due already
@@ -42,7 +44,8 @@ type Scheduler struct {
 
 // Tick does what is due for the runs of a task type: it fires triggers, makes the runs of backfills, opens a run, ends
 // a run that was cancelled or has passed its deadline, closes a run whose queues are finished, and lets dependants
-// start or fail. Every server of the task type calls it once a second while any run has not ended; there is no leader.
+// start or fail. Every server of the task type calls it once a second while any run has not ended, beside those whose
+// time has not come; there is no leader.
 // When nothing is due, a tick is one statement. Otherwise the work of a call is bounded, and More reports whether more
 // may be due. When a server crashes between two commits, the next tick of any other server continues its work. Tick
 // returns ErrUnknownTask if the task type has no lock row in this own_sign.
@@ -113,7 +116,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 	err = s.db.Each(ctx, func(rows *sql.Rows) error {
 		found = true
 		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*sqldb.Flag)(&p.Paused), (*sqldb.Flag)(&p.mustStop), (*sqldb.Flag)(&p.allFinished),
-			(*sqldb.Flag)(&p.canOpen), (*sqldb.Flag)(&p.mustEnd), (*sqldb.Flag)(&p.canResolve), (*sqldb.Flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.LastSuccess))
+			(*sqldb.Flag)(&p.canOpen), (*sqldb.Flag)(&p.mustEnd), (*sqldb.Flag)(&p.canResolve), (*sqldb.Flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin), (*sqldb.Instant)(&p.LastSuccess))
 		p.allFinished = p.allFinished && p.Open != ""
 		return err
 	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
@@ -124,6 +127,7 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState
 		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
 		CASE WHEN EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign AND `+backfillDue+`) THEN TRUE ELSE FALSE END,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
+		(SELECT MIN(w.not_before) `+open+`= '`+RunReady+`' AND w.not_before > {now}),
 		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
