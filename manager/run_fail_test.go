@@ -74,6 +74,40 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 	})
 }
 
+// Items that died in mode CONTINUOUS fail each run, although nothing would fail any more, until an operator tries them again.
+func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		c := &curable{keyed: keyed{store{items: map[int]bool{}}}}
+		c.put(8)
+		s := inRuns
+		s.Mode, s.ItemMaxAttempts = center.ModeContinuous, 1
+		w := cl.serveAlerted(new(alertLog), c, s)
+		time.Sleep(time.Minute)
+		w.stop()
+		<-w.done
+		c.cured.Store(true)
+		s.Mode = center.ModeRun
+		diff, err := cl.c.Tasks().Compare(cl.Context(), "settle", s)
+		if err == nil {
+			err = cl.c.Tasks().Apply(cl.Context(), diff, "test")
+		}
+		if err != nil {
+			cl.Fatal(err)
+		}
+		cl.serveAlerted(new(alertLog), c, s)
+		id := cl.submit("")
+		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 0, 3)
+		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a", "b", "c"); n != 3 || err != nil {
+			cl.Fatalf("%d items retried, want 3: %v", n, err)
+		}
+		time.Sleep(time.Minute) // the worker learns it with its next heartbeat
+		if err := cl.c.Runs().Rerun(cl.Context(), id, "test"); err != nil {
+			cl.Fatal(err)
+		}
+		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 3, 0)
+	})
+}
+
 // failsInRuns fails as keyed does, and notes which items had failed before, as Execute sees it.
 type failsInRuns struct {
 	keyed
