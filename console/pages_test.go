@@ -233,3 +233,21 @@ func TestPageOfARunThatWaits(t *testing.T) {
 		}
 	}
 }
+
+// A queue of which all calls fail is trouble in the list of its task type, before the others, and on its own page (X7).
+func TestQueueThatFailsIsTrouble(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	_, err := s.center.DB().ExecContext(t.Context(), "UPDATE schedule_queue SET failing_since = '2026-11-25 10:00:00' WHERE task_type = 'settle' AND queue_id = '2'")
+	s.must(err)
+	const mark = `<span class="mark bad">held, all its calls fail</span>`
+	if all := s.get("/task?task=settle").body; strings.Count(all, mark) != 1 || strings.Index(all, `id="row-2"`) > strings.Index(all, `id="row-0"`) {
+		t.Errorf("want queue 2 first, with %s:\n%s", mark, all)
+	}
+	if trouble := s.get("/task?task=settle&status=trouble").body; !strings.Contains(trouble, mark) || strings.Contains(trouble, `id="row-0"`) {
+		t.Errorf("want queue 2 only, with %s:\n%s", mark, trouble)
+	}
+	if page := s.get("/queue?task=settle&queue=2").body; !strings.Contains(page, mark) {
+		t.Errorf("want %s in\n%s", mark, page)
+	}
+}

@@ -98,6 +98,8 @@ func conditionOf(q center.QueueRecord) mark {
 		return mark{"warn", text + ", " + *q.WaitsFor}
 	case q.Status == "UNASSIGNED":
 		return mark{"warn", text}
+	case q.FailingFor != nil:
+		return mark{"bad", text + ", all its calls fail"}
 	case q.Status == "MOVING" || q.Status == "RESERVED" || q.Removing:
 		return mark{"busy", text}
 	}

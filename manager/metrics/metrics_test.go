@@ -305,7 +305,7 @@ func TestDashboard(t *testing.T) {
 	if len(asked) < 12 {
 		t.Errorf("the dashboard asks for %d metrics, want at least 12", len(asked))
 	}
-	for _, m := range []string{"rota_items_parked", "rota_queue_backlog_items", "rota_outage", "rota_run_problems"} {
+	for _, m := range []string{"rota_items_parked", "rota_queue_backlog_items", "rota_outage", "rota_run_problems", "rota_queues_failing"} {
 		if !asked[m] {
 			t.Errorf("the dashboard does not show %s", m)
 		}
