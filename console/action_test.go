@@ -84,6 +84,11 @@ func (s *site) changes() []change {
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k1", "params", evil), console.Operate, "nightly", "a run of nightly$BASE: submitted", func(s *site) bool { return s.newest("nightly").Key == "k1" }},
 		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "(failing): acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
 		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: it has made run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
+		{"run-backfill", values("task", "nightly", "trigger", "nightly", "step", "show", "from", "2026-01-01", "to", "2026-01-03"), console.Operate, "nightly", "a backfill of nightly$BASE: started", func(s *site) bool {
+			list, err := s.center.Backfills().List(s.Context(), center.BackfillFilter{}, 1)
+			s.must(err)
+			return len(list) == 1 && list[0].SlotsTotal == 2
+		}},
 		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
 		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
 		{"trigger-apply", cron, console.Change, "nightly", "nightly$BASE: changed", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},

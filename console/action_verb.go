@@ -79,7 +79,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 		var lines []string
 		for _, d := range done {
 			lines = append(lines, d.String())
-			if d.ID != "" {
+			if d.ID != "" && verb.Word() != "backfill" {
 				c.Back = address("run", "run", d.ID)
 			}
 			if d.Rest != nil { // the next request goes on from there

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/records"
 )
 
 const backfillHelp = `
@@ -15,6 +19,132 @@ backfill.`
 
 func backfillExample(verb string) string {
 	return fmt.Sprintf("  rota run backfill %[1]s reindex\n  rota run backfill %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", verb)
+}
+
+// StartBackfill makes a run for each slot of a trigger in a range of time.
+type StartBackfill struct {
+	TaskType     string `arg:"TASK" of:"run task" json:"-"`
+	From         string `flag:"from" json:"-" help:"the first possible slot: a time, or a day in the time zone of the trigger"`
+	To           string `flag:"to" json:"-" help:"all slots are earlier; left out: now"`
+	Trigger      string `flag:"trigger" of:"trigger" json:"-" help:"trigger whose slots get runs, if the task type has several"`
+	Parallel     int    `flag:"parallel" default:"1" json:"-" help:"slots that are in progress at a time, from 1 to 100"`
+	Priority     string `flag:"priority" json:"-" help:"priority of the runs; left out: one less than the trigger's"`
+	RerunFailed  bool   `flag:"rerun-failed" json:"-" help:"rerun the runs of slots that failed or were cancelled"`
+	NoDependants bool   `flag:"no-dependants" json:"-" help:"make no runs of the task types that run after it"`
+	NewestFirst  bool   `flag:"reverse" json:"-" help:"the newest slot first"`
+}
+
+var startBackfill = verb[StartBackfill](Verb{
+	Name: "run backfill", Right: RightOperate,
+	Short: "Make a run for each slot of a trigger in a range; list and control backfills",
+	Long: `Make a run for each slot of the trigger of a task type from --from on and before
+--to, and print the id of the backfill. The command returns at once. The workers
+of the task type make the runs, the oldest slot first; when one of them dies, the
+others go on. A time is in RFC 3339, or a day in the time zone of the trigger.
+
+A slot has one run, whether the trigger or a backfill makes it. A slot that has a
+run keeps it, unless the run is SKIPPED. With --rerun-failed the backfill also
+reruns the runs that failed or were cancelled. A failed run does not stop the
+others, but the backfill ends FAILED.
+
+The runs have the params of the trigger. Each run makes the runs of the task
+types after it, unless --no-dependants is given. A slot is in progress until its
+run and these runs have ended; --parallel is how many slots are in progress at a
+time. One run of a task type works at a time. The trigger keeps firing
+meanwhile: its runs have a higher priority, and a backfill makes it skip no
+slot. A later change of the trigger does not change the backfill.`,
+	Example: `  rota run backfill reindex --from 2026-11-01 --to 2026-11-13 --dry-run
+  rota run backfill reindex --from 2026-11-01T12:00:00Z --rerun-failed
+  rota run backfill show reindex --watch`,
+})
+
+// Prepare implements Operation.
+func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{Title: "Backfill " + t.TaskType, TaskTypes: []string{t.TaskType}}
+	zone, err := a.zone(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	want, err := a.span(zone)
+	if err != nil {
+		return change, err
+	}
+	_, slots, err := c.Backfills().Preview(ctx, want)
+	if errors.Is(err, center.ErrBackfillRange) {
+		return change, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	n := map[string]int{}
+	for _, slot := range slots {
+		n[slot.Action]++
+	}
+	change.Says = []string{
+		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", plural.Of(len(slots), "slot", "slots"), n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep]),
+		"The workers make the runs, also after this program has ended. The trigger keeps firing meanwhile.",
+	}
+	change.Objects = []Object{{
+		Name: "a backfill of " + inEnvironment(c, t.TaskType), Past: "started", Planned: slots,
+		do: func(ctx context.Context, actor string) (Done, error) {
+			b, err := c.Backfills().Start(ctx, want, actor)
+			return Done{ID: b.ID, Record: records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}}, err
+		},
+	}}
+	return change, nil
+}
+
+// zone returns the time zone of the trigger. It returns UTC if there is none, or several: the backfill is then refused.
+func (a StartBackfill) zone(ctx context.Context, c *center.Center) (*time.Location, error) {
+	list, err := c.Triggers().List(ctx, center.TriggerFilter{Name: a.Trigger, Target: a.TaskType})
+	if err != nil || len(list) != 1 {
+		return time.UTC, err
+	}
+	zone, err := time.LoadLocation(list[0].TimeZone)
+	if err != nil {
+		return nil, fmt.Errorf("trigger %s: time zone %s is unknown on this host", list[0].Name, list[0].TimeZone)
+	}
+	return zone, nil
+}
+
+// span reads the arguments. A day begins at midnight in the time zone.
+func (a StartBackfill) span(zone *time.Location) (r center.BackfillRange, err error) {
+	r = center.BackfillRange{TaskType: a.TaskType, Trigger: a.Trigger, Parallel: a.Parallel, RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst}
+	errs := []error{given("from", a.From)}
+	for _, bound := range []struct {
+		name, text string
+		to         *time.Time
+	}{{"from", a.From, &r.From}, {"to", a.To, &r.To}} {
+		if bound.text != "" {
+			*bound.to, err = readSlot(bound.name, bound.text, zone)
+			errs = append(errs, err)
+		}
+	}
+	if a.Parallel < 1 { // center takes zero for the default
+		errs = append(errs, fmt.Errorf("parallel (%d) must be at least 1", a.Parallel))
+	}
+	if a.Priority != "" {
+		priority, err := strconv.Atoi(a.Priority)
+		if r.Priority = &priority; err != nil {
+			errs = append(errs, fmt.Errorf("priority (%s) must be a whole number", a.Priority))
+		}
+	}
+	return r, errors.Join(errs...)
+}
+
+func readSlot(name, text string, zone *time.Location) (time.Time, error) {
+	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
+		return t, nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return t, fmt.Errorf("%s (%s) must be a day, such as 2026-12-01, or a time with its offset, such as 2026-12-01T02:00:00+01:00", name, text)
+	}
+	return t, nil
 }
 
 // PauseBackfill stops a backfill from making runs.

@@ -45,9 +45,10 @@ type Object struct {
 	Effect string // what happens to it then, such as "its 4 queues go to 2 other servers"; may be empty
 	Record any    // its columns for programs; nil if they are the name and the arguments
 
-	Differences []center.Difference // of its settings; the object is written if there are any
-	Says        []string            // sentences about what the differences cause
-	Slots       *Slots              // of a trigger, after the change
+	Differences []center.Difference  // of its settings; the object is written if there are any
+	Says        []string             // sentences about what the differences cause
+	Slots       *Slots               // of a trigger, after the change
+	Planned     []center.PlannedSlot // of a backfill
 
 	// do makes the change; nil if there is nothing to do. Its result need not have what the object says.
 	do func(ctx context.Context, actor string) (Done, error)
@@ -144,6 +145,9 @@ func (c *Change) record(o Object, d Done) records.Object {
 			next[i] = at.UTC().Format(time.RFC3339Nano)
 		}
 		record = append(record, records.M("next", next))
+	}
+	if o.Planned != nil && d.ID == "" { // it is not started yet
+		record = append(record, records.M("slots", o.Planned))
 	}
 	if o.Differences != nil {
 		record = append(record, records.M("changes", o.Differences))

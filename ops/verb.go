@@ -49,12 +49,11 @@ type Verb struct {
 	args reflect.Type
 }
 
+// Word is the last word of the name, such as drain.
+func (v *Verb) Word() string { return v.Name[strings.LastIndex(v.Name, " ")+1:] }
+
 // Button is the verb in one word, such as Drain.
-func (v *Verb) Button() string {
-	words := strings.Fields(v.Name)
-	last := words[len(words)-1]
-	return strings.ToUpper(last[:1]) + last[1:]
-}
+func (v *Verb) Button() string { return strings.ToUpper(v.Word()[:1]) + v.Word()[1:] }
 
 // Offers reports whether a form asks for the values of the verb although nothing is missing: they are all optional, or begin
 // with the values in force.
@@ -151,7 +150,7 @@ var verbs = []*Verb{
 	pauseServers, resumeServers, drainServers, weighServers,
 	retryItems, dropItems,
 	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
-	pauseBackfill, resumeBackfill, cancelBackfill,
+	startBackfill, pauseBackfill, resumeBackfill, cancelBackfill,
 	applyTrigger, fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
 }
 

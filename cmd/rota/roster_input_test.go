@@ -108,7 +108,7 @@ func TestCommandsRefuseBadInput(t *testing.T) {
 			{"run list --limit 0", 2, "rota: --limit (0) must be at least 1\n"},
 			{"run wait extract --timeout -1s", 2, "rota: --timeout (-1s) must not be negative\n"},
 			{"run wait extract --timeout soon", 2, `invalid argument "soon" for "--timeout" flag`},
-			{"trigger apply x", 2, "rota: the task type is missing\nrota: one of cron, every and at is missing\n"},
+			{"trigger apply x --every 1h", 2, "rota: the task type is missing\n"},
 			{"trigger apply x --task extract", 2, "rota: one of cron, every and at is missing\n"},
 			{"trigger apply x --task extract --cron * --every 1h", 2, "rota: give only one of cron, every and at\n"},
 			{"trigger apply x --task extract --cron 0", 2, `rota: trigger x: expression: cron "0": has 1 field`},

@@ -21,8 +21,8 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
 		s.must(s.c.Runs().Cancel(t.Context(), extract, "test"))
-		s.wantOutput(march+" --dry-run", `(?s)2025-03-28T01:00:00Z +MAKE +- .*2025-03-29T01:00:00Z .*2025-03-30T01:00:00Z .*2025-03-31T00:00:00Z .* 4 slots: 4 to make, 0 to rerun, 0 to keep; nothing was changed\n$`)
-		s.wantOutput(march+" --dry-run --reverse -o csv", `^scheduled_at,run_id,state,message,backfill_id,action\n2025-03-31T00:00:00Z,,,,,MAKE\n`)
+		s.wantOutput(march+" --dry-run", `(?s)2025-03-28T01:00:00Z +MAKE +- .*2025-03-29T01:00:00Z .*2025-03-30T01:00:00Z .*2025-03-31T00:00:00Z .*\na backfill of extract\$BASE: would be started\n4 slots: 4 to make, 0 to rerun, 0 to keep\. `)
+		s.wantOutput(march+" --dry-run --reverse -o csv", `^object,result,scheduled_at,run_id,state,message,backfill_id,action\na backfill of extract\$BASE,would be started,2025-03-31T00:00:00Z,,,,,MAKE\n`)
 		if n := count(t, s.c.DB(), "schedule_backfill"); n != 0 {
 			t.Fatalf("a dry run has started %d backfills", n)
 		}
@@ -45,7 +45,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		s.wantOutput("run backfill cancel "+id, `: cancelled\n$`)
 		s.wantOutput("run backfill list --state CANCELLED", ` 1/4 .* 3 of 4 slots were left, and 1 run was open`)
 		s.wantError(1, "the backfill is in the wrong state: it is CANCELLED", "run backfill pause extract")
-		s.wantOutput(march+" --dry-run", ` 4 slots: 3 to make, 0 to rerun, 1 to keep;`)
+		s.wantOutput(march+" --dry-run", `4 slots: 3 to make, 0 to rerun, 1 to keep\.`)
 		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND reason LIKE 'backfill %' AND actor = '"+actor()+"'"); n != 4 {
 			t.Errorf("%d events of what was done to the backfill, want 4", n)
 		}
@@ -93,10 +93,10 @@ func TestBackfillRefusesWrongArguments(t *testing.T) {
 		s := newTestRoster(t, url)
 		s.runs()
 		for args, want := range map[string]string{
-			"run backfill extract":                                                "--from is missing",
-			"run backfill extract --from monday":                                  "--from (monday) must be a day, such as",
-			"run backfill extract --from 2025-01-01 --to 1":                       "--to (1) must be a day, such as",
-			"run backfill extract --from 2025-01-01 --parallel 0":                 "--parallel (0) must be at least 1",
+			"run backfill extract":                                                "from is missing",
+			"run backfill extract --from monday":                                  "from (monday) must be a day, such as",
+			"run backfill extract --from 2025-01-01 --to 1":                       "to (1) must be a day, such as",
+			"run backfill extract --from 2025-01-01 --parallel 0":                 "parallel (0) must be at least 1",
 			"run backfill extract --from 2025-01-01 --parallel 101":               "parallel (101) must be from 1 to 100",
 			"run backfill extract --from 2999-01-01":                              "must be before to",
 			"run backfill extract --from 2025-01-01 --to 2999-01-01":              "must not be in the future",
@@ -104,7 +104,7 @@ func TestBackfillRefusesWrongArguments(t *testing.T) {
 			"run backfill idle --from 2025-01-01":                                 "backfill idle: no backfill is possible: the task type has no trigger",
 			"run backfill idle --from 2025-01-01 --trigger nightly":               "trigger nightly fires extract",
 			"run backfill extract report --from 2025-01-01":                       "unexpected argument",
-			"run backfill extract --from 2025-01-01 --trigger nightly --to 2024x": "--to (2024x) must be a day",
+			"run backfill extract --from 2025-01-01 --trigger nightly --to 2024x": "to (2024x) must be a day",
 		} {
 			s.wantError(exitUsage, want, args)
 		}

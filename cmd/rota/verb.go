@@ -50,8 +50,7 @@ func newTriggerFireCommand() *cobra.Command {
 
 func (v *verbCommand) command() *cobra.Command {
 	verb := v.call.Verb
-	words := strings.Fields(verb.Name)
-	cmd := &cobra.Command{Use: words[len(words)-1], Short: verb.Short, Long: verb.Long, Example: verb.Example}
+	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: verb.Long, Example: verb.Example}
 	addRosterFlags(cmd)
 	addOutputFlags(cmd, &v.out)
 	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
@@ -182,6 +181,9 @@ func (v *verbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 					lines = append(lines, s.wrap(o.Effect))
 				}
 				continue
+			}
+			if len(o.Planned) > 0 {
+				lines = append(lines, render(s, o.Planned, plannedColumns))
 			}
 			lines = append(lines, s.wrap(o.Would()))
 		}
