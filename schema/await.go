@@ -42,7 +42,8 @@ func (g *grammar) checkUnheld(ctx context.Context, db *sql.DB) error {
 	case !errors.As(err, &after) || errors.Is(err, ErrNewer):
 		return err
 	case holder != "":
-		return fmt.Errorf("%w: %s holds the migration lock, the schema is version %d of %d", errHeld, holder, after.Have, after.Want)
+		return fmt.Errorf("%w: %s holds the migration lock, the schema is version %d of %d", errHeld, holder, after.Have,
+			after.Want)
 	case after.Have != before.Have:
 		return errHeld
 	}
@@ -51,7 +52,8 @@ func (g *grammar) checkUnheld(ctx context.Context, db *sql.DB) error {
 
 // liveHolder returns the holder of the migration lock, or "" if no process holds it.
 func (g *grammar) liveHolder(ctx context.Context, db *sql.DB) (holder string, err error) {
-	query := `SELECT COALESCE(MAX(holder), '') FROM schedule_schema_lock WHERE id = 1 AND holder <> '' AND expires_at >= ` + g.now
+	query := `SELECT COALESCE(MAX(holder), '') FROM schedule_schema_lock WHERE id = 1 AND holder <> ''
+		AND expires_at >= ` + g.now
 	err = retry(ctx, g.transient, patience, func() error { return db.QueryRowContext(ctx, query).Scan(&holder) })
 	if err != nil && !g.noTable(err) {
 		return "", fmt.Errorf("read the holder of the migration lock: %w", err)

@@ -19,8 +19,8 @@ var (
 	columnCheck = regexp.MustCompile(`^    CONSTRAINT ck_(\w+) CHECK \((.*)\),?$`)
 )
 
-// checks holds the result of Checks by dialect: every server audits each of its task types every 30 seconds, and to read
-// the migrations took a third of an audit's CPU time.
+// checks holds the result of Checks by dialect: every server audits each of its task types every 30 seconds, and to
+// read the migrations took a third of an audit's CPU time.
 var checks = map[Dialect]func() []ColumnCheck{
 	Postgres: sync.OnceValue(func() []ColumnCheck { return readChecks(Postgres) }),
 	MySQL:    sync.OnceValue(func() []ColumnCheck { return readChecks(MySQL) }),

@@ -29,9 +29,11 @@ func (e *VersionError) Error() string {
 	case e.Have == 0:
 		return `the database has no Rota tables: run "rota migrate up"`
 	case e.Have < e.Want:
-		return fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, e.Have, e.Want)
+		return fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, e.Have,
+			e.Want)
 	default:
-		return fmt.Sprintf(`the database's schema is version %d, this program knows up to %d: install a newer rota`, e.Have, e.Want)
+		return fmt.Sprintf(`the database's schema is version %d, this program knows up to %d: install a newer rota`, e.Have,
+			e.Want)
 	}
 }
 

@@ -16,7 +16,8 @@ const leaseTime = 15 * time.Second
 
 var (
 	errHeld = errors.New("another process is migrating")
-	errLost = errors.New("another process took the migration lock, because this one did not renew it in time: run the migration again")
+	errLost = errors.New("another process took the migration lock, because this one did not renew it in time: " +
+		"run the migration again")
 )
 
 // lease is the lock of a process that migrates: the row of schedule_schema_lock, which names the holder and the
@@ -52,7 +53,8 @@ func (l *lease) hold(ctx context.Context, fn func(context.Context) error) error 
 }
 
 // wait creates the bookkeeping tables, and returns when the lease is held or ctx ends. It has no time limit of its
-// own: the migration of a live holder may take long, and the lease of a dead holder expires. Its error names the holder.
+// own: the migration of a live holder may take long, and the lease of a dead holder expires. Its error names the
+// holder.
 func (l *lease) wait(ctx context.Context) error {
 	again := func(err error) bool { return errors.Is(err, errHeld) || l.transient(err) || l.raced(err) }
 	var other string

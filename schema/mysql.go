@@ -35,9 +35,10 @@ var mysql = grammar{
 	soon: `UTC_TIMESTAMP(6) + INTERVAL (? * 1000) MICROSECOND`,
 	bind: unchanged,
 
-	noTable:   number("1146"),
-	noColumn:  number("1054"),
-	transient: number("1213", "1205", "1020"), // deadlock (in Galera: another node was first), lock timeout, row changed meanwhile
+	noTable:  number("1146"),
+	noColumn: number("1054"),
+	// deadlock (in Galera: another node was first), lock timeout, row changed meanwhile
+	transient: number("1213", "1205", "1020"),
 	raced:     never,
 }
 

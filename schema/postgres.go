@@ -44,7 +44,8 @@ var postgres = grammar{
 	noTable:   sqlState("42P01"),
 	noColumn:  sqlState("42703"),
 	transient: sqlState("40001", "40P01", "55P03"),
-	raced:     sqlState("23505", "42P07", "42710"), // IF NOT EXISTS looks first and then creates; another process may do so in between
+	// IF NOT EXISTS looks first and then creates; another process may do so in between
+	raced: sqlState("23505", "42P07", "42710"),
 }
 
 // sqlState returns a function that recognises the errors of lib/pq, without importing it: a program links only the

@@ -31,7 +31,8 @@ func Status(ctx context.Context, db *sql.DB, d Dialect) ([]Migration, error) {
 // applied returns the applied migrations by version. Migrations are applied in the order of their versions,
 // without a gap.
 func (g *grammar) applied(ctx context.Context, db *sql.DB) ([]Migration, error) {
-	const query = `SELECT version_id, tstamp FROM ` + versionTable + ` WHERE version_id > 0 AND is_applied ORDER BY version_id`
+	const query = `SELECT version_id, tstamp FROM ` + versionTable +
+		` WHERE version_id > 0 AND is_applied ORDER BY version_id`
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err

@@ -8,9 +8,10 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 )
 
-// utcIfUTF8 is the value of time_zone on each connection. Where the connection's character set is not utf8mb4, it is the
-// name of no time zone, so that the server refuses the connection's settings: the question costs no round trip. The URL
-// alone does not decide about the character set: init_connect can change it, and a server may disregard the handshake.
+// utcIfUTF8 is the value of time_zone on each connection. Where the connection's character set is not utf8mb4, it is
+// the name of no time zone, so that the server refuses the connection's settings: the question costs no round trip.
+// The URL alone does not decide about the character set: init_connect can change it, and a server may disregard the
+// handshake.
 const utcIfUTF8 = `IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4', '+00:00',
 	CONCAT('` + charsetMark + `', @@character_set_client, ' ', @@character_set_connection))`
 
@@ -32,6 +33,7 @@ func charsetError(err error, where string) error {
 	if !marked || !two {
 		return nil
 	}
-	return fmt.Errorf("the connection's character set is %s (character_set_client) and %s (character_set_connection), must be utf8mb4: "+
+	return fmt.Errorf("the connection's character set is %s (character_set_client) and %s (character_set_connection), "+
+		"must be utf8mb4: "+
 		"in other character sets a parameter can end its quotes; charset=utf8mb4 in %s sets it", client, connection, where)
 }

@@ -32,7 +32,8 @@ func replication(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 // and a variable of its own against them, with which Rota is not tested: writers refuses it (F8).
 func writers(values map[string]string) (s sqldb.Server, err error) {
 	if mode, known := values[singlePrimary]; known && !isOn(mode) {
-		return s, fmt.Errorf("this server is set to a Group Replication with several primaries (%s = %s), in which the fence does not hold: "+
+		return s, fmt.Errorf("this server is set to a Group Replication with several primaries (%s = %s), "+
+			"in which the fence does not hold: "+
 			"switch the group to single-primary mode", singlePrimary, mode)
 	}
 	return sqldb.Server{WriteFence: isOn(values[wsrepOn])}, nil
@@ -59,7 +60,8 @@ type queryer interface {
 
 // show returns the values of variables or of the status. It leaves out names that the server does not know.
 func show(ctx context.Context, q queryer, what string, names ...string) (map[string]string, error) {
-	rows, err := q.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ("+sqldb.Marks(len(names))+")", sqldb.Args(names)...)
+	rows, err := q.QueryContext(ctx, "SHOW "+what+" WHERE Variable_name IN ("+sqldb.Marks(len(names))+")",
+		sqldb.Args(names)...)
 	if err != nil {
 		return nil, err
 	}

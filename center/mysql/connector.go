@@ -34,11 +34,12 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that
 	// the server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
-	return sqldb.Preparing{Connector: plain, MayPrepare: always, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{Connector: plain, MayPrepare: always, Unprepared: unprepared,
+		MaxStatements: preparedStatements}, nil
 }
 
-// sessions returns a connector whose sessions have what a role needs and what no variable in a connector's configuration
-// can give. waiting is the connector whose sessions wait for the cluster.
+// sessions returns a connector whose sessions have what a role needs and what no variable in a connector's
+// configuration can give. waiting is the connector whose sessions wait for the cluster.
 func sessions(role sqldb.Role, plain, waiting sqldriver.Connector) sqldriver.Connector {
 	switch role {
 	case sqldb.RoleStore:
@@ -126,8 +127,8 @@ func limitIdle(cfg *driver.Config, limit time.Duration) {
 	atMost(cfg, "!80000", "wait_timeout", limit)
 }
 
-// atMost limits a variable on the servers that read the comment. A shorter limit stays, because an administrator has set it
-// for the server, or the program in the URL or in its own connector.
+// atMost limits a variable on the servers that read the comment. A shorter limit stays, because an administrator has
+// set it for the server, or the program in the URL or in its own connector.
 func atMost(cfg *driver.Config, comment, name string, limit time.Duration) {
 	seconds := int64((limit + time.Second - 1) / time.Second)
 	// In a statement that sets a variable twice, the last value counts. The driver's order of variables is random.
@@ -138,5 +139,6 @@ func atMost(cfg *driver.Config, comment, name string, limit time.Duration) {
 			seconds = min(seconds, n)
 		}
 	}
-	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s BETWEEN 1 AND %[3]d, @@%[2]s, %[3]d) */", comment, name, seconds)
+	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s BETWEEN 1 AND %[3]d, @@%[2]s, %[3]d) */",
+		comment, name, seconds)
 }

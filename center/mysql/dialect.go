@@ -14,7 +14,8 @@ var dialect = &sqldb.Dialect{
 	},
 	// STRAIGHT_JOIN looks up the rows by their key. With IN, the optimizer may read the whole roster, and InnoDB locks
 	// what a statement reads.
-	QueuesIn: ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+	QueuesIn: ` FROM JSON_TABLE(?,
+		'$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
 	// Without FORCE INDEX, MySQL reads another index: to find one of a thousand servers, it reads all servers before it.
 	ByKey:         " FORCE INDEX (PRIMARY)",
@@ -24,12 +25,15 @@ var dialect = &sqldb.Dialect{
 	LockServers:   " FOR UPDATE",
 	DeleteServers: `DELETE s` + serversIn,
 	// MySQL evaluates the assignments from left to right (L6): the comparison of the epochs comes before the new epoch.
-	UpsertBacklog: ` ON DUPLICATE KEY UPDATE items = IF(epoch <= VALUES(epoch), VALUES(items), items), oldest_at = IF(epoch <= VALUES(epoch), VALUES(oldest_at), oldest_at),
-		measured_at = IF(epoch <= VALUES(epoch), VALUES(measured_at), measured_at), took_ms = IF(epoch <= VALUES(epoch), VALUES(took_ms), took_ms),
+	UpsertBacklog: ` ON DUPLICATE KEY UPDATE items = IF(epoch <= VALUES(epoch), VALUES(items), items),
+		oldest_at = IF(epoch <= VALUES(epoch), VALUES(oldest_at), oldest_at),
+		measured_at = IF(epoch <= VALUES(epoch), VALUES(measured_at), measured_at), took_ms = IF(epoch <= VALUES(epoch),
+		VALUES(took_ms), took_ms),
 		rate = IF(epoch <= VALUES(epoch), VALUES(rate), rate), trend = IF(epoch <= VALUES(epoch), VALUES(trend), trend),
 		demand = IF(epoch <= VALUES(epoch), COALESCE(VALUES(demand), demand), demand),
 		epoch = GREATEST(epoch, VALUES(epoch))`,
-	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version), state = VALUES(state), attempts = VALUES(attempts),
+	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version),
+		state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
 	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): an assignment that reads an old value comes
 	// before the one that overwrites it.
@@ -43,7 +47,8 @@ var dialect = &sqldb.Dialect{
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
 		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
 		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
-		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, q.reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.reserved_for = CASE
+		WHEN v.cur IS NULL THEN q.reserved_for END, q.reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
 		q.waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, q.plan_version = v.plan, q.gmt_modified = {now}
 		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
 	ScheduledDay: "DATE_FORMAT(scheduled_at, '%Y-%m-%d')",
@@ -53,5 +58,6 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-const serversIn = ` FROM JSON_TABLE(?, '$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+const serversIn = ` FROM JSON_TABLE(?,
+	'$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`

@@ -37,7 +37,8 @@ func checkBinaryLog(ctx context.Context, db *sql.DB) error {
 
 func refuseStatements(logBin, format string) error {
 	if isOn(logBin) && format == "STATEMENT" {
-		return errors.New("binlog_format is STATEMENT, with which the server refuses transactions that are READ COMMITTED: set it to ROW or MIXED")
+		return errors.New("binlog_format is STATEMENT, with which the server refuses transactions that are READ COMMITTED: " +
+			"set it to ROW or MIXED")
 	}
 	return nil
 }

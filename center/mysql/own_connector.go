@@ -20,11 +20,11 @@ import (
 // cloud instead of a password (mysql.BeforeConnect), its own TLS configuration or dialer, or a tracing wrapper. The
 // driver below it must be go-sql-driver/mysql. center.Open closes the pools that it makes from c, and not c itself.
 //
-// The roster sets the session variables that URL sets, in one more round trip for each new connection. In another one it
-// asks for what it cannot set, and refuses a connection that differs, with the option and the reason: parseTime, loc,
-// the character set, and variables such as foreign_key_checks. center.Open also refuses a connector without
-// clientFoundRows, with timeTruncate, or with a wrapper that hides the errors of the driver; it assumes that c makes all
-// its connections alike.
+// The roster sets the session variables that URL sets, in one more round trip for each new connection. In another one
+// it asks for what it cannot set, and refuses a connection that differs, with the option and the reason: parseTime,
+// loc, the character set, and variables such as foreign_key_checks. center.Open also refuses a connector without
+// clientFoundRows, with timeTruncate, or with a wrapper that hides the errors of the driver; it assumes that c makes
+// all its connections alike.
 //
 // It cannot ask for these options of c, and relies on them:
 //

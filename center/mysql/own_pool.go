@@ -25,12 +25,14 @@ func checkTx(ctx context.Context, tx *sql.Tx, idle time.Duration) (sqldb.PoolFin
 func unfit(values map[string]string) string {
 	for _, name := range []string{"character_set_client", "character_set_connection"} {
 		if values[name] != "utf8mb4" {
-			return fmt.Sprintf("%s (%s) must be utf8mb4: names would be read as others, and a parameter could end its quotes", name, values[name])
+			return fmt.Sprintf("%s (%s) must be utf8mb4: names would be read as others, and a parameter could end its quotes",
+				name, values[name])
 		}
 	}
 	wait, _ := strconv.Atoi(values[syncVariable]) // 0 if the server does not know the variable
 	if isOn(values[wsrepOn]) && wait&3 != 3 {
-		return fmt.Sprintf("%s (%d) must be %s: a select on a node that lags returns items that are done", syncVariable, wait, syncWait)
+		return fmt.Sprintf("%s (%d) must be %s: a select on a node that lags returns items that are done", syncVariable, wait,
+			syncWait)
 	}
 	return ""
 }
@@ -51,6 +53,7 @@ func idleWarning(values map[string]string, limit time.Duration) string {
 	if err != nil || limit <= 0 || time.Duration(seconds)*time.Second < limit+time.Second {
 		return ""
 	}
-	return fmt.Sprintf("its transactions may be idle for longer than %s (%s = %s): for as long, a host that vanishes inside InTx keeps its queues",
+	return fmt.Sprintf("its transactions may be idle for longer than %s (%s = %s): for as long, "+
+		"a host that vanishes inside InTx keeps its queues",
 		limit, name, values[name])
 }

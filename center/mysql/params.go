@@ -27,8 +27,10 @@ var params = sqldb.Params{
 
 	// Character sets. In GBK and its kin the second byte of a character may be a backslash: interpolated, a parameter
 	// would end its quotes.
-	"charset":                  sqldb.Only(isUTF8, "must be utf8mb4: in other character sets a parameter can end its quotes"),
-	"collation":                sqldb.Only(isUTF8Collation, "must begin with utf8mb4_: in other character sets a parameter can end its quotes"),
+	"charset": sqldb.Only(isUTF8, "must be utf8mb4: in other character sets a parameter can end its "+
+		"quotes"),
+	"collation": sqldb.Only(isUTF8Collation, "must begin with utf8mb4_: in other character sets a parameter "+
+		"can end its quotes"),
 	"character_set_client":     sqldb.Refuse(useCharset),
 	"character_set_connection": sqldb.Refuse(useCharset),
 	"character_set_results":    sqldb.Refuse(useCharset),
@@ -85,7 +87,8 @@ var literal = sqldb.Only(regexp.MustCompile(`^('[A-Za-z0-9_,. -]*'|[A-Za-z0-9_.-
 	"must be a number, a word, or words in single quotes")
 
 var isolation = sqldb.Only(sqldb.OneOf("'READ-COMMITTED'", "'REPEATABLE-READ'", "'SERIALIZABLE'"),
-	"must be 'READ-COMMITTED', 'REPEATABLE-READ' or 'SERIALIZABLE', in single quotes: otherwise the roster would read what is never committed")
+	"must be 'READ-COMMITTED', 'REPEATABLE-READ' or 'SERIALIZABLE', in single quotes: otherwise the roster would read "+
+		"what is never committed")
 
 func isUTF8(charset string) bool { return strings.EqualFold(charset, "utf8mb4") }
 

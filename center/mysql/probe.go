@@ -65,7 +65,8 @@ func checkTables(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return fmt.Errorf("ask for the engines: %w", err)
 	}
-	return fmt.Errorf("table %s has the engine %s, which has no transactions: ALTER TABLE %s ENGINE = InnoDB", table, engine, table)
+	return fmt.Errorf("table %s has the engine %s, which has no transactions: ALTER TABLE %s ENGINE = InnoDB", table,
+		engine, table)
 }
 
 // notes returns what an operator should know. The isolation level is that of dealers, the server's default.
@@ -81,8 +82,8 @@ func notes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	}, nil
 }
 
-// isolationVariable returns the name of the variable that holds the isolation level. MySQL 8 no longer has the old name,
-// and MariaDB before 11.1 does not have the new one.
+// isolationVariable returns the name of the variable that holds the isolation level. MySQL 8 no longer has the old
+// name, and MariaDB before 11.1 does not have the new one.
 func isolationVariable(ctx context.Context, db *sql.DB) string {
 	var name, value string
 	if err := db.QueryRowContext(ctx, "SHOW VARIABLES LIKE 'transaction_isolation'").Scan(&name, &value); err == nil {

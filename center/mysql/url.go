@@ -7,10 +7,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// URL returns the database at mysql://user:password@host:3306/database, or mariadb://..., with the parameters of go-sql-driver/mysql
-// behind the question mark, as far as they leave the roster intact; socket=FILE connects to a Unix socket. A list of hosts, host1:3306,host2:3306, is tried in order; a read-only host is
-// passed over. Off this host the connection is encrypted (tls=skip-verify), unless the URL says otherwise: tls=true also
-// verifies the server, tls=false does without TLS. center.Open returns the error of a malformed URL.
+// URL returns the database at mysql://user:password@host:3306/database, or mariadb://..., with the parameters of
+// go-sql-driver/mysql behind the question mark, as far as they leave the roster intact; socket=FILE connects to a
+// Unix socket. A list of hosts, host1:3306,host2:3306, is tried in order; a read-only host is passed over. Off this
+// host the connection is encrypted (tls=skip-verify), unless the URL says otherwise: tls=true also verifies the
+// server, tls=false does without TLS. center.Open returns the error of a malformed URL.
 func URL(raw string) sqldb.Database {
 	u, err := sqldb.ParseURL(raw, "mysql://...", "mysql", "mariadb")
 	if err != nil {

@@ -35,17 +35,18 @@ func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
 	if !role.Brief() {
 		return explaining{c}, nil
 	}
-	return sqldb.Preparing{Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared, MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared,
+		MaxStatements: preparedStatements}, nil
 }
 
-// direct reports whether there is no proxy between the program and the server, so that statements may be prepared. PgBouncer
-// in transaction mode may send the next statement to another session. lib/pq uses the same names for prepared statements on
-// all connections, so that the rows of another statement would come back.
+// direct reports whether there is no proxy between the program and the server, so that statements may be prepared.
+// PgBouncer in transaction mode may send the next statement to another session. lib/pq uses the same names for
+// prepared statements on all connections, so that the rows of another statement would come back.
 //
 // There is no proxy if the server sees the same two ends of the connection as the program: a proxy's connection to the
 // server has other ends, and no two connections have both ends in common. On a Unix socket, and where addresses are
-// translated, direct cannot tell and returns false. It also returns false if its query fails: the next statement reports
-// the failure.
+// translated, direct cannot tell and returns false. It also returns false if its query fails: the next statement
+// reports the failure.
 func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	if dialed == nil {
 		return false

@@ -18,14 +18,18 @@ var dialect = &sqldb.Dialect{
 	// queues of a large roster for one of them.
 	QueuesIn: ` FROM schedule_queue AS q WHERE q.queue_id = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))
 		AND q.task_type = ? AND q.own_sign = ?`,
-	Share:         " FOR SHARE OF q",
-	SkipLocked:    " FOR UPDATE OF q SKIP LOCKED",
-	ServersIn:     ` FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
-	LockServers:   " FOR UPDATE OF s",
-	DeleteServers: `DELETE FROM schedule_server AS s WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
-	UpsertBacklog: ` ON CONFLICT (task_type, own_sign, queue_id) DO UPDATE SET epoch = excluded.epoch, items = excluded.items,
+	Share:      " FOR SHARE OF q",
+	SkipLocked: " FOR UPDATE OF q SKIP LOCKED",
+	ServersIn: ` FROM schedule_server AS s
+		WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
+	LockServers: " FOR UPDATE OF s",
+	DeleteServers: `DELETE FROM schedule_server AS s
+		WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
+	UpsertBacklog: ` ON CONFLICT (task_type, own_sign, queue_id) DO UPDATE SET epoch = excluded.epoch,
+		items = excluded.items,
 		oldest_at = excluded.oldest_at, measured_at = excluded.measured_at, took_ms = excluded.took_ms, rate = excluded.rate,
-		trend = excluded.trend, demand = COALESCE(excluded.demand, schedule_backlog.demand) WHERE schedule_backlog.epoch <= excluded.epoch`,
+		trend = excluded.trend, demand = COALESCE(excluded.demand, schedule_backlog.demand)
+		WHERE schedule_backlog.epoch <= excluded.epoch`,
 	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
 		partition_version = excluded.partition_version, state = excluded.state,
 		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
@@ -38,7 +42,8 @@ var dialect = &sqldb.Dialect{
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE
+		WHEN v.cur IS NULL THEN q.reserved_until END,
 		waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}
 		FROM (SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb))
 			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
@@ -74,12 +79,13 @@ func unsentLimit(limit string) string {
 }
 
 // atMost is an expression that sets a time-out for the transaction. A shorter one of the session stays, because an
-// administrator has set it for the role, the database or the server. unit is what the server leaves out when it shows the
-// time-out.
+// administrator has set it for the role, the database or the server. unit is what the server leaves out when it shows
+// the time-out.
 func atMost(name, unit, limit string) string {
 	now := "current_setting('" + name + "')"
 	span := "CAST(" + now + " || '" + unit + "' AS interval)"
-	return `set_config('` + name + `', CASE WHEN ` + span + ` > interval '0' AND ` + span + ` < CAST(` + limit + ` AS interval)
+	return `set_config('` + name + `', CASE WHEN ` + span + ` > interval '0' AND ` + span + ` < CAST(` + limit +
+		` AS interval)
 		THEN ` + now + ` ELSE ` + limit + ` END, true)`
 }
 

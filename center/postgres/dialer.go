@@ -13,8 +13,8 @@ import (
 const cancelTimeout = 300 * time.Millisecond
 
 // dialer opens connections that notice a dead network: all of them by keep-alive, and the roster's own (strict) by a
-// deadline for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets (its
-// issue 620). Dealers and migrations may run statements of any length.
+// deadline for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets
+// (its issue 620). Dealers and migrations may run statements of any length.
 type dialer struct{ strict bool }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {

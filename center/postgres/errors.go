@@ -58,7 +58,8 @@ func classify(err error) sqldb.Class {
 
 // isPassedOver reports whether lib/pq found no host that takes writes (target_session_attrs). Its error has no type.
 func isPassedOver(err error) bool {
-	return strings.Contains(err.Error(), "session is read-only") || strings.Contains(err.Error(), "server is in hot standby mode")
+	return strings.Contains(err.Error(), "session is read-only") ||
+		strings.Contains(err.Error(), "server is in hot standby mode")
 }
 
 // unprepared reports whether the server has dropped the prepared statement (DISCARD ALL), or a changed table would

@@ -12,7 +12,8 @@ import (
 // question: the fence sets it in each transaction.
 func checkTx(ctx context.Context, tx *sql.Tx, _ time.Duration) (found sqldb.PoolFinding, err error) {
 	var encoding, readOnly string
-	err = tx.QueryRowContext(ctx, `SELECT current_setting('client_encoding'), current_setting('transaction_read_only')`).Scan(&encoding, &readOnly)
+	err = tx.QueryRowContext(ctx,
+		`SELECT current_setting('client_encoding'), current_setting('transaction_read_only')`).Scan(&encoding, &readOnly)
 	switch {
 	case err != nil:
 	case encoding != "UTF8":

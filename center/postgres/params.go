@@ -37,7 +37,8 @@ var params = sqldb.Params{
 	"krbspn":                    sqldb.Pass(),
 	"load_balance_hosts":        sqldb.Pass(),
 	"connect_timeout":           sqldb.Only(matches(`^[0-9]+$`), "must be a number of seconds"),
-	"target_session_attrs":      sqldb.Only(sqldb.OneOf("any", "read-write", "primary"), "must be read-write, primary or any: a roster needs to write"),
+	"target_session_attrs": sqldb.Only(sqldb.OneOf("any", "read-write", "primary"), "must be read-write, "+
+		"primary or any: a roster needs to write"),
 
 	// What statements mean, and what they return.
 	"binary_parameters":              sqldb.Force("yes", "behind PgBouncer the rows of another statement would come back"),
@@ -69,10 +70,11 @@ var params = sqldb.Params{
 	"default_transaction_isolation":       sqldb.Pass(),
 	"default_transaction_read_only":       sqldb.Pass(), // Probe refuses it if it is on
 	"standard_conforming_strings":         sqldb.Only(sqldb.OneOf("on"), "must be on: a backslash would have a meaning"),
-	"synchronous_commit":                  sqldb.Only(sqldb.OneOf("on", "remote_apply"), "must be on or remote_apply: after a crash an epoch would be used twice"),
-	"session_replication_role":            sqldb.Refuse("triggers and foreign keys would be off"),
-	"transform_null_equals":               sqldb.Refuse("= NULL would find rows"),
-	"zero_damaged_pages":                  sqldb.Refuse("damaged rows would vanish"),
+	"synchronous_commit": sqldb.Only(sqldb.OneOf("on", "remote_apply"), "must be on or remote_apply: "+
+		"after a crash an epoch would be used twice"),
+	"session_replication_role": sqldb.Refuse("triggers and foreign keys would be off"),
+	"transform_null_equals":    sqldb.Refuse("= NULL would find rows"),
+	"zero_damaged_pages":       sqldb.Refuse("damaged rows would vanish"),
 }
 
 func matches(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
@@ -85,7 +87,8 @@ func checkOptions(options string) error {
 	for rest := strings.TrimSpace(options); rest != ""; {
 		m := option.FindStringSubmatch(rest)
 		if m == nil || strings.Contains(m[2], `\`) {
-			return errors.New("database URL: options (PGOPTIONS) must be a list of -c name=value, without white space in the values")
+			return errors.New("database URL: options (PGOPTIONS) must be a list of -c name=value, " +
+				"without white space in the values")
 		}
 		query := url.Values{strings.ReplaceAll(m[1], "-", "_"): {m[2]}}
 		passed, err := params.Check(query)

@@ -54,7 +54,8 @@ func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error)
 	if !prepares && !socket(servers(cfg)[0]) {
 		list = append(list, sqldb.Note{
 			Kind: "POOLER", Hint: "if it is PgBouncer, make sure that pool_mode is transaction or session, never statement",
-			Finding: fmt.Sprintf("something stands between port %d and the server (PgBouncer, a proxy, a translated address): statements are not prepared, and a heartbeat takes five times the processor time", cfg.Port),
+			Finding: fmt.Sprintf("something stands between port %d and the server (PgBouncer, a proxy, a translated address): "+
+				"statements are not prepared, and a heartbeat takes five times the processor time", cfg.Port),
 		})
 	}
 	return list, nil

@@ -11,7 +11,8 @@ import (
 
 // creatorsQuery returns the schemas on the search path, and in each the roles that may create objects there, except for
 // this role, its owner and superusers. A schema without such a role has one row.
-const creatorsQuery = `SELECT CAST(n.nspname AS text), CAST(CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END AS text)
+const creatorsQuery = `SELECT CAST(n.nspname AS text), CAST(CASE
+	WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END AS text)
 	FROM unnest(current_schemas(false)) WITH ORDINALITY AS p (name, place)
 	JOIN pg_catalog.pg_namespace AS n ON n.nspname = p.name
 	LEFT JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a
@@ -55,6 +56,7 @@ func creatorNotes(ctx context.Context, db *sql.DB) (list []sqldb.Note, err error
 func creatorNote(schema, role string) sqldb.Note {
 	return sqldb.Note{
 		Kind: "SEARCH_PATH", Hint: fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s", schema, role),
-		Finding: fmt.Sprintf("%s may CREATE in schema %s: its functions and operators could run in our statements, with the rights of this role", role, schema),
+		Finding: fmt.Sprintf("%s may CREATE in schema %s: its functions and operators could run in our statements, "+
+			"with the rights of this role", role, schema),
 	}
 }

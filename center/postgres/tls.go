@@ -15,7 +15,8 @@ import (
 func tlsNote(cfg pq.Config) sqldb.Note {
 	ok := func(finding string) sqldb.Note { return sqldb.Note{Kind: "TLS", OK: true, Finding: finding} }
 	bad := func(format string, args ...any) sqldb.Note {
-		return sqldb.Note{Kind: "TLS", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own", Finding: fmt.Sprintf(format, args...)}
+		return sqldb.Note{Kind: "TLS", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own",
+			Finding: fmt.Sprintf(format, args...)}
 	}
 	switch cfg.SSLMode {
 	case pq.SSLModeVerifyFull:
@@ -29,11 +30,14 @@ func tlsNote(cfg pq.Config) sqldb.Note {
 	case cfg.SSLMode == pq.SSLModeRequire && cfg.SSLRootCert != "":
 		return ok("encrypted; the server's certificate is verified, and not its name (sslmode=require with sslrootcert)")
 	case cfg.SSLMode == pq.SSLModeRequire:
-		return bad("encrypted, but the server is not verified (sslmode=require): another host could take its place and read the password")
+		return bad("encrypted, but the server is not verified (sslmode=require): another host could take its place and " +
+			"read " +
+			"the password")
 	case cfg.SSLMode == pq.SSLModeDisable:
 		return bad("not encrypted (sslmode=disable): the network can read and change what is sent")
 	}
-	return bad("perhaps not encrypted, and the server is not verified (sslmode=%s): the network can read and change what is sent", cfg.SSLMode)
+	return bad("perhaps not encrypted, and the server is not verified (sslmode=%s): the network can read and change what "+
+		"is sent", cfg.SSLMode)
 }
 
 // explaining says in the error of a server without TLS how to connect without it.

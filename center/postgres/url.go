@@ -65,7 +65,9 @@ func parse(raw string) (t target, err error) {
 	}
 	all := servers(cfg)
 	if socket(all[0]) && slices.ContainsFunc(all, func(h pq.ConfigMultihost) bool { return !socket(h) }) {
-		return t, errors.New("database URL: a list of hosts must not begin with a Unix socket: the driver would use TLS for none of them")
+		return t, errors.New("database URL: a list of hosts must not begin with a Unix socket: " +
+			"the driver would use TLS for " +
+			"none of them")
 	}
 	// The default of lib/pq, require, refuses a server without TLS, which is what runs on a developer's own machine.
 	if cfg.SSLMode == "" {
@@ -90,7 +92,8 @@ func socket(h pq.ConfigMultihost) bool {
 	return !h.Hostaddr.IsValid() && (filepath.IsAbs(h.Host) || strings.HasPrefix(h.Host, "@"))
 }
 
-// local reports whether all hosts are this host. The driver connects to the address, and not to the name, if it has one.
+// local reports whether all hosts are this host. The driver connects to the address, and not to the name, if it has
+// one.
 func local(cfg pq.Config) bool {
 	for _, h := range servers(cfg) {
 		name := h.Host

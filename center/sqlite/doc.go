@@ -16,6 +16,6 @@
 //
 // # Why not
 //
-// The package does not accept a database/sql connector of the caller: the settings above are part of the file's name for
-// the driver. A dealer's own pool of the file needs _txlock=immediate (F9).
+// The package does not accept a database/sql connector of the caller: the settings above are part of the file's name
+// for the driver. A dealer's own pool of the file needs _txlock=immediate (F9).
 package sqlite

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// checkTx asks a transaction of a pool that the program opened itself (F9). A checkpoint fails in a transaction that holds a
-// lock. A deferred transaction, which has run no statement yet, holds none.
+// checkTx asks a transaction of a pool that the program opened itself (F9). A checkpoint fails in a transaction that
+// holds a lock. A deferred transaction, which has run no statement yet, holds none.
 func checkTx(ctx context.Context, tx *sql.Tx, _ time.Duration) (found sqldb.PoolFinding, err error) {
 	var busy, pages, moved int
 	if err := tx.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &moved); err == nil {

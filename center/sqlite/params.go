@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// params says what happens to each parameter of modernc.org/sqlite and of SQLite's own URIs. None is passed on: a URL of
-// a roster is a path, and dataSource sets what is needed.
+// params says what happens to each parameter of modernc.org/sqlite and of SQLite's own URIs. None is passed on: a URL
+// of a roster is a path, and dataSource sets what is needed.
 var params = sqldb.Params{
 	"_busy_timeout": sqldb.Refuse(ownTimeout),
 	"_timeout":      sqldb.Refuse(ownTimeout),

@@ -66,8 +66,9 @@ func parse(raw string) (string, error) {
 	return abs, nil
 }
 
-// dataSource returns the name of the database for the driver. Every transaction takes the write lock at its start: one that
-// reads first and writes later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its busy_timeout.
+// dataSource returns the name of the database for the driver. Every transaction takes the write lock at its start:
+// one that reads first and writes later would fail with SQLITE_BUSY_SNAPSHOT at once, however patient its
+// busy_timeout.
 //
 // A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
 // briefly and are retried in Go. Those of dealers, whose code may not retry, wait longer.
@@ -93,7 +94,8 @@ func probe(ctx context.Context, db *sql.DB, path string) error {
 		return fmt.Errorf("ask for the journal mode: %w", err)
 	}
 	if mode != "wal" && path != memory {
-		return fmt.Errorf("the file is in journal mode %s and cannot be put into WAL mode: is it read-only, or on a network file system?", mode)
+		return fmt.Errorf("the file is in journal mode %s and cannot be put into WAL mode: is it read-only, "+
+			"or on a network file system?", mode)
 	}
 	return nil
 }

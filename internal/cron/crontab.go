@@ -19,8 +19,9 @@ var crontabDay = field{
 // crontabDate is the day of the month in a crontab.
 var crontabDate = field{name: "day-of-month", min: 1, max: 31, rule: "1-31"}
 
-// readCrontab reads five fields of a crontab: minute, hour, day of the month, month and day of the week. If both days are
-// set, either of them suffices, unless one begins with a star. No range may wrap, as in crontab(5): in Quartz each may.
+// readCrontab reads five fields of a crontab: minute, hour, day of the month, month and day of the week. If both days
+// are set, either of them suffices, unless one begins with a star. No range may wrap, as in crontab(5): in Quartz
+// each may.
 func (e reader) readCrontab(fields []string) error {
 	if n := len(fields); n != 5 {
 		return fmt.Errorf("has %s after cron5:, must have 5: minute hour day-of-month month day-of-week",

@@ -21,11 +21,12 @@ type yearDay struct {
 	day   int
 }
 
-// maxExcluded is the most days of a list. It bounds the time of Next for an expression that fires on excluded days only.
+// maxExcluded is the most days of a list. It bounds the time of Next for an expression that fires on excluded days
+// only.
 const maxExcluded = 400
 
-// ParseExcludedDays reads a list of days, separated by commas: 2026-04-03 is one day, and 12-25 is that day of each year.
-// The error is one line and names the value and the rule.
+// ParseExcludedDays reads a list of days, separated by commas: 2026-04-03 is one day, and 12-25 is that day of each
+// year. The error is one line and names the value and the rule.
 func ParseExcludedDays(list string) (d ExcludedDays, err error) {
 	if strings.TrimSpace(list) == "" {
 		return d, nil
@@ -54,8 +55,8 @@ func (d ExcludedDays) has(day time.Time) bool {
 	return d.days[day] || d.yearly[yearDay{day.Month(), day.Day()}]
 }
 
-// Without returns the expression without its firings on the given days, which are days of its time zone. It refuses days
-// that leave no firing.
+// Without returns the expression without its firings on the given days, which are days of its time zone. It refuses
+// days that leave no firing.
 func (e *Expr) Without(d ExcludedDays) (*Expr, error) {
 	less := *e
 	less.excluded = d
@@ -86,8 +87,8 @@ func (e *Expr) isPlainDay(day time.Time) bool {
 	return midnight(e.plain.Next(day.Add(-1))).Equal(day)
 }
 
-// nearestToLast returns the weekday (Monday to Friday) of the month that is nearest to the day n days before its last day,
-// or 0 if the month has no such day.
+// nearestToLast returns the weekday (Monday to Friday) of the month that is nearest to the day n days before its last
+// day, or 0 if the month has no such day.
 func nearestToLast(month time.Time, n int) int {
 	last := time.Date(month.Year(), month.Month()+1, 0, 0, 0, 0, 0, time.UTC)
 	day := last.Day() - n

@@ -96,8 +96,8 @@ func (f field) values(item string) ([]int, error) {
 
 func (f field) size() int { return f.max - f.min + 1 }
 
-// span returns the ends of a range. "*" is the whole range, and so is an empty text before a step. With a step, "3" means
-// from 3 to the end.
+// span returns the ends of a range. "*" is the whole range, and so is an empty text before a step. With a step, "3"
+// means from 3 to the end.
 func (f field) span(text string, stepped bool) (low, high int, ok bool) {
 	if text == "*" || text == "" && stepped {
 		return f.min, f.max, true
@@ -187,8 +187,8 @@ func movingDay(item string) (d gocron.DomConstraint, ok bool) {
 	return d, ok
 }
 
-// daysOfWeek returns the days of every week as bits, and the days of one week of the month. Quartz counts the days from 1,
-// the library from 0.
+// daysOfWeek returns the days of every week as bits, and the days of one week of the month. Quartz counts the days
+// from 1, the library from 0.
 func daysOfWeek(text string) (mask uint64, moving []gocron.DowConstraint, err error) {
 	if isOpen(text) {
 		text = "*"

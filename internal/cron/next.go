@@ -28,9 +28,9 @@ func (e *Expr) Prev(by time.Time) time.Time {
 	return e.zone.first(w)
 }
 
-// nextShown is Next for an expression that names an interval: it fires whenever the clock shows a matching time. It searches
-// one stretch after the other. If it has searched a stretch for longer than maxJump, no later jump can show a match of that
-// stretch again, and the search continues shortly before the next match.
+// nextShown is Next for an expression that names an interval: it fires whenever the clock shows a matching time. It
+// searches one stretch after the other. If it has searched a stretch for longer than maxJump, no later jump can show
+// a match of that stretch again, and the search continues shortly before the next match.
 func (e *Expr) nextShown(after time.Time) time.Time {
 	s := e.zone.at(after)
 	for from := s.wall(after); ; {
@@ -99,7 +99,8 @@ func (e *Expr) wallBy(w time.Time) time.Time {
 		if w.Year() < limit || e.lastYear != 0 && w.Year() < e.firstYear {
 			return time.Time{}
 		}
-		if w = e.spec.Prev(w.Add(time.Second)); w.IsZero() || e.permits(w) { // Prev first goes back by a second, to a whole second
+		// Prev first goes back by a second, to a whole second
+		if w = e.spec.Prev(w.Add(time.Second)); w.IsZero() || e.permits(w) {
 			return w
 		}
 		w = midnight(w).Add(-1)

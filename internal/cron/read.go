@@ -36,10 +36,12 @@ func (e reader) read(expr string) error {
 		fields = strings.Fields(long)
 	}
 	if len(fields) == 5 {
-		return errors.New("has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; write cron5: before five fields of a crontab")
+		return errors.New("has 5 fields, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; " +
+			"write cron5: before five fields of a crontab")
 	}
 	if n := len(fields); n != 6 && n != 7 {
-		return fmt.Errorf("has %s, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; seconds are required",
+		return fmt.Errorf("has %s, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; "+
+			"seconds are required",
 			plural.Of(n, "field", "fields"))
 	}
 	if dom, dow := fields[3], fields[5]; !isOpen(dom) && !isOpen(dow) {

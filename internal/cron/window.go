@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Window is the time in which work is permitted: from each instant at which one expression fires until the next instant at
-// which another expression fires (permit_run_start_time and permit_run_end_time of TBSchedule). A window that
-// lies in a time that the clock skips opens at the first instant after it, for its usual length. It is immutable.
+// Window is the time in which work is permitted: from each instant at which one expression fires until the next
+// instant at which another expression fires (permit_run_start_time and permit_run_end_time of TBSchedule). A window
+// that lies in a time that the clock skips opens at the first instant after it, for its usual length. It is
+// immutable.
 type Window struct {
 	start, end *Expr     // a nil start means always open, a nil end means until the work is drained
 	startRun   bool      // the start of a server opens the window, too
@@ -36,9 +37,9 @@ const (
 	noEnd          = "-1"        // no end, in TBSchedule
 )
 
-// ParseWindow reads a window. Without a start it is always open. If the end is empty or "-1", the window closes when the
-// work is drained. The prefix "startrun:" of the start takes effect with From. The zone is a name as for LoadZone. The
-// error is one line and names the setting, the value and the rule.
+// ParseWindow reads a window. Without a start it is always open. If the end is empty or "-1", the window closes when
+// the work is drained. The prefix "startrun:" of the start takes effect with From. The zone is a name as for
+// LoadZone. The error is one line and names the setting, the value and the rule.
 func ParseWindow(start, end, zone string) (*Window, error) {
 	loc, err := LoadZone(zone)
 	if err != nil {
@@ -62,14 +63,16 @@ func ParseWindow(start, end, zone string) (*Window, error) {
 		return nil, fmt.Errorf("permit_run_end_time: %w", err)
 	}
 	if w.end.covers(w.start) {
-		return nil, fmt.Errorf("permit_run_end_time (%q) must not fire at every permit_run_start_time (%q): the window would never open", end, start)
+		return nil, fmt.Errorf("permit_run_end_time (%q) must not fire at every permit_run_start_time (%q): "+
+			"the window would never open", end, start)
 	}
 	return w, nil
 }
 
 func alwaysOpen(end string) (*Window, error) {
 	if end != "" {
-		return nil, fmt.Errorf("permit_run_end_time (%q) must be empty where permit_run_start_time is: a window that never starts cannot end", end)
+		return nil, fmt.Errorf("permit_run_end_time (%q) must be empty where permit_run_start_time is: "+
+			"a window that never starts cannot end", end)
 	}
 	return &Window{}, nil
 }
@@ -147,7 +150,8 @@ func (e *Expr) covers(other *Expr) bool {
 		last = year.max + 1
 	}
 	my, their := e.midnights(), other.midnights()
-	for day := their.wallAfter(newYear(year.min).Add(-1)); !day.IsZero() && day.Year() <= last; day = their.wallAfter(day) {
+	for day := their.wallAfter(newYear(year.min).Add(-1)); !day.IsZero() &&
+		day.Year() <= last; day = their.wallAfter(day) {
 		if !my.wallAfter(day.Add(-1)).Equal(day) {
 			return false
 		}

@@ -18,8 +18,8 @@ func LoadZone(name string) (*time.Location, error) {
 // zone maps between instants and wall times. A wall time is a time.Time in UTC that reads like the clock of the zone.
 type zone struct{ loc *time.Location }
 
-// maxJump is longer than any jump of a clock (the longest was a day, at the date line), longer than the offset of any zone
-// from UTC, and longer than their sum.
+// maxJump is longer than any jump of a clock (the longest was a day, at the date line), longer than the offset of any
+// zone from UTC, and longer than their sum.
 const maxJump = 48 * time.Hour
 
 // stretch is a time in which the clock of a zone runs without a jump. There need not be a jump between two stretches.
@@ -32,7 +32,8 @@ func (z zone) at(t time.Time) stretch {
 	t = t.In(z.loc)
 	start, end := t.ZoneBounds()
 	if !end.IsZero() && !end.After(t) {
-		end = end.Add(24 * time.Hour) // go.dev/issue/81583: on the last day of a leap year, ZoneBounds returns the begin of that day
+		// go.dev/issue/81583: on the last day of a leap year, ZoneBounds returns the begin of that day
+		end = end.Add(24 * time.Hour)
 	}
 	_, offset := t.Zone()
 	return stretch{start.UTC(), end.UTC(), time.Duration(offset) * time.Second}
@@ -48,8 +49,8 @@ func (s stretch) contains(t time.Time) bool {
 	return !t.Before(s.start) && (s.end.IsZero() || t.Before(s.end))
 }
 
-// reached returns the latest wall time that the clock has shown by t. After the clock was set back, that is the wall time
-// before the change, until the clock has caught up.
+// reached returns the latest wall time that the clock has shown by t. After the clock was set back, that is the wall
+// time before the change, until the clock has caught up.
 func (z zone) reached(t time.Time) time.Time {
 	s := z.at(t)
 	latest := s.wall(t)
@@ -63,8 +64,8 @@ func (z zone) reached(t time.Time) time.Time {
 	return latest
 }
 
-// first returns the first instant at which the clock shows w or a later time: the first of two such instants, or the end
-// of a gap.
+// first returns the first instant at which the clock shows w or a later time: the first of two such instants, or the
+// end of a gap.
 func (z zone) first(w time.Time) time.Time {
 	s := z.at(w.Add(-maxJump))
 	for !s.end.IsZero() && !s.wall(s.end).After(w) {

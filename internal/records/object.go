@@ -95,8 +95,8 @@ func (o Object) With(name string, value any) Object {
 	return append(o, Member{name, value})
 }
 
-// csv returns the names and the line of an object. A member that is a list of records, which comes last, has a line for each
-// record, below the names of their fields; an empty list has one line without values.
+// csv returns the names and the line of an object. A member that is a list of records, which comes last, has a line
+// for each record, below the names of their fields; an empty list has one line without values.
 func (o Object) csv() (names []string, lines [][]string) {
 	var line []string
 	for _, m := range o {

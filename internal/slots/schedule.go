@@ -1,5 +1,5 @@
-// Package slots computes which slots of a trigger are due, which are missed, and which comes next (R2, R3). It is pure: it
-// reads no clock and no database.
+// Package slots computes which slots of a trigger are due, which are missed, and which comes next (R2, R3). It is
+// pure: it reads no clock and no database.
 //
 // A slot is an instant at which a trigger fires, always in UTC. Slots are computed and not enumerated: after a month of
 // downtime, a trigger of every second takes the same time as after a second. cronCountMax bounds the one exception.
@@ -30,9 +30,9 @@ type Schedule interface {
 	count(after, by time.Time) int64
 }
 
-// Parse reads the expression of a trigger. For CRON it is an expression of package cron, in the time zone. For EVERY it is a
-// Go duration; the slots are startAt plus its multiples. For ONCE it is a time in RFC 3339. Only CRON uses the zone. The
-// error is one line and names the column, the value and the rule.
+// Parse reads the expression of a trigger. For CRON it is an expression of package cron, in the time zone. For EVERY
+// it is a Go duration; the slots are startAt plus its multiples. For ONCE it is a time in RFC 3339. Only CRON uses
+// the zone. The error is one line and names the column, the value and the rule.
 func Parse(kind, expression, zone string, startAt time.Time) (Schedule, error) {
 	switch kind {
 	case KindCron:
@@ -46,8 +46,8 @@ func Parse(kind, expression, zone string, startAt time.Time) (Schedule, error) {
 	}
 }
 
-// Without returns a schedule of kind CRON without the slots on excluded days, a list as for [cron.ParseExcludedDays]. It
-// refuses days for another kind.
+// Without returns a schedule of kind CRON without the slots on excluded days, a list as for [cron.ParseExcludedDays].
+// It refuses days for another kind.
 func Without(s Schedule, days string) (Schedule, error) {
 	excluded, err := cron.ParseExcludedDays(days)
 	if err != nil || days == "" {
@@ -105,7 +105,8 @@ const maxPeriod = 8760 * time.Hour
 func parseEvery(expression string, startAt time.Time) (Schedule, error) {
 	period, err := time.ParseDuration(expression)
 	if err != nil || period < time.Second || period > maxPeriod || period%time.Millisecond != 0 {
-		return nil, fmt.Errorf("expression (%q) of kind EVERY must be a duration from 1s to 8760h in whole milliseconds, such as 90s", expression)
+		return nil, fmt.Errorf("expression (%q) of kind EVERY must be a duration from 1s to 8760h in whole milliseconds, "+
+			"such as 90s", expression)
 	}
 	if startAt.Year() < 1970 {
 		return nil, errors.New("start_at must be set for kind EVERY, and not before 1970: the slots count from it")
@@ -140,7 +141,8 @@ type onceSchedule struct{ at time.Time }
 func parseOnce(expression string) (Schedule, error) {
 	at, err := time.Parse(time.RFC3339, expression)
 	if err != nil {
-		return nil, fmt.Errorf("expression (%q) of kind ONCE must be a time with its offset, such as 2026-08-01T12:00:00Z", expression)
+		return nil, fmt.Errorf("expression (%q) of kind ONCE must be a time with its offset, such as 2026-08-01T12:00:00Z",
+			expression)
 	}
 	return onceSchedule{at.UTC().Truncate(time.Microsecond)}, nil // the precision of the database
 }

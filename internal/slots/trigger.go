@@ -14,8 +14,8 @@ const (
 	MisfireAll  = "ALL"  // each, oldest first; if there are more than catchup_max, the newest of them
 )
 
-// Trigger is the columns of a row of schedule_trigger that decide when it fires. A slot at StartAt or EndAt fires. A zero
-// StartAt, EndAt or MaxFires is no bound.
+// Trigger is the columns of a row of schedule_trigger that decide when it fires. A slot at StartAt or EndAt fires. A
+// zero StartAt, EndAt or MaxFires is no bound.
 type Trigger struct {
 	Schedule       Schedule
 	StartAt, EndAt time.Time
@@ -27,8 +27,8 @@ type Trigger struct {
 	CatchupMax     int           // for ALL, at least 1
 }
 
-// First returns next_fire_at of a trigger that is new or has another schedule: its first slot after now and not before its
-// start, or zero if it is done. The slot of ONCE may be in the past: it is due until it has fired.
+// First returns next_fire_at of a trigger that is new or has another schedule: its first slot after now and not
+// before its start, or zero if it is done. The slot of ONCE may be in the past: it is due until it has fired.
 func (t Trigger) First(now time.Time) time.Time {
 	from := now
 	if _, once := t.Schedule.(onceSchedule); once && t.Fires == 0 {
@@ -40,13 +40,14 @@ func (t Trigger) First(now time.Time) time.Time {
 	return t.bounded(t.Schedule.Next(from), 0)
 }
 
-// Due returns the slots that fire now, oldest first, the number of missed slots, and next_fire_at, which is zero when the
-// trigger is done. The error is one line and names the column, the value and the rule.
+// Due returns the slots that fire now, oldest first, the number of missed slots, and next_fire_at, which is zero when
+// the trigger is done. The error is one line and names the column, the value and the rule.
 //
-// The due slots are next_fire_at and all slots after it, up to now and end_at. next_fire_at is due even if the schedule does
-// not contain it: the row has announced it, and a host with another tz database than the writer's must not lose the slot.
-// misfire decides which due slots fire. max_fires counts firings and not slots, and it bounds ALL like catchup_max. The
-// other due slots are missed. Their number is exact for EVERY and ONCE, and at most about a thousand for CRON.
+// The due slots are next_fire_at and all slots after it, up to now and end_at. next_fire_at is due even if the
+// schedule does not contain it: the row has announced it, and a host with another tz database than the writer's must
+// not lose the slot. misfire decides which due slots fire. max_fires counts firings and not slots, and it bounds ALL
+// like catchup_max. The other due slots are missed. Their number is exact for EVERY and ONCE, and at most about a
+// thousand for CRON.
 func (t Trigger) Due(now time.Time) (fire []time.Time, missed int64, next time.Time, err error) {
 	if err := t.validate(); err != nil {
 		return nil, 0, time.Time{}, err

@@ -6,8 +6,8 @@ import (
 )
 
 // The bounds of the values in the tables. CHECK constraints refuse values beyond them. A table may have lost its
-// constraints, and MySQL before 8.0.16 ignores them: a value beyond a bound then counts as the bound, so that one bad row
-// stops no server except its own.
+// constraints, and MySQL before 8.0.16 ignores them: a value beyond a bound then counts as the bound, so that one bad
+// row stops no server except its own.
 const (
 	// MaxDuration is the longest duration. Times that far from now fit into every database.
 	MaxDuration = 10 * 365 * 24 * time.Hour

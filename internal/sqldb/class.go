@@ -27,14 +27,16 @@ const (
 
 // String returns the name of the class.
 func (c Class) String() string {
-	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate", "bad data"}[c]
+	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate",
+		"bad data"}[c]
 }
 
 var (
 	// ErrRaced means that a compare-and-set found another row than the one that was read before (L4).
 	ErrRaced = errors.New("the row changed meanwhile")
 
-	// ErrReadOnly means that the server takes no writes: it is a standby, or read-only. After a fail-over it may take them.
+	// ErrReadOnly means that the server takes no writes: it is a standby, or read-only. After a fail-over it may take
+	// them.
 	ErrReadOnly = errors.New("the server takes no writes")
 
 	// ErrBusy means that a caller that does not wait found the lock row busy.
@@ -65,7 +67,8 @@ func (d *Dialect) Class(err error) Class {
 		return RolledBack
 	case errors.Is(err, ErrReadOnly):
 		return ReadOnly
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err,
+		net.ErrClosed):
 		return Broken
 	case errors.As(err, &netErr):
 		return Broken

@@ -31,7 +31,8 @@ type Database struct {
 	Notes func(context.Context, *sql.DB) ([]Note, error)
 
 	// CheckTx asks a transaction of a pool that the program opened itself whether the fence holds in it (F9). The
-	// transaction is new, and is rolled back afterwards. idle is how long a fenced transaction may be idle; zero is no limit.
+	// transaction is new, and is rolled back afterwards. idle is how long a fenced transaction may be idle; zero is no
+	// limit.
 	CheckTx func(ctx context.Context, tx *sql.Tx, idle time.Duration) (PoolFinding, error)
 
 	// Node asks which node of a cluster a connection leads to. Nil if the database has no clusters.

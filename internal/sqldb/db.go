@@ -77,10 +77,10 @@ func idleTime(d *Dialect, r Role, o PoolOptions) time.Duration {
 	return maxIdleTime
 }
 
-// Close closes all pools, and returns what a database answers to that, as SQLite does when it cannot write its file. The
-// driver of a server sends a farewell, and on a connection that was broken before it gets an error without an answer. Close
-// does not return that: the connection is closed all the same. Otherwise a program that has handed everything over would
-// end as failed, because a firewall has reset its idle connections.
+// Close closes all pools, and returns what a database answers to that, as SQLite does when it cannot write its file.
+// The driver of a server sends a farewell, and on a connection that was broken before it gets an error without an
+// answer. Close does not return that: the connection is closed all the same. Otherwise a program that has handed
+// everything over would end as failed, because a firewall has reset its idle connections.
 func (db *DB) Close() error {
 	var errs []error
 	closed := map[*sql.DB]bool{nil: true}

@@ -19,7 +19,8 @@ type Dialect struct {
 	Ago      func(ms string) string // the clock that many milliseconds ago, at most MaxDuration in either direction
 	Numbered bool                   // parameters are $1 instead of ?
 
-	QueuesIn      string // FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	// FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	QueuesIn      string
 	ServersIn     string // FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids
 	ByKey         string // follows the name of a table, so that its rows are read in the order of their key
 	DeleteServers string // deletes the rows of a JSON array of uuids
@@ -41,8 +42,8 @@ type Dialect struct {
 	TryLine string
 
 	// IdleLimit ends the WHERE of the statement that fences. It makes the server end the transaction when its client has
-	// been silent for as long as the text says that is bound to each of its parameters, such as 60000ms (F6). Empty if that is a setting of the
-	// connection, or if all clients are on the server's host.
+	// been silent for as long as the text says that is bound to each of its parameters, such as 60000ms (F6). Empty if
+	// that is a setting of the connection, or if all clients are on the server's host.
 	IdleLimit string
 
 	ScheduledDay string // the day in UTC of the column scheduled_at, as a text
@@ -89,7 +90,8 @@ func number(text string) string {
 // in a file.
 func (d *Dialect) SelectQueues(queues []string, taskType, ownSign string) (from string, args []any, err error) {
 	if len(queues) == 1 {
-		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{queues[0], taskType, ownSign}, nil
+		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{queues[0],
+			taskType, ownSign}, nil
 	}
 	doc, err := JSON(queues)
 	return d.QueuesIn, []any{doc, taskType, ownSign}, err

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Millis is a duration that is stored as whole milliseconds. A duration beyond MaxDuration counts as MaxDuration, and so
-// does what is no number: a server is not expired because its interval cannot be read (S13).
+// Millis is a duration that is stored as whole milliseconds. A duration beyond MaxDuration counts as MaxDuration, and
+// so does what is no number: a server is not expired because its interval cannot be read (S13).
 type Millis time.Duration
 
 // Scan implements sql.Scanner.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Preparing is a connector whose connections prepare each statement that they execute repeatedly. Parsing and planning are
-// four fifths of the cost of a heartbeat on PostgreSQL, and a quarter on MariaDB, which plans each time. SQLite does both
-// in our own process.
+// Preparing is a connector whose connections prepare each statement that they execute repeatedly. Parsing and
+// planning are four fifths of the cost of a heartbeat on PostgreSQL, and a quarter on MariaDB, which plans each time.
+// SQLite does both in our own process.
 type Preparing struct {
 	driver.Connector
 
@@ -34,7 +34,8 @@ func (p Preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok || !p.MayPrepare(ctx, c, dialed) {
 		return conn, nil
 	}
-	return &PreparingConn{Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements, Statements: map[string]*Statement{}}, nil
+	return &PreparingConn{Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements,
+		Statements: map[string]*Statement{}}, nil
 }
 
 // dialedKey marks a context whose dialer reports, in a *net.Conn, what it has dialed.
@@ -124,7 +125,8 @@ func (c *PreparingConn) QueryContext(ctx context.Context, query string, args []d
 }
 
 // ExecContext implements driver.ExecerContext.
-func (c *PreparingConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+func (c *PreparingConn) ExecContext(ctx context.Context, query string,
+	args []driver.NamedValue) (driver.Result, error) {
 	s, err := c.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err
@@ -136,8 +138,8 @@ func (c *PreparingConn) ExecContext(ctx context.Context, query string, args []dr
 	return result, c.refuse(query, err)
 }
 
-// prepare returns the prepared statement. It returns nil at the first execution, for a statement without parameters, and
-// for a statement that the server refused.
+// prepare returns the prepared statement. It returns nil at the first execution, for a statement without parameters,
+// and for a statement that the server refused.
 func (c *PreparingConn) prepare(ctx context.Context, query string, args []driver.NamedValue) (Stmt, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -200,8 +202,8 @@ func (s *Statement) close() error {
 	return nil
 }
 
-// refuse returns the error unchanged. If the server did not accept the prepared statement, the error can be retried, and
-// the connection sends the text of the statement for a while: the reason may last.
+// refuse returns the error unchanged. If the server did not accept the prepared statement, the error can be retried,
+// and the connection sends the text of the statement for a while: the reason may last.
 func (c *PreparingConn) refuse(query string, err error) error {
 	if err == nil || !c.unprepared(err) {
 		return err

@@ -14,9 +14,9 @@ type Eacher interface {
 }
 
 // Records runs a SELECT and scans each row into a T, which is a struct or a single value. {columns} in the query stands
-// for the list of T's columns, and {columns q} for the same list with the prefix q. The name of a column is the json tag
-// of its field, or the db tag if the field has one. A field with the tag db:"-" has no column. Without {columns} the query
-// lists the columns in the order of the fields.
+// for the list of T's columns, and {columns q} for the same list with the prefix q. The name of a column is the json
+// tag of its field, or the db tag if the field has one. A field with the tag db:"-" has no column. Without {columns}
+// the query lists the columns in the order of the fields.
 func Records[T any](ctx context.Context, q Eacher, query string, args ...any) (list []T, err error) {
 	columns := columnsOf(reflect.TypeFor[T]())
 	err = q.Each(ctx, func(rows *sql.Rows) error {
@@ -50,7 +50,8 @@ func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error 
 			args = append(args, f.Param(t.Dialect))
 		}
 	}
-	_, err := t.Exec(ctx, "INSERT INTO "+table+columns.expand(" ({columns}) VALUES ")+row+strings.Repeat(", "+row, len(records)-1), args...)
+	_, err := t.Exec(ctx, "INSERT INTO "+table+columns.expand(" ({columns}) VALUES ")+row+strings.Repeat(", "+row,
+		len(records)-1), args...)
 	return err
 }
 
@@ -155,8 +156,8 @@ func (l columnList) targets(record reflect.Value) []any {
 	return into
 }
 
-// Target returns the destination for Scan that puts a column into *p. It reads any value, because a statement also returns
-// what other rows hold, and must not fail for one of them (S13): a number that cannot be read counts as 0.
+// Target returns the destination for Scan that puts a column into *p. It reads any value, because a statement also
+// returns what other rows hold, and must not fail for one of them (S13): a number that cannot be read counts as 0.
 func Target(p any) any {
 	switch p := p.(type) {
 	case *string:

@@ -8,8 +8,8 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// AttemptTimeout bounds one attempt of a transaction, which has a dozen statements at most. Over a slow link each of them
-// takes up to a sixth of judge_dead_interval. A database that does not answer is noticed after IOTimeout.
+// AttemptTimeout bounds one attempt of a transaction, which has a dozen statements at most. Over a slow link each of
+// them takes up to a sixth of judge_dead_interval. A database that does not answer is noticed after IOTimeout.
 const AttemptTimeout = 30 * time.Second
 
 // attempts is the largest number of attempts of one transaction. After that, the caller tries again at its next

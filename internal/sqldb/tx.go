@@ -35,7 +35,8 @@ func (t Tx) Commit(ctx context.Context) (clean bool, err error) {
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
-// Rollback ends the transaction if Commit has not. It drops the error: if the connection is lost, the server rolls back.
+// Rollback ends the transaction if Commit has not. It drops the error: if the connection is lost, the server rolls
+// back.
 func (t Tx) Rollback() { _ = t.Raw.Rollback() }
 
 // limit sets the limits of the dialect with a statement of its own.
@@ -57,8 +58,8 @@ func (db *DB) Begin(ctx context.Context, pool *sql.DB) (Tx, error) {
 }
 
 // Transact runs f in a transaction of a pool without the lock row, and retries it. After a commit whose reply was lost,
-// Transact runs f once more. Therefore f must change rows under conditions, and must treat a change that is already there
-// as its own.
+// Transact runs f once more. Therefore f must change rows under conditions, and must treat a change that is already
+// there as its own.
 func (db *DB) Transact(ctx context.Context, pool *sql.DB, f func(context.Context, Tx) error) error {
 	once := func() error {
 		return db.Retry(ctx, func() (bool, error) { return db.tryTransact(ctx, pool, f) })
@@ -70,7 +71,8 @@ func (db *DB) Transact(ctx context.Context, pool *sql.DB, f func(context.Context
 	return err
 }
 
-func (db *DB) tryTransact(ctx context.Context, pool *sql.DB, f func(context.Context, Tx) error) (clean bool, err error) {
+func (db *DB) tryTransact(ctx context.Context, pool *sql.DB,
+	f func(context.Context, Tx) error) (clean bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
 	t, err := db.Begin(ctx, pool)

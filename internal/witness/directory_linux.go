@@ -23,8 +23,8 @@ var localFileSystems = map[int64]bool{
 // bootIDFile has an id that the kernel makes at each boot.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
-// Directory is the directory in which the processes of this host hold their locks. Its methods may be called concurrently,
-// except Watch.
+// Directory is the directory in which the processes of this host hold their locks. Its methods may be called
+// concurrently, except Watch.
 type Directory struct {
 	path   string
 	boot   string
@@ -80,26 +80,30 @@ func (d *Directory) check() error {
 	}
 	d.shared = info.Mode().Perm()&0o022 != 0
 	if d.shared && info.Mode()&os.ModeSticky == 0 {
-		return fmt.Errorf("%w: they could replace its files; use a directory that only the user of the workers may write to, or chmod +t", ErrWritable)
+		return fmt.Errorf("%w: they could replace its files; use a directory that only the user of the workers may write "+
+			"to, "+
+			"or chmod +t", ErrWritable)
 	}
 	if !localFileSystems[int64(fs.Type)] { //nolint:unconvert // Type is smaller on some processors
-		return fmt.Errorf("%w: type 0x%x; use a directory on tmpfs, ext4, xfs or btrfs, such as one under /run", ErrFileSystem, fs.Type)
+		return fmt.Errorf("%w: type 0x%x; use a directory on tmpfs, ext4, xfs or btrfs, such as one under /run",
+			ErrFileSystem, fs.Type)
 	}
 	return d.eachFile(func(f file) error {
 		// A file that is older than this boot is left from an earlier one.
 		if f.boot != d.boot && f.modified.After(d.booted) {
-			return fmt.Errorf("%w: %s is of boot %s, and this host runs boot %s; give each host a directory of its own", ErrShared, f.path, f.boot, d.boot)
+			return fmt.Errorf("%w: %s is of boot %s, and this host runs boot %s; give each host a directory of its own",
+				ErrShared, f.path, f.boot, d.boot)
 		}
 		return nil
 	})
 }
 
-// Shared reports whether several users may make files in the directory. Each of them can then lock the files of the others
-// and so delay, but never bring about, that the end of a process is noticed.
+// Shared reports whether several users may make files in the directory. Each of them can then lock the files of the
+// others and so delay, but never bring about, that the end of a process is noticed.
 func (d *Directory) Shared() bool { return d.shared }
 
-// mode returns the mode of a lock file. A user who may open it may lock it, so that the others may only where the workers
-// have several users.
+// mode returns the mode of a lock file. A user who may open it may lock it, so that the others may only where the
+// workers have several users.
 func (d *Directory) mode() uint32 {
 	if d.shared {
 		return 0o644
@@ -126,7 +130,8 @@ func (d *Directory) eachFile(f func(file) error) error {
 		if parts == nil || err != nil { // not ours, or removed meanwhile
 			continue
 		}
-		err = f(file{filepath.Join(d.path, e.Name()), strings.TrimSuffix(e.Name(), parts[2]), parts[1], parts[2] == suffix, info.ModTime()})
+		err = f(file{filepath.Join(d.path, e.Name()), strings.TrimSuffix(e.Name(), parts[2]), parts[1], parts[2] == suffix,
+			info.ModTime()})
 		if err != nil {
 			return err
 		}

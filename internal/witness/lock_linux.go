@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock is held by this process, and by the processes that it starts, until all of them have ended or closed the descriptor.
+// Lock is held by this process, and by the processes that it starts, until all of them have ended or closed the
+// descriptor.
 type Lock struct {
 	// ID names the file for the row in schedule_server.
 	ID string
@@ -61,7 +62,8 @@ func (d *Directory) hold() (*Lock, error) {
 
 // fileID names a file of a boot, which the name begins with.
 func fileID(name string, stat *unix.Stat_t) string {
-	return fmt.Sprintf("%s@%d:%d/%d", name, unix.Major(uint64(stat.Dev)), unix.Minor(uint64(stat.Dev)), stat.Ino) //nolint:unconvert // Dev is smaller on some processors
+	device := uint64(stat.Dev) //nolint:unconvert // Dev is smaller on some processors
+	return fmt.Sprintf("%s@%d:%d/%d", name, unix.Major(device), unix.Minor(device), stat.Ino)
 }
 
 // lockNew locks a file that no other process has to lock. One that looks into every file may hold it for a moment.

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls found(nil) when a process has ended whose lock was in the directory, within milliseconds, until ctx is done.
-// Dead then has it. Watch calls found with an error when the directory cannot be read any more, or the file of own was
-// removed: once for each text. It also removes files that nobody needs. own may be nil. Watch may be called once at a time.
+// Watch calls found(nil) when a process has ended whose lock was in the directory, within milliseconds, until ctx is
+// done. Dead then has it. Watch calls found with an error when the directory cannot be read any more, or the file of
+// own was removed: once for each text. It also removes files that nobody needs. own may be nil. Watch may be called
+// once at a time.
 func (d *Directory) Watch(ctx context.Context, own *Lock, found func(error)) {
 	l := looker{d: d, own: own, found: found}
 	every := slowPoll
@@ -77,8 +78,8 @@ type events struct {
 	dir    os.FileInfo
 }
 
-// subscribe returns events, which come when a process closes the file that it holds, which it does at its end, and when a
-// file or the directory is removed.
+// subscribe returns events, which come when a process closes the file that it holds, which it does at its end, and
+// when a file or the directory is removed.
 func (d *Directory) subscribe() (*events, error) {
 	dir, err := os.Stat(d.path)
 	if err != nil {
@@ -89,7 +90,8 @@ func (d *Directory) subscribe() (*events, error) {
 		return nil, fmt.Errorf("inotify: %w", err)
 	}
 	e := &events{signal: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "inotify"), dir: dir}
-	if _, err := unix.InotifyAddWatch(fd, d.path, unix.IN_CLOSE_WRITE|unix.IN_DELETE|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, d.path,
+		unix.IN_CLOSE_WRITE|unix.IN_DELETE|unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_ONLYDIR); err != nil {
 		e.stop()
 		return nil, fmt.Errorf("inotify: watch %s: %w", d.path, err)
 	}

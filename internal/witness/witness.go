@@ -21,16 +21,18 @@ var (
 )
 
 const (
-	suffix       = ".lock"
-	unnamed      = ".new"                 // of a file that is not locked yet
-	keepDead     = time.Minute            // how long the file of an ended process stays, for the processes that have not looked
+	suffix  = ".lock"
+	unnamed = ".new" // of a file that is not locked yet
+	// how long the file of an ended process stays, for the processes that have not looked
+	keepDead     = time.Minute
 	slowPoll     = 10 * time.Second       // in case that an event is missing
 	fastPoll     = 250 * time.Millisecond // without events
 	lockPatience = time.Second            // for the lock on a new file
 )
 
 // looks are the pauses before each look after an event, which comes before the kernel has released the lock.
-var looks = []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 8 * time.Millisecond, 16 * time.Millisecond, 32 * time.Millisecond, 64 * time.Millisecond, 128 * time.Millisecond}
+var looks = []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 8 * time.Millisecond,
+	16 * time.Millisecond, 32 * time.Millisecond, 64 * time.Millisecond, 128 * time.Millisecond}
 
 // fileName matches the name of a lock file: the boot, 16 hexadecimal digits, and the suffix.
 var fileName = regexp.MustCompile(`^([0-9a-f-]{36})\.[0-9a-f]{16}(\.lock|\.new)$`)

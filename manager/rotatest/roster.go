@@ -18,8 +18,8 @@ import (
 // Options are the options of Open. The zero value is ready to use.
 type Options struct {
 	// Database is where the roster is. It must have no task types: the tests of one database run one after the other, and
-	// at its end a test deletes the task types that it has defined. Defaults to SQLite in memory, which has one connection:
-	// a dealer must not use the pool while it has a transaction open.
+	// at its end a test deletes the task types that it has defined. Defaults to SQLite in memory, which has one
+	// connection: a dealer must not use the pool while it has a transaction open.
 	Database center.Database
 
 	// Config is that of the workers. Its Logger defaults to the test's log, from warnings on.
@@ -57,8 +57,8 @@ type Roster struct {
 	c  *center.Center
 }
 
-// Open opens a roster for the test, and closes it when the test ends. In a bubble, call it with the bubble's t. It fails
-// the test if the database cannot be opened, or has task types.
+// Open opens a roster for the test, and closes it when the test ends. In a bubble, call it with the bubble's t. It
+// fails the test if the database cannot be opened, or has task types.
 func Open(tb testing.TB, o Options) *Roster {
 	tb.Helper()
 	o = o.withDefaults(tb.Output())
@@ -69,7 +69,8 @@ func Open(tb testing.TB, o Options) *Roster {
 	r := &Roster{tb: tb, o: o, c: c}
 	if names := r.taskTypes(tb.Context()); len(names) > 0 {
 		_ = c.Close()
-		tb.Fatalf("rotatest: open %s: it has task types (%s): a test needs a database without any", o.Database.Address, strings.Join(names, ", "))
+		tb.Fatalf("rotatest: open %s: it has task types (%s): a test needs a database without any", o.Database.Address,
+			strings.Join(names, ", "))
 	}
 	tb.Cleanup(r.close)
 	return r
@@ -81,8 +82,8 @@ func (r *Roster) Center() *center.Center { return r.c }
 // DB returns the pool of the roster's database, for dealers and for what the test looks at. It is Center().DB().
 func (r *Roster) DB() *sql.DB { return r.c.DB() }
 
-// FailedItems returns the records of the failed items of a task type: those that are tried again (State RETRY) and those
-// that are DEAD, at most 10,000.
+// FailedItems returns the records of the failed items of a task type: those that are tried again (State RETRY) and
+// those that are DEAD, at most 10,000.
 func (r *Roster) FailedItems(taskType string) []center.ItemRecord {
 	r.tb.Helper()
 	items, err := r.c.Items().List(r.tb.Context(), center.ItemFilter{TaskType: taskType}, 10_000)

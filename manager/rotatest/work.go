@@ -58,8 +58,8 @@ func (w *Worker) retries(taskType string) bool {
 // however it ends, and stops the worker. It returns the run: State is center.RunSuccess or center.RunFailed, for
 // instance. Center().Runs() has its queues and failed items.
 //
-// Run fails the test if the key was submitted before, in this test or in an earlier program on the same database: that run
-// has ended, and its outcome says nothing of these tasks. Without a key, each call makes a run.
+// Run fails the test if the key was submitted before, in this test or in an earlier program on the same database:
+// that run has ended, and its outcome says nothing of these tasks. Without a key, each call makes a run.
 func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center.RunRecord {
 	r.tb.Helper()
 	w := r.Start(tasks...)
@@ -69,7 +69,8 @@ func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center
 		r.tb.Fatal("rotatest: ", err)
 	}
 	if existed {
-		r.tb.Fatalf("rotatest: run %s: key %q was submitted before, as run %s, which says nothing of these tasks: take another key or none", taskType, key, id)
+		r.tb.Fatalf("rotatest: run %s: key %q was submitted before, as run %s, which says nothing of these tasks: "+
+			"take another key or none", taskType, key, id)
 	}
 	var run center.RunRecord
 	w.until("the run has not ended", func() bool {

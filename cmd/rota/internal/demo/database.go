@@ -92,7 +92,8 @@ func execute(ctx context.Context, u *url.URL, statement string) error {
 // createOrders creates the user's table of work. The statements are the same on every database.
 func createOrders(ctx context.Context, db *sql.DB) error {
 	statements := []string{
-		`CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL, settled_by VARCHAR(150), effects INTEGER NOT NULL)`,
+		`CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL, settled_by VARCHAR(150),
+			effects INTEGER NOT NULL)`,
 		`CREATE INDEX orders_state ON orders (state, id)`,
 		`INSERT INTO orders (id, state, effects) VALUES (1, 'NEW', 0)`,
 	}

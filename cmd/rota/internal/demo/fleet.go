@@ -96,7 +96,8 @@ func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
 
 // startWorker starts `program worker -c rota.yaml` in the folder.
 func startWorker(number int, program, folder string) (*worker, error) {
-	w := &worker{number: number, log: filepath.Join(folder, fmt.Sprintf("worker-%d.log", number)), gone: make(chan struct{})}
+	w := &worker{number: number, log: filepath.Join(folder, fmt.Sprintf("worker-%d.log", number)),
+		gone: make(chan struct{})}
 	log, err := os.Create(w.log)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,8 @@ func (w *worker) ended() bool {
 func (w *worker) failure() error {
 	text, _ := os.ReadFile(w.log) // without the log there is still the exit status
 	text = bytes.TrimSpace(text)
-	return fmt.Errorf("%w; last line of its log: %s", cmp.Or(w.err, errors.New("exit status 0")), text[bytes.LastIndexByte(text, '\n')+1:])
+	return fmt.Errorf("%w; last line of its log: %s", cmp.Or(w.err, errors.New("exit status 0")),
+		text[bytes.LastIndexByte(text, '\n')+1:])
 }
 
 func (w *worker) state() string {

@@ -42,7 +42,8 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 		{"they settle a quarter of the orders", nothing, settled(25)},
 		{"worker 4 joins: queues move to it, one owner at a time", s.start(1), s.shared},
 		{"4 workers settle half of the orders", nothing, settled(50)},
-		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond, s.shared},
+		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond,
+			s.shared},
 		{"3 workers settle the rest", nothing, settled(100)},
 		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.fleet.ended() }},
 	} {
@@ -193,11 +194,13 @@ func look(ctx context.Context, db querier) (snapshot, error) {
 			func(r []string) { s.queues = append(s.queues, queue{r[0], r[1], r[2]}) },
 		},
 		{
-			`SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED' GROUP BY settled_by ORDER BY settled_by`,
+			`SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED' GROUP BY settled_by
+				ORDER BY settled_by`,
 			func(r []string) { s.settled[r[0]], _ = strconv.Atoi(r[1]) }, // a COUNT is a number
 		},
 		{
-			`SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason FROM schedule_event ORDER BY event_id`,
+			`SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason FROM schedule_event
+				ORDER BY event_id`,
 			func(r []string) { s.events = append(s.events, event{r[0], r[1], r[2], r[3], r[4]}) },
 		},
 	} {
@@ -257,7 +260,8 @@ func (s *story) flush(line string) {
 	}
 }
 
-// tellState prints a line for each worker with its queues, one for the queues without an owner, and one for the progress.
+// tellState prints a line for each worker with its queues, one for the queues without an owner, and one for the
+// progress.
 func (s *story) tellState(now snapshot) {
 	for _, w := range append(slices.Clone(s.fleet.workers), nil) {
 		orders, queues := 0, ""

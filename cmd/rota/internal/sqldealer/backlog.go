@@ -39,7 +39,8 @@ func readBacklog(rows *sql.Rows) (b processor.Backlog, err error) {
 		return b, err
 	}
 	if len(columns) > 2 {
-		return b, fmt.Errorf("the statement returns %d columns: want the number of rows, and the time of the oldest", len(columns))
+		return b, fmt.Errorf("the statement returns %d columns: want the number of rows, and the time of the oldest",
+			len(columns))
 	}
 	if !rows.Next() {
 		return b, errors.Join(rows.Err(), errors.New("the statement returns no row: want one"))
@@ -54,7 +55,8 @@ func readBacklog(rows *sql.Rows) (b processor.Backlog, err error) {
 	}
 	b.Items = count.Int64
 	if at, ok := oldest.(time.Time); ok && at.IsZero() {
-		return b, fmt.Errorf("the second column, %s, is 0000-00-00, which is no date: correct the rows, or leave them out", columns[1])
+		return b, fmt.Errorf("the second column, %s, is 0000-00-00, which is no date: correct the rows, or leave them out",
+			columns[1])
 	}
 	if b.Items > 0 {
 		b.Oldest, err = oldestTime(oldest)

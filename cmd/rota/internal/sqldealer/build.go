@@ -19,12 +19,14 @@ type builder struct {
 }
 
 // errNoRun refuses {{run_key}} for mode CONTINUOUS.
-var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: RUN or do not use it")
+var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: " +
+	"RUN or do not use it")
 
 func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
 	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, settings}
 	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1}
-	for _, step := range []func() error{b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildExecute, b.buildDiscard, b.buildBacklog} {
+	for _, step := range []func() error{b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter,
+		b.buildExecute, b.buildDiscard, b.buildBacklog} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -80,16 +82,19 @@ func (b builder) parse(text string, known ...string) (*statement, error) {
 }
 
 func (b builder) buildSelect() error {
-	s, err := b.parse(b.file.Select, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".", horizonName, after, after+".", ownSign, runKey)
+	s, err := b.parse(b.file.Select, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".",
+		horizonName, after, after+".", ownSign, runKey)
 	if err != nil {
 		return fmt.Errorf(".select %w", err)
 	}
 	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
 	if many && !s.uses(index, queue, queueParameter) {
-		return errors.New(".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
+		return errors.New(".select returns the same rows for every queue: with more than one queue it must use {{index}} " +
+			"(with {{total}}), {{queue}} or {{queue_parameter}}")
 	}
 	if !s.uses(limit) && !s.usesColumns(cursor) { // for {{cursor}} there is another reason
-		return errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones")
+		return errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, " +
+			"or always the same number, and misses rows behind failed ones")
 	}
 	b.sel = s
 	return nil

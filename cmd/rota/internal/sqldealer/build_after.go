@@ -21,7 +21,8 @@ func (b builder) buildAfter() error {
 	}
 	switch {
 	case b.cursor != nil:
-		return errors.New(".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, so remove {{after}}")
+		return errors.New(".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, " +
+			"so remove {{after}}")
 	case len(key) == 0:
 		return errors.New(".key is missing: it names the column by which select is ordered, and whose value {{after}} is")
 	case len(start) == 0:
@@ -50,7 +51,8 @@ func checkColumns(sel *statement, placeholder, of string, columns []string) erro
 	for _, used := range sel.names {
 		column, isColumn := strings.CutPrefix(used, placeholder+".")
 		if isColumn && indexFold(columns, column) < 0 || used == placeholder && len(columns) > 1 {
-			return fmt.Errorf(".select uses {{%s}}, but the %s has the columns %s: write {{%s.%s}}", used, of, listed(columns), placeholder, columns[0])
+			return fmt.Errorf(".select uses {{%s}}, but the %s has the columns %s: write {{%s.%s}}", used, of, listed(columns),
+				placeholder, columns[0])
 		}
 	}
 	return checkRowValues(sel, placeholder, columns)
@@ -64,8 +66,10 @@ func checkRowValues(sel *statement, placeholder string, columns []string) error 
 	}
 	for i, name := range sel.names[1:] {
 		last := sel.names[i]
-		if strings.TrimSpace(sel.parts[i+1]) == "," && strings.HasPrefix(last, placeholder+".") && strings.HasPrefix(name, placeholder+".") {
-			return fmt.Errorf(".select compares with ({{%s}}, {{%s}}), for which this database uses no index: write (%s)", last, name, behind(placeholder, columns))
+		if strings.TrimSpace(sel.parts[i+1]) == "," && strings.HasPrefix(last, placeholder+".") &&
+			strings.HasPrefix(name, placeholder+".") {
+			return fmt.Errorf(".select compares with ({{%s}}, {{%s}}), for which this database uses no index: write (%s)", last,
+				name, behind(placeholder, columns))
 		}
 	}
 	return nil

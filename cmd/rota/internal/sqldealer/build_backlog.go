@@ -18,7 +18,8 @@ func (b builder) buildBacklog() error {
 	}
 	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
 	if many && !s.uses(index, queue, queueParameter) {
-		return errors.New(".backlog counts the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}")
+		return errors.New(".backlog counts the same rows for every queue: with more than one queue it must use {{index}} " +
+			"(with {{total}}), {{queue}} or {{queue_parameter}}")
 	}
 	b.backlog = s
 	return nil

@@ -51,14 +51,16 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 	if len(c.names) > 1 {
 		texts = nil
 		if json.Unmarshal([]byte(saved), &texts) != nil || len(texts) != len(c.names) {
-			return nil, fmt.Errorf("the saved cursor %q does not have the columns %s of the file: rota queue list shows it; delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
+			return nil, fmt.Errorf("the saved cursor %q does not have the columns %s of the file: rota queue list shows it; "+
+				"delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
 		}
 	}
 	return texts, nil
 }
 
 // errRunOnly refuses a cursor without a horizon when the database overrides the mode.
-var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, rows that are committed late would be lost; see docs/sql-dealer.md for {{horizon}}")
+var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, " +
+	"rows that are committed late would be lost; see docs/sql-dealer.md for {{horizon}}")
 
 // Select returns the rows behind the cursor. It asks for one row more, which shows
 // whether the cursor of the last row is unique.

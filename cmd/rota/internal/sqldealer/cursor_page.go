@@ -25,14 +25,18 @@ func (c cursored) checkPage(rows []Row, position []string, bound any) error {
 		}
 		switch order, known := c.compare(last, r); {
 		case known && order == 0 && i == 0:
-			return fmt.Errorf("row 1 is not behind the cursor: %s is %s again; select must compare with > {{cursor}}", names, c.Cursor(r))
+			return fmt.Errorf("row 1 is not behind the cursor: %s is %s again; select must compare with > {{cursor}}", names,
+				c.Cursor(r))
 		case known && order == 0:
-			return fmt.Errorf("rows %d and %d have the same cursor: %s is %s, and one of them could be lost; add a unique column to cursor and to ORDER BY", i, i+1, names, c.Cursor(r))
+			return fmt.Errorf("rows %d and %d have the same cursor: %s is %s, and one of them could be lost; "+
+				"add a unique column to cursor and to ORDER BY", i, i+1, names, c.Cursor(r))
 		case known && order > 0:
-			return fmt.Errorf("row %d is out of order: %s is %s, which is not behind the row or the cursor before it; select must return rows > {{cursor}}, ORDER BY %s", i+1, names, c.Cursor(r), names)
+			return fmt.Errorf("row %d is out of order: %s is %s, which is not behind the row or the cursor before it; "+
+				"select must return rows > {{cursor}}, ORDER BY %s", i+1, names, c.Cursor(r), names)
 		}
 		if bound != nil && c.cursor.isAbove(r, bound) {
-			return fmt.Errorf("row %d has the %s %s, which is not below the horizon %v: select needs the condition on {{horizon}}", i+1, c.cursor.names[0], encode(r.values[c.cursor.at[0]]), bound)
+			return fmt.Errorf("row %d has the %s %s, which is not below the horizon %v: select needs the condition on "+
+				"{{horizon}}", i+1, c.cursor.names[0], encode(r.values[c.cursor.at[0]]), bound)
 		}
 		for j, at := range c.cursor.at {
 			last[j] = r.values[at]

@@ -100,8 +100,8 @@ func (d *Dealer) afterArg(at int, position string) any {
 	return decode(text, d.syntax)
 }
 
-// columnOf returns the index of the column that {{placeholder.COLUMN}} names, 0 for {{placeholder}} alone, and false for
-// another name.
+// columnOf returns the index of the column that {{placeholder.COLUMN}} names, 0 for {{placeholder}} alone, and false
+// for another name.
 func columnOf(name, placeholder string, columns []string) (at int, ok bool) {
 	if name == placeholder {
 		return 0, true

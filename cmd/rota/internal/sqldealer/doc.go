@@ -10,8 +10,8 @@
 //
 // Check asks the database whether it accepts the statements, before the worker joins
 // the roster. FindScan asks it for the plan of the select, which says whether an index serves
-// it. It does not say which index is missing: a database names only the indexes that exist, and what the text of a select
-// needs could only be guessed.
+// it. It does not say which index is missing: a database names only the indexes that exist, and what the text of a
+// select needs could only be guessed.
 //
 // Execute runs in center.InTx, which checks the fence first. The writes of a stale
 // owner are rolled back. Each row takes effect exactly once if the statement

@@ -38,7 +38,8 @@ func (xidHorizon) included() bool { return false }
 // it have ended by then, so that the select sees all of their rows.
 func (h xidHorizon) read(ctx context.Context, d *Dealer, first string, _ *processor.Selection) (any, error) {
 	var oldest, next string
-	err := d.db.QueryRowContext(ctx, "SELECT pg_snapshot_xmin(s)::text, pg_snapshot_xmax(s)::text FROM pg_current_snapshot() s").Scan(&oldest, &next)
+	err := d.db.QueryRowContext(ctx, "SELECT pg_snapshot_xmin(s)::text, pg_snapshot_xmax(s)::text FROM "+
+		"pg_current_snapshot() s").Scan(&oldest, &next)
 	if err != nil {
 		return nil, fmt.Errorf("read the horizon: %w", err)
 	}
@@ -46,7 +47,9 @@ func (h xidHorizon) read(ctx context.Context, d *Dealer, first string, _ *proces
 		return nil, fmt.Errorf("the cursor's %s (%s) must be the ID of a transaction, such as 0", h.column, first)
 	}
 	if order, _ := compareValues(first, next, true); order > 0 {
-		return nil, fmt.Errorf("the cursor's %s (%s) is above the next transaction of this database (%s): it comes from another one, such as a dump's; new rows would be lost; set %[1]s of all rows and the cursor anew", h.column, first, next)
+		return nil, fmt.Errorf("the cursor's %s (%s) is above the next transaction of this database (%s): "+
+			"it comes from another one, such as a dump's; new rows would be lost; set %[1]s of all rows and the cursor anew",
+			h.column, first, next)
 	}
 	return oldest, nil
 }

@@ -79,7 +79,8 @@ func backslashEscapes(text string, i int, sy syntax) bool {
 	if sy.backslashes {
 		return text[i] != '`'
 	}
-	return sy.backslashesAfter != 0 && text[i] == '\'' && i > 0 && text[i-1]|0x20 == sy.backslashesAfter && !wordBefore(text, i-1)
+	return sy.backslashesAfter != 0 && text[i] == '\'' && i > 0 && text[i-1]|0x20 == sy.backslashesAfter &&
+		!wordBefore(text, i-1)
 }
 
 // wordBefore reports whether text[i] continues a name or a number.

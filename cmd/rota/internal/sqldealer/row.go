@@ -89,7 +89,8 @@ func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 		}
 		c := newColumn(column, types[i].DatabaseTypeName(), sh.syntax)
 		if sh.syntax.parsesTimes && isTime(c.kind) {
-			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s", column, c.kind)
+			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s",
+				column, c.kind)
 		}
 		if err := sh.checkColumn(&c, at); err != nil {
 			return nil, err
@@ -106,7 +107,8 @@ func (sh *shape) checkColumn(c *column, at int) error {
 	case !c.ordered && at >= sh.key:
 		return nil
 	case at == sh.xid && c.kind != "": // the driver has no name for xid8
-		return fmt.Errorf("column %q of type %s cannot be compared with {{horizon}}: it must be of type xid8, with the default pg_current_xact_id()", c.name, c.kind)
+		return fmt.Errorf("column %q of type %s cannot be compared with {{horizon}}: it must be of type xid8, "+
+			"with the default pg_current_xact_id()", c.name, c.kind)
 	}
 	return c.refuseType(sh.syntax)
 }

@@ -22,9 +22,10 @@ type Scan struct {
 }
 
 // FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
-// that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not use an
-// index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
-func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect, s processor.Selection) (found *Scan, err error) {
+// that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
+// use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
+func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
+	s processor.Selection) (found *Scan, err error) {
 	found, err = d.findScan(ctx, db, dialect, s)
 	if err != nil {
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
@@ -32,10 +33,12 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 	return found, nil
 }
 
-func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect, s processor.Selection) (*Scan, error) {
+func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
+	s processor.Selection) (*Scan, error) {
 	var plan string
 	err := inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
-		plan, err = explain(ctx, tx, dialect, d.sel.text(0), d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
+		plan, err = explain(ctx, tx, dialect, d.sel.text(0),
+			d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
 		return err
 	})
 	if err != nil {
@@ -48,7 +51,8 @@ func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 			return nil, err
 		} else if large {
 			return &Scan{
-				fmt.Sprintf("each select may read all of %s, which has more than %d rows, as no index serves it", table, LargeTable),
+				fmt.Sprintf("each select may read all of %s, which has more than %d rows, as no index serves it", table,
+					LargeTable),
 				"create an index on what the select compares with a value, then on what it sorts by",
 			}, nil
 		}
@@ -62,13 +66,15 @@ func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 		return nil, err
 	}
 	return &Scan{
-		fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of the index %s", table, key),
+		fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of "+
+			"the "+
+			"index %s", table, key),
 		fmt.Sprintf("write FROM %s FORCE INDEX (%s)", table, key),
 	}, nil
 }
 
-// tableOf returns the table that a plan calls name, as the select names it: a plan of MySQL or SQLite has the alias, and no
-// plan has the schema. It returns name if the select does not name the table, which is then below a view.
+// tableOf returns the table that a plan calls name, as the select names it: a plan of MySQL or SQLite has the alias,
+// and no plan has the schema. It returns name if the select does not name the table, which is then below a view.
 func tableOf(source, name string) string {
 	words := strings.Fields(strings.NewReplacer(",", " , ", "(", " ", ")", " ", ";", " ").Replace(source))
 	for i, word := range words[:max(len(words)-1, 0)] {
@@ -121,8 +127,10 @@ func isLarge(ctx context.Context, db *sql.DB, table string) (bool, error) {
 
 // explain returns the plan of a statement with its values: a plan for unknown values
 // may be another one.
-func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string, args []any) (plan string, err error) {
-	verb := map[schema.Dialect]string{schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ", schema.SQLite: "EXPLAIN QUERY PLAN "}[dialect]
+func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string,
+	args []any) (plan string, err error) {
+	verb := map[schema.Dialect]string{schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ",
+		schema.SQLite: "EXPLAIN QUERY PLAN "}[dialect]
 	rows, err := tx.QueryContext(ctx, verb+text, args...)
 	if err != nil {
 		return "", err
@@ -147,7 +155,8 @@ func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text strin
 	return plan, rows.Err()
 }
 
-// scanned returns the tables that a plan reads without a condition on an index. A plan of one table must not sort either.
+// scanned returns the tables that a plan reads without a condition on an index. A plan of one table must not sort
+// either.
 func scanned(dialect schema.Dialect, plan string) (tables []string) {
 	var all []string
 	var sorts bool
@@ -158,7 +167,8 @@ func scanned(dialect schema.Dialect, plan string) (tables []string) {
 			if len(words) < 2 || words[0] != "SCAN" && words[0] != "SEARCH" {
 				continue
 			}
-			if all = append(all, words[1]); words[0] == "SCAN" || strings.Contains(line, " USING AUTOMATIC ") { // an index of the moment
+			// an index of the moment
+			if all = append(all, words[1]); words[0] == "SCAN" || strings.Contains(line, " USING AUTOMATIC ") {
 				tables = append(tables, words[1])
 			}
 		}

@@ -127,7 +127,8 @@ func (s *statement) count(name string) (n int) {
 
 // usesColumns reports whether the statement has {{name}} or {{name.COLUMN}}.
 func (s *statement) usesColumns(name string) bool {
-	return slices.ContainsFunc(s.names, func(used string) bool { return used == name || strings.HasPrefix(used, name+".") })
+	return slices.ContainsFunc(s.names,
+		func(used string) bool { return used == name || strings.HasPrefix(used, name+".") })
 }
 
 // usesColumn reports whether the statement has {{name.COLUMN}} for a column, in any case.

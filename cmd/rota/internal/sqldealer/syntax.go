@@ -29,8 +29,9 @@ type syntax struct {
 	zeroDates    bool // there is a date 0000-00-00, which the driver returns as the zero time
 	dynamicTypes bool // a column holds values of any type, and a number is less than each text
 
-	binaries    []string          // the types that hold bytes
-	timeLayouts map[string]string // by type, the form of a time that the driver does not bind exactly; "" is all other types
+	binaries []string // the types that hold bytes
+	// by type, the form of a time that the driver does not bind exactly; "" is all other types
+	timeLayouts map[string]string
 
 	// Types that are refused, with the solution; %[1]s is the column.
 	inexact   map[string]string // bound as a key, the value is another one
@@ -47,12 +48,14 @@ func (sy syntax) isBinary(kind string) bool {
 
 var syntaxes = map[schema.Dialect]syntax{
 	schema.Postgres: {
-		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535, transactionIDs: true, textAsBytes: true,
+		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535,
+		transactionIDs: true, textAsBytes: true,
 		binaries:    []string{"BYTEA"},
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
 	schema.MySQL: {
-		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, textAsBytes: true, zeroDates: true,
+		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
+		textAsBytes: true, zeroDates: true,
 		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
 		inexact: map[string]string{
