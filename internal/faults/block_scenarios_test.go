@@ -266,7 +266,7 @@ func (s *scene) queuesThatFail() []center.Condition {
 	return slices.DeleteFunc(found, func(c center.Condition) bool { return c.Kind != condition.QueueFailing })
 }
 
-// sampledGently checks 20. It suits scenarios without bad items: an item that failed before and after a success of another one
+// sampledGently checks 22. It suits scenarios without bad items: an item that failed before and after a success of another one
 // is retried at the pace of its retry policy.
 func sampledGently(s *stage, _ *History) {
 	var tries []Try

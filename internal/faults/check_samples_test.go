@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// 20: the tries of a process are counted from success to success.
+// 22: the tries of a process are counted from success to success.
 func TestCheckTries(t *testing.T) {
 	tries := func(selects, calls int, seconds float64, done bool) (list []Try) {
 		add := func(n int, isSelect bool) {
