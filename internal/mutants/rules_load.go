@@ -34,8 +34,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "queues move though the loads of many are not known yet",
-		"incomplete", "b.measured > 0 &&",
-		"b.measured < 0 &&",
+		"newLoadBalancing", "measured > 0 &&",
+		"measured < 0 &&",
 		"TestConformance",
 	},
 	{
@@ -64,7 +64,7 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "the queues of a server that joins count in the budget",
-		"rule", "case b.idleBefore[to]:",
+		"rule", "case b.joins[to]:",
 		"case false:",
 		"TestConformance",
 	},
@@ -82,8 +82,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a queue without an owner takes the room of others",
-		"settle", "s < 0 && b.rows[i].owner != none",
-		"s < 0",
+		"obey", "s == none && b.rows[i].owner != none",
+		"s == none",
 		"TestPlanByLoadLeavesRoomForQueuesThatMustMove",
 	},
 	{

@@ -6,23 +6,22 @@ import (
 	"slices"
 )
 
-// evening computes the quotas of a roster in which some rows may not go to each server (P14). The servers have no
-// shares then that follow from their weights alone: of four rows that are pinned to zone a, its two servers should have
-// two each, whatever the other zones have.
+// evening computes the quotas of a roster in which some server must not get some row (P14). They do not follow from the
+// weights alone then: of four rows that are pinned to zone a, its two servers should have two each, whatever the
+// servers of other zones have.
 //
-// It begins with what the servers own and moves as little as it can. A row goes along a chain: from a server that has
-// much for its weight to a second one, which gives a row that the first may not give to a third one, and so on to a
-// server that has little. While a chain makes the sum of the squared numbers of rows, each divided by the weight,
-// smaller, evening moves the rows along it. Then it undoes moves that the sum does not need: along cycles, and along
-// chains that leave the sum as it is. This is the minimum cost flow with convex costs, in which no better result is
-// left when no chain and no cycle improves the present one. To compute such a flow from nothing takes seconds for
-// 100,000 rows, and few chains are left to look for once each server has kept its own rows and each other row has gone
-// to the server with the least.
+// Suppose that A owns three rows that only A and B may get, B owns two rows that only B and C may get, and C owns none.
+// A cannot give C a row. But B can take one of A's and give C one of its own: 3, 2 and 0 become 2, 2 and 1. Such a
+// chain of moves is made if it makes the sum of the squares, each divided by the server's weight, smaller: here 13
+// becomes 9. In the end evening undoes moves that the sum does not need: along a cycle of servers, which leaves each of
+// them its number, or along a chain between two servers which may as well swap their numbers.
 //
-// The chains lead over groups of rows and not over rows, so that a search looks at as many edges as there are servers
-// that may get each group.
+// This is the minimum cost flow with convex costs: when no chain and no cycle improves the result, it is the best one.
+// Computed from nothing, such a flow takes seconds for 100,000 rows. So each server first keeps its own rows, each
+// other row goes to the server with the least, and few chains are left to look for. They lead over groups of rows that
+// the same servers may get, and not over rows: a search then looks at each server of a group once.
 type evening struct {
-	*planning
+	*roster
 	groups   []*groupShare
 	slots    [][]slot // of the servers: the groups that they may get
 	total    []int    // of the servers: all rows
@@ -40,7 +39,7 @@ type groupShare struct {
 	number    int   // of the group
 	n, own    []int // of the group's servers: the rows that it gets, and the rows that it owns and may keep
 	ownerless int   // the rows that have no owner
-	displaced []int // of the rows whose owner may not keep them: the position of the owner, -1 if it is not eligible
+	displaced []int // of the rows whose owner may not keep them: its position, none if it gets no queues
 
 	seen int // the last search that reached the group
 	from int // in that search: the place of the server that gives a row of the group, -1 at the beginning of the chain
@@ -77,7 +76,9 @@ func (p *planning) evenQuotas(owners []int) []quota {
 
 func newEvening(p *planning, owners []int) *evening {
 	n := len(p.weights)
-	e := &evening{planning: p, slots: make([][]slot, n), total: make([]int, n), seen: make([]int, n), via: make([]slot, n)}
+	e := &evening{
+		roster: p.roster, slots: make([][]slot, n), total: make([]int, n), seen: make([]int, n), via: make([]slot, n),
+	}
 	for s, zone := range p.zones {
 		for zone >= len(e.zoneSums) {
 			e.zoneSums = append(e.zoneSums, zoneSum{})
@@ -85,7 +86,8 @@ func newEvening(p *planning, owners []int) *evening {
 		e.zoneSums[zone].weight += p.weights[s]
 	}
 	for _, rows := range p.groups() {
-		g := &groupShare{group: rows, number: len(e.groups), n: make([]int, len(rows.servers)), own: make([]int, len(rows.servers))}
+		g := &groupShare{group: rows, number: len(e.groups), n: make([]int, len(rows.servers))}
+		g.own = make([]int, len(rows.servers))
 		e.groups = append(e.groups, g)
 		for k, s := range g.servers {
 			e.slots[s] = append(e.slots[s], slot{g, k})
@@ -284,7 +286,8 @@ func (e *evening) takersOf(g *groupShare, elsewhere bool) *takers {
 	if t := e.takers; t != nil && t.group == g && t.elsewhere == elsewhere {
 		return t
 	}
-	t := &takers{evening: e, group: g, elsewhere: elsewhere, heapOf: make([]*takerHeap, len(g.servers)), at: make([]int, len(g.servers))}
+	t := &takers{evening: e, group: g, elsewhere: elsewhere, at: make([]int, len(g.servers))}
+	t.heapOf = make([]*takerHeap, len(g.servers))
 	zones := map[int]*takerHeap{}
 	for k, s := range g.servers {
 		zone := e.zoneOf(s)

@@ -46,18 +46,11 @@ func (e *evening) givers() map[int][]int {
 	for _, list := range byZone {
 		slices.SortStableFunc(list, func(s, t int) int {
 			w, v := e.weights[s], e.weights[t]
-			return cmp.Or(compareTrue(e.exceeds(s), e.exceeds(t)), compareTrue(w == 0, v == 0), cmp.Compare((2*e.total[t]-1)*max(1, w), (2*e.total[s]-1)*max(1, v)))
+			return cmp.Or(compareTrue(e.exceeds(s), e.exceeds(t)), compareTrue(w == 0, v == 0),
+				(2*e.total[t]-1)*max(1, w)-(2*e.total[s]-1)*max(1, v))
 		})
 	}
 	return byZone
-}
-
-// zoneOf returns the zone of a server; without zones, all are in one.
-func (e *evening) zoneOf(s int) int {
-	if e.zones == nil {
-		return 0
-	}
-	return e.zones[s]
 }
 
 // lowest returns the server that should get the next row, of all servers and then of each zone, and the one of another

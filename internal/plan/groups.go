@@ -62,9 +62,6 @@ func (p *planning) barHung(servers []Server) {
 	}
 }
 
-// bars reports whether a server that gets queues must not get the row.
-func (p *planning) bars(row, server int) bool { return p.barred[row] != nil && p.barred[row][server] }
-
 // groups returns the rows by the servers that may get them. The group with the fewest servers comes first: it has the
 // least choice.
 func (p *planning) groups() []*group {

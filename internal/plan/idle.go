@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"container/heap"
-	"slices"
 )
 
 // idle finds the idlest server for a row without looking at all of them: there are thousands, and each row needs one.
@@ -29,10 +28,7 @@ func newIdle(b *loadBalancing) *idle {
 	type key struct{ weight, zone int }
 	groups := map[key]*idleGroup{}
 	for s, weight := range b.weights {
-		k := key{weight: weight}
-		if b.zones != nil {
-			k.zone = b.zones[s]
-		}
+		k := key{weight, b.zoneOf(s)}
 		if groups[k] == nil {
 			groups[k] = &idleGroup{idle: d, weight: k.weight, zone: k.zone}
 			d.groups = append(d.groups, groups[k])
@@ -49,9 +45,9 @@ func newIdle(b *loadBalancing) *idle {
 // changed takes note of another load of a server.
 func (d *idle) changed(s int) { heap.Fix(d.of[s], d.at[s]) }
 
-// idlest returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves
+// forRow returns the server with room that will have the least load for its weight if it gets the row, or -1. It leaves
 // out the row's own server, servers that are barred from the row, and groups for which among is false.
-func (d *idle) idlest(row int, among func(g *idleGroup) bool) int {
+func (d *idle) forRow(row int, among func(g *idleGroup) bool) int {
 	barred := d.b.barred[row]
 	least := -1
 	for _, g := range d.groups {
@@ -78,7 +74,7 @@ func (d *idle) compareAfter(row, s, t int) int {
 func (g *idleGroup) first(without int, barred []bool) int {
 	excluded := func(s int) bool { return s == without || barred != nil && barred[s] }
 	s := g.firstBelow(0, excluded)
-	if s < 0 || !g.b.open(s) {
+	if s < 0 || !g.b.hasRoom(s) {
 		return -1
 	}
 	return s
@@ -102,7 +98,8 @@ func (g *idleGroup) firstBelow(at int, excluded func(s int) bool) int {
 
 func (g *idleGroup) compare(s, t int) int {
 	b := g.b
-	return cmp.Or(compareTrue(b.open(s), b.open(t)), cmp.Compare(b.sums[s], b.sums[t]), b.count[s]-b.count[t], b.servers[s].Elsewhere-b.servers[t].Elsewhere, s-t)
+	return cmp.Or(compareTrue(b.hasRoom(s), b.hasRoom(t)), cmp.Compare(b.sums[s], b.sums[t]),
+		b.count[s]-b.count[t], b.servers[s].Elsewhere-b.servers[t].Elsewhere, s-t)
 }
 
 // Len implements heap.Interface.
@@ -122,14 +119,3 @@ func (g *idleGroup) Push(any) {}
 
 // Pop implements heap.Interface.
 func (g *idleGroup) Pop() any { return nil }
-
-// remove removes a row from a list that is sorted by load, and insert inserts it.
-func (b *loadBalancing) remove(list []int, row int) []int {
-	i, _ := slices.BinarySearchFunc(list, row, b.byLoad)
-	return slices.Delete(list, i, i+1)
-}
-
-func (b *loadBalancing) insert(list []int, row int) []int {
-	i, _ := slices.BinarySearchFunc(list, row, b.byLoad)
-	return slices.Insert(list, i, row)
-}

@@ -110,8 +110,10 @@ func ParseSelector(text string) (Selector, error) {
 	for _, part := range parts(text, ",") {
 		key, values, ok := strings.Cut(part, "=")
 		t := term{key, parts(values, "|")}
-		if !ok || !labelKey.MatchString(key) || len(t.values) == 0 || slices.ContainsFunc(t.values, func(v string) bool { return !labelValue.MatchString(v) }) {
-			return Selector{text: text, never: true}, errors.New("must be a list of labels such as zone=b or disk=ssd|nvme,zone=b")
+		invalid := func(v string) bool { return !labelValue.MatchString(v) }
+		if !ok || !labelKey.MatchString(key) || len(t.values) == 0 || slices.ContainsFunc(t.values, invalid) {
+			err := errors.New("must be a list of labels such as zone=b or disk=ssd|nvme,zone=b")
+			return Selector{text: text, never: true}, err
 		}
 		s.terms = append(s.terms, t)
 	}
@@ -186,7 +188,8 @@ func (p preference) spread() (up []int) {
 	}
 	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
 	slices.SortStableFunc(open, func(a, b int) int {
-		return cmp.Or(p.compareGain(next(a), next(b)), cmp.Compare(list[b].part%p.whole, list[a].part%p.whole), p.compareElsewhere(next(a), next(b)), cmp.Compare(list[b].owned, list[a].owned))
+		return cmp.Or(p.compareGain(next(a), next(b)), list[b].part%p.whole-list[a].part%p.whole,
+			p.compareElsewhere(next(a), next(b)), list[b].owned-list[a].owned)
 	})
 	for _, z := range open[:min(left, len(open))] {
 		up = append(up, next(z))

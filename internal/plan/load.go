@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -50,81 +51,82 @@ const leastGain = 0.1
 
 // LoadResult is what a plan by load does to the loads.
 type LoadResult struct {
-	// Before and After are the loads of the servers that get queues, by their uuids, without and with the queues that
-	// move only to even them.
+	// Before and After are the loads of the servers that get queues, by their uuids: after the hand-overs under way,
+	// and after all moves.
 	Before, After map[string]float64
 	// Fair is the load that a server with the weight 1 would have if queues could be divided.
 	Fair float64
 	// Incomplete says that nothing moves to even the loads, because those of some queues are known, and those of too
 	// many are not.
 	Incomplete bool
-	// Uneven says that a server has more than Start allows before queues move to even the loads.
-	Uneven bool
 	// TooLarge are the queues that are larger than the part of a server by more than Start, the largest first: no plan
 	// evens their loads.
 	TooLarge []string
 }
 
-// loadBalancing is a computation by loads over the rows of a plan (P16). It has over 30 methods: each pass and each of
-// its rules is one. They have a file for each pass, and all change the same places and sums.
+// loadBalancing evens the loads of a roster (P16). It begins with the rows where they are after the hand-overs under
+// way.
 type loadBalancing struct {
-	*planning
-	at   []int     // of the rows: the position of the server that is to own it, or -1
-	load []float64 // of the rows
+	*roster
+	evenParts
+	load   []float64 // of the rows
+	sorted []int     // the rows, by load
+	at     []int     // of the rows: the position of the server that is to own it, or none
 
-	owned, measured int // rows with an owner, and how many of their loads are known
+	sums   []float64 // of the servers
+	count  []int     // of the servers: their rows, as far as they take room
+	mine   [][]int   // of the servers: their rows, by load
+	idlest *idle
 
-	sums       []float64 // of the eligible servers
-	count      []int     // of the eligible servers: their rows, as far as they take room
-	mine       [][]int   // of the eligible servers: their rows, by load
-	idle       *idle
-	idleBefore []bool    // of the servers: whether the server is new, or had no queues
-	before     []float64 // of the servers: the sums before queues move only to even the loads
-	wasUneven  bool
-	budget     int // moves that are left; negative: any number
+	before []float64 // of the servers: the sums in the beginning
+	joins  []bool    // of the servers: whether the server is new, or had no rows in the beginning
+
+	incomplete bool // the loads of over a tenth of the rows that have owners are not known, and those of some are
+	budget     int  // moves that are left; negative: any number
 
 	zoneRows []int // of the zones: how many rows their servers have
-	zoneMost []int // of the zones: their parts, rounded up
-
-	fair  float64 // with the weight 1, the part of the whole load
-	least float64 // the same, without the queues that are too large and the servers that they fill
-	level float64 // the same, if it is at least what the largest queue needs, up to mostLevel
+	zoneMost []int // of the zones: their parts of the rows, rounded up
 }
 
-// newLoadBalancing puts each row where it is after the hand-overs under way.
-func newLoadBalancing(p *planning) *loadBalancing {
-	n := len(p.weights)
+func newLoadBalancing(r *roster) *loadBalancing {
+	n := len(r.weights)
 	b := &loadBalancing{
-		planning: p, at: p.targets(), sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n), budget: p.limits.Loads.Budget}
-	for s, zone := range p.zones {
+		roster: r, load: loadsOf(r), sorted: make([]int, len(r.rows)), at: holders(r),
+		sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
+	}
+	for i := range b.sorted {
+		b.sorted[i] = i
+	}
+	slices.SortFunc(b.sorted, b.byLoad)
+	b.evenParts = partsOf(b.load, b.sorted, r.weights)
+	for s, zone := range r.zones {
 		if zone == len(b.zoneRows) {
 			b.zoneRows, b.zoneMost = append(b.zoneRows, 0), append(b.zoneMost, 0)
 		}
-		b.zoneMost[zone] += p.weights[s]
+		b.zoneMost[zone] += r.weights[s]
 	}
 	for zone, weight := range b.zoneMost {
-		b.zoneMost[zone] = (len(p.rows)*weight + p.weight - 1) / p.weight
+		b.zoneMost[zone] = (len(r.rows)*weight + r.weight - 1) / r.weight
 	}
-	b.load = p.loadsOf()
-	rows := b.sortedRows()
-	for _, i := range rows {
-		if s := b.at[i]; s >= 0 {
+	owned, measured := 0, 0
+	for _, i := range b.sorted {
+		if s := b.at[i]; s != none {
 			b.mine[s] = append(b.mine[s], i)
 			b.add(i, s, 1)
 		}
-		if p.rows[i].owner == none {
-			continue
-		}
-		b.owned++
-		if _, known := p.limits.Loads.Of[p.rows[i].ID]; known {
-			b.measured++
+		if r.rows[i].owner != none {
+			owned++
+			if _, known := r.limits.Loads.Of[r.rows[i].ID]; known {
+				measured++
+			}
 		}
 	}
+	b.incomplete = measured > 0 && measured*10 < owned*9
+	b.before = slices.Clone(b.sums)
 	for s, mine := range b.mine {
-		b.idleBefore = append(b.idleBefore, len(mine) == 0 || b.servers[s].New)
+		b.joins = append(b.joins, len(mine) == 0 || r.servers[s].New)
 	}
-	b.idle = newIdle(b)
-	b.findParts(rows)
+	b.idlest = newIdle(b)
 	return b
 }
 
@@ -133,23 +135,34 @@ func (b *loadBalancing) size(s int) int { return b.count[s] }
 
 // rule implements measure.
 func (b *loadBalancing) rule(from, to int) Rule {
-	switch {
-	case b.zones != nil && b.zones[from] != b.zones[to] && b.zoneRows[b.zones[from]] >= b.zoneMost[b.zones[from]]:
+	switch zone := b.zoneOf(from); {
+	case b.zones != nil && zone != b.zoneOf(to) && b.zoneRows[zone] >= b.zoneMost[zone]:
 		return Spread
-	case b.idleBefore[to]:
+	case b.joins[to]:
 		return Idle
 	}
 	return Load
 }
 
-// sortedRows returns all rows, by load.
-func (b *loadBalancing) sortedRows() []int {
-	rows := make([]int, len(b.rows))
-	for i := range rows {
-		rows[i] = i
+// result returns what the plan does to the loads. It is nil for a plan by the numbers of queues.
+func (b *loadBalancing) result() *LoadResult {
+	if b == nil {
+		return nil
 	}
-	slices.SortFunc(rows, b.byLoad)
-	return rows
+	r := &LoadResult{map[string]float64{}, map[string]float64{}, b.fair, b.incomplete, nil}
+	for s := range b.weights {
+		r.Before[b.uuid(s)], r.After[b.uuid(s)] = b.before[s], b.sums[s]
+	}
+	if len(b.weights) == 0 {
+		return r
+	}
+	most := max(leastBusy, b.fair*float64(slices.Max(b.weights))) * (1 + b.limits.Loads.Start)
+	for _, row := range b.sorted {
+		if b.load[row] > most {
+			r.TooLarge = append(r.TooLarge, b.rows[row].ID)
+		}
+	}
+	return r
 }
 
 // add adds a row to the sums of a server, or with -1 takes it from them.
@@ -161,48 +174,32 @@ func (b *loadBalancing) add(row, s, n int) {
 	}
 }
 
-// put gives a row to a server, or to none if s is -1.
+// put gives a row to a server, or to none.
 func (b *loadBalancing) put(row, s int) {
-	if from := b.at[row]; from >= 0 {
-		b.mine[from] = b.remove(b.mine[from], row)
+	if from := b.at[row]; from != none {
+		i, _ := slices.BinarySearchFunc(b.mine[from], row, b.byLoad)
+		b.mine[from] = slices.Delete(b.mine[from], i, i+1)
 		b.add(row, from, -1)
-		b.idle.changed(from)
+		b.idlest.changed(from)
 	}
-	if b.at[row] = s; s >= 0 {
-		b.mine[s] = b.insert(b.mine[s], row)
+	if b.at[row] = s; s != none {
+		i, _ := slices.BinarySearchFunc(b.mine[s], row, b.byLoad)
+		b.mine[s] = slices.Insert(b.mine[s], i, row)
 		b.add(row, s, 1)
-		b.idle.changed(s)
+		b.idlest.changed(s)
 	}
 }
 
-// targets returns for each row the eligible server that owns it after the hand-overs under way, or -1 if none may.
-func (p *planning) targets() []int {
-	list := p.owners()
-	for i := range p.rows {
-		if s := p.holder(i); s != p.rows[i].owner {
-			list[i] = s
-		}
-	}
-	return list
-}
-
-// holder returns where a row is: with its owner, or if loads are evened, with the server to which the owner hands it
-// over.
-func (p *planning) holder(row int) int {
-	r := p.rows[row]
-	if s := r.requester; p.limits.Loads != nil && s != none && s < len(p.weights) && !p.bars(row, s) {
-		return s
-	}
-	return r.owner
-}
+// byLoad compares rows: the largest load first, then the natural order.
+func (b *loadBalancing) byLoad(i, j int) int { return cmp.Or(cmp.Compare(b.load[j], b.load[i]), i-j) }
 
 // loadsOf returns the loads of the rows. Without any that is known, all are alike.
-func (p *planning) loadsOf() []float64 {
-	list := make([]float64, len(p.rows))
+func loadsOf(r *roster) []float64 {
+	list := make([]float64, len(r.rows))
 	var known float64
 	var unknown []int
-	for i, row := range p.rows {
-		load, ok := p.limits.Loads.Of[row.ID]
+	for i, row := range r.rows {
+		load, ok := r.limits.Loads.Of[row.ID]
 		if !ok {
 			unknown = append(unknown, i)
 			continue
@@ -211,7 +208,7 @@ func (p *planning) loadsOf() []float64 {
 		known += list[i]
 	}
 	average := 1.0
-	if n := len(p.rows) - len(unknown); n > 0 {
+	if n := len(r.rows) - len(unknown); n > 0 {
 		average = known / float64(n)
 	}
 	for _, i := range unknown {
@@ -230,22 +227,41 @@ func usable(load float64) float64 {
 
 func rounded(load float64) float64 { return math.Round(load/loadUnit) * loadUnit }
 
-// result returns what the plan does to the loads. It is nil for a plan by the numbers of queues.
-func (b *loadBalancing) result() *LoadResult {
-	if b == nil {
-		return nil
-	}
-	r := &LoadResult{map[string]float64{}, map[string]float64{}, b.fair, b.incomplete(), b.wasUneven, b.tooLarge()}
-	for s := range b.weights {
-		r.Before[b.uuid(s)], r.After[b.uuid(s)] = b.before[s], b.sums[s]
-	}
-	return r
+// evenParts are the parts of a server with the weight 1, if the loads were divided evenly. Of the loads 8, 1, 1, 1 and
+// 1, two servers have a fair part of 6 each. But one of them must have the 8, so that the other one can have 4 at most:
+// least. The first one cannot have less than 8, and the other one need not give queues away until it has as much, or
+// half more than least: level is 6.
+type evenParts struct {
+	fair  float64 // of the whole load
+	least float64 // without the queues that are larger than the part of a server, and the servers that they fill
+	level float64 // beyond it a server has too much: what the largest queue needs, from fair to mostLevel times least
 }
 
-// byLoad compares rows: the largest load first, then the natural order.
-func (b *loadBalancing) byLoad(i, j int) int {
-	if b.load[i] == b.load[j] {
-		return i - j
+// partsOf returns the parts. The rows are sorted by load.
+func partsOf(load []float64, rows, weights []int) (p evenParts) {
+	var rest float64
+	for _, l := range load {
+		rest += l
 	}
-	return compareTrue(b.load[i] > b.load[j], b.load[j] > b.load[i])
+	weight := 0
+	for _, w := range weights {
+		weight += w
+	}
+	if len(rows) == 0 || weight == 0 {
+		return p
+	}
+	p.fair = rest / float64(weight)
+	weights = slices.SortedFunc(slices.Values(weights), func(a, b int) int { return b - a })
+	for i, row := range rows { // a large queue fills the heaviest server that is left
+		if weight == 0 || load[row]*float64(weight) <= rest*float64(weights[i])*(1+1e-9) {
+			break
+		}
+		rest -= load[row]
+		weight -= weights[i]
+	}
+	if weight > 0 {
+		p.least = rest / float64(weight)
+	}
+	p.level = max(p.fair, min(load[rows[0]]/float64(weights[0]), mostLevel*p.least))
+	return p
 }

@@ -97,8 +97,8 @@ type Limits struct {
 type Result struct {
 	Changes []Change // the rows to change, in natural order of their ids
 	Stands  []Change // the requests that are written already and stay, in the same order
-	// Waiting says, by id, why the queues that have no owner after the plan have none. Removed and reserved queues are not
-	// among them.
+	// Waiting says, by id, why the queues that have no owner after the plan have none. Removed and reserved queues are
+	// not among them.
 	Waiting map[string]Waiting
 	Loads   *LoadResult // of a plan with Limits.Loads
 }

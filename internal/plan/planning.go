@@ -5,25 +5,26 @@ import (
 	"slices"
 )
 
-// planning is one computation of a plan. Its methods are the steps of the planner (P1 to P16) over the same rows.
+// roster is what a plan reads: the rows of the queues that it assigns, and the servers.
+type roster struct {
+	limits  Limits
+	rows    []row    // in natural order of the ids
+	servers []Server // the live servers: first those that get queues, the oldest first, then the others
+	weights []int    // of the servers that get queues
+	weight  int      // their sum
+	zones   []int    // of the servers that get queues; nil: the queues are not spread (P14)
+	barred  [][]bool // of the rows: which of the servers that get queues must not get it (P9, P14); nil: none
+}
+
+// planning is one computation of a plan. Its methods are the steps of the planner (P1 to P16).
 type planning struct {
-	limits     Limits
-	rows       []row // the queues to assign, in natural order of the ids
-	unassigned []row // in the same order: the queues that are removed (N2) or reserved (P13), and so not assigned
-
-	servers  []Server       // the live servers: first those that get queues, the oldest first, then the others
-	position map[string]int // in servers, by uuid
-	weights  []int          // of the servers that get queues
-	weight   int            // their sum
-	zones    []int          // of the servers that get queues; nil: the queues are not spread (P14)
-
-	preferred bool // a server with a weight has the labels of the setting prefer (P14)
-
-	barred     [][]bool // of the rows: which of the servers that get queues must not get it (P9, P14); nil: none
-	restricted bool     // some row is barred from some server
-	hung       bool     // calls of a queue hang (P9)
-
-	measure measure // says why the rows of the last pass move
+	*roster
+	unassigned []row          // the queues that are removed (N2) or reserved (P13), in natural order of the ids
+	position   map[string]int // of the servers, by uuid
+	preferred  bool           // a server with a weight has the labels of the setting prefer (P14)
+	restricted bool           // some row is barred from some server
+	hung       bool           // calls of a queue hang (P9)
+	measure    measure        // says why the rows of the last pass move
 }
 
 // measure is what a plan makes even: shares, evening or loadBalancing.
@@ -49,7 +50,7 @@ const none = -1
 
 // newPlanning sorts the queues by id (P1) and the servers by register_time and uuid.
 func newPlanning(queues []Queue, servers []Server, limits Limits) *planning {
-	p := &planning{limits: limits, rows: make([]row, 0, len(queues))}
+	p := &planning{roster: &roster{limits: limits, rows: make([]row, 0, len(queues))}}
 	servers = slices.Clone(servers)
 	p.prefer(servers)
 	names := newReturning(servers, p.mayOwn)
@@ -92,15 +93,42 @@ func (p *planning) at(uuid string) int {
 }
 
 // uuid returns the uuid of the server at a position, "" for none.
-func (p *planning) uuid(s int) string {
+func (r *roster) uuid(s int) string {
 	if s == none {
 		return ""
 	}
-	return p.servers[s].UUID
+	return r.servers[s].UUID
 }
 
 // working returns the servers that get queues.
-func (p *planning) working() []Server { return p.servers[:len(p.weights)] }
+func (r *roster) working() []Server { return r.servers[:len(r.weights)] }
+
+// holder returns the position of the server that has the row, or none if it gets no queues or must not get the row: the
+// owner, or with loads the server to which the owner hands the row over.
+func (r *roster) holder(row int) int {
+	w := r.rows[row]
+	if r.limits.Loads != nil && r.mayGet(row, w.requester) {
+		return w.requester
+	}
+	if r.mayGet(row, w.owner) {
+		return w.owner
+	}
+	return none
+}
+
+// mayGet reports whether a server gets queues, and may get this one (P9, P14).
+func (r *roster) mayGet(row, s int) bool { return s != none && s < len(r.weights) && !r.bars(row, s) }
+
+// bars reports whether one of the servers that get queues must not get the row.
+func (r *roster) bars(row, s int) bool { return r.barred[row] != nil && r.barred[row][s] }
+
+// zoneOf returns the zone of a server; without zones, all are in one.
+func (r *roster) zoneOf(s int) int {
+	if r.zones == nil {
+		return 0
+	}
+	return r.zones[s]
+}
 
 // mayOwn reports whether a server may get queues, as far as its state and require say so (P14).
 func (p *planning) mayOwn(s Server) bool { return s.Eligible && p.limits.Require.Matches(s) }
@@ -209,7 +237,7 @@ func (p *planning) request() {
 		if to == r.owner || to == none || r.owner == none {
 			continue
 		}
-		if to == from { // the queue is on its way
+		if from == to || from == none { // it is on its way, or its owner may not keep it
 			from = r.owner
 		}
 		r.requester, r.rule = to, p.ruleOf(r.Queue, from, to)
@@ -231,7 +259,7 @@ func (p *planning) assign() []int {
 	if len(p.weights) == 0 {
 		return assigned
 	}
-	owners := p.owners()
+	owners := holders(p.roster)
 	for _, q := range p.quotas(owners) {
 		q.keep(assigned, owners)
 		p.assignRest(assigned, q)
@@ -295,14 +323,11 @@ func (p *planning) assignRest(assigned []int, q quota) {
 	}
 }
 
-// owners returns for each row the position of its owner, or none if the row has no owner that may get it.
-func (p *planning) owners() []int {
-	owners := make([]int, len(p.rows))
-	for i, row := range p.rows {
-		owners[i] = none
-		if row.owner != none && row.owner < len(p.weights) && !p.bars(i, row.owner) {
-			owners[i] = row.owner
-		}
+// holders returns the holder of each row.
+func holders(r *roster) []int {
+	list := make([]int, len(r.rows))
+	for i := range list {
+		list[i] = r.holder(i)
 	}
-	return owners
+	return list
 }

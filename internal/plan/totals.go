@@ -86,8 +86,12 @@ func newBalancing(tasks []Task) *balancing {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	l := &balancing{totals: make([]int, len(names)), weights: make([]int, len(names)), tasks: make([]openTask, len(tasks)), at: make([][]place, len(names)), seen: make([]int, len(names)), last: make([]step, len(names))}
-	number := make(map[string]int, len(names))
+	n := len(names)
+	l := &balancing{
+		totals: make([]int, n), weights: make([]int, n), tasks: make([]openTask, len(tasks)),
+		at: make([][]place, n), seen: make([]int, n), last: make([]step, n),
+	}
+	number := make(map[string]int, n)
 	for i, name := range names {
 		number[name] = i
 		l.weights[i] = 1
@@ -139,7 +143,7 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 			}
 		}
 	} else {
-		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.weights))), p.weights, count(p.owners(), len(p.weights)))
+		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.weights))), p.weights, count(holders(p.roster), len(p.weights)))
 		parts := map[int]int{}
 		for _, at := range r.open {
 			if zone, counts := open(at, r.up[at]); counts {
@@ -185,19 +189,21 @@ func (p *planning) swappable(planned []int) iter.Seq2[int, bool] {
 	}
 }
 
-// gives is what the sum becomes smaller by, for the process's weight, if a process gives a queue, and takes what it
-// becomes larger by if it takes one.
+// gives and takes return how much the square of a process's total changes if the process gives a queue or takes one.
+// With the totals 5 and 2, the first square falls from 25 to 16, by 9, and the second one rises from 4 to 9, by 5: the
+// sum becomes smaller by 4. Callers divide by the weights of the processes.
 func (l *balancing) gives(process int) int { return 2*l.totals[process] - 1 }
 func (l *balancing) takes(process int) int { return 2*l.totals[process] + 1 }
 
-// improves reports whether the sum becomes smaller if one process gives a queue and another takes one.
+// improves reports whether the sum of the squares, each divided by the weight, becomes smaller if one process gives a
+// queue and another one takes it.
 func (l *balancing) improves(from, to int) bool {
 	return l.gives(from)*l.weights[to] > l.takes(to)*l.weights[from]
 }
 
-// improve moves one queue from a process with a large total to one with a small total, perhaps by way of others, of
-// which each takes a queue of one task type and gives one of another. It reports whether it could, and notes the task
-// types.
+// improve moves one queue from a process with a large total to one with a small total, perhaps by way of others.
+// Suppose that P serves only task type S, R serves only T, and Q serves both: P gives Q a queue of S, and Q gives R one
+// of T. improve reports whether it could, and notes the task types.
 func (l *balancing) improve(changed map[int]bool) bool {
 	byTotal := make([]int, len(l.totals))
 	lowest := 0
@@ -227,7 +233,7 @@ type step struct {
 	from, to int // open servers of the task type
 }
 
-// improveFrom does what improve does for the process that gives. No process has a smaller total than lowest.
+// improveFrom moves a queue away from one process, as improve does. No process has a smaller total than lowest.
 func (l *balancing) improveFrom(from, lowest int, changed map[int]bool) bool {
 	best := -1
 	for _, to := range l.reach(from, lowest) { // the nearest first
