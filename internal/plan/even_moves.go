@@ -2,10 +2,12 @@ package plan
 
 import "slices"
 
-// saving looks for moves that the evenness does not need: a cycle, in which each server gives a row to the next one, or
-// a chain from a server to one that may as well have the number of the first. It is the search of Bellman and Ford for
-// a cycle of negative costs. A row that comes to a server costs a move, unless the server owns it, and one that goes
-// saves the move if the server does not own it.
+// saving looks for moves that the evenness does not need. Suppose that A has got a row of B, and B one of A: both rows
+// can go back, and each server has as many as before. Or A has given a row to B and has three rows, and B has four: A
+// may as well have the four. So it looks for a cycle in which each server gives a row to the next one, or for a chain
+// from a server to one that may as well have the number of the first, and prefers those that bring rows back to their
+// owners. It is the search of Bellman and Ford for a cycle of negative costs: a row that comes to a server costs a
+// move, unless the server owns it, and one that goes saves the move if the server does not own it.
 type saving struct {
 	*evening
 	dist []int  // of the nodes: the servers, then the groups, then the standings
@@ -22,8 +24,10 @@ type saving struct {
 // server's place.
 type edge struct{ from, at int }
 
-// standing is what a server has after it took a row, or before it gave one. If one server takes a row and another of
-// the same standing gives one, the sum is as before, and so are the zones and the servers that are rounded up first.
+// standing is what a server has after it took a row, or before it gave one. Suppose that A has three rows and B two,
+// with the same weight in the same zone. A before it gives one and B after it took one have the same standing: three
+// rows. So the two may swap their numbers, and the sum of the squares, the zones and the servers that are rounded up
+// first stay as they are.
 type standing struct {
 	zone          int
 	weightless    bool

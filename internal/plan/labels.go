@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -155,44 +154,4 @@ func zones(servers []Server, label string) []int {
 		list[i] = numbers[value]
 	}
 	return list
-}
-
-// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
-// down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
-// next server does, then the one with the larger remainder, then the one whose next server's process has less
-// elsewhere, then the one that owns most.
-func (p preference) spread() (up []int) {
-	type zone struct{ part, owned int }
-	byZone := map[int][]int{}
-	list := map[int]*zone{}
-	total := 0
-	for _, s := range p.open {
-		z := p.zones[s]
-		if list[z] == nil {
-			list[z] = &zone{}
-		}
-		byZone[z] = append(byZone[z], s)
-		list[z].part += p.parts[s]
-		list[z].owned += p.owned[s]
-		total += p.parts[s]
-	}
-	left := total / p.whole
-	var open []int // the zones that may be rounded up
-	for _, z := range slices.Sorted(maps.Keys(list)) {
-		n := list[z].part / p.whole
-		up = append(up, byZone[z][:n]...)
-		left -= n
-		if list[z].part%p.whole > 0 {
-			open = append(open, z)
-		}
-	}
-	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
-	slices.SortStableFunc(open, func(a, b int) int {
-		return cmp.Or(p.compareGain(next(a), next(b)), list[b].part%p.whole-list[a].part%p.whole,
-			p.compareElsewhere(next(a), next(b)), list[b].owned-list[a].owned)
-	})
-	for _, z := range open[:min(left, len(open))] {
-		up = append(up, next(z))
-	}
-	return up
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 )
@@ -76,8 +77,9 @@ func (p *planning) bounds(least []int) []bound {
 // bound is the range of a share.
 type bound struct{ least, most int }
 
-// rounding is a total that is divided in proportion to the weights: the shares rounded down, and the servers of which
-// some are rounded up.
+// rounding is a total that is divided in proportion to the weights. Ten queues on servers of the weights 1, 1 and 2 are
+// 2.5, 2.5 and 5. The shares are 2, 2 and 5. The first two servers are open: each has a part of 2 of the whole 4 left,
+// which is half a queue, and one of them is rounded up.
 type rounding struct {
 	shares []int  // of all servers; rounded down
 	open   []int  // the servers whose exact shares are no whole numbers, in the order in which they are rounded up
@@ -124,9 +126,10 @@ func (r rounding) rule(from, to int) Rule {
 }
 
 // divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound
-// says, and the others divide the rest. They are rounded down or up: never by one or more, which divisor methods do. If
-// there are zones, each gets its part of the servers that are rounded up (P14). The sum is less than the total if the
-// bounds leave no room.
+// says, and the others divide the rest: ten queues on the weights 1, 1 and 2, of which nobody may have more than four,
+// are 3, 3 and 4. The shares are rounded down or up, never by one or more as by divisor methods. If there are zones,
+// each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
+// room.
 func (p *planning) divide(total int, bounds []bound, weights, owned []int) rounding {
 	reached := levelOf(total, bounds, weights)
 	n := len(bounds)
@@ -168,7 +171,8 @@ func (p *planning) divide(total int, bounds []bound, weights, owned []int) round
 	return r
 }
 
-// preference is the order in which servers are rounded up.
+// preference is the order in which servers are rounded up. Of nine queues on two servers, the one that owns five keeps
+// them, and no queue moves.
 type preference struct {
 	*planning
 	rounding
@@ -176,14 +180,14 @@ type preference struct {
 }
 
 // compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down,
-// because a queue stays then. After that the larger remainder decides, then how little the server's process has of
-// other task types for its weight (P15), then the number of owned queues, then the age, by which the servers are
-// sorted.
+// because that saves a move. Of the others, the one with the larger remainder comes first, then the one whose process
+// has less of other task types for its weight (P15), then the one that owns more, and then the older one, as the
+// servers are sorted.
 func (p preference) compare(a, b int) int {
 	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), p.compareElsewhere(a, b), p.owned[b]-p.owned[a])
 }
 
-// compareGain does what compare does as far as the reasons go before the remainders, of servers and of zones.
+// compareGain compares by what goes before the remainders, of servers and of zones.
 func (p preference) compareGain(a, b int) int {
 	return cmp.Or(
 		compareTrue(p.servers[a].RoundedUp, p.servers[b].RoundedUp),
@@ -193,6 +197,46 @@ func (p preference) compareGain(a, b int) int {
 // compareElsewhere puts the server first whose process has less of other task types for its weight.
 func (p preference) compareElsewhere(a, b int) int {
 	return cmp.Compare(p.servers[a].Elsewhere*p.weights[b], p.servers[b].Elsewhere*p.weights[a])
+}
+
+// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
+// down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
+// next server does, then the one with the larger remainder, then the one whose next server's process has less
+// elsewhere, then the one that owns most.
+func (p preference) spread() (up []int) {
+	type zone struct{ part, owned int }
+	byZone := map[int][]int{}
+	list := map[int]*zone{}
+	total := 0
+	for _, s := range p.open {
+		z := p.zones[s]
+		if list[z] == nil {
+			list[z] = &zone{}
+		}
+		byZone[z] = append(byZone[z], s)
+		list[z].part += p.parts[s]
+		list[z].owned += p.owned[s]
+		total += p.parts[s]
+	}
+	left := total / p.whole
+	var open []int // the zones that may be rounded up
+	for _, z := range slices.Sorted(maps.Keys(list)) {
+		n := list[z].part / p.whole
+		up = append(up, byZone[z][:n]...)
+		left -= n
+		if list[z].part%p.whole > 0 {
+			open = append(open, z)
+		}
+	}
+	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
+	slices.SortStableFunc(open, func(a, b int) int {
+		return cmp.Or(p.compareGain(next(a), next(b)), list[b].part%p.whole-list[a].part%p.whole,
+			p.compareElsewhere(next(a), next(b)), list[b].owned-list[a].owned)
+	})
+	for _, z := range open[:min(left, len(open))] {
+		up = append(up, next(z))
+	}
+	return up
 }
 
 // compareTrue puts what is true first.
