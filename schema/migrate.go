@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
+	"time"
 
+	"github.com/cenkalti/backoff/v5"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/database"
 )
@@ -100,3 +103,123 @@ func (s guardedStore) Insert(ctx context.Context, tx database.DBTxConn, req data
 
 // TableExists returns true: goose asks before it creates the table, which [lease.wait] has created.
 func (s guardedStore) TableExists(context.Context, database.DBTxConn) (bool, error) { return true, nil }
+
+// upMark is the line of a migration after which its statements begin.
+const upMark = "-- +goose Up\n"
+
+// begunFiles holds migrations with a statement before their own. goose has no hook at the begin of a transaction. A
+// setting of the connection would reach other clients behind PgBouncer in transaction mode. A statement in each file
+// could be forgotten.
+type begunFiles struct {
+	fs.FS
+	statement string
+}
+
+// Open returns a migration with the statement, or a directory as it is.
+func (b begunFiles) Open(name string) (fs.File, error) {
+	if !strings.HasSuffix(name, ".sql") {
+		return b.FS.Open(name)
+	}
+	text, err := fs.ReadFile(b.FS, name)
+	if err != nil {
+		return nil, err
+	}
+	head, statements, found := strings.Cut(string(text), upMark)
+	if !found {
+		return nil, fmt.Errorf("%s has no line %q", name, strings.TrimSpace(upMark))
+	}
+	f, err := b.FS.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return begunFile{f, strings.NewReader(head + upMark + b.statement + "\n" + statements)}, nil
+}
+
+// begunFile is a file with another text.
+type begunFile struct {
+	fs.File
+	text *strings.Reader
+}
+
+// Read reads the text.
+func (f begunFile) Read(p []byte) (int, error) { return f.text.Read(p) }
+
+// retry repeats op while again reports true for its error, until limit has passed or ctx ends. A limit of 0 is none.
+func retry(ctx context.Context, again func(error) bool, limit time.Duration, op func() error) error {
+	pauses := &backoff.ExponentialBackOff{
+		InitialInterval:     20 * time.Millisecond,
+		MaxInterval:         time.Second,
+		Multiplier:          1.5,
+		RandomizationFactor: 0.5, // so that many processes that wait for the same lease do not ask at the same time
+	}
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := op()
+		if err != nil && !again(err) {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(limit))
+	return causeOr(ctx, err)
+}
+
+// causeOr returns err. If ctx has ended, too, it returns the cause of that: err is then a consequence, such as a
+// driver's "canceling statement due to user request".
+func causeOr(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// awaitLimit is how long Await waits for the process that migrates.
+const awaitLimit = time.Minute
+
+// Await does what [Check] does, and first waits for a process that migrates the database, for at most a minute. Its
+// error then names that process. Await only reads, as Check does.
+func Await(ctx context.Context, db *sql.DB, d Dialect) error {
+	g, err := d.grammar()
+	if err != nil {
+		return err
+	}
+	return g.await(ctx, db, awaitLimit)
+}
+
+func (g *grammar) await(ctx context.Context, db *sql.DB, limit time.Duration) error {
+	again := func(err error) bool { return errors.Is(err, errHeld) }
+	return retry(ctx, again, limit, func() error { return g.checkUnheld(ctx, db) })
+}
+
+// checkUnheld does what Check does. It returns errHeld if another process can be the reason of a version that is too
+// old. It reads the version once more after the lock: a process may have migrated, or may have begun to, in between.
+func (g *grammar) checkUnheld(ctx context.Context, db *sql.DB) error {
+	var before, after *VersionError
+	if err := Check(ctx, db, g.name); !errors.As(err, &before) || errors.Is(err, ErrNewer) {
+		return err
+	}
+	holder, err := g.liveHolder(ctx, db)
+	if err != nil {
+		return err
+	}
+	err = Check(ctx, db, g.name)
+	switch {
+	case !errors.As(err, &after) || errors.Is(err, ErrNewer):
+		return err
+	case holder != "":
+		return fmt.Errorf("%w: %s holds the migration lock, the schema is version %d of %d", errHeld, holder, after.Have,
+			after.Want)
+	case after.Have != before.Have:
+		return errHeld
+	}
+	return err
+}
+
+// liveHolder returns the holder of the migration lock, or "" if no process holds it.
+func (g *grammar) liveHolder(ctx context.Context, db *sql.DB) (holder string, err error) {
+	query := `SELECT COALESCE(MAX(holder), '') FROM schedule_schema_lock WHERE id = 1 AND holder <> ''
+		AND expires_at >= ` + g.now
+	err = retry(ctx, g.transient, patience, func() error { return db.QueryRowContext(ctx, query).Scan(&holder) })
+	if err != nil && !g.noTable(err) {
+		return "", fmt.Errorf("read the holder of the migration lock: %w", err)
+	}
+	return holder, nil
+}

@@ -2,12 +2,14 @@ package mysql
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -159,4 +161,108 @@ func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 		tls.Finding = "not encrypted, by the choice of the program's own connector"
 	}
 	return append(list, tls), nil
+}
+
+// checkTx asks a transaction of a pool that the program opened itself (F9). It does not ask for clientFoundRows: the
+// statements of a fence change each row that they match.
+func checkTx(ctx context.Context, tx *sql.Tx, idle time.Duration) (sqldb.PoolFinding, error) {
+	values, err := show(ctx, tx, "VARIABLES", "character_set_client", "character_set_connection", wsrepOn, syncVariable,
+		idleVariable, "wait_timeout")
+	if err != nil {
+		return sqldb.PoolFinding{}, err
+	}
+	return sqldb.PoolFinding{Unfit: unfit(values), Warning: idleWarning(values, idle)}, nil
+}
+
+// unfit names the variable of a session in which the fence does not hold, with its value and the rule.
+func unfit(values map[string]string) string {
+	for _, name := range []string{"character_set_client", "character_set_connection"} {
+		if values[name] != "utf8mb4" {
+			return fmt.Sprintf("%s (%s) must be utf8mb4: names would be read as others, and a parameter could end its quotes",
+				name, values[name])
+		}
+	}
+	wait, _ := strconv.Atoi(values[syncVariable]) // 0 if the server does not know the variable
+	if isOn(values[wsrepOn]) && wait&3 != 3 {
+		return fmt.Sprintf("%s (%d) must be %s: a select on a node that lags returns items that are done", syncVariable, wait,
+			syncWait)
+	}
+	return ""
+}
+
+// idleVariable limits idle transactions on MariaDB. MySQL has only a limit for idle connections (F6).
+const idleVariable = "idle_transaction_timeout"
+
+// idleWarning says that the server lets transactions be idle for longer than the limit of the roster, if it does.
+func idleWarning(values map[string]string, limit time.Duration) string {
+	name, value := "wait_timeout", values["wait_timeout"]
+	if own, known := values[idleVariable]; known {
+		name = idleVariable
+		if own != "0" { // no limit but that for connections
+			value = own
+		}
+	}
+	seconds, err := strconv.Atoi(value)
+	if err != nil || limit <= 0 || time.Duration(seconds)*time.Second < limit+time.Second {
+		return ""
+	}
+	return fmt.Sprintf("its transactions may be idle for longer than %s (%s = %s): for as long, "+
+		"a host that vanishes inside InTx keeps its queues",
+		limit, name, values[name])
+}
+
+// checkDriver refuses a driver whose errors or parameters are not as the roster needs them.
+func checkDriver(ctx context.Context, db *sql.DB) error {
+	var text string
+	err := db.QueryRowContext(ctx, "SELECT no_such_column FROM (SELECT 1 AS n) AS t").Scan(&text)
+	if !numbered(err, unknownColumn) {
+		return fmt.Errorf("an error of the connections of %T is not an error of go-sql-driver/mysql (%T): "+
+			"the roster could not tell a deadlock from a lost connection", db.Driver(), err)
+	}
+	if err := db.QueryRowContext(ctx, "SELECT CAST(? AS CHAR)", sample).Scan(&text); err != nil {
+		return fmt.Errorf("ask for a time: %w", err)
+	}
+	if text != sampleText {
+		return fmt.Errorf("a time that the connection sends (%s) must be %s (timeTruncate): times have microseconds", text,
+			sampleText)
+	}
+	values, err := show(ctx, db, "VARIABLES", wsrepOn, "wsrep_provider")
+	if err != nil {
+		return fmt.Errorf("ask for the replication: %w", err)
+	}
+	if provider := values["wsrep_provider"]; provider != "" && provider != "none" && !isOn(values[wsrepOn]) {
+		return fmt.Errorf("wsrep_on of the connection (%s) must be ON: other nodes would lack what is written",
+			values[wsrepOn])
+	}
+	return nil
+}
+
+// checkFoundRows refuses connections whose affected rows are the changed rows. No variable shows the option: an
+// UPDATE of a new row to the values that it has counts the row, or does not. The row is never committed. A user who
+// may not write sends no compare-and-set.
+func checkFoundRows(ctx context.Context, db *sql.DB) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() // its error does not matter: the connection is then lost, and the row with it
+	name := "?" + rand.Text()
+	_, err = tx.ExecContext(ctx, "INSERT INTO schedule_task_running (task_type) VALUES (?)", name)
+	if denied(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ask whether affected rows are the matched rows: %w", err)
+	}
+	n, err := sqldb.Affected(tx.ExecContext(ctx, "UPDATE schedule_task_running SET version = version WHERE task_type = ?",
+		name))
+	if err != nil {
+		return fmt.Errorf("ask whether affected rows are the matched rows: %w", err)
+	}
+	if n != 1 {
+		return errors.New("clientFoundRows of the connection (false) must be true: a compare-and-set counts the matched " +
+			"rows, " +
+			"not the changed ones")
+	}
+	return nil
 }

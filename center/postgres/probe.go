@@ -60,3 +60,55 @@ func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error)
 	}
 	return list, nil
 }
+
+// creatorsQuery returns the schemas on the search path, and in each the roles that may create objects there, except for
+// this role, its owner and superusers. A schema without such a role has one row.
+const creatorsQuery = `SELECT CAST(n.nspname AS text), CAST(CASE
+	WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END AS text)
+	FROM unnest(current_schemas(false)) WITH ORDINALITY AS p (name, place)
+	JOIN pg_catalog.pg_namespace AS n ON n.nspname = p.name
+	LEFT JOIN LATERAL aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a
+		ON a.privilege_type = 'CREATE' AND a.grantee <> n.nspowner
+		AND a.grantee NOT IN (SELECT o.oid FROM pg_catalog.pg_roles AS o WHERE o.rolsuper OR o.rolname = current_user)
+	LEFT JOIN pg_catalog.pg_roles AS r ON r.oid = a.grantee
+	ORDER BY p.place, 2`
+
+// creatorNotes names the schemas on the search path in which other roles may create objects. PostgreSQL prefers a
+// function or operator of any of these schemas with exactly the types of the arguments to one of its own.
+func creatorNotes(ctx context.Context, db *sql.DB) (list []sqldb.Note, err error) {
+	rows, err := db.QueryContext(ctx, creatorsQuery)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the rights on schemas: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	path := ""
+	for rows.Next() {
+		var schema string
+		var role sql.NullString
+		if err := rows.Scan(&schema, &role); err != nil {
+			return nil, fmt.Errorf("ask for the rights on schemas: %w", err)
+		}
+		if path != "" {
+			path += ", "
+		}
+		path += schema
+		if role.Valid {
+			list = append(list, creatorNote(schema, role.String))
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("ask for the rights on schemas: %w", err)
+	}
+	if len(list) == 0 {
+		list = append(list, sqldb.Note{Kind: "SEARCH_PATH", OK: true, Finding: "no other role may create in " + path})
+	}
+	return list, nil
+}
+
+func creatorNote(schema, role string) sqldb.Note {
+	return sqldb.Note{
+		Kind: "SEARCH_PATH", Hint: fmt.Sprintf("REVOKE CREATE ON SCHEMA %s FROM %s", schema, role),
+		Finding: fmt.Sprintf("%s may CREATE in schema %s: its functions and operators could run in our statements, "+
+			"with the rights of this role", role, schema),
+	}
+}

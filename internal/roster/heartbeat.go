@@ -2,8 +2,13 @@ package roster
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Heartbeat is one heartbeat of a process, for all its servers at once.
@@ -85,4 +90,256 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 		return nil, fmt.Errorf("heartbeat: %w", err)
 	}
 	return replies, nil
+}
+
+// heartbeatColumn is a column of schedule_server with its value for a server.
+type heartbeatColumn struct {
+	name  string
+	value func(ServerReport) any
+}
+
+func heartbeatColumns(d *sqldb.Dialect) []heartbeatColumn {
+	moment := func(t time.Time) any {
+		if t.IsZero() {
+			return nil
+		}
+		return d.Time(t)
+	}
+	return []heartbeatColumn{
+		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
+		{"fetch_item_count", func(s ServerReport) any { return s.FetchItemCount }},
+		{"success_count", func(s ServerReport) any { return s.SuccessCount }},
+		{"failure_count", func(s ServerReport) any { return s.FailureCount }},
+		{"skip_count", func(s ServerReport) any { return s.SkipCount }},
+		{"execute_ms", func(s ServerReport) any { return s.ExecuteTime.Milliseconds() }},
+		{"in_hand", func(s ServerReport) any { return s.InFlight }},
+		{"last_fetch_time", func(s ServerReport) any { return moment(s.LastFetch) }},
+		{"oldest_in_hand_since", func(s ServerReport) any { return moment(s.OldestInFlight) }},
+		{"next_run_start_time", func(s ServerReport) any { return moment(s.NextRunStart) }},
+		{"next_run_end_time", func(s ServerReport) any { return moment(s.NextRunEnd) }},
+		{"last_error", func(s ServerReport) any { return sqldb.Clean(s.LastError) }},
+		{"last_error_at", func(s ServerReport) any { return moment(s.LastErrorAt) }},
+		{"failing_since", func(s ServerReport) any { return moment(s.FailingSince) }},
+		{"failed_calls", func(s ServerReport) any { return s.FailedCalls }},
+		{"drained_partition", func(s ServerReport) any { return s.DrainedPartition }},
+	}
+}
+
+// update returns an UPDATE that writes each column as a CASE over the servers: the one form of an UPDATE of
+// several rows that all databases know. The column itself in ELSE gives the parameters their type. Most processes
+// have one server; for one server the statement is half as long.
+func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
+	var set strings.Builder
+	value := func(of func(ServerReport) any, otherwise string) {
+		if len(b.Servers) == 1 {
+			set.WriteString("?")
+			args = append(args, of(b.Servers[0]))
+			return
+		}
+		set.WriteString("CASE uuid")
+		for _, s := range b.Servers {
+			set.WriteString(" WHEN ? THEN ?")
+			args = append(args, s.UUID, of(s))
+		}
+		set.WriteString(" ELSE " + otherwise + " END")
+	}
+	args = append(args, b.Token)
+	// watching_since comes before heartbeat_time, because MySQL evaluates SET from left to right (L6). It is never set to
+	// an earlier time: a heartbeat whose reply was lost may have noticed a gap.
+	since := func(s ServerReport) any { return d.Time(s.WatchingSince) }
+	set.WriteString(", watching_since = CASE WHEN heartbeat_time < {ago judge_dead_interval_ms / 2} THEN {now} WHEN " +
+		"watching_since > ")
+	value(since, "watching_since")
+	set.WriteString(" THEN watching_since ELSE ")
+	value(since, "watching_since")
+	set.WriteString(" END, heartbeat_time = {now}")
+	for _, col := range heartbeatColumns(d) {
+		set.WriteString(", " + col.name + " = ")
+		value(col.value, col.name)
+	}
+	set.WriteString(", judge_dead_interval_ms = COALESCE(") // after watching_since, which reads it (L6)
+	value(func(s ServerReport) any { return nullMillis(s.JudgeDeadInterval) }, "judge_dead_interval_ms")
+	set.WriteString(", judge_dead_interval_ms)")
+	b.lowering(&set, value)
+	set.WriteString(", state = CASE WHEN " + keptStates + " THEN state ELSE ")
+	value(func(s ServerReport) any { return s.State }, "state")
+	set.WriteString(" END")
+	uuids := b.uuids()
+	args = append(args, sqldb.Args(uuids)...)
+	args = append(args, sqldb.Args(b.OldTokens)...)
+	args = append(args, b.Token)
+	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
+		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)`, args
+}
+
+// nullMillis returns a duration in milliseconds, or NULL for none.
+func nullMillis(d time.Duration) any {
+	if d == 0 {
+		return nil
+	}
+	return d.Milliseconds()
+}
+
+func (b Heartbeat) uuids() []string {
+	uuids := make([]string, len(b.Servers))
+	for i, s := range b.Servers {
+		uuids[i] = s.UUID
+	}
+	return uuids
+}
+
+// HeartbeatReply is what a server learns with the heartbeat. It has many fields because all of it comes from one
+// statement (S2): a second one would be of another time.
+type HeartbeatReply struct {
+	UUID string
+	Now  time.Time // the database's clock
+
+	// Unreadable says which value of the rows could not be read. Paused is then set: a server works nothing of a task type
+	// whose row it does not understand (S13).
+	Unreadable error
+
+	State             string
+	SettingsVersion   int64 // -1 if the row of the task type is gone
+	Paused            bool
+	QueueTotal        int
+	RequestedTotal    int  // if not 0, all servers drain, so that the number of queues can change (N1)
+	AllDrained        bool // all servers have drained: any of them may change the number
+	PartitionVersion  int64
+	MembershipVersion int64
+	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
+	Skipped           []string // queues whose moves the last plan could not write, because their rows were locked (L5)
+	PlanVersion       int64
+	Removing          []string // queues that are to be removed (N2)
+	ItemVersion       int64    // changes when an operator changes failed items
+	AuditDue          bool
+	// AnyDead says that a server in the watch range has been silent for its judge_dead_interval.
+	AnyDead    bool
+	WatchRange WatchRange // the servers that this one watches, for its next heartbeat
+
+	Owned            int64 // number of queues that this server owns
+	EpochSum         int64 // sum of their epochs
+	OwnedPlanVersion int64 // highest plan_version of their rows: the version of the last plan that changed one of them
+	Requested        int64 // number of them that are requested for other servers
+	Incoming         int64 // number of queues that are requested for this server
+
+	Share     InFlightShare // the server's part of max_in_flight
+	SharesDue bool          // the server has fewer calls than its target, and calls are free
+
+	// OpenRuns, NextFire and NextBegin are for a server that works in runs: whether any run or backfill of its task type has
+	// not ended, when the next trigger of the task type is due, and when the next run may begin that waits for its time. Such
+	// a run does not count as open.
+	OpenRuns  bool
+	NextFire  time.Time
+	NextBegin time.Time
+}
+
+// readReplies reads the replies for the servers whose rows have the heartbeat's token.
+func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]HeartbeatReply, error) {
+	uuids := b.uuids()
+	watch, args := b.watchColumns(r)
+	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
+	for i, uuid := range uuids {
+		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version),
+			0) AS newest, COUNT(q.req_server) AS requested
+			FROM schedule_queue q WHERE q.cur_server = ? AND q.` + validEpoch
+		args = append(args, uuid, uuid)
+	}
+	ranges := make(map[string]WatchRange, len(uuids))
+	for _, s := range b.Servers {
+		ranges[s.UUID] = s.WatchRange
+	}
+	replies := make(map[string]HeartbeatReply, len(uuids))
+	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
+		var p HeartbeatReply
+		var next WatchRange
+		var due, audit, anyDead, drained, runs, shares int
+		columns := []any{
+			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion,
+			(*sqldb.List)(&p.Removing), &p.ItemVersion,
+			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum,
+			&p.OwnedPlanVersion, &p.Requested, &p.Incoming,
+			&runs, (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin), &shares,
+		}
+		columns = append(columns, p.Share.targets()...)
+		err := rows.Scan(columns...)
+		if err != nil {
+			p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)
+			p.Paused = true
+		}
+		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns, p.SharesDue = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1, shares == 1
+		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
+		replies[p.UUID] = p
+		return err
+	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, CASE WHEN `+
+		planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+
+		fmt.Sprint(AuditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
+		`+watch+`,
+		`+b.allDrainedColumn()+`,
+		o.owned, o.epochs, o.newest, o.requested,
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`,
+		`+sharesDueColumn+`, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
+		FROM schedule_server s
+		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
+		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
+		JOIN (`+strings.Join(own, ` UNION ALL `)+`) o ON o.uuid = s.uuid
+		WHERE s.uuid IN (`+sqldb.Marks(len(uuids))+`) AND s.beat_token = ? ORDER BY s.uuid`,
+		slices.Concat(args, sqldb.Args(uuids), []any{b.Token})...)
+	return replies, err
+}
+
+// runColumns returns the three columns about runs. They are constants if no server of the process works in runs, to
+// save the look-ups.
+func (b Heartbeat) runColumns() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.InRuns }) {
+		return `0, NULL, NULL`
+	}
+	const ofTask, sleeps = `FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
+		AND w.state `, `w.not_before > {now} AND NOT w.cancel_requested`
+	return `CASE WHEN EXISTS (SELECT 1 ` + ofTask + `IN ('WAITING', 'RUNNING')) OR EXISTS (SELECT 1 ` + ofTask +
+		`= 'READY' AND (w.not_before IS NULL OR NOT (` + sleeps + `)))
+			OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
+			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
+		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type
+		AND g.status = 'ACTIVE'),
+		(SELECT MIN(w.not_before) ` + ofTask + `= 'READY' AND ` + sleeps + `)`
+}
+
+// sharesDueColumn is the column for HeartbeatReply.SharesDue. Without a limit the comparison is NULL. A CASE of its own
+// then ends it. After AND, the database would read all servers of the task type, because NULL AND FALSE is FALSE.
+var sharesDueColumn = `CASE WHEN s.max_in_flight < s.max_in_flight_target THEN CASE WHEN ` +
+	callsFree("s", "t.max_in_flight") + ` THEN 1 ELSE 0 END ELSE 0 END`
+
+// allDrainedColumn returns the column for HeartbeatReply.AllDrained. It is a constant while no server of the process
+// has drained, to save the look-up.
+func (b Heartbeat) allDrainedColumn() string {
+	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.DrainedPartition != 0 }) {
+		return `0`
+	}
+	return `CASE WHEN r.requested_total IS NULL OR EXISTS (SELECT 1 FROM schedule_server b WHERE b.task_type = s.task_type
+		AND b.own_sign = s.own_sign
+			AND b.drained_partition <> r.partition_version) THEN 0 ELSE 1 END`
+}
+
+// confirmGone returns an error if a server without a reply still has its row, under a token of this process. Heartbeats
+// do not wait for the cluster, so that their node may lag: it does not know a row that this process has just written on
+// another node. The store waits, and its answer counts (F7). Without a cluster, the reply of the heartbeat is enough.
+func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[string]HeartbeatReply) error {
+	if !r.WriteFence || len(replies) == len(b.Servers) {
+		return nil
+	}
+	missing := slices.DeleteFunc(b.uuids(), func(uuid string) bool { _, ok := replies[uuid]; return ok })
+	var rows int
+	err := r.DB.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid IN (`+sqldb.Marks(len(missing))+`)
+		AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`, slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens),
+		[]any{b.Token})...).Scan(&rows)
+	if err != nil {
+		return fmt.Errorf("look for servers without a reply: %w", err)
+	}
+	if rows > 0 {
+		return errNodeLags
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -36,7 +37,8 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 		var events []Event
 		for _, c := range changes {
 			released = append(released, c.QueueID)
-			events = append(events, Event{Kind: EventReleased, queue: c.QueueID, from: s.uuid, to: c.Owner, epoch: c.OldEpoch + 1, Actor: s.uuid})
+			events = append(events, Event{Kind: EventReleased, queue: c.QueueID, from: s.uuid, to: c.Owner, epoch: c.OldEpoch +
+				1, Actor: s.uuid})
 		}
 		return l.Record(ctx, events...)
 	})
@@ -49,7 +51,8 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 // releasable locks the free rows of the queues. It returns the changes of the queues that may move, by id, and the
 // version of the plan. It skips a queue if a stalled transaction holds its row, so that no other queue waits for it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
 // and not locked, because a lock would delay its heartbeat.
-func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) (changes []plan.Change, version int64, err error) {
+func releasable(ctx context.Context, l *LockTx, uuid string,
+	queues []Handover) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
@@ -63,19 +66,22 @@ func releasable(ctx context.Context, l *LockTx, uuid string, queues []Handover) 
 			var id, cur, req, state, host, labels, require, pin string
 			var epoch int64
 			var hung sqldb.List
-			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), (*sqldb.Text)(&host), (*sqldb.Text)(&labels),
+			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), (*sqldb.Text)(&host),
+				(*sqldb.Text)(&labels),
 				&hung, (*sqldb.Text)(&require), (*sqldb.Text)(&pin), &version)
 			may := MayOwn(state) && !slices.Contains(hung, id) && meets(host, labels, require, pin)
 			if q := wanted[id]; may && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
-		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
+		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s
+			WHERE s.uuid = q.req_server),
 			(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
-			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id),
+			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
+			AND p.queue_id = q.queue_id),
 			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
 			from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
@@ -107,7 +113,8 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
-		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?, gmt_modified = {now}
+		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?,
+			gmt_modified = {now}
 			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
 			l.versions.plan+1, l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
 		kept = n > 0
@@ -117,10 +124,82 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 		if err := l.planChanged(ctx); err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1, Actor: s.uuid})
+		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1,
+			Actor: s.uuid})
 	})
 	if err != nil {
 		return false, fmt.Errorf("retake queue %s of %w", queueID, err)
 	}
 	return kept, nil
+}
+
+// PendingHandover is a server that owns queues which are requested for another server.
+type PendingHandover struct {
+	Owner             string        // uuid
+	Queues            int           // number of its queues that the other server waits for
+	FirstQueue        string        // the first of them
+	RequestedFor      time.Duration // age of the oldest request
+	SilentFor         time.Duration // age of the owner's last heartbeat
+	JudgeDeadInterval time.Duration // silence after which the owner counts as dead
+	Watched           time.Duration // how long the other server has watched without a gap, with its inherited watch (S7)
+	Registered        time.Duration // how long ago the other server registered
+}
+
+// PendingHandovers returns the owners of the queues that are requested for a server, the oldest request first. It is
+// for people to read; no decision depends on it.
+func (s Server) PendingHandovers(ctx context.Context) (pending []PendingHandover, err error) {
+	type owner struct {
+		UUID                      string
+		Queues                    int
+		First                     string
+		Requested, Heartbeat      time.Time
+		JudgeDeadInterval         time.Duration
+		WatchingSince, Registered time.Time
+		Now                       time.Time
+	}
+	owners, err := sqldb.Records[owner](ctx, s.roster.DB,
+		`SELECT q.cur_server, COUNT(*), MIN(q.queue_id), MIN(q.req_since),
+		MAX(s.heartbeat_time), MAX(s.judge_dead_interval_ms), MAX(w.watching_since), MAX(w.register_time), {now}
+		FROM schedule_queue q JOIN schedule_server s ON s.uuid = q.cur_server JOIN schedule_server w ON w.uuid = q.req_server
+		WHERE q.req_server = ? GROUP BY q.cur_server ORDER BY MIN(q.req_since), q.cur_server`, s.uuid)
+	if err != nil {
+		return nil, fmt.Errorf("read the owners that %s waits for: %w", s.uuid, err)
+	}
+	for _, o := range owners {
+		w := PendingHandover{
+			Owner: o.UUID, Queues: o.Queues, FirstQueue: o.First, JudgeDeadInterval: o.JudgeDeadInterval,
+			RequestedFor: o.Now.Sub(o.Requested), SilentFor: o.Now.Sub(o.Heartbeat), Registered: o.Now.Sub(o.Registered),
+		}
+		if !o.WatchingSince.IsZero() {
+			w.Watched = o.Now.Sub(o.WatchingSince)
+		}
+		pending = append(pending, w)
+	}
+	return pending, nil
+}
+
+// String describes to an operator what to expect.
+func (w PendingHandover) String() string {
+	what := "queue " + w.FirstQueue + " is"
+	if w.Queues > 1 {
+		what = fmt.Sprintf("queue %s and %d more are", w.FirstQueue, w.Queues-1)
+	}
+	if w.SilentFor > w.JudgeDeadInterval/2 {
+		return fmt.Sprintf("%s held by %s, last heartbeat %s ago; taken over %s", what, ServerName(w.Owner),
+			w.SilentFor.Round(time.Second), w.takenOver())
+	}
+	return fmt.Sprintf("%s held by %s, which finishes what it has in flight; requested %s ago", what, ServerName(w.Owner),
+		w.RequestedFor.Round(time.Second))
+}
+
+// takenOver returns when the waiting server may expire the owner at the latest. Another server may do so earlier. The
+// rule is that of expired: with an inherited watch the owner must be silent for half as long again, and the server's
+// own watch begins when it registers (S7).
+func (w PendingHandover) takenOver() string {
+	own := w.JudgeDeadInterval - min(w.SilentFor, w.Watched, w.Registered)
+	inherited := max(w.JudgeDeadInterval+w.JudgeDeadInterval/2-w.SilentFor, w.JudgeDeadInterval-w.Watched)
+	if left := min(own, inherited); left > 0 {
+		return fmt.Sprintf("in %s", max(left, time.Second).Round(time.Second))
+	}
+	return "with the next heartbeat"
 }

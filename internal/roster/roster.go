@@ -2,7 +2,12 @@ package roster
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -81,4 +86,89 @@ func (r *Roster) In(ownSign string) *Roster {
 	other := *r
 	other.OwnSign = ownSign
 	return &other
+}
+
+// ValidName returns an error for a name that an operator cannot read in a SELECT or type into a command. what begins
+// the error; most is the maximum length in bytes.
+func ValidName(what, name string, most int) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%s must not be empty", what)
+	case len(name) > most:
+		return fmt.Errorf("%s (%q) must have at most %d bytes, not %d", what, name, most, len(name))
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%s (%q) must be UTF-8", what, name)
+	case strings.ContainsFunc(name, unprintable), strings.Contains(" "+name+" ", "  "):
+		return fmt.Errorf("%s (%q) must be printable, without white space around it", what, name)
+	}
+	return nil
+}
+
+// unprintable reports whether a character is not visible: control, format and bidi characters, which could make a name
+// look like another, and all white space but the usual space.
+func unprintable(r rune) bool { return !unicode.IsPrint(r) }
+
+// ServerName returns the short name of a server: host:pid, which is its uuid without the random end. The servers of a
+// process that serves several task types share the name.
+func ServerName(uuid string) string {
+	if at := strings.LastIndexByte(uuid, ':'); at > 0 && len(uuid)-at == len(":12345678") {
+		return uuid[:at]
+	}
+	return uuid
+}
+
+// Callers distinguish these errors with errors.Is.
+var (
+	// ErrFenced means that a queue has another owner or epoch by now, or is gone.
+	ErrFenced = errors.New("fenced: the queue has another owner or epoch by now")
+
+	// ErrGone means that the row of the server is gone: the server has left, or was expired. Its uuid is never used again.
+	ErrGone = errors.New("the server's row is gone")
+
+	// errNodeLags means that the node that a heartbeat reached has not applied what this process wrote on another node.
+	errNodeLags = errors.New("the node of the cluster lags behind this process")
+
+	// ErrChanged means that another operator or worker has changed the row since the caller compared it.
+	ErrChanged = errors.New("it has changed meanwhile: begin again")
+
+	// ErrUnknownTask means that the task type has no row.
+	ErrUnknownTask = errors.New("unknown task type")
+)
+
+// Reconnect makes sure that heartbeats have a connection. A new connection takes several round trips, for which a
+// heartbeat that must renew a lease has no time.
+func (r *Roster) Reconnect(ctx context.Context) error {
+	if err := r.DB.Heartbeat.PingContext(ctx); err != nil {
+		return fmt.Errorf("connect for heartbeats: %w", err)
+	}
+	return nil
+}
+
+// RoundTrip returns how long the database takes to answer a statement that does nothing, on the connection for
+// heartbeats. It must not be called concurrently with SendHeartbeat.
+func (r *Roster) RoundTrip(ctx context.Context) (time.Duration, error) {
+	if err := r.Reconnect(ctx); err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	err := r.DB.Heartbeat.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
+	if err != nil {
+		return 0, fmt.Errorf("measure a round trip: %w", err)
+	}
+	return time.Since(start), nil
+}
+
+// HeartbeatAge returns how long ago the database received the server's last heartbeat, by the database's clock. After
+// ErrGone there is no row.
+func (s Server) HeartbeatAge(ctx context.Context) (time.Duration, error) {
+	var now, last time.Time
+	err := s.roster.DB.QueryRow(ctx, `SELECT {now}, heartbeat_time FROM schedule_server WHERE uuid = ?`, s.uuid).
+		Scan((*sqldb.Instant)(&now), (*sqldb.Instant)(&last))
+	if sqldb.NoRows(err) {
+		err = ErrGone
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the last heartbeat of %s: %w", s.uuid, err)
+	}
+	return now.Sub(last), nil
 }

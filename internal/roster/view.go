@@ -25,9 +25,12 @@ type View struct {
 func (s Server) View(ctx context.Context) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing, CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
-		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value, q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, COALESCE(q.plan_version, 0),
-		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
+	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing, CASE
+		WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
+		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value,
+		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, COALESCE(q.plan_version, 0),
+		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
+		AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
 		FROM schedule_task_running r `
 	var v View
 	found := false
@@ -35,7 +38,8 @@ func (s Server) View(ctx context.Context) (View, error) {
 		var q ViewQueue
 		found = true
 		var known int
-		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), &q.ID, &q.Index, &q.Owner, &q.Requester,
+		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), &q.ID,
+			&q.Index, &q.Owner, &q.Requester,
 			&q.Epoch, &q.Parameter, &q.Cursor, &q.WindowDone, &q.Crashes, &q.FailingSince, &q.PlanVersion, &known)...)
 		q.RequesterInformed = known == 1
 		q.Removing = slices.Contains(v.Removing, q.ID)
@@ -43,8 +47,10 @@ func (s Server) View(ctx context.Context) (View, error) {
 			v.Queues = append(v.Queues, q)
 		}
 		return err
-	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?
-		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?) AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?`,
+	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+
+		validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?
+		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?)
+		AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?`,
 		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
 	if err == nil && !found {
 		err = ErrUnknownTask
@@ -67,7 +73,8 @@ type Incoming struct {
 // that polls.
 func (s Server) Incoming(ctx context.Context) (in Incoming, err error) {
 	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).Scan(&in.Queues, &in.PlanVersion)
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).Scan(&in.Queues,
+		&in.PlanVersion)
 	if err != nil {
 		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", s.uuid, err)
 	}
@@ -111,4 +118,88 @@ type ViewQueue struct {
 	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else zero.
 	FailingSince time.Time
 	Removing     bool // the owner drains the queue and gives it up with FinishRemoval (N2)
+}
+
+// WatchRange is the servers that a server watches: the next 32 in the order of their uuids, where the first follows
+// the last. So each server is watched, and a heartbeat costs the same in a large roster as in a small one. If a
+// server dies together with the servers that watch it, a live server before them watches the first of them, and then
+// expires all.
+//
+// It is stored as the ends of two ranges of uuids, since no server joins or leaves without a new membership_version.
+// To find the next 32 servers again with each heartbeat would cost MariaDB half as much again. After a new version
+// the next heartbeat reads the ends. Until then the old ranges hold, also for servers that have joined within them.
+// Only if all 32 servers leave at once does a server watch none, for one heartbeat.
+//
+// The zero value is all servers.
+type WatchRange struct {
+	// The range is from the server's own uuid to last. If last is empty, it is from the own uuid to the end, and from the
+	// beginning to first, or all servers if first is empty, too.
+	last, first string
+	membership  int64 // the version that the ends were read for
+	stale       bool  // there is a newer version
+}
+
+// watchedServers is how many servers each server watches.
+const watchedServers = 32
+
+// needsEnds reports whether the next heartbeat reads the ends.
+func (r WatchRange) needsEnds() bool { return r.stale || r == WatchRange{} }
+
+// next returns the range after a reply with the version of the membership. The ends are in read, if the heartbeat
+// read them.
+func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
+	if r.needsEnds() {
+		r.last, r.first, r.membership = read.last, read.first, membership
+	}
+	r.stale = r.membership != membership
+	return r
+}
+
+// isDead is a condition on a row d of schedule_server: the server has been silent for its judge_dead_interval, or its
+// last heartbeat is from before the clock was set back.
+const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
+	OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
+
+// watchColumns returns the columns for HeartbeatReply.AnyDead and the ends of the watch range, with their parameters.
+func (b Heartbeat) watchColumns(r *Roster) (columns string, args []any) {
+	var dead, last, first strings.Builder
+	var deadArgs, lastArgs, firstArgs []any
+	for _, s := range b.Servers {
+		dead.WriteString(" WHEN s.uuid = ? AND (")
+		deadArgs = append(deadArgs, s.UUID)
+		exists := func(hint, within string, uuids ...any) {
+			dead.WriteString(`EXISTS (SELECT 1 FROM schedule_server d` + hint + ` WHERE d.task_type = ? AND d.own_sign = ?` +
+				within + ` AND ` + isDead + `)`)
+			deadArgs = append(append(deadArgs, s.TaskType, r.OwnSign), uuids...)
+		}
+		switch watched := s.WatchRange; {
+		case watched.last != "":
+			exists(r.DB.ByKey, ` AND d.uuid > ? AND d.uuid <= ?`, s.UUID, watched.last)
+		case watched.first != "":
+			exists(r.DB.ByKey, ` AND d.uuid > ?`, s.UUID)
+			dead.WriteString(" OR ")
+			exists(r.DB.ByKey, ` AND d.uuid <= ?`, watched.first)
+		default:
+			exists("", "")
+		}
+		dead.WriteString(") THEN 1")
+		if s.WatchRange.needsEnds() {
+			const end = ` WHEN s.uuid = ? THEN (SELECT w.uuid FROM schedule_server w%s WHERE w.task_type = ? AND w.own_sign = ?
+				AND w.uuid > ? ORDER BY w.uuid LIMIT 1 OFFSET %d)`
+			fmt.Fprintf(&last, end, r.DB.ByKey, watchedServers-1)
+			fmt.Fprintf(&first, end, r.DB.ByKey, watchedServers-1)
+			lastArgs = append(lastArgs, s.UUID, s.TaskType, r.OwnSign, s.UUID)
+			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.OwnSign, "")
+		}
+	}
+	return cases(dead.String(), "0") + `, ` + cases(last.String(), "NULL") + `, ` +
+		cases(first.String(), "NULL"), append(append(deadArgs, lastArgs...), firstArgs...)
+}
+
+// cases returns a CASE of the branches, or otherwise if there are none.
+func cases(branches, otherwise string) string {
+	if branches == "" {
+		return otherwise
+	}
+	return "CASE" + branches + " ELSE " + otherwise + " END"
 }

@@ -3,6 +3,7 @@ package sqldealer
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -106,4 +107,287 @@ func listed(names []string) string { return strings.Join(names, ", ") }
 // indexFold returns the index of a column's name in any case, or -1.
 func indexFold(names []string, name string) int {
 	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}
+
+func (b builder) buildExecute() error {
+	if b.file.ExecuteEach != "" {
+		a, err := b.parseAction("execute_each", b.file.ExecuteEach, row)
+		b.exec = a
+		return err
+	}
+	a, err := b.parseAction("execute", b.file.Execute, keys)
+	if err != nil {
+		return err
+	}
+	if !a.uses(keys) {
+		return errors.New(".execute must use {{keys}} to find its rows (or use execute_each instead)")
+	}
+	b.exec = a
+	return b.checkParameters()
+}
+
+func (b builder) buildDiscard() error {
+	if b.file.Discard == "" {
+		return nil
+	}
+	switch {
+	case len(b.file.Key) == 0:
+		return errors.New(".key is missing: without it no row fails for good, and discard has no effect")
+	case b.inRun():
+		return errors.New(".discard has no effect in mode RUN: a run gives up no row; remove it")
+	}
+	a, err := b.parseAction("discard", b.file.Discard, keys, row, lastError)
+	if err != nil {
+		return err
+	}
+	if !a.uses(keys) && !a.usesRow(b.file.Key) {
+		return fmt.Errorf(".discard must use {{keys}}, or %s, to find its row", rowPlaceholders(b.file.Key))
+	}
+	b.discard = a
+	return nil
+}
+
+// rowPlaceholders lists the placeholders of columns: {{row.region}} and {{row.id}}.
+func rowPlaceholders(columns []string) string {
+	list := make([]string, len(columns))
+	for i, c := range columns {
+		list[i] = "{{" + row + c + "}}"
+	}
+	return strings.Join(list, " and ")
+}
+
+// parseAction also determines the columns that the statement needs.
+func (b builder) parseAction(name, text string, own ...string) (*action, error) {
+	s, err := b.parse(text, append(own, server, queue, parameter, ownSign, runKey)...)
+	if err != nil {
+		return nil, fmt.Errorf(".%s %w", name, err)
+	}
+	a := &action{statement: s, name: name}
+	for _, used := range s.names {
+		at := -1
+		if column, isColumn := strings.CutPrefix(used, row); isColumn {
+			at = b.shape.add(column)
+		}
+		a.bindings = append(a.bindings, at)
+	}
+	return a, nil
+}
+
+// checkParameters checks that the keys of a whole batch fit into one statement.
+func (b builder) checkParameters() error {
+	width := b.shape.key
+	most := (b.syntax.mostParameters - b.exec.markCount(0)) / (b.exec.count(keys) * width)
+	if n := b.settings.ExecuteNumber; n > most {
+		of := ""
+		if width > 1 {
+			of = fmt.Sprintf(" of %d columns", width)
+		}
+		return fmt.Errorf(".execute takes %d keys%s at most: execute_number (%d) must not be larger", most, of, n)
+	}
+	return nil
+}
+
+var orderBy = regexp.MustCompile(`(?i)\bORDER\s+BY\b`)
+
+// buildAfter checks the keys of the file that {{after}} in select needs.
+func (b builder) buildAfter() error {
+	key, start := b.file.Key, b.file.AfterStart
+	if !b.sel.usesColumns(after) {
+		if len(start) > 0 {
+			return fmt.Errorf(".after_start (%s) has no effect: select does not use {{after}}", listed(start))
+		}
+		return nil
+	}
+	switch {
+	case b.cursor != nil:
+		return errors.New(".select uses both {{after}} and {{cursor}}: with {{cursor}} no row is selected again, " +
+			"so remove {{after}}")
+	case len(key) == 0:
+		return errors.New(".key is missing: it names the column by which select is ordered, and whose value {{after}} is")
+	case len(start) == 0:
+		return errors.New(".after_start is missing: it is the value of {{after}} before the first row, such as 0")
+	case len(start) != len(key):
+		return fmt.Errorf(".after_start (%s) must have a value for each column of the key (%s)", listed(start), listed(key))
+	case slices.Contains(start, ""):
+		return fmt.Errorf(".after_start (%s) must not have an empty value: for the empty text write \\s", listed(start))
+	case !slices.ContainsFunc(b.sel.parts, orderBy.MatchString):
+		return fmt.Errorf(".select must return its rows in the order of the key: add ORDER BY %s", listed(key))
+	}
+	for i := range key {
+		b.shape.ordered = append(b.shape.ordered, i)
+	}
+	return checkColumns(b.sel, after, "key", key)
+}
+
+// checkColumns checks that select compares all columns behind which it goes on: those of the cursor, or of the key.
+// A single one may be {{cursor}} or {{after}} alone.
+func checkColumns(sel *statement, placeholder, of string, columns []string) error {
+	for _, c := range columns {
+		if !sel.usesColumn(placeholder, c) && (len(columns) > 1 || !sel.uses(placeholder)) {
+			return fmt.Errorf(".select must use {{%s.%s}}: the %s has the columns %s", placeholder, c, of, listed(columns))
+		}
+	}
+	for _, used := range sel.names {
+		column, isColumn := strings.CutPrefix(used, placeholder+".")
+		if isColumn && indexFold(columns, column) < 0 || used == placeholder && len(columns) > 1 {
+			return fmt.Errorf(".select uses {{%s}}, but the %s has the columns %s: write {{%s.%s}}", used, of, listed(columns),
+				placeholder, columns[0])
+		}
+	}
+	return checkRowValues(sel, placeholder, columns)
+}
+
+// checkRowValues refuses (a, b) > ({{after.a}}, {{after.b}}) where no index serves it: each select would read all rows
+// before that position.
+func checkRowValues(sel *statement, placeholder string, columns []string) error {
+	if !sel.syntax.rowsUnordered {
+		return nil
+	}
+	for i, name := range sel.names[1:] {
+		last := sel.names[i]
+		if strings.TrimSpace(sel.parts[i+1]) == "," && strings.HasPrefix(last, placeholder+".") &&
+			strings.HasPrefix(name, placeholder+".") {
+			return fmt.Errorf(".select compares with ({{%s}}, {{%s}}), for which this database uses no index: write (%s)", last,
+				name, behind(placeholder, columns))
+		}
+	}
+	return nil
+}
+
+// behind returns the condition for rows behind a position, without row values.
+func behind(placeholder string, columns []string) string {
+	c := columns[0]
+	condition := fmt.Sprintf("%s > {{%s.%[1]s}}", c, placeholder)
+	if len(columns) == 1 {
+		return condition
+	}
+	rest := behind(placeholder, columns[1:])
+	if len(columns) > 2 {
+		rest = "(" + rest + ")"
+	}
+	return fmt.Sprintf("%s OR %s = {{%s.%[2]s}} AND %[4]s", condition, c, placeholder, rest)
+}
+
+// buildCursor checks the keys of the file that {{cursor}} in select needs.
+func (b builder) buildCursor() error {
+	c := b.file
+	if !b.sel.usesColumns(cursor) {
+		return refuseCursorKeys(c, b.sel.uses(horizonName))
+	}
+	spec := &cursorSpec{names: c.Cursor, start: c.CursorStart, inOrder: c.CommitsInOrder, inRun: b.inRun()}
+	if len(spec.names) == 0 {
+		spec.names = c.Key
+	}
+	if err := checkCursor(c, b.sel, spec.names); err != nil {
+		return err
+	}
+	for _, name := range spec.names {
+		spec.at = append(spec.at, b.shape.add(name))
+	}
+	b.cursor, b.shape.ordered = spec, spec.at
+	return b.buildHorizon()
+}
+
+// buildHorizon chooses how select leaves out the rows that a later commit may precede.
+func (b builder) buildHorizon() error {
+	c, first := b.file, b.cursor.names[0]
+	used := b.sel.uses(horizonName)
+	lags := c.CursorLag != 0 || c.CursorNewest != ""
+	switch {
+	case c.CommitsInOrder && (lags || used):
+		return errors.New(".commits_in_order (true) excludes cursor_lag, cursor_newest and {{horizon}}: " +
+			"they are for rows that become visible in another order than the cursor's")
+	case lags && b.inRun():
+		return fmt.Errorf(".cursor_lag (%s) has no effect in mode RUN: each run reads from cursor_start on; "+
+			"remove cursor_lag, cursor_newest and {{horizon}}", c.CursorLag)
+	case lags && (c.CursorLag <= 0 || c.CursorNewest == ""):
+		return fmt.Errorf(".cursor_lag (%s) must be positive, and cursor_newest (%q) must be a statement that selects the "+
+			"largest %s: SELECT max(%[3]s) FROM the_table", c.CursorLag, c.CursorNewest, first)
+	case c.CommitsInOrder || b.inRun() && !used:
+		return nil
+	case !lags && !b.syntax.transactionIDs:
+		return fmt.Errorf(".select uses {{cursor}}, and a row that is committed late, with a smaller %s than the last one "+
+			"read, would be lost: set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen", first)
+	case !used && lags:
+		return fmt.Errorf(".select must not read rows that are younger than cursor_lag: add %s <= {{horizon}}", first)
+	case !used:
+		return fmt.Errorf(".select uses {{cursor}}, and a row that is committed late, with a smaller %s than the last one "+
+			"read, would be lost: use a column of type xid8 and the condition xid < {{horizon}} (see docs/sql-dealer.md), "+
+			"or set cursor_lag and cursor_newest, or commits_in_order: true if that cannot happen", first)
+	case lags:
+		newest, err := b.parse(c.CursorNewest, parameter, ownSign)
+		if err != nil {
+			return fmt.Errorf(".cursor_newest %w", err)
+		}
+		b.cursor.horizon = newLagHorizon(first, newest, c.CursorLag)
+	default:
+		b.cursor.horizon, b.cursor.digits, b.shape.xid = xidHorizon{first}, true, b.cursor.at[0]
+	}
+	return nil
+}
+
+// refuseCursorKeys returns an error if the file has keys that need {{cursor}} in select.
+func refuseCursorKeys(c config.SQLDealer, horizonUsed bool) error {
+	for _, k := range []struct {
+		name, value string
+		set         bool
+	}{
+		{"cursor", listed(c.Cursor), len(c.Cursor) > 0},
+		{"cursor_start", listed(c.CursorStart), len(c.CursorStart) > 0},
+		{"cursor_lag", c.CursorLag.String(), c.CursorLag != 0},
+		{"cursor_newest", c.CursorNewest, c.CursorNewest != ""},
+		{"commits_in_order", "true", c.CommitsInOrder},
+	} {
+		if k.set {
+			return fmt.Errorf(".%s (%s) has no effect: select does not use {{cursor}}", k.name, k.value)
+		}
+	}
+	if horizonUsed {
+		return errors.New(".select uses {{horizon}} without {{cursor}}: only rows behind a cursor can be lost")
+	}
+	return nil
+}
+
+// checkCursor checks what each select with a cursor needs.
+func checkCursor(c config.SQLDealer, sel *statement, names []string) error {
+	switch {
+	case len(c.Key) == 0:
+		return errors.New(".key is missing: it names the column that identifies a row, and whose last value {{cursor}} is " +
+			"without the key cursor")
+	case len(c.CursorStart) == 0:
+		return errors.New(".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0")
+	case len(c.CursorStart) != len(names):
+		return fmt.Errorf(".cursor_start (%s) must have a value for each column of the cursor (%s)", listed(c.CursorStart),
+			listed(names))
+	case slices.Contains(c.CursorStart, ""):
+		return fmt.Errorf(".cursor_start (%s) must not have an empty value: for the empty text write \\s",
+			listed(c.CursorStart))
+	case !sel.uses(limit):
+		return errors.New(".select must use {{limit}}: with {{cursor}}, one more row than is executed shows whether the " +
+			"last " +
+			"one is unique")
+	case !slices.ContainsFunc(sel.parts, orderBy.MatchString):
+		return fmt.Errorf(".select must return its rows in the order of the cursor: add ORDER BY %s", listed(names))
+	}
+	return checkColumns(sel, cursor, "cursor", names)
+}
+
+func (b builder) buildBacklog() error {
+	if b.file.Backlog == "" {
+		return nil
+	}
+	if b.inRun() {
+		return errors.New(".backlog has no effect in mode RUN: a run shows its progress by itself; remove it")
+	}
+	s, err := b.parse(b.file.Backlog, total, index, queue, queueParameter, parameter, ownSign)
+	if err != nil {
+		return fmt.Errorf(".backlog %w", err)
+	}
+	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
+	if many && !s.uses(index, queue, queueParameter) {
+		return errors.New(".backlog counts the same rows for every queue: with more than one queue it must use {{index}} " +
+			"(with {{total}}), {{queue}} or {{queue_parameter}}")
+	}
+	b.backlog = s
+	return nil
 }

@@ -3,8 +3,10 @@ package sqldealer
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
@@ -137,5 +139,109 @@ func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 			return d.exec.run(ctx, tx, rows, nil)
 		}
 		return d.exec.runEach(ctx, tx, rows)
+	})
+}
+
+// Holder is the oldest transaction of PostgreSQL that has written and not ended. No
+// row that was written after it began is below {{horizon}}.
+type Holder struct {
+	PID         int           // of its session; 0 if the transaction is prepared
+	Application string        // the session's name for itself
+	State       string        // of the session, such as "idle in transaction"
+	Prepared    string        // the name of a prepared transaction
+	Age         time.Duration // since it began or was prepared
+	Hidden      bool          // this role may not see Application, State and Age
+}
+
+// pg_locks shows transactions to each role, pg_stat_activity shows their age only to
+// some.
+const selectHolder = `
+SELECT COALESCE(l.pid, 0), COALESCE(a.application_name, ''), COALESCE(a.state, ''), COALESCE(p.gid, ''),
+       CAST(EXTRACT(epoch FROM clock_timestamp() - COALESCE(p.prepared, a.xact_start)) AS double precision)
+  FROM pg_locks l
+  LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+  LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
+ WHERE l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted
+   AND l.transactionid = CAST(pg_snapshot_xmin(pg_current_snapshot()) AS xid)`
+
+// FindHolder returns the transaction that holds {{horizon}} of the select back, or nil
+// if there is none or the select has no such horizon.
+func (d *Dealer) FindHolder(ctx context.Context, db *sql.DB) (*Holder, error) {
+	if _, ok := d.horizon().(xidHorizon); !ok {
+		return nil, nil
+	}
+	var h Holder
+	var seconds sql.NullFloat64
+	err := db.QueryRowContext(ctx, selectHolder).Scan(&h.PID, &h.Application, &h.State, &h.Prepared, &seconds)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("find the oldest transaction that writes: %w", err)
+	}
+	h.Age, h.Hidden = time.Duration(seconds.Float64*float64(time.Second)), !seconds.Valid
+	return &h, nil
+}
+
+var (
+	_ processor.TaskDealer[Row] = (*Dealer)(nil)
+	_ processor.Keyed[Row]      = keyed{}
+	_ processor.Cursored[Row]   = cursored{}
+	_ processor.Paged[Row]      = paged{}
+	_ processor.Discarder[Row]  = discarder{}
+	_ processor.Backlogger      = (*Dealer)(nil)
+)
+
+// withCapabilities returns the dealer with the capabilities that follow from the
+// statements. With a key it is Keyed: rows fail one by one. With {{cursor}} it is
+// Cursored: rows are read in order and never twice. With {{after}} it is Paged:
+// failed rows hide no others. With discard it is a Discarder.
+func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
+	discards := discarder{d}
+	switch {
+	case d.shape.key == 0:
+		return d
+	case d.cursor != nil && d.discard != nil:
+		return struct {
+			cursored
+			discarder
+		}{cursored{keyed{d}}, discards}
+	case d.cursor != nil:
+		return cursored{keyed{d}}
+	case d.sel.usesColumns(after) && d.discard != nil:
+		return struct {
+			paged
+			discarder
+		}{paged{keyed{d}}, discards}
+	case d.sel.usesColumns(after):
+		return paged{keyed{d}}
+	case d.discard != nil:
+		return struct {
+			keyed
+			discarder
+		}{keyed{d}, discards}
+	}
+	return keyed{d}
+}
+
+// keyed is a Dealer whose rows have a key.
+type keyed struct{ *Dealer }
+
+// Key implements processor.Keyed.
+func (k keyed) Key(r Row) string { return k.shape.keyOf(r) }
+
+// paged is a Dealer whose select can go on behind the key of a row.
+type paged struct{ keyed }
+
+// Position implements processor.Paged.
+func (p paged) Position(r Row) string { return p.shape.keyOf(r) }
+
+// discarder is a Dealer with a statement for rows that are given up.
+type discarder struct{ dealer *Dealer }
+
+// Discard implements processor.Discarder: it runs the statement for the row in a fenced transaction.
+func (d discarder) Discard(ctx context.Context, r Row, cause error) error {
+	return center.InTx(ctx, d.dealer.db, func(tx *sql.Tx) error {
+		return d.dealer.discard.run(ctx, tx, []Row{r}, cause)
 	})
 }
