@@ -98,19 +98,6 @@ func (b *batch) countPageLocked(s *scheduler) {
 	}
 }
 
-// continueAloneLocked makes the rest of the page ready after an item that was executed alone.
-func (b *batch) continueAloneLocked(s *scheduler) {
-	if !b.serial {
-		return
-	}
-	if s.asleep || s.stopping || b.unrecorded() {
-		s.stats.skip(b.page.drop())
-	}
-	if b.lane.page == b.page && b.page.unstarted() > 0 {
-		s.ready.add(b.lane)
-	}
-}
-
 // beginAlone waits until no other item of the process is executed alone, and records that the item begins. If it cannot
 // record that, the processor does not execute the item: nothing could name the item if it ended the process.
 func (b *batch) beginAlone() (err error) {
@@ -120,7 +107,7 @@ func (b *batch) beginAlone() (err error) {
 	case <-b.ctx.Done():
 		return context.Cause(b.ctx)
 	}
-	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err == nil {
+	if err = b.findKeys(); err == nil {
 		err = b.lane.failures.saveStart(b, b.grantOf(0), b.keys[0])
 	}
 	if err != nil {

@@ -1,17 +1,15 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"time"
 )
 
-// batch is one batch of a page. blame is what its failure means for the items, cursorBatch what its end means for the
-// cursor.
-//
-// It has about 20 methods: the steps of a batch in this file, and one or two in the file of each subject that counts
-// the end of a batch (alone, breaker, pace, streak).
+// batch is one batch of a page. The methods in this file are its steps, in order. blame.go has the steps for the items
+// that have failed, alone.go those for an item that is executed alone.
 type batch struct {
 	call
 	span
@@ -19,8 +17,8 @@ type batch struct {
 	mark mark
 
 	bound    context.Context // the context of Execute
+	serial   bool            // the lane gives no other batch until this one ends
 	alone    bool            // of a lane whose items are executed alone
-	serial   bool            // the lane gives no other batch until this one ends, because its items are executed alone
 	entered  bool            // the batch holds Env.Alone
 	recorded bool            // the store has a record that the item has begun
 	hookEnd  func(Result)    // the end of Hooks.Execute
@@ -45,7 +43,7 @@ type batchResult struct {
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
 	passed       []SweptItem   // of a sweep, the items that it passes, at most maxFailedItems
 	waiting      int           // of a sweep, the failed items that wait for the end of an outage
-	first        uint64        // the latest record.first of the items that failed; 0 if one of them is new
+	first        uint64        // the latest record.first of the items that failed; 0 if none failed alone or by name
 	recovered    bool          // an item that had failed is done
 
 	discardFailure string // why the last Discard failed; empty if none did
@@ -55,24 +53,21 @@ type batchResult struct {
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane = l
-	b.page, b.mark = l.page, m
+	b.lane, b.page, b.mark, b.alone = l, l.page, m, l.alone
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	}
+	if b.alone && m == ordinary {
+		b.mark = single
+	}
+	b.serial = b.capabilities.cursored || l.alone // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
 		s.settleLocked(l, now)
-	case b.capabilities.cursored:
-		s.ready.remove(l) // until this batch ends (X3)
-	case l.alone:
-		b.serial = true
+	case b.serial:
 		s.ready.remove(l)
-	}
-	if b.alone = l.alone; b.alone && m == ordinary {
-		b.mark = single
 	}
 }
 
@@ -85,7 +80,7 @@ func (b *batch) perform() error {
 	case discardDue:
 		return b.causeOfDiscard()
 	case passed:
-		return cursorBatch{b}.recordDead()
+		return b.recordDead()
 	}
 	if b.alone {
 		if err := b.beginAlone(); err != nil {
@@ -105,20 +100,55 @@ func (b *batch) perform() error {
 	return b.items.execute(ctx, b.from, b.to) // without a closure, which would be an allocation
 }
 
-// bind makes the context of Execute, unless the page has it.
-func (b *batch) bind() error {
+// bind makes the context of Execute, unless the page has it, and finds the position of the cursor after the batch.
+func (b *batch) bind() (err error) {
 	b.bound = b.ctx
 	switch {
 	case b.capabilities.cursored:
-		if err := (cursorBatch{b}).findPosition(); err != nil {
+		if b.position.cursor, err = b.items.cursor(b.to - 1); err != nil {
 			return err
 		}
+		b.position.known = true
 		cursor := b.position.cursor
 		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), &cursor)
 	case len(b.grants) > 1:
 		b.bound = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
 	}
 	return nil
+}
+
+// findKeys finds the keys of the items.
+func (b *batch) findKeys() (err error) {
+	b.keys, err = b.items.keys(b.keys[:0], b.from, b.to)
+	return err
+}
+
+// causeOfDiscard returns the recorded error of an item whose Discard is due. The batch then fails with it again.
+func (b *batch) causeOfDiscard() error {
+	if err := b.findKeys(); err != nil {
+		return err
+	}
+	r, ok, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
+	switch {
+	case err != nil:
+		return err
+	case !ok || !r.discardDue:
+		return errRecordChanged
+	}
+	return r.cause
+}
+
+// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it. The cursor of a sweep
+// passes no failed item (X3).
+func (b *batch) recordDead() error {
+	if err := b.findKeys(); err != nil {
+		return err
+	}
+	if b.lane.sweep != nil {
+		r, _, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
+		return cmp.Or(err, r.cause, errRecordChanged)
+	}
+	return b.lane.failures.saveDead(b, b.grants[0], b.keys[0])
 }
 
 // conclude finds the outcome of the batch and records what failed. Most batches return at the first condition.
@@ -130,16 +160,18 @@ func (b *batch) conclude() {
 	}
 	if b.err != nil {
 		b.outcome = b.classify(b.err)
-		b.logBatchFailure()
+		b.logFailure("execute", slog.Int("items", b.size()))
 	}
 	if b.outcome == failed && b.capabilities.cursored && b.lane.sweep != nil {
-		cursorBatch{b}.checkCommitted()
+		b.checkCommitted()
 	}
 	executeErr := b.err
 	b.recordResult()
 	b.forgetBegin()
 	if b.hookEnd != nil {
-		b.hookEnd(Result{Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took})
+		b.hookEnd(Result{
+			Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took,
+		})
 	}
 	b.now = time.Now()
 	if b.result.discardFailure != "" { // it does not change what the error says about an outage (X5)
@@ -150,6 +182,36 @@ func (b *batch) conclude() {
 	}
 }
 
+func countItems(n int) string { return count(n, "item", "items") }
+
+// count returns a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// checkCommitted finds out whether a failed batch of a sweep is done after all. If the cursor has reached the position
+// of the batch, its commit succeeded and only the reply was lost. The cursor is loaded at once, because an item that
+// fails alone ends the sweep. If the position of the batch is that of the item before it, the cursor proves nothing,
+// and the batch has failed.
+func (b *batch) checkCommitted() {
+	queue := b.grants[0].queue
+	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {
+		return
+	}
+	cursor, err := b.env.Cursors.Load(b.ctx, queue)
+	switch {
+	case err != nil: // the sweep fails, and the next one begins at the cursor
+		b.result.pause = true
+		b.logError("load cursor", "", err)
+	case cursor == b.position.cursor:
+		b.env.Logger.LogAttrs(b.logCtx, slog.LevelInfo, "the failed batch was committed", slog.String("queue", b.queueIDs()))
+		b.outcome, b.err = done, nil
+	}
+}
+
 // recordResult records failed items, or removes their records, and moves the cursor.
 func (b *batch) recordResult() {
 	switch {
@@ -157,9 +219,9 @@ func (b *batch) recordResult() {
 	case b.outcome == failed && b.mark == passed && b.lane.sweep == nil:
 		b.result.pause, b.result.failed = true, 1
 	case b.outcome == failed:
-		blame{b}.run()
+		b.blame()
 	case b.outcome == done && b.capabilities.cursored:
-		cursorBatch{b}.saveCursor()
+		b.saveCursor()
 	}
 	if b.outcome == done && b.mark > ordinary {
 		b.deleteRecords()
@@ -169,9 +231,30 @@ func (b *batch) recordResult() {
 	}
 }
 
-// logBatchFailure logs the error of the batch.
-func (b *batch) logBatchFailure() {
-	b.logFailure("execute", slog.Int("items", b.size()))
+// saveCursor moves the cursor to the end of a batch that is done. If this fails, the batch has failed, but none of its
+// items.
+func (b *batch) saveCursor() {
+	if b.env.Cursors != nil {
+		if err := b.env.Cursors.Save(b.bound, b.grants[0].queue, b.position.cursor); err != nil {
+			b.err = fmt.Errorf("save cursor: %w", err)
+			b.outcome = b.classify(b.err)
+			b.result.pause, b.result.failed = true, b.size()
+			b.logFailure("execute", slog.Int("items", b.size()))
+			return
+		}
+	}
+	b.position.saved = true
+}
+
+// deleteRecords removes the records of a batch that has succeeded.
+func (b *batch) deleteRecords() {
+	if err := b.findKeys(); err != nil {
+		b.logError("find the keys of items", "", err)
+		return
+	}
+	if err := b.lane.failures.remove(b); err != nil {
+		b.logError("delete failed item", b.keys[0], err)
+	}
 }
 
 // itemsDone returns how many items of the batch are done.
@@ -185,16 +268,6 @@ func (b *batch) itemsDone() int64 {
 	return 0
 }
 
-func countItems(n int) string { return count(n, "item", "items") }
-
-// count returns a number with its noun.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
 	l, r := b.lane, &b.result
@@ -205,10 +278,9 @@ func (b *batch) finishLocked(s *scheduler) {
 	b.countWorkLocked()
 	b.measurePaceLocked(s)
 	b.countInStreakLocked(s)
-	if b.capabilities.cursored {
-		cursorBatch{b}.finishInOrderLocked(s)
+	if b.serial {
+		b.continuePageLocked(s)
 	}
-	b.continueAloneLocked(s)
 	b.countPageLocked(s)
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
@@ -228,6 +300,36 @@ func (b *batch) finishLocked(s *scheduler) {
 		}
 	}
 	s.settleLocked(l, b.now)
+}
+
+// continuePageLocked makes the rest of the page ready, or drops it, so that it is selected again: if nothing may start,
+// if an item could not begin alone, or if the cursor has not moved.
+func (b *batch) continuePageLocked(s *scheduler) {
+	goesOn := !s.asleep && !s.stopping && !b.unrecorded()
+	if b.capabilities.cursored {
+		goesOn = b.moveCursorLocked() && goesOn
+	}
+	if !goesOn {
+		s.stats.skip(b.page.drop())
+	}
+	if b.lane.page == b.page && b.page.unstarted() > 0 {
+		s.ready.add(b.lane)
+	}
+}
+
+// moveCursorLocked moves the cursor after a success, and reports whether it did. After any other outcome, no item may be
+// executed before all items ahead of it are done (X3): the items are selected again from the cursor.
+func (b *batch) moveCursorLocked() (moved bool) {
+	g, n := b.grants[0], b.size()
+	if b.outcome == done && b.position.saved {
+		g.moveCursorLocked(b.position.cursor, max(0, g.cursor.suspects-n))
+		return true
+	}
+	g.cursor.unknown = b.outcome != failed || b.lane.sweep == nil // else checkCommitted has just loaded it
+	if b.outcome == failed && n > 1 && !b.result.pause {
+		g.cursor.suspects, g.cursor.batchLimit = n, smallerBatch(n)
+	}
+	return false
 }
 
 func (b *batch) reset() {

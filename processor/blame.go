@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -8,11 +9,59 @@ import (
 	"time"
 )
 
-// blame finds the items of a failed batch that have failed, and records them. Its executor calls it before the batch is
-// finished. The items are still in flight, so no other call uses their records.
-type blame struct{ *batch }
+// failure is what is known when an item has failed, alone or by name. What it means for the item follows from this
+// alone.
+type failure struct {
+	record
+	permanent bool // the error is Permanent
+	data      bool // the database has refused the data of the item
+	began     time.Time
+	round     uint64 // when the attempt began; it rises with a success after a failure
+	doubted   bool   // when the attempt began, so much had failed that an outage was likely
+}
 
-func (b blame) run() {
+// verdict is what a failure means for its item.
+type verdict int
+
+const (
+	doubt   verdict = iota // it is no attempt
+	attempt                // it counts as an attempt
+	last                   // it is the last attempt: the item is given up
+)
+
+// judge returns what the failure means, if an item has so many attempts; 0 is any number.
+func (f failure) judge(mostAttempts int) verdict {
+	switch {
+	case f.dead, !f.counts():
+		return doubt
+	case f.discardDue, f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts:
+		return last
+	}
+	return attempt
+}
+
+// counts reports whether the failure is an attempt of the item. It is none before the pause of the item is over,
+// because attempts count at the pace of the retry policy at most. It is none either while nothing succeeds: an attempt
+// that is made while a service is away says nothing about the item (X5).
+func (f failure) counts() bool {
+	switch {
+	case f.discardDue, f.permanent:
+		return true
+	case f.attempts > 0 && f.retryAt.After(f.began):
+		return false
+	}
+	return !f.doubted || f.data || f.last > 0 && f.last < f.round
+}
+
+// passes reports whether a sweep passes the item. Otherwise the item waits for the end of an outage. An item that has
+// failed before and after a success of another one is poison.
+func (f failure) passes() bool {
+	return !f.doubted || f.permanent || f.data || f.first > 0 && f.first < f.round
+}
+
+// blame finds the items of a failed batch that have failed, and records them. The items are still in flight, so no
+// other call uses their records.
+func (b *batch) blame() {
 	named := namedFailures(b.err, b.size())
 	if b.capabilities.cursored {
 		named = nil
@@ -24,44 +73,68 @@ func (b blame) run() {
 		b.result.pause, b.result.retryAfter = true, retryAfter(b.err)
 		return
 	}
-	var err error
-	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
+	if err := b.findKeys(); err != nil {
 		b.logError("find the keys of failed items", "", err)
 		b.result.pause = true
 		return
 	}
+	if named == nil && b.size() == 1 {
+		named = []itemError{{0, b.err}}
+	}
 	switch {
-	case named != nil:
-		b.failItems(named)
-	case b.size() == 1:
-		b.failItems([]itemError{{0, b.err}})
-	default:
+	case named == nil:
 		b.suspectAll()
+	case b.lane.sweep != nil:
+		b.passInSweep(named)
+	default:
+		b.failItems(named)
 	}
 }
 
 // suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which
 // of them failed, and a broken item must not cost the attempts of the others.
-func (b blame) suspectAll() {
+func (b *batch) suspectAll() {
 	after := retryAfter(b.err)
 	if b.lane.sweep != nil {
 		after = 0
 	}
 	b.result.retryNow = after == 0
 	retryAt := b.now.Add(after)
-	if b.capabilities.cursored { // finishInOrderLocked counts the suspects
+	if b.capabilities.cursored { // moveCursorLocked counts the suspects
 		b.result.retryAt = retryAt
 		return
 	}
-	b.lane.failures.suspect(b.batch, smallerBatch(b.size()), retryAt)
+	b.lane.failures.suspect(b, smallerBatch(b.size()), retryAt)
 }
 
-// failItems counts an attempt of each failed item. A sweep has only one attempt.
-func (b blame) failItems(named []itemError) {
-	if b.lane.sweep != nil {
-		b.passInSweep(named)
-		return
+// passInSweep records the failed items of a sweep, which has only one attempt, so that it does not execute them again.
+// The probes of an outage wait instead (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep
+// begins with that item.
+func (b *batch) passInSweep(named []itemError) {
+	g := b.grants[0]
+	b.result.pause = b.capabilities.cursored
+	for _, f := range named {
+		key := b.keys[f.index]
+		r, _ := b.lane.failures.recall(g, key)
+		failure := b.failure(r, f.err)
+		if !b.capabilities.cursored && !failure.passes() {
+			r.failed(b.rounds.Load(), f.err)
+			r.doubt(&b.call, f.err)
+			b.lane.failures.put(g, key, r)
+			b.result.waiting++
+			continue
+		}
+		if len(b.result.passed) < maxFailedItems {
+			b.result.passed = append(b.result.passed, SweptItem{Key: key, Err: f.err, At: b.now})
+		}
+		if !b.capabilities.cursored {
+			b.lane.failures.put(g, key, record{dead: true})
+		}
 	}
+}
+
+// failItems records a failure of each failed item.
+func (b *batch) failItems(named []itemError) {
 	stored, err := b.lane.failures.findAll(&b.call, len(named), func(i int) (*grant, string) {
 		return b.grantOf(named[i].index), b.keys[named[i].index]
 	})
@@ -72,15 +145,18 @@ func (b blame) failItems(named []itemError) {
 	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, counts := b.countAttempt(f, stored)
+		u, verdict := b.failItem(f, stored)
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
-		if !counts {
-			b.lane.failures.doubt(u)
-			if b.capabilities.cursored {
+		if b.capabilities.cursored { // there is only one item
+			b.result.retryNow = verdict != doubt && u.dead
+			if !b.result.retryNow {
 				b.result.retryAt = u.retryAt
 			}
+		}
+		if verdict == doubt {
+			b.lane.failures.doubt(u)
 			continue
 		}
 		updates = append(updates, u)
@@ -88,74 +164,58 @@ func (b blame) failItems(named []itemError) {
 			b.result.dead++
 		}
 	}
-	if len(updates) == 0 {
-		return
-	}
 	for _, g := range b.grants {
 		if err := b.lane.failures.save(b.bound, g, updates); err != nil {
 			b.logError("save failed items", updates[0].key, err)
 		}
 	}
-	if b.capabilities.cursored && updates[0].dead {
-		b.result.retryNow = true
-	} else if b.capabilities.cursored {
-		b.result.retryAt = updates[0].retryAt
-	}
 }
 
-// countAttempt returns the new record of an item that failed once more, and whether the failure counts as an attempt.
-func (b blame) countAttempt(f itemError, stored map[string]record) (u update, counts bool) {
-	u = update{grant: b.grantOf(f.index), key: b.keys[f.index]}
+// failItem returns the new record of an item that failed once more, and what the failure means.
+func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict) {
+	u := update{grant: b.grantOf(f.index), key: b.keys[f.index]}
 	var ok bool
 	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
 		u.record = stored[u.key]
 	}
-	failure := b.failure(u.record, f.err)
-	b.noteFirst(failure)
+	most := b.settings.ItemMaxAttempts
+	verdict := b.failure(u.record, f.err).judge(most)
 	u.failed(b.rounds.Load(), f.err)
-	switch {
-	case u.dead: // it has attempts enough
-		return u, false
-	case !failure.counts():
-		u.doubt(&b.call, f.err)
-		return u, false
+	if verdict == doubt {
+		if !u.dead {
+			u.doubt(&b.call, f.err)
+		}
+		return u, verdict
 	}
 	u.doubtful, u.tries = false, 0
 	if !u.discardDue {
 		u.attempts++
 	}
-	most := b.settings.ItemMaxAttempts
-	if u.discardDue || isPermanent(f.err) || most > 0 && u.attempts >= most {
+	if verdict == last {
 		u.dead = b.discard(f)
 		u.discardDue = !u.dead
-		if u.discardDue {
-			u.attempts = max(u.attempts, most) // so that the next owner discards the item too
-		}
 	}
-	if u.dead {
-		b.logLine(slog.LevelError, "item is dead", slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
+	switch {
+	case u.dead:
+		b.logLine(slog.LevelError, "item is dead",
+			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
+	case u.discardDue:
+		u.attempts = max(u.attempts, most) // so that the next owner discards the item too
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
-	return u, true
+	return u, verdict
 }
 
-// failure returns what is known about the failure of an item with a record.
-func (b blame) failure(r record, err error) failure {
+// failure returns what is known about the failure of an item with a record, and notes when it had failed first.
+func (b *batch) failure(r record, err error) failure {
+	b.result.first = max(b.result.first, cmp.Or(r.first, math.MaxUint64))
 	return failure{
 		record: r, permanent: isPermanent(err), data: b.env.DataError(err), began: b.began, round: b.round, doubted: b.doubted,
 	}
 }
 
-// noteFirst notes when the failed items of the batch had failed first.
-func (b blame) noteFirst(f failure) {
-	if f.first == 0 {
-		f.first = math.MaxUint64
-	}
-	b.result.first = max(b.result.first, f.first)
-}
-
 // discard calls Discard, and reports whether it succeeded.
-func (b blame) discard(f itemError) bool {
+func (b *batch) discard(f itemError) bool {
 	if !b.capabilities.discarder {
 		return true
 	}
@@ -172,29 +232,4 @@ func (b blame) discard(f itemError) bool {
 		b.outcome = cancelled
 	}
 	return false
-}
-
-// passInSweep records the failed items of a sweep, so that it does not execute them again. The probes of an outage wait
-// instead (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with that item.
-func (b blame) passInSweep(named []itemError) {
-	g := b.grants[0]
-	b.result.pause = b.capabilities.cursored
-	for _, f := range named {
-		r, _ := b.lane.failures.recall(g, b.keys[f.index])
-		failure := b.failure(r, f.err)
-		b.noteFirst(failure)
-		if !b.capabilities.cursored && !failure.passes() {
-			r.failed(b.rounds.Load(), f.err)
-			r.doubt(&b.call, f.err)
-			b.lane.failures.put(g, b.keys[f.index], r)
-			b.result.waiting++
-			continue
-		}
-		if len(b.result.passed) < maxFailedItems {
-			b.result.passed = append(b.result.passed, SweptItem{Key: b.keys[f.index], Err: f.err, At: b.now})
-		}
-		if !b.capabilities.cursored {
-			b.lane.failures.put(g, b.keys[f.index], record{dead: true})
-		}
-	}
 }

@@ -17,7 +17,7 @@
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
 //	batch.claimLocked          takes the next items of the page
 //	batch.perform              calls the user's Execute with the item
-//	batch.conclude             finds the outcome; blame.run records failed items, cursorBatch.saveCursor moves the cursor
+//	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items, and lets the lane rest after its last batch
 //
 // source.go calls the user's code. A batch that fails sends its items back to the start: the next select returns them,
@@ -106,7 +106,7 @@
 // If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A block of poison looks
 // the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures since
 // the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many items an
-// open breaker lets each select try. failure, in verdict.go, says what one failure means for its item: an attempt, or a
+// open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an attempt, or a
 // doubt. breaker.go carries out what they decide, and patience.go decides how long a sweep waits.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker

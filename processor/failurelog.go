@@ -282,31 +282,3 @@ func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 	}
 	return stored
 }
-
-// deleteRecords removes the records of a batch that has succeeded.
-func (b *batch) deleteRecords() {
-	var err error
-	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
-		b.logError("find the keys of items", "", err)
-		return
-	}
-	if err := b.lane.failures.remove(b); err != nil {
-		b.logError("delete failed item", b.keys[0], err)
-	}
-}
-
-// causeOfDiscard returns the recorded error of an item whose Discard is due. The batch then fails with it again.
-func (b *batch) causeOfDiscard() error {
-	var err error
-	if b.keys, err = b.items.keys(b.keys[:0], b.from, b.to); err != nil {
-		return err
-	}
-	r, ok, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
-	switch {
-	case err != nil:
-		return err
-	case !ok || !r.discardDue:
-		return errRecordChanged
-	}
-	return r.cause
-}

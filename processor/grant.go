@@ -50,3 +50,15 @@ func queuesOf(grants []*grant) []Queue {
 	}
 	return queues
 }
+
+// cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
+type cursorState struct {
+	unknown    bool // the cursor must be loaded, because a batch may have moved it
+	suspects   int  // how many of the next items are suspects
+	batchLimit int  // the largest batch of suspects
+}
+
+// moveCursorLocked moves the cursor of the queue to a known position, where some suspects are left.
+func (g *grant) moveCursorLocked(cursor string, suspects int) {
+	g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = cursor, false, suspects
+}

@@ -1,0 +1,63 @@
+package processor
+
+import (
+	"testing"
+	"time"
+)
+
+// What a failure means for its item follows from what is known about the item and its surroundings (X5).
+func TestFailureCounts(t *testing.T) {
+	now := time.Now()
+	later := now.Add(time.Minute)
+	for name, test := range map[string]struct {
+		f              failure
+		counts, passes bool
+	}{
+		"first":                                  {failure{round: 1}, true, true},
+		"doubted":                                {failure{round: 1, doubted: true}, false, false},
+		"doubted, permanent":                     {failure{round: 1, doubted: true, permanent: true}, true, true},
+		"doubted, data":                          {failure{round: 1, doubted: true, data: true}, true, true},
+		"doubted, failed in this round":          {failure{record: record{first: 3, last: 3}, round: 3, doubted: true}, false, false},
+		"doubted, a success since the failure":   {failure{record: record{first: 3, last: 3}, round: 4, doubted: true}, true, true},
+		"doubted, known, failed in this round":   {failure{record: record{first: 3, last: 4, attempts: 1}, round: 4, doubted: true}, false, true},
+		"before its pause is over":               {failure{record: record{first: 1, last: 1, attempts: 1, retryAt: later}, round: 2, began: now}, false, true},
+		"data, before its pause is over":         {failure{record: record{attempts: 1, retryAt: later}, began: now, data: true}, false, true},
+		"doubted before, not an attempt so far":  {failure{record: record{first: 1, last: 1, retryAt: later}, round: 2, began: now}, true, true},
+		"a Discard that is due":                  {failure{record: record{attempts: 1, retryAt: later, discardDue: true}, began: now, doubted: true}, true, false},
+		"permanent, before its pause is over":    {failure{record: record{attempts: 1, retryAt: later}, began: now, permanent: true}, true, true},
+		"a success between failure and attempt?": {failure{record: record{first: 2, last: 2}, round: 2, doubted: true}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.f.counts(); got != test.counts {
+				t.Errorf("counts is %t", got)
+			}
+			if got := test.f.passes(); got != test.passes {
+				t.Errorf("passes is %t", got)
+			}
+		})
+	}
+}
+
+// A failure that counts is the last attempt if it is permanent, or if the item has no attempts left.
+func TestFailureIsJudged(t *testing.T) {
+	for name, test := range map[string]struct {
+		f    failure
+		most int
+		want verdict
+	}{
+		"first of three":            {failure{}, 3, attempt},
+		"third of three":            {failure{record: record{attempts: 2}}, 3, last},
+		"third of any number":       {failure{record: record{attempts: 2}}, 0, attempt},
+		"doubted, third of three":   {failure{record: record{attempts: 2}, doubted: true}, 3, doubt},
+		"permanent":                 {failure{permanent: true}, 3, last},
+		"dead already":              {failure{record: record{dead: true}, permanent: true}, 3, doubt},
+		"its Discard fails again":   {failure{record: record{discardDue: true}, doubted: true}, 3, last},
+		"data, doubted, of several": {failure{data: true, doubted: true}, 3, attempt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.f.judge(test.most); got != test.want {
+				t.Errorf("verdict %d, want %d", got, test.want)
+			}
+		})
+	}
+}
