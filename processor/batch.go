@@ -271,13 +271,14 @@ func (b *batch) itemsDone() int64 {
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
 	l, r := b.lane, &b.result
-	b.observeLocked(s)
+	e := b.evidence(s.rounds.Load())
+	s.observeLocked(e)
 	l.batches--
 	s.endBatchLocked()
 	s.stats.countBatch(b)
 	b.countWorkLocked()
 	b.measurePaceLocked(s)
-	b.countInStreakLocked(s)
+	b.countInStreakLocked(s, e)
 	if b.serial {
 		b.continuePageLocked(s)
 	}
@@ -300,6 +301,25 @@ func (b *batch) finishLocked(s *scheduler) {
 		}
 	}
 	s.settleLocked(l, b.now)
+}
+
+// evidence returns what the batch says about the service that the dealer calls. round is setup.rounds.
+func (b *batch) evidence(round uint64) evidence {
+	e := evidence{now: b.now, success: b.itemsDone() > 0, recovered: b.result.recovered && b.mark >= ordinary}
+	if b.outcome != failed {
+		return e
+	}
+	e.failed = true
+	e.mute = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
+	e.known = b.result.first > 0 && b.result.first < round
+	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
+	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
+	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause {
+		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them say no more
+			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
+		}
+	}
+	return e
 }
 
 // continuePageLocked makes the rest of the page ready, or drops it, so that it is selected again: if nothing may start,

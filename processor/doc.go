@@ -107,7 +107,7 @@
 // the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures since
 // the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many items an
 // open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an attempt, or a
-// doubt. breaker.go carries out what they decide, and patience.go decides how long a sweep waits.
+// doubt. scheduler.observeLocked carries out what outage decides, and patience.go decides how long a sweep waits.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some

@@ -88,7 +88,8 @@ func (e *executor) beginLocked(c *call, w work) {
 	e.call, e.work = c, w
 	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
-	c.closes, c.round, c.doubted = s.outage.closes, s.rounds.Load(), s.doubtedLocked(e.now)
+	c.closes, c.round = s.outage.closes, s.rounds.Load()
+	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.cursored)
 	c.quota = e.quotaLocked()
 	for _, g := range c.grants {
 		g.inFlight++

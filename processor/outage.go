@@ -5,12 +5,42 @@ import (
 	"time"
 )
 
+// evidence is what the end of a call says about the service that the dealer calls. The rules about outages, failing
+// queues and failing dealers share it.
+type evidence struct {
+	now     time.Time
+	success bool // an item is done
+	failed  bool // the call has failed; some of its items may be done
+
+	// Of a failed call:
+	mute     bool     // it says nothing about an outage: the items are at fault, or the batch is divided
+	known    bool     // all items that failed had failed before the last success, so they are poison
+	expected bool     // an earlier sweep has failed like this
+	items    []string // the items that failed, by queue and key; nil if no item is known to be the cause
+
+	recovered bool          // an item that had failed is done
+	probe     bool          // a probe has failed
+	took      time.Duration // the probe, of at most timeout if that is not 0
+	timeout   time.Duration
+}
+
+// change is what evidence changes.
+type change int
+
+const (
+	noChange      change = iota
+	firstSuccess         // after a failure
+	breakerClosed        // by this success
+	breakerOpened        // by this failure
+)
+
 // outage judges, from the failures since the last success, whether what Execute calls is away (X5). Each of its methods
 // is a decision that depends on its arguments alone; the scheduler carries it out. The scheduler's lock guards it.
 type outage struct {
 	openSince   time.Time           // since when the breaker is open; zero while it is closed
 	closes      uint32              // how often the breaker has closed
-	failing     map[string]struct{} // the items that have failed since the last success, by queue and key, beside known ones
+	clean       bool                // nothing has failed since the last success
+	failing     map[string]struct{} // the items that have failed since the last success, beside known ones
 	unnamed     int                 // the failures since the last success that no item has caused
 	since       time.Time           // the first of these failures
 	lastFailure time.Time           // the last failure of any item that may be an outage's
@@ -19,6 +49,7 @@ type outage struct {
 	block   int
 	blockAt time.Time
 
+	usual  pace // the time of a call while the breaker is closed
 	sample sample
 }
 
@@ -40,6 +71,30 @@ const (
 	// is left to close it, because the failing items are gone, or dead, or their queues have moved.
 	quietProbes = 2
 )
+
+// observe counts the end of a call, and returns what it changes. Without probes there is no breaker.
+func (o *outage) observe(e evidence, probes bool) (c change) {
+	if e.recovered { // what failed with the item was more likely an outage than poison
+		o.block /= 2
+	}
+	switch {
+	case e.success && o.clean && !e.failed:
+	case e.success:
+		c = firstSuccess
+		if o.succeed(e.now) {
+			c = breakerClosed
+		}
+	case !e.failed || e.mute:
+	case !probes, e.known, e.expected && !o.open():
+		o.clean = false
+	case o.fail(e.now, e.items...):
+		c = breakerOpened
+	}
+	if e.probe {
+		o.sample.fail(e.took, e.timeout)
+	}
+	return c
+}
 
 func (o *outage) open() bool { return !o.openSince.IsZero() }
 
@@ -63,10 +118,10 @@ func (o *outage) opens(now time.Time) bool {
 	}
 }
 
-// fail counts failures. It reports whether they open the breaker.
-func (o *outage) fail(now time.Time, unnamed int, items ...string) (opened bool) {
-	o.lastFailure = now
-	if !o.doubted() && len(o.failing)+o.unnamed == 0 {
+// fail counts the failures of items, or one that no item has caused. It reports whether they open the breaker.
+func (o *outage) fail(now time.Time, items ...string) (opened bool) {
+	o.clean, o.lastFailure = false, now
+	if len(o.failing)+o.unnamed == 0 {
 		o.since = now
 	}
 	if o.failing == nil {
@@ -77,11 +132,14 @@ func (o *outage) fail(now time.Time, unnamed int, items ...string) (opened bool)
 			o.failing[item] = struct{}{}
 		}
 	}
-	o.unnamed = min(o.unnamed+unnamed, math.MaxInt32)
+	if len(items) == 0 {
+		o.unnamed = min(o.unnamed+1, math.MaxInt32)
+	}
 	if o.open() || !o.opens(now) {
 		return false
 	}
 	o.openSince = now
+	o.sample.begin(time.Duration(o.usual), now.Sub(o.blockAt) < time.Minute)
 	return true
 }
 
@@ -93,25 +151,67 @@ func (o *outage) succeed(now time.Time) (closed bool) {
 		}
 		o.block, o.blockAt = max(o.block, len(o.failing)), now
 	}
-	return o.end()
+	closed = o.end()
+	o.clean = true
+	return closed
 }
 
 // end forgets the failures, and closes the breaker.
 func (o *outage) end() (closed bool) {
 	closed = o.open()
-	*o = outage{closes: o.closes, block: o.block, blockAt: o.blockAt, sample: o.sample}
+	*o = outage{closes: o.closes, block: o.block, blockAt: o.blockAt, usual: o.usual, sample: o.sample}
 	if closed {
 		o.closes++
 	}
 	return closed
 }
 
-// recover notes that an item that had failed has succeeded: what failed with it was more likely an outage than poison.
-func (o *outage) recover() { o.block /= 2 }
-
 // quiet reports whether an open breaker has seen no failure for so long that no probe is left to close it.
 func (o *outage) quiet(now time.Time, s *Settings) bool {
 	return o.open() && now.Sub(o.lastFailure) > quietProbes*s.ProbeMax
+}
+
+// doubts reports whether a failure of a call that begins now is no attempt of its item, unless something else proves
+// that the item is at fault. The first item of a cursor needs such a proof from the beginning, because all items behind
+// it wait. After the horizon of the retry policy nothing is doubted any more: what still fails then is poison, or a
+// service that nobody repairs.
+func (o *outage) doubts(now time.Time, s *Settings, cursored bool) bool {
+	if s.ProbeMax == 0 || s.CountInOutage || !o.since.IsZero() && now.Sub(o.since) >= s.horizon() {
+		return false
+	}
+	return cursored || o.doubted()
+}
+
+// selectAt returns the earliest time of the select of a lane that is due at the given time.
+func (o *outage) selectAt(dueAt time.Time) time.Time {
+	if o.open() && o.sample.next.After(dueAt) {
+		return o.sample.next
+	}
+	return dueAt
+}
+
+// pace returns the time of the next select of a lane, which is due at the given time. While the breaker is open, it
+// returns the time of the next probe, after the pause of RetryAfter at the earliest: a lane with items that the outage
+// has not tried is due at once, and its turn comes with the pace of all selects. If the breaker has closed since the
+// last select, the time is at most half a second from now.
+func (o *outage) pace(l *lane, s *Settings, at, now time.Time, after time.Duration) time.Time {
+	switch soon := now.Add(s.floor()); {
+	case o.open():
+		pause := max(s.SleepTimeInterval, after)
+		if !l.untried || o.sample.exhausted() {
+			pause = max(pause, o.probePause(now, s))
+		}
+		return now.Add(pause)
+	case l.closes != o.closes && at.After(soon):
+		return soon
+	}
+	return at
+}
+
+// probePause returns the pause of a lane before its next probe: a quarter of the time since the breaker opened, from
+// Retry to ProbeMax, with jitter.
+func (o *outage) probePause(now time.Time, s *Settings) time.Duration {
+	return s.jitter(max(s.Retry, s.floor(), now.Sub(o.openSince)/4), s.ProbeMax)
 }
 
 // sample says how many items an open breaker lets each select try. A source whose first items are all bad looks like an
@@ -171,3 +271,35 @@ func (p *sample) fail(took, timeout time.Duration) {
 
 // exhausted reports whether the outage has tried so many items that a healthy one is unlikely to be near.
 func (p *sample) exhausted() bool { return p.tried >= sampleMost }
+
+// observeLocked gives the end of a call to the outage, and does what follows. If the breaker opens, all lanes are sampled
+// and the unstarted items are dropped.
+func (s *scheduler) observeLocked(e evidence) {
+	switch s.outage.observe(e, s.settings.ProbeMax > 0) {
+	case firstSuccess:
+		s.rounds.Add(1)
+	case breakerClosed:
+		s.rounds.Add(1)
+		s.closeBreakerLocked(e.now)
+	case breakerOpened:
+		for _, g := range s.grants {
+			g.lane.untried = s.capabilities.keyed && !s.capabilities.cursored
+		}
+		s.limiter.probe(true)
+		s.dropReadyLocked(e.now)
+	}
+}
+
+// expireOutageLocked closes the breaker if no probe is left to close it.
+func (s *scheduler) expireOutageLocked(now time.Time) {
+	if s.stats.InFlight == 0 && s.outage.quiet(now, s.settings) {
+		s.outage.end()
+		s.closeBreakerLocked(now)
+	}
+}
+
+// closeBreakerLocked makes all lanes due.
+func (s *scheduler) closeBreakerLocked(now time.Time) {
+	s.limiter.probe(false)
+	s.due.advance(now)
+}

@@ -10,7 +10,7 @@ import (
 // stayed closed.
 func failItems(o *outage, now *time.Time, from, n int, every time.Duration) (opened int) {
 	for i := range n {
-		if o.fail(*now, 0, fmt.Sprint(from+i)) && opened == 0 {
+		if o.fail(*now, fmt.Sprint(from+i)) && opened == 0 {
 			opened = i + 1
 		}
 		*now = now.Add(every)
@@ -38,7 +38,7 @@ func TestBlocksOfPoisonRaiseTheThreshold(t *testing.T) {
 	}
 	o.succeed(now)
 	for range 20 {
-		o.recover()
+		o.observe(evidence{recovered: true}, true)
 	}
 	if n := failItems(&o, &now, 3000, 10, time.Millisecond); n != failuresToOpen {
 		t.Errorf("opened after %d items, although what had failed has succeeded", n)
@@ -54,7 +54,7 @@ func TestBlocksOfPoisonRaiseTheThreshold(t *testing.T) {
 func TestOneItemOpensNoBreaker(t *testing.T) {
 	var o outage
 	for i := range 100 {
-		if o.fail(time.Now().Add(time.Duration(i)*time.Minute), 0, "a1"); o.open() || o.doubted() {
+		if o.fail(time.Now().Add(time.Duration(i)*time.Minute), "a1"); o.open() || o.doubted() {
 			t.Fatalf("one item has opened the breaker after %d failures", i+1)
 		}
 	}
@@ -95,6 +95,50 @@ func TestSampleStaysNarrow(t *testing.T) {
 			p := sample{width: 64, usual: 50 * time.Millisecond}
 			if slow(&p); p.claim(time.Now()) != 1 {
 				t.Errorf("the next round is %d items, want 1", p.width)
+			}
+		})
+	}
+}
+
+// What the end of a call says decides what becomes of the breaker (X5).
+func TestOutageObserves(t *testing.T) {
+	now := time.Now()
+	failing := func(clean bool, open bool, items ...string) outage {
+		o := outage{clean: clean}
+		for _, item := range items {
+			o.fail(now, item)
+		}
+		if !open {
+			o.openSince = time.Time{}
+		}
+		return o
+	}
+	for name, test := range map[string]struct {
+		o           outage
+		e           evidence
+		probes      bool
+		want        change
+		clean, open bool
+	}{
+		"success, nothing has failed":   {failing(true, false), evidence{success: true}, true, noChange, true, false},
+		"success after a failure":       {failing(false, false, "a"), evidence{success: true}, true, firstSuccess, true, false},
+		"a part of a batch":             {failing(true, false), evidence{success: true, failed: true}, true, firstSuccess, true, false},
+		"success in an outage":          {failing(false, true, "a", "b", "c"), evidence{success: true}, true, breakerClosed, true, false},
+		"first failure":                 {failing(true, false), evidence{failed: true, items: []string{"a"}}, true, noChange, false, false},
+		"third item":                    {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, true, breakerOpened, false, true},
+		"second item again":             {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"b"}}, true, noChange, false, false},
+		"no item is the cause":          {failing(false, false, "a", "b"), evidence{failed: true}, true, breakerOpened, false, true},
+		"third item, without a breaker": {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, false, noChange, false, false},
+		"third item, mute":              {failing(true, false, "a", "b"), evidence{failed: true, mute: true}, true, noChange, false, false},
+		"third item, known":             {failing(false, false, "a", "b"), evidence{failed: true, known: true}, true, noChange, false, false},
+		"third item, expected":          {failing(false, false, "a", "b"), evidence{failed: true, expected: true}, true, noChange, false, false},
+		"cancelled":                     {failing(true, false), evidence{}, true, noChange, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := test.o
+			test.e.now = now
+			if c := o.observe(test.e, test.probes); c != test.want || o.clean != test.clean || o.open() != test.open {
+				t.Errorf("change %d, clean %t, open %t, want %d, %t, %t", c, o.clean, o.open(), test.want, test.clean, test.open)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func (b *batch) measurePaceLocked(s *scheduler) {
 		return
 	}
 	if b.quota == 0 {
-		s.callPace.measure(b.took, 1)
+		s.outage.usual.measure(b.took, 1)
 	}
 	b.lane.pace.measure(b.took, b.size())
 	s.pace.measure(b.took, b.size())

@@ -78,14 +78,10 @@ func (s *scheduler) waitsLocked(w *sweep) string {
 	return text + " (X5)"
 }
 
-// expectedInSweep reports whether a failed batch of a sweep says nothing new about an outage, because the attempt before
-// has failed like this. Such a batch does not open the breaker. Items that failed before are known by their keys; their
-// number counts only if not all of them were recorded.
-func (b *batch) expectedInSweep() bool {
-	w := b.lane.sweep
-	if w == nil {
-		return false
-	}
+// expects reports whether a failed batch says nothing new about an outage, because the attempt before has failed like
+// this. Such a batch does not open the breaker. Items that failed before are known by their keys; their number counts
+// only if not all of them were recorded.
+func (w *sweep) expects(b *batch) bool {
 	run := b.grants[0].queue.Run
 	if b.result.pause {
 		return run.Attempt > 1

@@ -36,7 +36,12 @@ func (s *Settings) pause(n int, most time.Duration) time.Duration {
 	for ; n > 1 && factor > 1 && d < float64(most); n-- {
 		d *= factor
 	}
-	b := backoff.ExponentialBackOff{InitialInterval: time.Duration(min(d, float64(most))), RandomizationFactor: s.RetryJitter, Multiplier: 1}
+	return s.jitter(time.Duration(min(d, float64(most))), most)
+}
+
+// jitter returns a pause that is longer or shorter at random, and at most the given one.
+func (s *Settings) jitter(d, most time.Duration) time.Duration {
+	b := backoff.ExponentialBackOff{InitialInterval: min(d, most), RandomizationFactor: s.RetryJitter, Multiplier: 1}
 	return max(time.Nanosecond, min(b.NextBackOff(), most))
 }
 

@@ -25,10 +25,8 @@ type scheduler struct {
 	inFlight  inFlight
 	alone     aloneLanes
 	outage    outage
-	clean     bool // nothing has failed since the last success
 	sweptRun  sweptRun
 	pace      pace // of all lanes
-	callPace  pace // of all batches, as if each were one item
 	stats     Stats
 	streak    streak
 	wakes     uint64 // calls of Wake, Grant and Resume
@@ -63,7 +61,7 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 
 // nextSelectLocked returns the lane that is selected next, or nil.
 func (s *scheduler) nextSelectLocked(now time.Time) *lane {
-	if s.nextSelectAtLocked(now).After(now) {
+	if s.outage.selectAt(now).After(now) {
 		return nil
 	}
 	l := s.due.first()
@@ -123,7 +121,7 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	var next time.Time
 	if s.roomLocked() {
 		if l := s.due.first(); l != nil {
-			next = s.nextSelectAtLocked(l.dueAt)
+			next = s.outage.selectAt(l.dueAt)
 		}
 	}
 	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
@@ -157,7 +155,7 @@ func (s *scheduler) settleLocked(l *lane, now time.Time) {
 	}
 	// In NOTSLEEP a lane that drains may come here several times. The longest rest counts.
 	after := l.rest.retryAfter
-	if at := s.paceLocked(l, l.rest.afterPage(s.settings, now), now, after); at.After(l.dueAt) {
+	if at := s.outage.pace(l, s.settings, l.rest.afterPage(s.settings, now), now, after); at.After(l.dueAt) {
 		l.dueAt = at
 	}
 	s.enqueueLocked(l)

@@ -299,7 +299,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 	s.stats.countSelect(c)
 	c.countInStreakLocked(s)
-	c.observeLocked(s)
+	s.observeLocked(evidence{now: c.now, failed: c.outcome == failed, mute: c.outcome == failed && c.env.blames(c.err)})
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 		s.passTurnLocked(l)
@@ -307,14 +307,15 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
 		after := retryAfter(c.err)
-		s.restLocked(l, s.paceLocked(l, c.now.Add(l.rest.nextPause(s.settings, after)), c.now, after))
+		at := c.now.Add(l.rest.nextPause(s.settings, after))
+		s.restLocked(l, s.outage.pace(l, s.settings, at, c.now, after))
 	case c.outcome == done:
 		l.rest.reset()
 		l.foundNothing = c.step != moves
 		c.noteEmptyLocked(s)
 		at := c.nextSelectAt(s.settings)
 		if c.step != moves {
-			at = s.paceLocked(l, at, c.now, 0)
+			at = s.outage.pace(l, s.settings, at, c.now, 0)
 		}
 		s.restLocked(l, at)
 	default:

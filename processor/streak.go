@@ -33,6 +33,16 @@ func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(
 
 func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
+// observe counts a batch with items of the given queues, which have counted it already.
+func (s *streak) observe(e evidence, grants []*grant) {
+	switch {
+	case e.success:
+		*s = streak{doneAt: e.now}
+	case e.failed && !(e.known && e.now.Sub(s.doneAt) < poisonFor):
+		s.fail(grants, e.now)
+	}
+}
+
 // fail counts a failed call of queues, which have counted it already.
 func (s *streak) fail(grants []*grant, now time.Time) {
 	if s.calls++; s.calls == 1 {
@@ -157,27 +167,16 @@ func (c *selectCall) foundNothingLeft() bool {
 }
 
 // countInStreakLocked updates the streaks after a batch.
-func (b *batch) countInStreakLocked(s *scheduler) {
-	switch {
-	case b.outcome == done && b.mark >= ordinary:
-		for _, g := range b.grants {
+func (b *batch) countInStreakLocked(s *scheduler, e evidence) {
+	for _, g := range b.grants {
+		switch {
+		case e.failed:
+			b.failQueueLocked(s, g)
+		case e.success:
 			g.streak.succeed(b.now, s.rounds.Load())
 		}
-	case b.outcome == failed:
-		for _, g := range b.grants {
-			b.failQueueLocked(s, g)
-		}
 	}
-	if b.itemsDone() > 0 {
-		if s.streak.doneAt = b.now; s.streak.calls > 0 {
-			s.streak.end()
-		}
-		return
-	}
-	if b.outcome != failed || b.knownLocked(s) && b.now.Sub(s.streak.doneAt) < poisonFor {
-		return
-	}
-	s.streak.fail(b.grants, b.now)
+	s.streak.observe(e, b.grants)
 }
 
 // failQueueLocked counts a failed batch for one of its queues. It is a success of the queue if one of its items is done.
