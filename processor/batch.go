@@ -270,14 +270,18 @@ func (b *batch) itemsDone() int64 {
 
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
-	l, r := b.lane, &b.result
+	l := b.lane
 	e := b.evidence(s.rounds.Load())
 	s.observeLocked(e)
 	l.batches--
-	s.endBatchLocked()
+	if s.inFlight.end() {
+		notify(s.signals.drained)
+	}
 	s.stats.countBatch(b)
 	b.countWorkLocked()
-	b.measurePaceLocked(s)
+	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
+		b.measurePaceLocked(s)
+	}
 	b.countInStreakLocked(s, e)
 	if b.serial {
 		b.continuePageLocked(s)
@@ -286,14 +290,8 @@ func (b *batch) finishLocked(s *scheduler) {
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
 	}
-	if r.pause || b.outcome == lost {
-		l.rest.pause, l.rest.retryAfter = true, max(l.rest.retryAfter, r.retryAfter)
-	}
-	l.rest.retryNow = l.rest.retryNow || r.retryNow
-	if r.retryAt.After(l.rest.retryAt) {
-		l.rest.retryAt = r.retryAt
-	}
-	if r.retryNow && l.foundNothing { // in NOTSLEEP the lane may rest already
+	l.rest.observe(&b.result, b.outcome == lost)
+	if b.result.retryNow && l.foundNothing { // in NOTSLEEP the lane may rest already
 		l.foundNothing = false
 		if l.inDueLanes() {
 			s.due.remove(l)

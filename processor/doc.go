@@ -107,7 +107,7 @@
 // the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures since
 // the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many items an
 // open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an attempt, or a
-// doubt. scheduler.observeLocked carries out what outage decides, and patience.go decides how long a sweep waits.
+// doubt. scheduler.observeLocked carries out what outage decides, and sweptRun.givesUp how long a sweep waits.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
@@ -133,7 +133,7 @@
 //
 // A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so does
 // a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a failed job
-// of Each. patience.go decides for how long: for the horizon of the retry policy, because the run has a deadline anyway,
+// of Each. sweptRun.givesUp decides for how long: for the horizon of the retry policy, because the run has a deadline anyway,
 // unless poison is more likely than an outage. An item of Run.FailedBefore is known to be poison, and passes at once.
 // While nothing succeeds, only items that have not failed yet can decide this. Where none are left, the share of the
 // failed items decides, and the sweep waits for as long as it has worked, so that it takes at most twice the time.

@@ -46,18 +46,14 @@ func (p *Processor) BatchesInFlight() int {
 // full reports whether no batch may start.
 func (f *inFlight) full() bool { return f.batches >= f.most }
 
-// endBatchLocked takes a batch out of flight.
-func (s *scheduler) endBatchLocked() {
-	s.inFlight.batches--
-	if s.inFlight.batches == s.inFlight.most {
-		notify(s.signals.drained)
-	}
+// end takes a batch out of flight, and reports whether exactly as many are left as may be in flight.
+func (f *inFlight) end() bool {
+	f.batches--
+	return f.batches == f.most
 }
 
-// concurrencyLocked returns how many batches may be in flight at once, at least 1.
-func (s *scheduler) concurrencyLocked() int {
-	return max(1, min(s.settings.ThreadNumber, s.inFlight.most))
-}
+// concurrency returns how many batches of so many executors may be in flight at once, at least 1.
+func (f *inFlight) concurrency(executors int) int { return max(1, min(executors, f.most)) }
 
 // roomLocked reports whether another select may begin. There is room for one page per executor, including the pages
 // that are being selected. This bounds memory. While a page is ready, it also leaves at least one executor to batches,

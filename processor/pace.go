@@ -33,9 +33,6 @@ func (p pace) items(d time.Duration) float64 { return float64(d) / float64(p) }
 // measurePaceLocked adds an executed batch to the pace of its lane, and to the pace of all lanes. A new lane begins
 // with the latter.
 func (b *batch) measurePaceLocked(s *scheduler) {
-	if b.mark < ordinary || b.outcome != done && b.outcome != failed {
-		return
-	}
 	if b.mark > ordinary && b.lane.pace > 0 { // an item of a small batch takes longer than others
 		return
 	}
@@ -54,8 +51,9 @@ const aloneBatches = 4
 // pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most
 // fetch_number.
 func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
-	pages := min(s.concurrencyLocked(), len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
-	size := min(s.settings.FetchNumber, s.workSize(l, pages))
+	executors := s.inFlight.concurrency(s.settings.ThreadNumber)
+	pages := min(executors, len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
+	size := cmp.Or(l.pace, s.pace).pageSize(s.settings, executors, pages, s.capabilities.cursored)
 	if s.settings.RatePerSecond > 0 {
 		allowed := s.limiter.shareOf(now, s.settings, s.grants) * pageTime.Seconds() / float64(pages)
 		size = int(min(float64(size), max(1, allowed)))
@@ -63,22 +61,21 @@ func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 	return size
 }
 
-// workSize returns how many items of a page beside others the executors execute in pageTime. Each executor gets at
-// least a batch, however long it takes. Until a batch was measured, workSize returns fetch_number.
-func (s *scheduler) workSize(l *lane, pages int) int {
-	p := cmp.Or(l.pace, s.pace)
+// pageSize returns how many items of a page beside others the executors execute in pageTime, and at most fetch_number.
+// Each executor gets at least a batch, however long it takes. Until a batch was measured, it is fetch_number.
+func (p pace) pageSize(s *Settings, executors, pages int, cursored bool) int {
 	if p == 0 {
-		return s.settings.FetchNumber
+		return s.FetchNumber
 	}
-	executors, batches := s.concurrencyLocked()/pages, 1
+	executors, batches := executors/pages, 1
 	switch {
-	case s.capabilities.cursored: // one batch after another (X3)
+	case cursored: // one batch after another (X3)
 		executors = 1
 	case pages == 1:
 		batches = aloneBatches
 	}
-	work := min(float64(s.settings.FetchNumber), float64(executors)*p.items(pageTime))
-	return max(int(work), executors*batches*s.settings.ExecuteNumber)
+	work := min(float64(s.FetchNumber), float64(executors)*p.items(pageTime))
+	return min(s.FetchNumber, max(int(work), executors*batches*s.ExecuteNumber))
 }
 
 // cutPageLocked makes room for a lane that waits for its select: it drops the rest of the page whose turn it is, if

@@ -56,7 +56,9 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if q.Run != nil {
 		run := *q.Run // so that each grant has its own
 		q.Run, l.sweep = &run, &sweep{}
-		s.beginSweepLocked(run.ID, time.Now())
+		if s.sweptRun.id != run.ID {
+			s.sweptRun = sweptRun{id: run.ID, began: time.Now()}
+		}
 	}
 	g := &grant{queue: q, total: total, lane: l, failures: newFailures(&p.memory)}
 	if s.capabilities.tracksItems() {

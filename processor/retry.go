@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -48,6 +49,20 @@ func (s *Settings) jitter(d, most time.Duration) time.Duration {
 // floor returns the shortest time between two selects that find retries.
 func (s *Settings) floor() time.Duration { return min(retryFloor, s.SleepTimeNoData) }
 
+// horizon returns how long an item is retried: the sum of its pauses without jitter, and at least an hour.
+func (s *Settings) horizon() time.Duration {
+	if s.ItemMaxAttempts == 0 {
+		return math.MaxInt64
+	}
+	left, sum, pause := float64(s.ItemMaxAttempts-1), 0.0, float64(s.Retry)
+	for ; left > 0 && s.RetryFactor > 1 && pause < float64(s.RetryMax); left-- {
+		sum += pause
+		pause *= s.RetryFactor
+	}
+	sum += left * min(pause, float64(s.RetryMax))
+	return max(time.Hour, time.Duration(min(sum, float64(10*365*24*time.Hour))))
+}
+
 // rest decides how long a lane rests before its next select. The failures of a page set its fields. The scheduler's
 // lock guards it.
 type rest struct {
@@ -69,6 +84,17 @@ func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
 
 // reset makes the next pause as short as the first one.
 func (r *rest) reset() { r.failures = 0 }
+
+// observe counts a batch of the page. stops says that it met the loss of a queue.
+func (r *rest) observe(b *batchResult, stops bool) {
+	if b.pause || stops {
+		r.pause, r.retryAfter = true, max(r.retryAfter, b.retryAfter)
+	}
+	r.retryNow = r.retryNow || b.retryNow
+	if b.retryAt.After(r.retryAt) {
+		r.retryAt = b.retryAt
+	}
+}
 
 // afterPage returns the time of the next select after a page, and forgets the failures of that page.
 func (r *rest) afterPage(s *Settings, now time.Time) time.Time {

@@ -84,7 +84,11 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	if l = s.ready.next(); l == nil || s.inFlight.full() {
 		return nil, 0, ordinary
 	}
-	end, m = l.page.peek(s.batchSizeLocked(l, now))
+	most := 1
+	if !l.alone {
+		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
+	}
+	end, m = l.page.peek(most)
 	n := end - l.page.next
 	if m < ordinary { // Execute is not called
 		n = 0
@@ -94,14 +98,6 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	}
 	s.ready.turn++
 	return l, end, m
-}
-
-// batchSizeLocked returns the largest size of the next batch of a lane.
-func (s *scheduler) batchSizeLocked(l *lane, now time.Time) int {
-	if l.alone {
-		return 1
-	}
-	return s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 }
 
 // waitLocked waits until there may be work.

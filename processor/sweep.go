@@ -3,7 +3,9 @@ package processor
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -69,7 +71,7 @@ func (s *scheduler) sweepStateLocked(g *grant) SweepState {
 		return SweepState{}
 	}
 	state := g.lane.sweep.SweepState
-	state.Cursor, state.FailedItems, state.Waits = g.queue.Cursor, slices.Clip(state.FailedItems), s.waitsLocked(g.lane.sweep)
+	state.Cursor, state.FailedItems, state.Waits = g.queue.Cursor, slices.Clip(state.FailedItems), g.lane.sweep.waits(&s.outage, s.settings)
 	return state
 }
 
@@ -211,4 +213,128 @@ func (s *scheduler) failSweepLocked(l *lane, err error) {
 		s.stats.skip(l.page.drop())
 	}
 	notify(s.signals.emptied)
+}
+
+// sweptRun holds what the sweeps of this processor have done for the present run. The scheduler's lock guards it.
+type sweptRun struct {
+	id    string
+	began time.Time // the first grant
+	done  int64     // items
+}
+
+// poisonShare bounds the failed items that may be poison and happen to be the last items of a run: at most one in
+// poisonShare items.
+const poisonShare = 10
+
+// patientPauses is the shortest time, in first pauses of an item, for which a sweep waits for the end of an outage.
+const patientPauses = 10
+
+// remainder is what is left of the sweeps of this processor, under their present grants.
+type remainder struct {
+	untested bool  // an item is left that has not failed alone
+	failed   int64 // items that have failed and wait for the end of an outage
+	expected int64 // items that failed in the attempts before
+}
+
+// givesUp reports whether sweeps wait no longer for the end of an outage that has begun at the given time. They wait as
+// long as an item would in CONTINUOUS, for the horizon of the retry policy. The deadline of the run usually comes first.
+//
+// They give up earlier if the failures are more likely poison than an outage: all items of the run that are left here
+// have failed alone, and they are a small part of the items done, or no more than failed in the attempts before. An
+// outage that begins just then looks the same. So the sweeps wait for as long as they have worked, and poison makes a
+// run last at most about twice the time: with 3 bad rows among 1,000 that took ten minutes, the run fails after twenty.
+// While an item is left that has not failed alone, it is the next probe, and its outcome decides.
+func (r sweptRun) givesUp(left remainder, s *Settings, openSince, now time.Time) bool {
+	waited, worked := now.Sub(openSince), openSince.Sub(r.began)
+	if waited >= s.horizon() {
+		return true
+	}
+	poison := left.failed*poisonShare <= r.done || left.failed <= left.expected
+	return poison && !left.untested && waited >= max(worked, patientPauses*s.Retry)
+}
+
+// sweepsGiveUpLocked reports whether an outage has begun and sweeps wait no longer for its end.
+func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
+	if !s.outage.open() {
+		return false
+	}
+	var left remainder
+	for _, g := range s.grants {
+		if w := g.lane.sweep; w != nil && !w.Ended() {
+			left.untested = left.untested || !w.onlyFailed
+			left.failed += int64(w.waiting)
+			left.expected += g.queue.Run.ItemsFailed
+		}
+	}
+	return s.sweptRun.givesUp(left, s.settings, s.outage.openSince, now)
+}
+
+// sweepWaitsLocked reports whether a failure that would fail a sweep makes it wait instead, because of an outage.
+func (s *scheduler) sweepWaitsLocked(now time.Time) bool {
+	return s.outage.open() && !s.sweepsGiveUpLocked(now)
+}
+
+// waits says for what a sweep waits; empty if it does not.
+func (w *sweep) waits(o *outage, s *Settings) string {
+	if w.Ended() || !o.open() {
+		return ""
+	}
+	text := "it waits: nothing has succeeded since " + o.since.UTC().Format(time.RFC3339)
+	if w.waiting > 0 {
+		text += ", and " + count(w.waiting, "item that has failed is", "items that have failed are") + " tried again"
+	}
+	if horizon := s.horizon(); horizon < math.MaxInt64 {
+		text += ", until " + o.openSince.Add(horizon).UTC().Format(time.RFC3339) + " at the latest"
+	}
+	return text + " (X5)"
+}
+
+// expects reports whether a failed batch says nothing new about an outage, because the attempt before has failed like
+// this. Such a batch does not open the breaker. Items that failed before are known by their keys; their number counts
+// only if not all of them were recorded.
+func (w *sweep) expects(b *batch) bool {
+	run := b.grants[0].queue.Run
+	if b.result.pause {
+		return run.Attempt > 1
+	}
+	return int64(len(run.FailedBefore)) < run.ItemsFailed && w.ItemsFailed < run.ItemsFailed
+}
+
+// trail holds the fingerprints of the items that a sweep has been through recently: at least as many as its largest
+// page has, and at most about twice as many.
+type trail struct {
+	mu       sync.Mutex
+	young    map[uint64]struct{}
+	old      map[uint64]struct{}
+	capacity int // fetched items of the largest page
+}
+
+// add adds the items of a batch.
+func (t *trail) add(fingerprints []uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.young == nil {
+		t.young, t.old = map[uint64]struct{}{}, map[uint64]struct{}{}
+	}
+	for _, f := range fingerprints {
+		t.young[f] = struct{}{}
+	}
+	if len(t.young) >= t.capacity {
+		t.young, t.old = t.old, t.young
+		clear(t.young)
+	}
+}
+
+// covers reports whether the trail holds all of the fingerprints, which are those of a page of fetched items.
+func (t *trail) covers(fingerprints []uint64, fetched int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.capacity = max(t.capacity, fetched)
+	for _, f := range fingerprints {
+		_, young := t.young[f]
+		if _, old := t.old[f]; !young && !old {
+			return false
+		}
+	}
+	return true
 }
