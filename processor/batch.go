@@ -9,7 +9,7 @@ import (
 )
 
 // batch is one batch of a page. The methods in this file are its steps, in order. blame.go has the steps for the items
-// that have failed, alone.go those for an item that is executed alone.
+// that have failed, isolation.go those for an item that is executed alone.
 type batch struct {
 	call
 	span
@@ -18,7 +18,7 @@ type batch struct {
 
 	bound    context.Context // the context of Execute
 	serial   bool            // the lane gives no other batch until this one ends
-	alone    bool            // of a lane whose items are executed alone
+	isolated bool            // of a lane whose items are executed one by one
 	entered  bool            // the batch holds Env.Alone
 	recorded bool            // the store has a record that the item has begun
 	hookEnd  func(Result)    // the end of Hooks.Execute
@@ -53,19 +53,19 @@ type batchResult struct {
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane, b.page, b.mark, b.alone = l, l.page, m, l.alone
+	b.lane, b.page, b.mark, b.isolated = l, l.page, m, l.isolated
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	}
-	if b.alone && m == ordinary {
+	if b.isolated && m == ordinary {
 		b.mark = single
 	}
-	b.serial = b.capabilities.cursored || l.alone // X3, S14
+	b.serial = b.capabilities.cursored || l.isolated // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
-		s.settleLocked(l, now)
+		s.placeLocked(l, now)
 	case b.serial:
 		s.ready.remove(l)
 	}
@@ -82,8 +82,8 @@ func (b *batch) perform() error {
 	case passed:
 		return b.recordDead()
 	}
-	if b.alone {
-		if err := b.beginAlone(); err != nil {
+	if b.isolated {
+		if err := b.beginIsolated(); err != nil {
 			return err
 		}
 	}
@@ -298,7 +298,7 @@ func (b *batch) finishLocked(s *scheduler) {
 			s.restLocked(l, b.now)
 		}
 	}
-	s.settleLocked(l, b.now)
+	s.placeLocked(l, b.now)
 }
 
 // evidence returns what the batch says about the service that the dealer calls. round is setup.rounds.

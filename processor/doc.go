@@ -94,7 +94,7 @@
 //
 // Queue.Crashes says how many owners in a row were expired before they had executed a page of the queue. Beyond
 // Settings.MaxCrashes the processor executes the items of the lane alone (S14): the pages of the lane give single
-// items, and the store has a record of each item during its execution. Such lanes take turns (aloneLanes), and
+// items, and the store has a record of each item during its execution. Such lanes take turns (scheduler.turn), and
 // Env.Alone lets the process execute one such item at a time, because a record proves nothing if another item may have
 // ended the process. The next owner finds the record of the item that ended it (judgeBegun). After a page that was
 // executed to its end, Survived asks the caller to reset the count, and the lane has batches again. Items of other

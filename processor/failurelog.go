@@ -5,22 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // failureLog keeps the failed items of a lane, in memory and in the ItemStore. Executors use it without the scheduler's
 // lock, and never while they hold that lock.
 type failureLog struct {
-	store ItemStore  // nil keeps them in memory only
-	gate  *gate      // keeps Load apart from Save and Delete
+	store ItemStore // nil keeps them in memory only
+	gate  *semaphore.Weighted
 	mu    sync.Mutex // guards the failures of the lane's grants; never held during a call of the store
 }
 
 // errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
 var errRecordChanged = errors.New("the record of the failed item has changed")
 
-func newFailureLog(store ItemStore) *failureLog { return &failureLog{store: store, gate: newGate()} }
+// everyone is what Load takes of the gate, so that it is apart from Find, Save and Delete, which take 1. The gate is no
+// sync.RWMutex, because a goroutine that waits for a mutex is not durably blocked for testing/synctest.
+const everyone = math.MaxInt64
+
+func newFailureLog(store ItemStore) *failureLog {
+	return &failureLog{store: store, gate: semaphore.NewWeighted(everyone)}
+}
+
+// enter waits for the gate, also if the call is cancelled: the calls that are in it end then, too.
+func (l *failureLog) enter(n int64) { _ = l.gate.Acquire(context.Background(), n) }
 
 // update is the new record of a failed item.
 type update struct {
@@ -42,8 +54,8 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 		return nil
 	}
 	c.lane.pass = pass{}
-	l.gate.enterAlone()
-	defer l.gate.leaveAlone()
+	l.enter(everyone)
+	defer l.gate.Release(everyone)
 	if c.lane.sweep != nil {
 		return l.loadForSweep(c, g, version)
 	}
@@ -122,8 +134,8 @@ func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]re
 	if keys = l.unknown(g, keys); len(keys) == 0 {
 		return nil, nil
 	}
-	l.gate.enter()
-	defer l.gate.leave()
+	l.enter(1)
+	defer l.gate.Release(1)
 	return l.lookUp(c, g, keys)
 }
 
@@ -207,8 +219,8 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 
 // save records the updates of one queue. If the store fails, save records them in memory only and returns the error.
 func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error {
-	l.gate.enter()
-	defer l.gate.leave()
+	l.enter(1)
+	defer l.gate.Release(1)
 	now, items := time.Now(), []FailedItem(nil)
 	for _, u := range updates {
 		if u.grant == g {
@@ -233,8 +245,6 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error
 // saveDead ensures that the record of a dead item is in the store, before a cursor passes the item for good. It returns
 // errRecordChanged if the item is not dead any more.
 func (l *failureLog) saveDead(b *batch, g *grant, key string) error {
-	l.gate.enter()
-	defer l.gate.leave()
 	r, ok, err := l.record(&b.call, g, key)
 	switch {
 	case err != nil:
@@ -244,6 +254,8 @@ func (l *failureLog) saveDead(b *batch, g *grant, key string) error {
 	case r.saved:
 		return nil
 	}
+	l.enter(1)
+	defer l.gate.Release(1)
 	if err := l.write(b.bound, g, []FailedItem{r.item(key, b.now)}); err != nil {
 		return fmt.Errorf("save failed items: %w", err)
 	}
@@ -261,8 +273,8 @@ func (l *failureLog) write(ctx context.Context, g *grant, items []FailedItem) er
 
 // remove removes the records of a batch that has succeeded: of its suspects, or of its single failed item.
 func (l *failureLog) remove(b *batch) error {
-	l.gate.enter()
-	defer l.gate.leave()
+	l.enter(1)
+	defer l.gate.Release(1)
 	if !l.removeFromMemory(b) || l.store == nil {
 		return nil
 	}
@@ -276,7 +288,7 @@ func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
 	for i, key := range b.keys {
 		f := &b.grantOf(i).failures
 		r, ok := f.recallLocked(key)
-		b.result.recovered = b.result.recovered || r.failedAlone()
+		b.result.recovered = b.result.recovered || r.failedItself()
 		stored = stored || r.stored || !ok && f.partial.Load()
 		f.removeLocked(key)
 	}

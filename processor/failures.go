@@ -46,8 +46,8 @@ func newFailures(m *memory) failures {
 // succeeded after all. Removing a suspect too early costs one more failed batch.
 const suspectFor = 10 * time.Minute
 
-// failedAlone reports whether the item has failed alone or by name.
-func (r record) failedAlone() bool { return r.attempts > 0 || r.last > 0 }
+// failedItself reports whether the item has failed alone or by name.
+func (r record) failedItself() bool { return r.attempts > 0 || r.last > 0 }
 
 // failed notes a failure, alone or by name.
 func (r *record) failed(round uint64, err error) {

@@ -191,7 +191,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		case class < classes && !f.inOrder:
 			d.keep(class, int32(i), m)
 		case class < classes:
-			if class > suspected && r.failedAlone() && !r.dead {
+			if class > suspected && r.failedItself() && !r.dead {
 				p.retries++
 			}
 			d.keep(fresh, int32(i), m)

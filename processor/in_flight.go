@@ -21,8 +21,7 @@ const unbounded = math.MaxInt
 //
 // Drained signals when the batches in flight have come down to the number.
 func (p *Processor) SetMaxInFlight(most int) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	if s.inFlight.most == most {
 		return
@@ -37,8 +36,7 @@ func (p *Processor) SetMaxInFlight(most int) {
 
 // BatchesInFlight returns the number of batches in flight.
 func (p *Processor) BatchesInFlight() int {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	return s.inFlight.batches
 }

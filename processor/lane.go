@@ -15,7 +15,7 @@ type lane struct {
 	batches      int   // batches in flight, of this page and in NOTSLEEP also of older ones
 	foundNothing bool  // the last select succeeded and returned nothing to execute
 	rest         rest
-	alone        bool // its items are executed one by one, because its queues have crashed too often
+	isolated     bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
 	pace         pace
 
@@ -58,7 +58,7 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // do not. But a sweep that found nothing waits for them even then: an empty select proves the end only when nothing is
 // in flight.
 func (l *lane) idle(notSleep bool) bool {
-	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && !l.alone && (l.sweep == nil || !l.foundNothing))
+	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && !l.isolated && (l.sweep == nil || !l.foundNothing))
 }
 
 func (l *lane) inDueLanes() bool { return l.heapIndex >= 0 }

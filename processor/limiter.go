@@ -23,8 +23,7 @@ type limiter struct {
 // SetRateShare: otherwise the parts of the queues that no processor has would be lost. The parts of all servers must
 // not sum to more than 1.
 func (p *Processor) SetRateShare(part float64) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	part = min(1, max(0, part))
 	if s.limiter.parted && s.limiter.part == part {

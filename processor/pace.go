@@ -43,9 +43,9 @@ func (b *batch) measurePaceLocked(s *scheduler) {
 	s.pace.measure(b.took, b.size())
 }
 
-// aloneBatches is the number of batches for each executor that a page has at least if no other page is there. With
+// onlyPageBatches is the number of batches for each executor that a page has at least if no other page is there. With
 // fewer batches, executors would often wait for the last batch of the page.
-const aloneBatches = 4
+const onlyPageBatches = 4
 
 // pageSizeLocked returns the number of items that the next page of a lane should have, which is being selected: about
 // pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most
@@ -72,7 +72,7 @@ func (p pace) pageSize(s *Settings, executors, pages int, cursored bool) int {
 	case cursored: // one batch after another (X3)
 		executors = 1
 	case pages == 1:
-		batches = aloneBatches
+		batches = onlyPageBatches
 	}
 	work := min(float64(s.FetchNumber), float64(executors)*p.items(pageTime))
 	return min(s.FetchNumber, max(int(work), executors*batches*s.ExecuteNumber))
@@ -87,6 +87,6 @@ func (s *scheduler) cutPageLocked(now time.Time) bool {
 		return false
 	}
 	s.stats.skip(l.page.drop())
-	s.settleLocked(l, now)
+	s.placeLocked(l, now)
 	return s.roomLocked()
 }

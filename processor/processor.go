@@ -29,7 +29,7 @@ type setup struct {
 	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
 	lines        failureLines
-	told         told
+	told         sync.Map // the alerts of tellOnce, without their texts
 }
 
 // New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting
@@ -90,8 +90,7 @@ func (p *Processor) Run(ctx context.Context) error {
 }
 
 func (p *Processor) begin() (*time.Timer, error) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	if s.idle.timer != nil {
 		return nil, errors.New("run processor: Run was called before")
@@ -102,8 +101,7 @@ func (p *Processor) begin() (*time.Timer, error) {
 
 // startExecutors starts the executors that are missing. An executor above the number ends by itself.
 func (p *Processor) startExecutors(ctx context.Context, all *sync.WaitGroup) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	for len(s.executors) < s.settings.ThreadNumber {
 		e := newExecutor(s, p.vacancies)
@@ -113,15 +111,15 @@ func (p *Processor) startExecutors(ctx context.Context, all *sync.WaitGroup) {
 }
 
 func (p *Processor) signal() {
-	p.scheduler.mu.Lock()
-	defer p.scheduler.mu.Unlock()
-	p.scheduler.idle.cond.Signal()
+	s := p.lock()
+	defer s.mu.Unlock()
+	s.idle.cond.Signal()
 }
 
 func (p *Processor) stop() {
-	p.scheduler.mu.Lock()
-	defer p.scheduler.mu.Unlock()
-	p.scheduler.stopLocked(time.Now())
+	s := p.lock()
+	defer s.mu.Unlock()
+	s.stopLocked(time.Now())
 }
 
 // Configure replaces the settings while the processor runs. The number of executors changes at once, the rate with the
@@ -132,8 +130,7 @@ func (p *Processor) Configure(s Settings) error {
 	if err := p.validate(&s); err != nil {
 		return err
 	}
-	p.scheduler.mu.Lock()
-	defer p.scheduler.mu.Unlock()
+	defer p.lock().mu.Unlock()
 	p.scheduler.configureLocked(&s, time.Now())
 	notify(p.vacancies)
 	return nil
@@ -143,8 +140,7 @@ func (p *Processor) Configure(s Settings) error {
 // were changed from outside. A queue that rests longer than sleep_time_nodata is selected after sleep_time_nodata.
 func (p *Processor) Reload() {
 	p.reloads.Add(1)
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	s.due.advance(time.Now().Add(s.settings.SleepTimeNoData))
 	s.idle.cond.Signal()
@@ -153,9 +149,15 @@ func (p *Processor) Reload() {
 // Wake makes executors call Trusted again after it has returned false. The caller calls it when trust is restored.
 // Grant and Resume do the same.
 func (p *Processor) Wake() {
+	s := p.lock()
+	defer s.mu.Unlock()
+	s.wakeLocked()
+}
+
+// lock locks the scheduler. The caller unlocks it.
+func (p *Processor) lock() *scheduler {
 	p.scheduler.mu.Lock()
-	defer p.scheduler.mu.Unlock()
-	p.scheduler.wakeLocked()
+	return p.scheduler
 }
 
 // notify sends to a channel of capacity 1, unless the channel is full.

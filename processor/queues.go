@@ -40,8 +40,7 @@ type QueueState struct {
 // again, with the same Run or another. Grant copies the Run. It returns an error for a Run if the dealer is a
 // SetSelector.
 func (p *Processor) Grant(q Queue, total int) error {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	if g := s.grants[q.ID]; g != nil {
 		return fmt.Errorf("grant queue %s under epoch %d: still held under epoch %d", q.ID, q.Epoch, g.queue.Epoch)
@@ -71,7 +70,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 	s.grants[q.ID] = g
 	s.due.remove(l)
 	now := time.Now()
-	s.restLocked(l, s.grantCrashedLocked(l, q, now))
+	s.restLocked(l, now.Add(l.crashed(q, s.settings, s.capabilities.tracksItems())))
 	s.limiter.invalidate()
 	s.wakeLocked()
 	return nil
@@ -81,8 +80,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 // executor has claimed counts as running, although it may enter the dealer a moment later. Drain does nothing if the
 // queue is not held.
 func (p *Processor) Drain(id string) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	if g := s.grants[id]; g != nil {
 		s.drainLocked(g, time.Now())
@@ -92,8 +90,7 @@ func (p *Processor) Drain(id string) {
 // Resume undoes Drain and Revoke, and clears Lost. The caller guarantees that this server still owns the queue under
 // its epoch. A batch that Revoke cancelled stays cancelled.
 func (p *Processor) Resume(id string) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	g := s.grants[id]
 	if g == nil || !g.draining {
@@ -111,8 +108,7 @@ func (p *Processor) Resume(id string) {
 // context.Canceled. Revoke cancels a batch or a select of a SetSelector as a whole. The other queues of that call are then
 // selected again. An error of a cancelled call does not count as a failure.
 func (p *Processor) Revoke(id string, cause error) {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	g := s.grants[id]
 	if g == nil {
@@ -131,8 +127,7 @@ func (p *Processor) Revoke(id string, cause error) {
 // Forget ends the grant of a drained queue. It reports whether the queue is not held any more. It returns false for a
 // queue that is not draining or that has calls in flight.
 func (p *Processor) Forget(id string) bool {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	g := s.grants[id]
 	if g == nil {
@@ -153,8 +148,7 @@ func (p *Processor) Forget(id string) bool {
 
 // Queues returns the state of all queues that the processor holds, ordered by index.
 func (p *Processor) Queues() []QueueState {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	all := make([]QueueState, 0, len(s.grants))
@@ -192,7 +186,7 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 	}
 	if l.page != nil {
 		s.stats.skip(l.page.dropDraining())
-		s.settleLocked(l, now)
+		s.placeLocked(l, now)
 	}
 	s.limiter.invalidate()
 	s.wakeNextLocked(now)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -48,31 +47,12 @@ func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Durati
 	return r.pause
 }
 
-// told remembers what this process has told about the selects of a queue, because each select may show it again.
-type told struct {
-	mu     sync.Mutex
-	alerts map[Alert]bool // without their texts
-}
-
-// first reports whether the alert is the first of its kind about its queue and subject.
-func (t *told) first(a Alert) bool {
-	a.Text = ""
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.alerts[a] {
-		return false
-	}
-	if t.alerts == nil {
-		t.alerts = map[Alert]bool{}
-	}
-	t.alerts[a] = true
-	return true
-}
-
 // tellOnce logs a condition and sends its alert, once per queue and process.
 func (c *selectCall) tellOnce(a Alert) {
 	a.Queue = c.selection.Queue.ID
-	if c.told.first(a) {
+	about := a
+	about.Text = ""
+	if _, told := c.told.LoadOrStore(about, true); !told {
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
 		c.env.Alert(a)
 	}

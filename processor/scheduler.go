@@ -23,7 +23,7 @@ type scheduler struct {
 	selects   int        // selects in flight
 	limiter   limiter
 	inFlight  inFlight
-	alone     aloneLanes
+	turn      *lane // the isolated lane with a select, a page or a batch in flight; nil if there is none
 	outage    outage
 	sweptRun  sweptRun
 	pace      pace // of all lanes
@@ -65,7 +65,7 @@ func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 		return nil
 	}
 	l := s.due.first()
-	for l != nil && !l.dueAt.After(now) && s.aloneMustWaitLocked(l) {
+	for l != nil && !l.dueAt.After(now) && l.isolated && s.turn != nil && s.turn != l {
 		s.due.remove(l)
 		l = s.due.first()
 	}
@@ -85,7 +85,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 		return nil, 0, ordinary
 	}
 	most := 1
-	if !l.alone {
+	if !l.isolated {
 		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 	}
 	end, m = l.page.peek(most)
@@ -139,9 +139,9 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	}
 }
 
-// settleLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and
+// placeLocked updates the place of a lane after a change: a page without unstarted items leaves the ready lanes, and
 // an idle lane rests until its next select.
-func (s *scheduler) settleLocked(l *lane, now time.Time) {
+func (s *scheduler) placeLocked(l *lane, now time.Time) {
 	if l.page != nil && l.page.unstarted() == 0 {
 		s.ready.remove(l)
 		l.page = nil
@@ -177,7 +177,7 @@ func (s *scheduler) dropReadyLocked(now time.Time) {
 	for len(s.ready.lanes) > 0 {
 		l := s.ready.lanes[0]
 		s.stats.skip(l.page.drop())
-		s.settleLocked(l, now)
+		s.placeLocked(l, now)
 	}
 }
 
@@ -195,7 +195,7 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 		if !g.lane.idle(settings.NotSleep) {
 			s.due.remove(g.lane) // it now waits for its batches in flight
 		}
-		s.settleLocked(g.lane, now)
+		s.placeLocked(g.lane, now)
 	}
 	s.limiter.invalidate()
 	s.idle.cond.Broadcast()

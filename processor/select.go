@@ -40,8 +40,8 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting, l.closes = true, s.outage.closes
-	if l.alone {
-		s.alone.turn = l
+	if l.isolated {
+		s.turn = l
 	}
 	c.lane = l
 	c.grants = c.grants[:0]
@@ -350,7 +350,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if p.unstarted() > 0 {
 		s.ready.add(l)
 	}
-	s.settleLocked(l, c.now)
+	s.placeLocked(l, c.now)
 }
 
 // noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is

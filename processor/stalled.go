@@ -17,8 +17,7 @@ type Stall struct {
 // Stalled returns the calls of the dealer that have been running for longer than after, the oldest first. Related work
 // of the executor, such as saving failed items, counts as part of the call.
 func (p *Processor) Stalled(after time.Duration) []Stall {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	var all []Stall
 	for e := range s.executors {

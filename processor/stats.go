@@ -30,8 +30,7 @@ type Stats struct {
 
 // Stats returns the present counters.
 func (p *Processor) Stats() Stats {
-	s := p.scheduler
-	s.mu.Lock()
+	s := p.lock()
 	defer s.mu.Unlock()
 	s.expireOutageLocked(time.Now())
 	stats := s.stats

@@ -201,7 +201,7 @@ func (w *sweep) addErrorLocked(err error) {
 	}
 }
 
-// failSweepLocked ends a sweep that cannot go on. The caller settles the lane.
+// failSweepLocked ends a sweep that cannot go on. The caller calls placeLocked.
 func (s *scheduler) failSweepLocked(l *lane, err error) {
 	if l.sweepEnded() {
 		return

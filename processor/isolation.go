@@ -15,12 +15,6 @@ const (
 	AlertKiller  = "KILLER"
 )
 
-// aloneLanes makes the lanes that have crashed too often take turns: one of them is selected and executed at a time.
-// The scheduler's lock guards it.
-type aloneLanes struct {
-	turn *lane // nil while none of them has a select, a page or a batch in flight
-}
-
 // crashed reports whether so many owners of a queue were expired in a row that one of its items must be the cause.
 func (q Queue) crashed(s *Settings) bool {
 	return s.MaxCrashes > 0 && q.Crashes > q.mostCrashes(s)
@@ -35,35 +29,28 @@ func (q Queue) mostCrashes(s *Settings) int {
 	return s.MaxCrashes
 }
 
-// grantCrashedLocked prepares a lane for a queue that has crashed too often, and returns when its first select is due.
-// The items of a dealer without keys have no names. Such a queue waits longer after each crash, so that the other
-// queues of the process make progress.
-func (s *scheduler) grantCrashedLocked(l *lane, q Queue, now time.Time) time.Time {
-	if !q.crashed(s.settings) {
-		return now
+// crashed prepares the lane for a queue that has crashed too often, and returns how long its first select waits. The
+// items of a dealer without keys have no names. Such a queue waits longer after each crash, so that the other queues of
+// the process make progress.
+func (l *lane) crashed(q Queue, s *Settings, tracksItems bool) time.Duration {
+	if !q.crashed(s) {
+		return 0
 	}
 	l.crashes = max(l.crashes, q.Crashes)
-	l.alone = s.capabilities.tracksItems()
-	if l.alone {
-		return now
+	if l.isolated = tracksItems; l.isolated {
+		return 0
 	}
-	return now.Add(s.settings.queuePause(q.Crashes-q.mostCrashes(s.settings), 0))
-}
-
-// aloneMustWaitLocked reports whether a due lane must wait because another lane has the turn. That lane passes the turn
-// on.
-func (s *scheduler) aloneMustWaitLocked(l *lane) bool {
-	return l.alone && s.alone.turn != nil && s.alone.turn != l
+	return s.queuePause(q.Crashes-q.mostCrashes(s), 0)
 }
 
 // passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for the turn.
 func (s *scheduler) passTurnLocked(l *lane) {
-	if s.alone.turn != l || !l.idle(s.settings.NotSleep) {
+	if s.turn != l || !l.idle(s.settings.NotSleep) {
 		return
 	}
-	s.alone.turn = nil
+	s.turn = nil
 	for _, g := range s.grants {
-		if g.lane.alone && g.lane != l {
+		if g.lane.isolated && g.lane != l {
 			s.enqueueLocked(g.lane)
 		}
 	}
@@ -82,7 +69,7 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 			return
 		}
 	}
-	l.alone, l.crashes = false, 0
+	l.isolated, l.crashes = false, 0
 }
 
 // countPageLocked notes the end of a batch. The queues of a page that was executed to its end have survived it.
@@ -98,9 +85,9 @@ func (b *batch) countPageLocked(s *scheduler) {
 	}
 }
 
-// beginAlone waits until no other item of the process is executed alone, and records that the item begins. If it cannot
+// beginIsolated waits until no other item of the process is executed alone, and records that the item begins. If it cannot
 // record that, the processor does not execute the item: nothing could name the item if it ended the process.
-func (b *batch) beginAlone() (err error) {
+func (b *batch) beginIsolated() (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
 		b.entered = true
@@ -119,7 +106,7 @@ func (b *batch) beginAlone() (err error) {
 }
 
 // unrecorded reports whether the item should have been executed alone and was not, because its begin was not recorded.
-func (b *batch) unrecorded() bool { return b.alone && b.mark >= ordinary && !b.recorded }
+func (b *batch) unrecorded() bool { return b.isolated && b.mark >= ordinary && !b.recorded }
 
 // forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. Another
 // outcome has replaced or deleted the record, except in a sweep, which keeps its failed items with the run.
@@ -135,12 +122,12 @@ func (b *batch) forgetBegin() {
 
 // saveStart records in the store that an item begins alone. In memory the item is a suspect.
 func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
-	l.gate.enter()
-	defer l.gate.leave()
 	r, known, err := l.record(&b.call, g, key)
 	if err != nil {
 		return err
 	}
+	l.enter(1)
+	defer l.gate.Release(1)
 	if !known {
 		r.batchLimit = 1
 	}
@@ -157,8 +144,8 @@ func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
 
 // deleteStart makes the record of an item in the store what it was before it began.
 func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
-	l.gate.enter()
-	defer l.gate.leave()
+	l.enter(1)
+	defer l.gate.Release(1)
 	r, ok := l.recall(g, key)
 	switch {
 	case !ok || l.store == nil:
