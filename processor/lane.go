@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"container/heap"
 	"slices"
 	"time"
 )
@@ -62,3 +63,116 @@ func (l *lane) idle(notSleep bool) bool {
 }
 
 func (l *lane) inDueLanes() bool { return l.heapIndex >= 0 }
+
+// dueLanes is a heap of idle lanes, with the lane that is due first on top. Lanes that are due at the same time keep
+// the order in which they were added. This makes scheduling fair: a lane that never rests comes after all lanes that
+// became due in the meantime. The scheduler's lock guards it.
+type dueLanes struct {
+	lanes []*lane
+	added uint64
+}
+
+func (d *dueLanes) first() *lane {
+	if len(d.lanes) == 0 {
+		return nil
+	}
+	return d.lanes[0]
+}
+
+func (d *dueLanes) add(l *lane) {
+	d.added++
+	l.order = d.added
+	heap.Push(d, l)
+}
+
+func (d *dueLanes) remove(l *lane) {
+	if l.heapIndex >= 0 {
+		heap.Remove(d, l.heapIndex)
+	}
+}
+
+// waiting returns the number of lanes that are due, up to the given bound.
+func (d *dueLanes) waiting(now time.Time, most int) int {
+	n := 0
+	var count func(i int)
+	count = func(i int) {
+		if n < most && i < len(d.lanes) && !d.lanes[i].dueAt.After(now) {
+			n++
+			count(2*i + 1)
+			count(2*i + 2)
+		}
+	}
+	count(0)
+	return n
+}
+
+// advance makes every lane due at the given time at the latest.
+func (d *dueLanes) advance(latest time.Time) {
+	for _, l := range d.lanes {
+		if l.dueAt.After(latest) {
+			l.dueAt = latest
+		}
+	}
+	heap.Init(d)
+}
+
+func (d *dueLanes) Len() int { return len(d.lanes) }
+
+func (d *dueLanes) Less(i, j int) bool {
+	a, b := d.lanes[i], d.lanes[j]
+	if !a.dueAt.Equal(b.dueAt) {
+		return a.dueAt.Before(b.dueAt)
+	}
+	return a.order < b.order
+}
+
+func (d *dueLanes) Swap(i, j int) {
+	d.lanes[i], d.lanes[j] = d.lanes[j], d.lanes[i]
+	d.lanes[i].heapIndex, d.lanes[j].heapIndex = i, j
+}
+
+// Push is for package heap.
+func (d *dueLanes) Push(x any) {
+	l := x.(*lane)
+	l.heapIndex = len(d.lanes)
+	d.lanes = append(d.lanes, l)
+}
+
+// Pop is for package heap.
+func (d *dueLanes) Pop() any {
+	last := len(d.lanes) - 1
+	l := d.lanes[last]
+	d.lanes[last] = nil
+	d.lanes = d.lanes[:last]
+	l.heapIndex = -1
+	return l
+}
+
+// readyLanes are the lanes whose page has unstarted items that an executor may take. Each lane gets one batch in turn.
+// The scheduler's lock guards it.
+type readyLanes struct {
+	lanes []*lane
+	turn  int // index of the lane that gives the next batch
+}
+
+// next returns the lane that gives the next batch, or nil.
+func (r *readyLanes) next() *lane {
+	if len(r.lanes) == 0 {
+		return nil
+	}
+	r.turn %= len(r.lanes)
+	return r.lanes[r.turn]
+}
+
+func (r *readyLanes) add(l *lane) { r.lanes = append(r.lanes, l) }
+
+func (r *readyLanes) remove(l *lane) {
+	i := slices.Index(r.lanes, l)
+	if i < 0 {
+		return
+	}
+	r.lanes = slices.Delete(r.lanes, i, i+1)
+	if i < r.turn {
+		r.turn--
+	}
+}

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -164,6 +165,24 @@ func (p *Processor) Queues() []QueueState {
 	return all
 }
 
+// Selections returns a Selection without a limit for each queue that is held and not draining, by the index of the
+// queue. Queues with a Run are left out.
+func (p *Processor) Selections() []Selection {
+	p.scheduler.mu.Lock()
+	total, parameter := map[string]int{}, p.scheduler.settings.Parameter
+	for id, g := range p.scheduler.grants {
+		total[id] = g.total
+	}
+	p.scheduler.mu.Unlock()
+	var list []Selection
+	for _, q := range p.Queues() {
+		if n, ok := total[q.Queue.ID]; ok && !q.Draining && q.Queue.Run == nil {
+			list = append(list, Selection{TaskType: p.env.TaskType, OwnSign: p.env.OwnSign, Parameter: parameter, Queue: q.Queue, Total: n})
+		}
+	}
+	return list
+}
+
 // Drained returns a channel that receives a value whenever a queue has become drained, so that the caller need not poll
 // Queues. It also receives a value when the batches in flight have come down to the number of SetMaxInFlight. Its
 // capacity is 1: one value may stand for several queues.
@@ -202,5 +221,90 @@ func (s *scheduler) loseLocked(c *call) {
 			s.drainLocked(g, c.now)
 			g.lost = true
 		}
+	}
+}
+
+// grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it, except
+// failures.
+type grant struct {
+	queue      Queue
+	total      int
+	lane       *lane
+	inFlight   int // calls that concern the queue
+	draining   bool
+	drainedAt  time.Time   // when it began to drain
+	lost       bool        // draining, because a call met the loss of the queue
+	survived   bool        // worked since its last crash, while Queue.Crashes is not 0
+	emptySince time.Time   // when the last select began, if it found nothing; else zero
+	cursor     cursorState // of a Cursored dealer
+	work       Work
+	streak     queueStreak
+
+	failures failures
+
+	// The context of the calls that concern this queue alone. The first call creates it. Revoke cancels it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+func (g *grant) contextLocked(parent context.Context) context.Context {
+	if g.ctx == nil {
+		g.ctx, g.cancel = context.WithCancelCause(parent)
+	}
+	return g.ctx
+}
+
+func (g *grant) cancelLocked(cause error) {
+	if g.ctx != nil {
+		g.cancel(cause)
+		g.ctx, g.cancel = nil, nil
+	}
+}
+
+// queuesOf returns the queues of grants.
+func queuesOf(grants []*grant) []Queue {
+	queues := make([]Queue, len(grants))
+	for i, g := range grants {
+		queues[i] = g.queue
+	}
+	return queues
+}
+
+// cursorState is what is known about the cursor of a Cursored dealer, besides Queue.Cursor.
+type cursorState struct {
+	unknown    bool // the cursor must be loaded, because a batch may have moved it
+	suspects   int  // how many of the next items are suspects
+	batchLimit int  // the largest batch of suspects
+}
+
+// moveCursorLocked moves the cursor of the queue to a known position, where some suspects are left.
+func (g *grant) moveCursorLocked(cursor string, suspects int) {
+	g.queue.Cursor, g.cursor.unknown, g.cursor.suspects = cursor, false, suspects
+}
+
+// Work is what the calls of Execute have done for a queue since it was granted.
+type Work struct {
+	Items int64         // of the batches that have ended
+	Time  time.Duration // the sum over these batches; of a batch with items of several queues, each has an equal part
+}
+
+// Worked returns the work for a queue. It is zero if the queue is not held.
+func (p *Processor) Worked(queueID string) Work {
+	p.scheduler.mu.Lock()
+	defer p.scheduler.mu.Unlock()
+	if g := p.scheduler.grants[queueID]; g != nil {
+		return g.work
+	}
+	return Work{}
+}
+
+// countWorkLocked counts a batch that has ended for its queues.
+func (b *batch) countWorkLocked() {
+	if !b.outcome.started() {
+		return
+	}
+	for _, g := range b.grants {
+		g.work.Items += int64(b.size() / len(b.grants))
+		g.work.Time += b.took / time.Duration(len(b.grants))
 	}
 }

@@ -8,8 +8,8 @@ import (
 // scheduler decides which lane is selected and which batch is executed next. One lock guards it and all lanes, pages
 // and grants, because nearly every step changes several of them.
 //
-// It has more than 30 methods. Those in this file choose the next call, wait and wake. The file of each subject has the
-// methods for what the subject changes under the lock: alone, breaker, in_flight, pace, patience, queues, streak, sweep.
+// Its methods in this file choose the next call, wait and wake. The others carry out what the values decide that it
+// holds: isolation, limits, outage, queues, streak, sweep have them, each in the file of the subject.
 type scheduler struct {
 	*setup
 

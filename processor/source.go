@@ -94,9 +94,7 @@ func isValue(t reflect.Type) bool {
 }
 
 func (t *typedSource[T]) capabilities() capabilities {
-	_, job := any(t.dealer).(*each)
 	return capabilities{
-		job:   job,
 		keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil,
 		paged: t.paged != nil,
 	}
