@@ -278,7 +278,9 @@ func (b *batch) finishLocked(s *scheduler) {
 		notify(s.signals.drained)
 	}
 	s.stats.countBatch(b)
-	b.countWorkLocked()
+	for _, g := range b.grants {
+		g.work.count(b)
+	}
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
@@ -286,7 +288,11 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.serial {
 		b.continuePageLocked(s)
 	}
-	b.countPageLocked(s)
+	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.unrecorded()) {
+		for _, part := range b.page.parts {
+			s.surviveLocked(l, part.grant)
+		}
+	}
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
 	}
@@ -356,6 +362,3 @@ func (b *batch) reset() {
 	}
 	*b = batch{call: b.call}
 }
-
-// grantOf returns the queue of the item at index i of the batch.
-func (b *batch) grantOf(i int) *grant { return b.pageItems.grantOf(b.from + i) }

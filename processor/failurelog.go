@@ -46,7 +46,8 @@ type update struct {
 const startedRoom = 100
 
 // load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload. A
-// sweep loads them once.
+// sweep loads once, and only finds out whether the store has records of the queue: memory holds the failures of the sweep,
+// and if the store has others, each select looks them up.
 func (l *failureLog) load(c *selectCall, g *grant) error {
 	version := c.reloads.Load() + 1
 	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
@@ -56,46 +57,33 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	c.lane.pass = pass{}
 	l.enter(everyone)
 	defer l.gate.Release(everyone)
-	if c.lane.sweep != nil {
-		return l.loadForSweep(c, g, version)
-	}
 	most, mostDead := g.failures.room()
+	if c.lane.sweep != nil {
+		most, mostDead = 0, 0
+	}
 	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
 		err = l.judgeBegun(c, g, stored.Items)
 	}
+	var failedBefore map[string]record
+	others := stored.More || len(stored.Items) > 0
+	if err == nil && c.lane.sweep != nil && others && len(g.queue.Run.FailedBefore) > 0 {
+		failedBefore, err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore)
+	}
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g.failures.replaceLocked(&c.call, stored, time.Now())
 	g.failures.version = version
-	return nil
-}
-
-// loadForSweep finds out whether the store has records of the queue. Memory holds the failures of the sweep. If there are
-// others, each select looks them up.
-func (l *failureLog) loadForSweep(c *selectCall, g *grant, version uint64) error {
-	stored, err := l.store.Load(c.ctx, g.queue, startedRoom, 0)
-	if err == nil {
-		err = l.judgeBegun(c, g, stored.Items)
+	if c.lane.sweep == nil {
+		g.failures.replaceLocked(&c.call, stored, time.Now())
+		return nil
 	}
-	var known map[string]record
-	more := stored.More || len(stored.Items) > 0
-	if err == nil && more && len(g.queue.Run.FailedBefore) > 0 {
-		known, err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore)
-	}
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for key, r := range known {
+	for key, r := range failedBefore {
 		g.failures.putLocked(key, r)
 	}
-	g.failures.partial.Store(more)
-	g.failures.version = version
+	g.failures.partial.Store(others)
 	return nil
 }
 

@@ -251,13 +251,6 @@ func (l *lane) nextProbe(n int) int {
 	return l.probes * stride % n
 }
 
-// cutToProbe is keepSample for a dealer that is neither Keyed nor Cursored: it leaves one item.
-func (c *selectCall) cutToProbe(p *page) {
-	if n := p.unstarted(); c.quota > 0 && n > 1 && !c.capabilities.tracksItems() {
-		p.keep([]int32{int32(p.next + c.lane.nextProbe(n))})
-	}
-}
-
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
 const retryShare = 6
 

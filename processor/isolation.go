@@ -72,19 +72,6 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	l.isolated, l.crashes = false, 0
 }
 
-// countPageLocked notes the end of a batch. The queues of a page that was executed to its end have survived it.
-func (b *batch) countPageLocked(s *scheduler) {
-	p := b.page
-	p.ended++
-	p.cut = p.cut || b.outcome != done && b.outcome != failed || b.unrecorded()
-	if p.cut || p.unstarted() > 0 || p.ended < p.batches {
-		return
-	}
-	for _, part := range p.parts {
-		s.surviveLocked(b.lane, part.grant)
-	}
-}
-
 // beginIsolated waits until no other item of the process is executed alone, and records that the item begins. If it cannot
 // record that, the processor does not execute the item: nothing could name the item if it ended the process.
 func (b *batch) beginIsolated() (err error) {

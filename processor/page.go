@@ -47,6 +47,9 @@ type span struct {
 
 func (s *span) size() int { return s.to - s.from }
 
+// grantOf returns the queue of the item at index i of the batch.
+func (s *span) grantOf(i int) *grant { return s.pageItems.grantOf(s.from + i) }
+
 // part is one queue of a page, with the context for the batches of that queue alone.
 type part struct {
 	grant *grant
@@ -141,6 +144,14 @@ func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
 		}
 	}
 	return dst, p.parts[p.partOf[s.from]].ctx
+}
+
+// endBatch counts the end of a batch. whole says that it was executed to its end. It reports whether the page was, so
+// that its queues have survived it (S14).
+func (p *page) endBatch(whole bool) bool {
+	p.ended++
+	p.cut = p.cut || !whole
+	return !p.cut && p.unstarted() == 0 && p.ended == p.batches
 }
 
 // drop drops all unstarted items and returns their number.

@@ -298,13 +298,10 @@ func (p *Processor) Worked(queueID string) Work {
 	return Work{}
 }
 
-// countWorkLocked counts a batch that has ended for its queues.
-func (b *batch) countWorkLocked() {
-	if !b.outcome.started() {
-		return
-	}
-	for _, g := range b.grants {
-		g.work.Items += int64(b.size() / len(b.grants))
-		g.work.Time += b.took / time.Duration(len(b.grants))
+// count counts a batch of the queue that has ended.
+func (w *Work) count(b *batch) {
+	if b.outcome.started() {
+		w.Items += int64(b.size() / len(b.grants))
+		w.Time += b.took / time.Duration(len(b.grants))
 	}
 }

@@ -1,7 +1,6 @@
 package processor
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -98,14 +97,6 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("QueueOf names queue %s, which was not selected; items skipped: %d", e.queue, e.items)
 }
 
-// tellForeign reports items of queues that were not selected.
-func (c *selectCall) tellForeign(err error) {
-	if foreign, ok := errors.AsType[*foreignError](err); ok {
-		text := "a select returned items of other queues: " + foreign.Error()
-		c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
-	}
-}
-
 // sign returns a number that is equal for pages with an equal first item. It is 0 if the items cannot be distinguished,
 // for pages that hold failed items, and in sweeps, which have a trail. A dead item at the head of a page counts: the
 // cursor passes it at once, so that the next select returns it only if it ignores the cursor.
@@ -139,9 +130,8 @@ func (c *selectCall) checkRepeatsLocked(s *scheduler) {
 	s.stats.LastError, s.stats.LastErrorTime = l.repeats.err, c.now
 }
 
-// tellRepeats sends the alert with the first select after the pause.
-func (c *selectCall) tellRepeats() {
-	r := &c.lane.repeats
+// tell sends the alert with the first select after the pause.
+func (r *repeats) tell(c *selectCall) {
 	if r.err == nil || r.told {
 		return
 	}
@@ -154,15 +144,14 @@ func (c *selectCall) tellRepeats() {
 // notifies operators.
 const alertPause = time.Minute
 
-// tellParked sends an alert that the selects may miss items behind failed ones (X2).
-func (c *selectCall) tellParked(parked int64, limit int) {
+// parkedText says that the selects may miss items behind failed ones (X2).
+func parkedText(parked int64, queues string, limit int, paged bool) string {
 	text := "at least %d items of queue %s have failed, back off or are dead: " +
 		"selects return at most %d items and may miss others"
-	if c.capabilities.paged {
+	if paged {
 		text += ", because Select ignores Selection.After"
 	}
-	text = fmt.Sprintf(text, parked, c.queueIDs(), limit)
-	c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
+	return fmt.Sprintf(text, parked, queues, limit)
 }
 
 // tellLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only

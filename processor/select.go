@@ -35,7 +35,9 @@ type selectCall struct {
 	gaveUp   []SweptItem // these items
 }
 
-// claimLocked takes the select of a due lane.
+// claimLocked takes the select of a due lane, and keeps the batches of the lane that are in flight. No other item of the
+// lane can be in flight during the select, because items get in flight only through a select, and this is the only one
+// (X1).
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
@@ -65,15 +67,6 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
 	c.givesUp = l.sweep != nil && s.sweepsGiveUpLocked(now)
-	c.noteInFlightLocked(s, l)
-}
-
-// noteInFlightLocked keeps the batches of the lane that are in flight when its select begins. No other item of the lane
-// can be in flight during the select, because items get in flight only through a select, and this is the only one (X1).
-func (c *selectCall) noteInFlightLocked(s *scheduler, l *lane) {
-	if l.batches == 0 {
-		return
-	}
 	for e := range s.executors {
 		if e.call == &e.batch.call && e.batch.lane == l {
 			c.inFlight = append(c.inFlight, e.batch.span)
@@ -102,7 +95,10 @@ func (c *selectCall) perform() error {
 	var foreign error
 	if c.capabilities.setSelector {
 		foreign = page.assignQueues()
-		c.tellForeign(foreign)
+		if e, ok := errors.AsType[*foreignError](foreign); ok {
+			text := "a select returned items of other queues: " + e.Error()
+			c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
+		}
 	}
 	err = c.preparePage(page)
 	if err == nil && foreign == nil {
@@ -130,7 +126,7 @@ func (c *selectCall) prepare() error {
 	}
 	c.selection.After = c.lane.pass.start(c.began, c.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
-	c.tellRepeats()
+	c.lane.repeats.tell(c)
 	return nil
 }
 
@@ -184,7 +180,10 @@ func (c *selectCall) roomForParked() int {
 		l.alertedAt = time.Time{}
 	case c.now.Sub(l.alertedAt) >= alertPause:
 		l.alertedAt = c.now
-		c.tellParked(parked, c.wanted+most)
+		c.env.Alert(Alert{
+			Kind: AlertParked, Queue: c.selection.Queue.ID,
+			Text: parkedText(parked, c.queueIDs(), c.wanted+most, c.capabilities.paged),
+		})
 	}
 	if l.crowded { // there may be many more
 		parked += int64(l.unheld)
@@ -238,7 +237,9 @@ func (c *selectCall) preparePage(p *page) (err error) {
 		}
 	}
 	c.lane.crowded = p.unstarted() == 0 && p.fetched >= c.selection.Limit
-	c.cutToProbe(p)
+	if n := p.unstarted(); c.quota > 0 && n > 1 && !c.capabilities.tracksItems() { // filterPage samples only known items
+		p.keep([]int32{int32(p.next + c.lane.nextProbe(n))})
+	}
 	c.tellLimit(p)
 	if c.signature, err = c.sign(p); err != nil {
 		return err

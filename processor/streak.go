@@ -96,6 +96,18 @@ func (s *queueStreak) fail(now time.Time, err error, selects, wide bool, keys ..
 	}
 }
 
+// observeFailure counts a failed batch. It is a success of the queue if one of its items is done. round is setup.rounds.
+func (s *queueStreak) observeFailure(b *batch, g *grant, round uint64) {
+	keys, all := b.failedOf(g)
+	switch {
+	case !all:
+		s.succeed(b.now, round)
+	case b.result.first > 0 && b.result.first < s.round && b.now.Sub(s.doneAt) < poisonFor:
+	default:
+		s.fail(b.now, b.err, false, !b.capabilities.tracksItems(), keys...)
+	}
+}
+
 func (s *queueStreak) end() { *s = queueStreak{doneAt: s.doneAt, round: s.round} }
 
 func (s *queueStreak) succeed(now time.Time, round uint64) {
@@ -150,7 +162,10 @@ func (c *selectCall) countInStreakLocked(s *scheduler) {
 			t.end()
 		}
 	default:
-		nothing := c.foundNothingLeft()
+		// The select proves that no item of its lane can fail again: nothing is in flight, waits for its next attempt or is
+		// to be executed.
+		nothing := len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() &&
+			c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
 		for _, g := range c.grants {
 			if !g.streak.since.IsZero() && (nothing || g.streak.selects) {
 				g.streak.end()
@@ -160,36 +175,17 @@ func (c *selectCall) countInStreakLocked(s *scheduler) {
 	}
 }
 
-// foundNothingLeft reports whether the select proves that no item of its lane can fail again: nothing is in flight,
-// waits for its next attempt or is to be executed.
-func (c *selectCall) foundNothingLeft() bool {
-	return len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() && c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
-}
-
 // countInStreakLocked updates the streaks after a batch.
 func (b *batch) countInStreakLocked(s *scheduler, e evidence) {
 	for _, g := range b.grants {
 		switch {
 		case e.failed:
-			b.failQueueLocked(s, g)
+			g.streak.observeFailure(b, g, s.rounds.Load())
 		case e.success:
 			g.streak.succeed(b.now, s.rounds.Load())
 		}
 	}
 	s.streak.observe(e, b.grants)
-}
-
-// failQueueLocked counts a failed batch for one of its queues. It is a success of the queue if one of its items is done.
-func (b *batch) failQueueLocked(s *scheduler, g *grant) {
-	t := &g.streak
-	keys, all := b.failedOf(g)
-	switch {
-	case !all:
-		t.succeed(b.now, s.rounds.Load())
-	case b.result.first > 0 && b.result.first < t.round && b.now.Sub(t.doneAt) < poisonFor:
-	default:
-		t.fail(b.now, b.err, false, !b.capabilities.tracksItems(), keys...)
-	}
 }
 
 // failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of its
