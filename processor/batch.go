@@ -160,7 +160,7 @@ func (b *batch) conclude() {
 	}
 	if b.err != nil {
 		b.outcome = b.classify(b.err)
-		b.logFailure("execute", slog.Int("items", b.size()))
+		b.logFailure("execute", b.outcome, b.err, slog.Int("items", b.size()))
 	}
 	if b.outcome == failed && b.capabilities.cursored && b.lane.sweep != nil {
 		b.checkCommitted()
@@ -239,7 +239,7 @@ func (b *batch) saveCursor() {
 			b.err = fmt.Errorf("save cursor: %w", err)
 			b.outcome = b.classify(b.err)
 			b.result.pause, b.result.failed = true, b.size()
-			b.logFailure("execute", slog.Int("items", b.size()))
+			b.logFailure("execute", b.outcome, b.err, slog.Int("items", b.size()))
 			return
 		}
 	}

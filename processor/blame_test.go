@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -227,6 +228,27 @@ func TestLastErrorContainsTheFailureOfDiscard(t *testing.T) {
 		if err := w.Stats().LastError; err == nil || err.Error() != want || !errors.Is(err, errBroken) {
 			t.Errorf("last error %v, want %s", err, want)
 		}
+	})
+}
+
+// panicking is a Discarder that panics.
+type panicking struct{ *rows }
+
+func (panicking) Discard(context.Context, string, error) error { return explode() }
+
+// A panic of Discard is an error with its stack, like one of Execute.
+func TestPanicOfDiscardIsLoggedWithItsStack(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := panicking{newRows(w, "a1")}
+		d.bad["a1"] = processor.Permanent(errBroken)
+		w.start(t, d, processor.Env{}, limited(), "a")
+		synctest.Wait()
+		for _, line := range w.log.Lines() {
+			if line.Level == slog.LevelError && strings.Contains(fmt.Sprint(line.Fields["stack"]), "explode") {
+				return
+			}
+		}
+		t.Errorf("lines: %+v, want an error with explode in its stack", w.log.Lines())
 	})
 }
 

@@ -91,36 +91,32 @@ func (c *call) inTime(ctx context.Context, f func(context.Context) error) error 
 	return err
 }
 
-// logFailure logs the failure of an operation of the dealer. The processor tries the operation again, so a failure
-// other than a panic is only a warning. If only failures follow, package manager raises an alert.
-func (c *call) logFailure(operation string, attrs ...slog.Attr) {
+// logFailure logs the failure of a call of the dealer. The processor calls it again, so a failure other than a panic is
+// only a warning. If only failures follow, package manager raises an alert.
+func (c *call) logFailure(operation string, o outcome, err error, attrs ...slog.Attr) {
 	level := slog.LevelWarn
-	attrs = append(attrs, slog.Any("error", c.err))
-	if panicked, ok := errors.AsType[*panicError](c.err); ok {
+	attrs = append(attrs, slog.Any("error", err))
+	if o == cancelled || o == dropped {
+		level = slog.LevelDebug
+	} else if panicked, ok := errors.AsType[*panicError](err); ok {
 		attrs = append(attrs, slog.String("stack", string(panicked.stack)))
 		level = slog.LevelError
 	}
-	if c.outcome == cancelled || c.outcome == dropped {
-		level = slog.LevelDebug
-	}
-	c.logLine(level, operation+": "+c.outcome.String(), attrs...)
+	c.logLine(level, operation+": "+o.String(), attrs...)
 }
 
-// logError logs the error of an operation beside Execute, and returns what it means. If a queue is lost, this is the
-// outcome of the call. key is that of the item, if the operation concerns a single one.
+// logError logs the error of an operation beside Select and Execute, and returns what it means. If a queue is lost, this
+// is the outcome of the call. key is that of the item, if the operation concerns a single one.
 func (c *call) logError(operation, key string, err error) outcome {
-	level, o := slog.LevelWarn, c.classify(err)
-	switch o {
-	case lost:
+	o := c.classify(err)
+	if o == lost {
 		c.outcome = lost
-	case cancelled:
-		level = slog.LevelDebug
 	}
-	attrs := []slog.Attr{slog.Any("error", err)}
+	var attrs []slog.Attr
 	if key != "" {
 		attrs = append(attrs, slog.String("key", key))
 	}
-	c.logLine(level, operation+": "+o.String(), attrs...)
+	c.logFailure(operation, o, err, attrs...)
 	return o
 }
 

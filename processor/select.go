@@ -277,7 +277,7 @@ func (c *selectCall) conclude() {
 	}
 	c.outcome = c.classify(c.err)
 	if _, told := errors.AsType[*foreignError](c.err); !told {
-		c.logFailure("select")
+		c.logFailure("select", c.outcome, c.err)
 	}
 	c.err = fmt.Errorf("select queue %s: %w", c.queueIDs(), c.err)
 }

@@ -78,37 +78,33 @@ type Settings struct {
 
 // validate returns an error for the first field that breaks its rule, under its name in the tables.
 func (s *Settings) validate() error {
-	switch {
-	case s.ThreadNumber < 1:
-		return fmt.Errorf("thread_number (%d) must be at least 1", s.ThreadNumber)
-	case s.FetchNumber < 1:
-		return fmt.Errorf("fetch_number (%d) must be at least 1", s.FetchNumber)
-	case s.ExecuteNumber < 1:
-		return fmt.Errorf("execute_number (%d) must be at least 1", s.ExecuteNumber)
-	case s.SleepTimeNoData <= 0:
-		return fmt.Errorf("sleep_time_nodata (%s) must be above 0", s.SleepTimeNoData)
-	case s.SleepTimeInterval < 0:
-		return fmt.Errorf("sleep_time_interval (%s) must not be negative", s.SleepTimeInterval)
-	case s.Retry <= 0:
-		return fmt.Errorf("item_retry (%s) must be above 0", s.Retry)
-	case s.RetryMax < s.Retry:
-		return fmt.Errorf("item_retry_max (%s) must be at least item_retry (%s)", s.RetryMax, s.Retry)
-	case s.RetryFactor != 0 && !(s.RetryFactor >= 1 && s.RetryFactor <= 1e6):
-		return fmt.Errorf("item_retry_factor (%g) must be at least 1", s.RetryFactor)
-	case !(s.RetryJitter >= 0 && s.RetryJitter <= 1):
-		return fmt.Errorf("item_retry_jitter (%g) must be between 0 and 1", s.RetryJitter)
-	case s.ProbeMax < 0:
-		return fmt.Errorf("probe_max (%s) must not be negative", s.ProbeMax)
-	case s.ItemMaxAttempts < 0:
-		return fmt.Errorf("item_max_attempts (%d) must not be negative", s.ItemMaxAttempts)
-	case s.MaxCrashes < 0:
-		return fmt.Errorf("max_recoveries (%d) must not be negative", s.MaxCrashes)
-	case s.FailingAfter < 0:
-		return fmt.Errorf("failing_after (%d) must not be negative", s.FailingAfter)
-	case s.RatePerSecond < 0, math.IsNaN(s.RatePerSecond), math.IsInf(s.RatePerSecond, 0):
-		return fmt.Errorf("rate_per_second (%g) must be a number and not negative", s.RatePerSecond)
-	case s.BatchTimeout < 0:
-		return fmt.Errorf("batch_timeout (%s) must not be negative", s.BatchTimeout)
+	factorBroken := s.RetryFactor != 0 && !(s.RetryFactor >= 1 && s.RetryFactor <= 1e6)
+	rateBroken := s.RatePerSecond < 0 || math.IsNaN(s.RatePerSecond) || math.IsInf(s.RatePerSecond, 0)
+	for _, rule := range []struct {
+		broken bool
+		field  string
+		value  any
+		rule   string
+	}{
+		{s.ThreadNumber < 1, "thread_number", s.ThreadNumber, "must be at least 1"},
+		{s.FetchNumber < 1, "fetch_number", s.FetchNumber, "must be at least 1"},
+		{s.ExecuteNumber < 1, "execute_number", s.ExecuteNumber, "must be at least 1"},
+		{s.SleepTimeNoData <= 0, "sleep_time_nodata", s.SleepTimeNoData, "must be above 0"},
+		{s.SleepTimeInterval < 0, "sleep_time_interval", s.SleepTimeInterval, "must not be negative"},
+		{s.Retry <= 0, "item_retry", s.Retry, "must be above 0"},
+		{s.RetryMax < s.Retry, "item_retry_max", s.RetryMax, fmt.Sprintf("must be at least item_retry (%s)", s.Retry)},
+		{factorBroken, "item_retry_factor", s.RetryFactor, "must be at least 1"},
+		{!(s.RetryJitter >= 0 && s.RetryJitter <= 1), "item_retry_jitter", s.RetryJitter, "must be between 0 and 1"},
+		{s.ProbeMax < 0, "probe_max", s.ProbeMax, "must not be negative"},
+		{s.ItemMaxAttempts < 0, "item_max_attempts", s.ItemMaxAttempts, "must not be negative"},
+		{s.MaxCrashes < 0, "max_recoveries", s.MaxCrashes, "must not be negative"},
+		{s.FailingAfter < 0, "failing_after", s.FailingAfter, "must not be negative"},
+		{rateBroken, "rate_per_second", s.RatePerSecond, "must be a number and not negative"},
+		{s.BatchTimeout < 0, "batch_timeout", s.BatchTimeout, "must not be negative"},
+	} {
+		if rule.broken {
+			return fmt.Errorf("%s (%v) %s", rule.field, rule.value, rule.rule)
+		}
 	}
 	return nil
 }
