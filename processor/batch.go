@@ -138,8 +138,8 @@ func (b *batch) causeOfDiscard() error {
 	return r.cause
 }
 
-// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it. The cursor of a sweep
-// passes no failed item (X3).
+// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it. The cursor of a
+// sweep passes no failed item (X3).
 func (b *batch) recordDead() error {
 	if err := b.findKeys(); err != nil {
 		return err
@@ -341,8 +341,8 @@ func (b *batch) continuePageLocked(s *scheduler) {
 	}
 }
 
-// moveCursorLocked moves the cursor after a success, and reports whether it did. After any other outcome, no item may be
-// executed before all items ahead of it are done (X3): the items are selected again from the cursor.
+// moveCursorLocked moves the cursor after a success, and reports whether it did. After any other outcome, no item may
+// be executed before all items ahead of it are done (X3): the items are selected again from the cursor.
 func (b *batch) moveCursorLocked() (moved bool) {
 	g, n := b.grants[0], b.size()
 	if b.outcome == done && b.position.saved {

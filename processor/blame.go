@@ -210,7 +210,8 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 func (b *batch) failure(r record, err error) failure {
 	b.result.first = max(b.result.first, cmp.Or(r.first, math.MaxUint64))
 	return failure{
-		record: r, permanent: isPermanent(err), data: b.env.DataError(err), began: b.began, round: b.round, doubted: b.doubted,
+		record: r, permanent: isPermanent(err), data: b.env.DataError(err),
+		began: b.began, round: b.round, doubted: b.doubted,
 	}
 }
 

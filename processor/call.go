@@ -105,8 +105,8 @@ func (c *call) logFailure(operation string, o outcome, err error, attrs ...slog.
 	c.logLine(level, operation+": "+o.String(), attrs...)
 }
 
-// logError logs the error of an operation beside Select and Execute, and returns what it means. If a queue is lost, this
-// is the outcome of the call. key is that of the item, if the operation concerns a single one.
+// logError logs the error of an operation beside Select and Execute, and returns what it means. If a queue is lost,
+// this is the outcome of the call. key is that of the item, if the operation concerns a single one.
 func (c *call) logError(operation, key string, err error) outcome {
 	o := c.classify(err)
 	if o == lost {

@@ -206,7 +206,8 @@ func (a capabilities) check(s *Settings) error {
 	case s.Runs && a.setSelector:
 		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
 	case s.NotSleep && a.cursored:
-		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, because its batches run one after another")
+		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
+			"because its batches run one after another")
 	case s.NotSleep && !a.keyed:
 		return errors.New("processor_type (NOTSLEEP) needs a dealer that is Keyed, to recognize the items in flight")
 	}
@@ -219,8 +220,8 @@ type runKey struct{}
 // of a dealer may call it too.
 func WithRun(ctx context.Context, r *Run) context.Context { return context.WithValue(ctx, runKey{}, r) }
 
-// RunOf returns the run whose items Execute works on; false if the task type is of mode CONTINUOUS, or ctx is no context
-// of Execute. Select finds the run in Selection.Queue. The caller must not change the run.
+// RunOf returns the run whose items Execute works on; false if the task type is of mode CONTINUOUS, or ctx is no
+// context of Execute. Select finds the run in Selection.Queue. The caller must not change the run.
 func RunOf(ctx context.Context) (*Run, bool) {
 	r, ok := ctx.Value(runKey{}).(*Run)
 	return r, ok
@@ -231,11 +232,11 @@ func RunOf(ctx context.Context) (*Run, bool) {
 type Backlogger interface {
 	// Backlog counts the items that selects of s.Queue would return, now or later, were s.Limit not there. s is a
 	// Selection without a limit. An estimate will do. The owner of the queue calls it from one goroutine, beside selects
-	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time: if
-	// one worker owns all queues, the call after one of 50 ms begins 5 s later. Where that would leave a queue uncounted for
-	// more than about 30 s, they take more, up to a tenth of the time of each worker. The first call for a queue that is new
-	// to a worker waits for no other. ctx expires after 10 s, and is cancelled when the process stops. After ErrNoBacklog the
-	// process does not call it again.
+	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time: if one
+	// worker owns all queues, the call after one of 50 ms begins 5 s later. Where that would leave a queue uncounted for
+	// more than about 30 s, they take more, up to a tenth of the time of each worker. The first call for a queue that is
+	// new to a worker waits for no other. ctx expires after 10 s, and is cancelled when the process stops. After
+	// ErrNoBacklog the process does not call it again.
 	Backlog(ctx context.Context, s Selection) (Backlog, error)
 }
 
@@ -270,7 +271,8 @@ type each struct {
 // Select returns s as the only item, until Execute has succeeded with it under this grant.
 func (e *each) Select(_ context.Context, s Selection) ([]Selection, error) {
 	if s.Run == nil {
-		return nil, fmt.Errorf("the dealer of task type %s is made by Each, which needs mode RUN, but the mode is CONTINUOUS", s.TaskType)
+		return nil, fmt.Errorf("the dealer of task type %s is made by Each, which needs mode RUN, but the mode is CONTINUOUS",
+			s.TaskType)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

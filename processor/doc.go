@@ -10,15 +10,26 @@
 //	executor.next              claims the next call; scheduler.nextSelectLocked finds the due lane
 //	selectCall.claimLocked     takes the select of the lane
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
-//	selectCall.prepare         loads the failed items and the cursor, and sets the limit
+//	selectCall.prepare         loads the failed items and the cursor, and sets the position and the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
-//	selectCall.preparePage     prepares the page; filterPage drops what must not be executed now, as filter.judge decides
+//	selectCall.preparePage     makes the page; filterPage drops what must not be executed now
 //	selectCall.finishLocked    makes the page ready for batches
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
 //	batch.claimLocked          takes the next items of the page
 //	batch.perform              calls the user's Execute with the item
 //	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items, and lets the lane rest after its last batch
+//
+// What has to be decided on this way is decided by values, from their arguments alone. The calls and the scheduler
+// collect the arguments, and carry out what is decided:
+//
+//	filter.judge        whether an item of a page is executed now, and in which batch, by its record
+//	failure.judge       whether a failure is no attempt of its item, an attempt or the last one; passes in a sweep
+//	outage.observe      whether the evidence of a call that has ended opens or closes the circuit breaker
+//	streak.observe      whether the dealer does nothing but fail; queueStreak of one queue
+//	rest.afterPage      when the lane is selected again; outage.pace delays it in an outage
+//	pace.pageSize       how many items a page has
+//	sweptRun.givesUp    whether a sweep waits for the end of an outage
 //
 // source.go calls the user's code. A batch that fails sends its items back to the start: the next select returns them,
 // and the filter marks them. In mode RUN, sweep.endsWithLocked ends the sweep after a select, and
@@ -84,8 +95,8 @@
 // queue is at most a minute. Retries become due one after another. Therefore the next select of a lane whose page holds
 // only retries comes half a second later at the earliest, and the retries that become due in between share a page.
 //
-// A dealer or a queue that does nothing but fail differs from a poison item. streak.go counts the failed calls since the
-// last success of all queues and of each queue, and decides when Stats has FailingSince and QueueState has Failing.
+// A dealer or a queue that does nothing but fail differs from a poison item. streak.go counts the failed calls since
+// the last success of all queues and of each queue, and decides when Stats has FailingSince and QueueState has Failing.
 //
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
@@ -103,11 +114,12 @@
 //
 // # Outages
 //
-// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A block of poison looks
-// the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures since
-// the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many items an
-// open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an attempt, or a
-// doubt. scheduler.observeLocked carries out what outage decides, and sweptRun.givesUp how long a sweep waits.
+// If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A block of poison
+// looks the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures
+// since the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many
+// items an open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an
+// attempt, or a doubt. scheduler.observeLocked carries out what outage decides, and sweptRun.givesUp how long a sweep
+// waits.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
@@ -131,15 +143,15 @@
 // errors are quicker, and so is Settings.CountInOutage. A healthy item that arrives is the next probe, and closes the
 // breaker.
 //
-// A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so does
-// a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a failed job
-// of Each. sweptRun.givesUp decides for how long: for the horizon of the retry policy, because the run has a deadline anyway,
-// unless poison is more likely than an outage. An item of Run.FailedBefore is known to be poison, and passes at once.
-// While nothing succeeds, only items that have not failed yet can decide this. Where none are left, the share of the
-// failed items decides, and the sweep waits for as long as it has worked, so that it takes at most twice the time.
-// Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too long for
-// poison or too short for an outage; to expect as many failures as before, whichever items fail, because an outage during
-// a rerun then fails healthy items.
+// A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so
+// does a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a
+// failed job of Each. sweptRun.givesUp decides for how long: for the horizon of the retry policy, because the run has a
+// deadline anyway, unless poison is more likely than an outage. An item of Run.FailedBefore is known to be poison, and
+// passes at once. While nothing succeeds, only items that have not failed yet can decide this. Where none are left, the
+// share of the failed items decides, and the sweep waits for as long as it has worked, so that it takes at most twice
+// the time. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too
+// long for poison or too short for an outage; to expect as many failures as before, whichever items fail, because an
+// outage during a rerun then fails healthy items.
 //
 // The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the
 // probe.

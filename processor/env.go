@@ -169,8 +169,8 @@ type FailedItem struct {
 // ItemStore keeps failed items. Executors call its methods: concurrently for different queues, for one queue never Load
 // beside another method, and never two methods for one key at once. The methods should bound their time. An error for
 // which Env.Lost is true means that the queue is lost. The processor calls nothing for items that succeed at once. A
-// queue with a Run keeps no failures here: Load and Find tell which items are dead, and Save gets items that have Started,
-// and those of them that have ended their process.
+// queue with a Run keeps no failures here: Load and Find tell which items are dead, and Save gets items that have
+// Started, and those of them that have ended their process.
 //
 // A record belongs to the key of its item, not to a queue (X6). Memory holds a bounded number of records,
 // and of dead items only the keys, as digests of 16 bytes: at most a million.

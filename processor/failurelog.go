@@ -46,8 +46,8 @@ type update struct {
 const startedRoom = 100
 
 // load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload. A
-// sweep loads once, and only finds out whether the store has records of the queue: memory holds the failures of the sweep,
-// and if the store has others, each select looks them up.
+// sweep loads once, and only finds out whether the store has records of the queue: memory holds the failures of the
+// sweep, and if the store has others, each select looks them up.
 func (l *failureLog) load(c *selectCall, g *grant) error {
 	version := c.reloads.Load() + 1
 	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
@@ -87,8 +87,8 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	return nil
 }
 
-// findAll returns the records of n items of a call that memory does not hold. item returns the queue and the key of one,
-// or no queue if the item does not matter.
+// findAll returns the records of n items of a call that memory does not hold. item returns the queue and the key of
+// one, or no queue if the item does not matter.
 func (l *failureLog) findAll(c *call, n int, item func(i int) (*grant, string)) (found map[string]record, err error) {
 	for _, g := range c.grants {
 		if !g.failures.partial.Load() {

@@ -210,10 +210,10 @@ func (d *division) keepFirst() {
 	}
 }
 
-// keepSample leaves the items that the lane tries in this round of the outage: n items that have not failed alone, spread
-// over the page. If there are none, it leaves one item, which is one whose pause is over, or else one that backs off.
-// Items whose Discard is due stay, because they are not executed. It reports whether the page has more items that have
-// not failed alone.
+// keepSample leaves the items that the lane tries in this round of the outage: n items that have not failed alone,
+// spread over the page. If there are none, it leaves one item, which is one whose pause is over, or else one that backs
+// off. Items whose Discard is due stay, because they are not executed. It reports whether the page has more items that
+// have not failed alone.
 func (d *division) keepSample(l *lane, n int) (more bool) {
 	untried := slices.Concat(d.of[fresh], d.of[suspected])
 	var kept []int32
@@ -254,10 +254,10 @@ func (l *lane) nextProbe(n int) int {
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
 const retryShare = 6
 
-// retriesAllowed bounds the items that have failed before, so that poison does not take the executors from healthy items
-// (X2). A page that is full of other items has retries only now and then: enough for all executors at a time, because a
-// page with one more call than there are executors takes twice the time. Another page has about a second of them. The
-// rest waits for the next page.
+// retriesAllowed bounds the items that have failed before, so that poison does not take the executors from healthy
+// items (X2). A page that is full of other items has retries only now and then: enough for all executors at a time,
+// because a page with one more call than there are executors takes twice the time. Another page has about a second of
+// them. The rest waits for the next page.
 func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	others := len(d.of[fresh]) + len(d.of[suspected])
 	if others < c.wanted {

@@ -72,8 +72,8 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	l.isolated, l.crashes = false, 0
 }
 
-// beginIsolated waits until no other item of the process is executed alone, and records that the item begins. If it cannot
-// record that, the processor does not execute the item: nothing could name the item if it ended the process.
+// beginIsolated waits until no other item of the process is executed alone, and records that the item begins. If it
+// cannot record that, the processor does not execute the item: nothing could name the item if it ended the process.
 func (b *batch) beginIsolated() (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
@@ -171,7 +171,10 @@ func (l *failureLog) judgeBegun(c *selectCall, g *grant, list []FailedItem) erro
 	}
 	for _, f := range dead {
 		c.logLine(slog.LevelError, "item is dead", slog.String("error", f.LastError), slog.String("key", f.Key))
-		c.env.Alert(Alert{Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key, Since: c.now, Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError)})
+		c.env.Alert(Alert{
+			Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key, Since: c.now,
+			Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError),
+		})
 	}
 	c.dead += len(dead)
 	return nil
@@ -186,12 +189,14 @@ func (c *selectCall) tellCrashes() {
 	l.crashesTold = true
 	what := "its items are executed one by one, to find the one that ends the process"
 	if !c.capabilities.tracksItems() {
-		what = "the dealer is not Keyed, so the item that ends the process cannot be found, and the queue waits longer after each crash"
+		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
+			"and the queue waits longer after each crash"
 	}
 	var since time.Time
 	if l.crashes == c.selection.Queue.mostCrashes(c.settings)+1 { // otherwise earlier owners have raised it
 		since = c.now
 	}
 	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Since: since, Text: fmt.Sprintf(
-		"%d owners of queue %s in a row were expired before they had executed a page of it: %s", l.crashes, c.queueIDs(), what)})
+		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
+		l.crashes, c.queueIDs(), what)})
 }

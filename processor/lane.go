@@ -59,7 +59,8 @@ func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 // do not. But a sweep that found nothing waits for them even then: an empty select proves the end only when nothing is
 // in flight.
 func (l *lane) idle(notSleep bool) bool {
-	return !l.selecting && l.page == nil && (l.batches == 0 || notSleep && !l.isolated && (l.sweep == nil || !l.foundNothing))
+	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweep != nil && l.foundNothing)
+	return !l.selecting && l.page == nil && !waits
 }
 
 func (l *lane) inDueLanes() bool { return l.heapIndex >= 0 }

@@ -272,8 +272,8 @@ func (p *sample) fail(took, timeout time.Duration) {
 // exhausted reports whether the outage has tried so many items that a healthy one is unlikely to be near.
 func (p *sample) exhausted() bool { return p.tried >= sampleMost }
 
-// observeLocked gives the end of a call to the outage, and does what follows. If the breaker opens, all lanes are sampled
-// and the unstarted items are dropped.
+// observeLocked gives the end of a call to the outage, and does what follows. If the breaker opens, all lanes are
+// sampled and the unstarted items are dropped.
 func (s *scheduler) observeLocked(e evidence) {
 	switch s.outage.observe(e, s.settings.ProbeMax > 0) {
 	case firstSuccess:

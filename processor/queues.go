@@ -104,10 +104,10 @@ func (p *Processor) Resume(id string) {
 	s.wakeLocked()
 }
 
-// Revoke drains a queue that this server does not own any more, or must not work on, and cancels the contexts of all its
-// running calls. cause is what context.Cause returns then, unless an earlier Revoke has cancelled the call; nil stands for
-// context.Canceled. Revoke cancels a batch or a select of a SetSelector as a whole. The other queues of that call are then
-// selected again. An error of a cancelled call does not count as a failure.
+// Revoke drains a queue that this server does not own any more, or must not work on, and cancels the contexts of all
+// its running calls. cause is what context.Cause returns then, unless an earlier Revoke has cancelled the call; nil
+// stands for context.Canceled. Revoke cancels a batch or a select of a SetSelector as a whole. The other queues of that
+// call are then selected again. An error of a cancelled call does not count as a failure.
 func (p *Processor) Revoke(id string, cause error) {
 	s := p.lock()
 	defer s.mu.Unlock()
@@ -159,28 +159,35 @@ func (p *Processor) Queues() []QueueState {
 			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now), Sweep: s.sweepStateLocked(g),
 		})
 	}
-	slices.SortFunc(all, func(a, b QueueState) int {
-		return cmp.Or(cmp.Compare(a.Queue.Index, b.Queue.Index), cmp.Compare(a.Queue.ID, b.Queue.ID))
-	})
+	slices.SortFunc(all, func(a, b QueueState) int { return compareQueues(a.Queue, b.Queue) })
 	return all
+}
+
+func compareQueues(a, b Queue) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 }
 
 // Selections returns a Selection without a limit for each queue that is held and not draining, by the index of the
 // queue. Queues with a Run are left out.
 func (p *Processor) Selections() []Selection {
-	p.scheduler.mu.Lock()
-	total, parameter := map[string]int{}, p.scheduler.settings.Parameter
-	for id, g := range p.scheduler.grants {
-		total[id] = g.total
-	}
-	p.scheduler.mu.Unlock()
+	s := p.lock()
+	defer s.mu.Unlock()
 	var list []Selection
-	for _, q := range p.Queues() {
-		if n, ok := total[q.Queue.ID]; ok && !q.Draining && q.Queue.Run == nil {
-			list = append(list, Selection{TaskType: p.env.TaskType, OwnSign: p.env.OwnSign, Parameter: parameter, Queue: q.Queue, Total: n})
+	for _, g := range s.grants {
+		if !g.draining && g.queue.Run == nil {
+			list = append(list, s.selectionLocked(g))
 		}
 	}
+	slices.SortFunc(list, func(a, b Selection) int { return compareQueues(a.Queue, b.Queue) })
 	return list
+}
+
+// selectionLocked returns the selection of a queue, without a limit.
+func (s *scheduler) selectionLocked(g *grant) Selection {
+	return Selection{
+		TaskType: s.env.TaskType, OwnSign: s.env.OwnSign, Parameter: s.settings.Parameter,
+		Queue: g.queue, Total: g.total, Run: g.queue.Run,
+	}
 }
 
 // Drained returns a channel that receives a value whenever a queue has become drained, so that the caller need not poll

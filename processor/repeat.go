@@ -125,7 +125,8 @@ func (c *selectCall) checkRepeatsLocked(s *scheduler) {
 	if c.found.marks != nil {
 		why = "although the cursor has passed it, because it is dead: does Select go on behind Queue.Cursor?"
 	}
-	l.repeats.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, %s", c.queueIDs(), l.repeats.count+1, why)
+	l.repeats.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, %s",
+		c.queueIDs(), l.repeats.count+1, why)
 	l.rest.notBefore = c.began.Add(pause)
 	s.stats.LastError, s.stats.LastErrorTime = l.repeats.err, c.now
 }
@@ -162,10 +163,12 @@ func (c *selectCall) tellLimit(p *page) {
 	switch {
 	case c.capabilities.cursored || c.capabilities.paged:
 	case p.fetched > asked:
-		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most", c.queueIDs(), countItems(p.fetched), asked)
+		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
+			c.queueIDs(), countItems(p.fetched), asked)
 	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
 	case p.fetched < parked || p.fetched == c.settings.FetchNumber && p.fetched < asked:
-		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, which all have failed, back off or are dead: it may miss the items behind them",
+		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, "+
+			"which all have failed, back off or are dead: it may miss the items behind them",
 			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {

@@ -45,7 +45,10 @@ type TestOptions struct {
 // unless ctx does.
 func RunOnce[T any](ctx context.Context, d TaskDealer[T], o TestOptions) (Stats, error) {
 	r := &testRun{}
-	env := Env{TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"), Hooks: Hooks{Select: r.hookSelect, Execute: r.hookExecute}}
+	env := Env{
+		TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"),
+		Hooks: Hooks{Select: r.hookSelect, Execute: r.hookExecute},
+	}
 	p, err := New(d, env, o.settings())
 	if err != nil {
 		return Stats{}, err
@@ -107,7 +110,8 @@ func (r *testRun) run(ctx context.Context) (Stats, error) {
 	stop()
 	err := <-ended
 	if left > 0 {
-		err = fmt.Errorf("run once: %s not empty yet: %w", count(left, "queue is", "queues are"), errors.Join(context.Cause(ctx), r.p.Stats().LastError))
+		err = fmt.Errorf("run once: %s not empty yet: %w",
+			count(left, "queue is", "queues are"), errors.Join(context.Cause(ctx), r.p.Stats().LastError))
 	}
 	r.addSweepErrors()
 	r.mu.Lock()

@@ -35,9 +35,9 @@ type selectCall struct {
 	gaveUp   []SweptItem // these items
 }
 
-// claimLocked takes the select of a due lane, and keeps the batches of the lane that are in flight. No other item of the
-// lane can be in flight during the select, because items get in flight only through a select, and this is the only one
-// (X1).
+// claimLocked takes the select of a due lane, and keeps the batches of the lane that are in flight. No other item of
+// the lane can be in flight during the select, because items get in flight only through a select, and this is the only
+// one (X1).
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
@@ -56,17 +56,19 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	for i, g := range c.grants {
 		c.parts[i] = part{grant: g, ctx: g.contextLocked(ctx)}
 	}
-	c.selection = Selection{
-		TaskType: c.env.TaskType, OwnSign: c.env.OwnSign, Parameter: s.settings.Parameter, Total: c.grants[0].total,
-		Limit: s.pageSizeLocked(l, now),
-	}
+	first := c.grants[0]
+	c.selection = s.selectionLocked(first)
+	c.selection.Limit = s.pageSizeLocked(l, now)
 	if s.set == nil {
-		g := c.grants[0]
-		c.selection.Queue, c.selection.Run, c.cursor, c.ctx = g.queue, g.queue.Run, g.cursor, c.parts[0].ctx
+		c.cursor, c.ctx = first.cursor, c.parts[0].ctx
 	} else {
+		c.selection.Queue = Queue{}
 		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
 	c.givesUp = l.sweep != nil && s.sweepsGiveUpLocked(now)
+	if l.batches == 0 {
+		return
+	}
 	for e := range s.executors {
 		if e.call == &e.batch.call && e.batch.lane == l {
 			c.inFlight = append(c.inFlight, e.batch.span)
@@ -147,8 +149,8 @@ func (c *selectCall) loadCursor() (err error) {
 
 // limit returns the number of items to ask for, from the size of the page. Items that back off, are dead or have failed
 // in the sweep still match the user's condition. The limit grows by their number, so that they do not starve other
-// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on behind
-// a page, the sample reaches further with each round, as far as a select reaches behind failed items.
+// items (X2). It also grows by the number of items in flight. Where the select of an outage's sample cannot go on
+// behind a page, the sample reaches further with each round, as far as a select reaches behind failed items.
 func (c *selectCall) limit() int {
 	c.wanted = c.selection.Limit
 	switch {
@@ -375,10 +377,10 @@ func (c *selectCall) completesPass() bool {
 	return !c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After)
 }
 
-// nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an item
-// that backs off, it is the time when the item may be retried. Without a cursor it is no later than sleep_time_nodata,
-// and an item that backs off comes no sooner than the floor. A sweep rests only while items wait for the end of an
-// outage.
+// nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an
+// item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
+// sleep_time_nodata, and an item that backs off comes no sooner than the floor. A sweep rests only while items wait for
+// the end of an outage.
 func (c *selectCall) nextSelectAt(s *Settings) time.Time {
 	l := c.lane
 	if c.step == moves || l.sweep != nil && l.pass.waiting == 0 {

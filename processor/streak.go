@@ -96,7 +96,8 @@ func (s *queueStreak) fail(now time.Time, err error, selects, wide bool, keys ..
 	}
 }
 
-// observeFailure counts a failed batch. It is a success of the queue if one of its items is done. round is setup.rounds.
+// observeFailure counts a failed batch. It is a success of the queue if one of its items is done. round is
+// setup.rounds.
 func (s *queueStreak) observeFailure(b *batch, g *grant, round uint64) {
 	keys, all := b.failedOf(g)
 	switch {
@@ -128,7 +129,7 @@ func (s *queueStreak) rested(d time.Duration) {
 // a select has.
 type QueueFailure struct {
 	Calls int64     // selects and batches that have failed since an item of the queue last succeeded, here
-	Since time.Time // when the first of them ended, here or at an earlier owner, later by the time in which the queue drained
+	Since time.Time // when the first of them ended, here or at an earlier owner; later by the time of drains
 	Until time.Time // now, or the begin of the oldest call in flight for the queue, whose outcome is not known yet
 	Err   error     // of the last; nil before the first failure under this grant
 }

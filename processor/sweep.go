@@ -71,7 +71,8 @@ func (s *scheduler) sweepStateLocked(g *grant) SweepState {
 		return SweepState{}
 	}
 	state := g.lane.sweep.SweepState
-	state.Cursor, state.FailedItems, state.Waits = g.queue.Cursor, slices.Clip(state.FailedItems), g.lane.sweep.waits(&s.outage, s.settings)
+	state.Cursor, state.FailedItems = g.queue.Cursor, slices.Clip(state.FailedItems)
+	state.Waits = g.lane.sweep.waits(&s.outage, s.settings)
 	return state
 }
 
@@ -115,7 +116,8 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		s.surviveLocked(l, c.grants[0])
 		notify(s.signals.emptied)
 	case w.countRepeatsLocked(c) >= cmp.Or(s.settings.SweepMaxRepeats, defaultMaxRepeats):
-		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items that this sweep has executed or passed already (sweep_max_repeats)",
+		s.failSweepLocked(l, fmt.Errorf("select queue %s: no progress: %d selects in a row returned only items "+
+			"that this sweep has executed or passed already (sweep_max_repeats)",
 			c.queueIDs(), w.repeats))
 	default:
 		return false
@@ -237,7 +239,8 @@ type remainder struct {
 }
 
 // givesUp reports whether sweeps wait no longer for the end of an outage that has begun at the given time. They wait as
-// long as an item would in CONTINUOUS, for the horizon of the retry policy. The deadline of the run usually comes first.
+// long as an item would in CONTINUOUS, for the horizon of the retry policy. The deadline of the run usually comes
+// first.
 //
 // They give up earlier if the failures are more likely poison than an outage: all items of the run that are left here
 // have failed alone, and they are a small part of the items done, or no more than failed in the attempts before. An
