@@ -318,7 +318,7 @@ func (b *batch) evidence(round uint64) evidence {
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
 	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
-	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause {
+	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause && !e.mute && !e.known {
 		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them say no more
 			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
 		}
