@@ -104,13 +104,13 @@
 // # Items that end their process
 //
 // Queue.Crashes says how many owners in a row were expired before they had executed a page of the queue. Beyond
-// Settings.MaxCrashes the processor executes the items of the lane alone (S14): the pages of the lane give single
-// items, and the store has a record of each item during its execution. Such lanes take turns (scheduler.turn), and
-// Env.Alone lets the process execute one such item at a time, because a record proves nothing if another item may have
-// ended the process. The next owner finds the record of the item that ended it (judgeBegun). After a page that was
-// executed to its end, Survived asks the caller to reset the count, and the lane has batches again. Items of other
-// queues go on meanwhile. One of these may end the process, and then the recorded item is dead without being the cause.
-// Rejected: to stop all other work meanwhile, because one queue would stop a whole process.
+// Settings.MaxCrashes the lane is isolated, and the processor executes its items one by one (S14): the pages of the
+// lane give single items, and the store has a record of each item during its execution. Isolated lanes take turns
+// (scheduler.turn), and Env.Alone lets the process execute one such item at a time, because a record proves nothing if
+// another item may have ended the process. The next owner finds the record of the item that ended it (judgeBegun).
+// After a page that was executed to its end, Survived asks the caller to reset the count, and the lane has batches
+// again. Items of other queues go on meanwhile. One of these may end the process, and then the recorded item is dead
+// without being the cause. Rejected: to stop all other work meanwhile, because one queue would stop a whole process.
 //
 // # Outages
 //
@@ -118,8 +118,7 @@
 // looks the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures
 // since the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many
 // items an open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an
-// attempt, or a doubt. scheduler.observeLocked carries out what outage decides, and sweptRun.givesUp how long a sweep
-// waits.
+// attempt, or a doubt.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
@@ -143,13 +142,10 @@
 // errors are quicker, and so is Settings.CountInOutage. A healthy item that arrives is the next probe, and closes the
 // breaker.
 //
-// A sweep has no attempts to count, and its end waits for each item. An item whose failure is doubted waits, and so
+// A sweep has no attempts to count, and its end waits for each item. So an item whose failure is doubted waits, and so
 // does a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a
-// failed job of Each. sweptRun.givesUp decides for how long: for the horizon of the retry policy, because the run has a
-// deadline anyway, unless poison is more likely than an outage. An item of Run.FailedBefore is known to be poison, and
-// passes at once. While nothing succeeds, only items that have not failed yet can decide this. Where none are left, the
-// share of the failed items decides, and the sweep waits for as long as it has worked, so that it takes at most twice
-// the time. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too
+// failed job of Each. sweptRun.givesUp says for how long. An item of Run.FailedBefore is known to be poison, and passes
+// at once. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too
 // long for poison or too short for an outage; to expect as many failures as before, whichever items fail, because an
 // outage during a rerun then fails healthy items.
 //

@@ -9,10 +9,9 @@ import (
 // allocates nothing.
 type executor struct {
 	scheduler *scheduler
-	vacancies chan<- struct{} // the processor's
-	now       time.Time       // when the executor last read the clock
-	call      *call           // the call in flight; nil while the executor waits. The scheduler's lock guards it.
-	work      work            // the select or the batch that call is part of
+	now       time.Time // when the executor last read the clock
+	call      *call     // the call in flight; nil while the executor waits. The scheduler's lock guards it.
+	work      work      // the select or the batch that call is part of
 	selection selectCall
 	batch     batch
 }
@@ -25,9 +24,9 @@ type work interface {
 	reset()                    // prepares the value for its next use
 }
 
-func newExecutor(s *scheduler, vacancies chan<- struct{}) *executor {
+func newExecutor(s *scheduler) *executor {
 	return &executor{
-		scheduler: s, vacancies: vacancies, now: time.Now(),
+		scheduler: s, now: time.Now(),
 		selection: selectCall{call: call{setup: s.setup}}, batch: batch{call: call{setup: s.setup}},
 	}
 }
@@ -166,5 +165,5 @@ func (e *executor) exit() {
 	}
 	e.finishLocked()
 	delete(s.executors, e)
-	notify(e.vacancies)
+	notify(s.signals.vacancies)
 }

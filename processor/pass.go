@@ -5,10 +5,6 @@ import "time"
 // pass is the way of a lane's selects through the source of a Paged dealer. After a full page with few items to
 // execute, the next select goes on behind that page (X2). The next pass begins at the start of the source again. Only
 // the lane's select uses it.
-//
-// Items that fail, and new items, may lie before the position of the pass. They wait for the next pass. The passes over
-// failed items take at most one part in passShare of the lane's time, so they neither delay the items behind them nor
-// load the database in vain.
 type pass struct {
 	after   string        // the position behind which the selects go on; empty at the start of the source
 	began   time.Time     // when the first select of the pass began; for another dealer, when its last select began

@@ -12,12 +12,11 @@ import (
 // Processor works the queues of one task type that it was granted: it selects their items and executes them. All
 // methods may be called from any goroutine, before, during and after Run. None of them waits for the dealer.
 //
-// It has more than 15 methods, because 14 of them are its interface. The work is done by its parts: the scheduler and
+// It has more than 15 methods, because most of them are its interface. The work is done by its parts: the scheduler and
 // the executors.
 type Processor struct {
 	*setup
 	scheduler *scheduler
-	vacancies chan struct{} // signalled when executors may be missing
 }
 
 // setup is what a processor and its calls read without a lock.
@@ -48,7 +47,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if err := u.validate(&s); err != nil {
 		return nil, err
 	}
-	return &Processor{setup: u, scheduler: newScheduler(u, &s), vacancies: make(chan struct{}, 1)}, nil
+	return &Processor{setup: u, scheduler: newScheduler(u, &s)}, nil
 }
 
 func (u *setup) validate(s *Settings) error {
@@ -84,7 +83,7 @@ func (p *Processor) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 			p.signal()
-		case <-p.vacancies:
+		case <-p.scheduler.signals.vacancies:
 		}
 	}
 }
@@ -104,7 +103,7 @@ func (p *Processor) startExecutors(ctx context.Context, all *sync.WaitGroup) {
 	s := p.lock()
 	defer s.mu.Unlock()
 	for len(s.executors) < s.settings.ThreadNumber {
-		e := newExecutor(s, p.vacancies)
+		e := newExecutor(s)
 		s.executors[e] = struct{}{}
 		all.Go(func() { e.run(ctx) })
 	}
@@ -132,7 +131,6 @@ func (p *Processor) Configure(s Settings) error {
 	}
 	defer p.lock().mu.Unlock()
 	p.scheduler.configureLocked(&s, time.Now())
-	notify(p.vacancies)
 	return nil
 }
 

@@ -43,14 +43,14 @@ type idleExecutors struct {
 	timer *time.Timer // fires when an executor may have work; Run creates and receives it
 }
 
-// signals are the channels of Drained and Emptied.
-type signals struct{ drained, emptied chan struct{} }
+// signals are the channels of Drained and Emptied, and one that receives a value when executors may be missing.
+type signals struct{ drained, emptied, vacancies chan struct{} }
 
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
 		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
 		inFlight: inFlight{most: unbounded},
-		signals:  signals{drained: make(chan struct{}, 1), emptied: make(chan struct{}, 1)},
+		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
 	if u.capabilities.setSelector {
@@ -199,6 +199,7 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 	}
 	s.limiter.invalidate()
 	s.idle.cond.Broadcast()
+	notify(s.signals.vacancies)
 }
 
 // stopLocked keeps executors from starting anything.

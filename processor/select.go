@@ -35,9 +35,7 @@ type selectCall struct {
 	gaveUp   []SweptItem // these items
 }
 
-// claimLocked takes the select of a due lane, and keeps the batches of the lane that are in flight. No other item of
-// the lane can be in flight during the select, because items get in flight only through a select, and this is the only
-// one (X1).
+// claimLocked takes the select of a due lane, and notes the batches of the lane that are in flight (X1).
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
