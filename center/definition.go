@@ -111,8 +111,7 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 
 // readQueueSettings sets Queues if the ids of the queues are "0" to n-1, otherwise QueueNames.
 func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Settings) error {
-	roster := roster.Reader{DB: t.c.db.Store, Dialect: t.c.db.Dialect, TaskType: taskType, OwnSign: t.c.ownSign}
-	removing, err := roster.Removing(ctx)
+	removing, err := t.c.roster.Reader(taskType).Removing(ctx)
 	if err != nil {
 		return err
 	}

@@ -150,8 +150,7 @@ func deleteTaskType(ctx context.Context, l *roster.LockTx) error {
 // highest epoch (H6). Events, histories and runs stay until the end of their retention; open runs and backfills are
 // cancelled.
 func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason string) error {
-	r := roster.Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
-	servers, err := r.Servers(ctx)
+	servers, err := l.Reader().Servers(ctx)
 	if err != nil {
 		return err
 	}

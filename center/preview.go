@@ -176,25 +176,19 @@ func (q *Queues) readPlanInput(ctx context.Context, taskType string, byLoad bool
 	if in.now, err = q.c.db.Clock(ctx); err != nil {
 		return in, err
 	}
-	r := roster.Reader{DB: q.c.db.Store, Dialect: q.c.db.Dialect, TaskType: taskType, OwnSign: q.c.ownSign}
+	r := q.c.roster.Reader(taskType)
 	if in.servers, err = r.Servers(ctx); err != nil {
 		return in, err
 	}
-	removing, err := r.Removing(ctx)
+	now, err := r.PlanInput(ctx, in.servers)
 	if err != nil {
 		return in, err
 	}
-	if in.queues, err = r.Queues(ctx, removing); err != nil {
-		return in, err
+	in.queues, in.limits, in.elsewhere = now.Queues, now.Limits, map[string]int{}
+	for _, s := range now.Servers {
+		in.elsewhere[s.Process] = s.Elsewhere
 	}
-	if in.limits, err = r.Limits(ctx); err != nil {
-		return in, err
-	}
-	if err := in.readLoads(ctx, r, byLoad); err != nil {
-		return in, err
-	}
-	in.elsewhere, err = r.Elsewhere(ctx)
-	return in, err
+	return in, in.readLoads(ctx, r, byLoad)
 }
 
 // readLoads reads the loads if the preview is to even them although balance is QUEUES, or without the bound of the

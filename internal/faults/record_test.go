@@ -59,16 +59,12 @@ func (s *scene) readRoster(ctx context.Context) (r Roster, err error) {
 		return r, err
 	}
 	r.At, r.Rest = time.Now(), n > 0
-	reader := roster.Reader{DB: tx, Dialect: s.c.Roster().DB.Dialect, TaskType: taskType, OwnSign: s.c.OwnSign()}
-	removing, err := reader.Removing(ctx)
-	if err != nil {
-		return r, err
-	}
+	reader := s.c.Roster().ReaderOn(tx, taskType)
 	servers, err := reader.Servers(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.Plan, err = reader.PlanInput(ctx, removing, servers)
+	r.Plan, err = reader.PlanInput(ctx, servers)
 	return r, err
 }
 

@@ -25,7 +25,7 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 	if err := p.correctTimes(ctx); err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}
-	reader := Reader{DB: p.roster.DB.Store, Dialect: p.roster.DB.Dialect, TaskType: p.taskType, OwnSign: p.roster.OwnSign}
+	reader := p.roster.Reader(p.taskType)
 	servers, err := reader.Servers(ctx)
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
@@ -34,11 +34,7 @@ func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
 		_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
 		return true, err
 	}
-	removing, err := reader.Removing(ctx)
-	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
-	}
-	in, err := reader.PlanInput(ctx, removing, servers)
+	in, err := reader.PlanInput(ctx, servers)
 	if err != nil {
 		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
 	}

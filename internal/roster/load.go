@@ -34,7 +34,7 @@ const budgetTime = time.Hour
 // not measured it, or counts fail, the last one is the best that is known.
 func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
 	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
-	err := r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
+	err := r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
 		var id string
 		var demand any // SQLite keeps any text that was written by hand (S13)
 		err := rows.Scan(&id, &demand)
@@ -42,7 +42,7 @@ func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
 			loads.Of[id] = load
 		}
 		return err
-	}, `SELECT queue_id, demand FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND demand IS NOT NULL ORDER BY queue_id`, r.TaskType, r.OwnSign)
+	}, `SELECT queue_id, demand FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND demand IS NOT NULL ORDER BY queue_id`, r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the loads: %w", err)
 	}
@@ -56,7 +56,7 @@ func (r Reader) loads(ctx context.Context, perHour int) (*plan.Loads, error) {
 		return nil, err
 	}
 	var now, until time.Time
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT {now}, load_moves_until FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`), r.TaskType, r.OwnSign).
+	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT {now}, load_moves_until FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`), r.taskType, r.ownSign).
 		Scan((*sqldb.Instant)(&now), (*sqldb.Instant)(&until))
 	if err != nil && !sqldb.NoRows(err) {
 		return nil, fmt.Errorf("read the moves of the last hour: %w", err)

@@ -54,7 +54,8 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	if l.OwnSign == DefaultOwnSign {
 		return nil, nil
 	}
-	base := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: DefaultOwnSign}
+	base := l.Reader()
+	base.ownSign, base.locked = DefaultOwnSign, nil // its lock row is another
 	removing, err := base.Removing(ctx)
 	if err != nil {
 		return nil, err

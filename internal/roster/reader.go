@@ -17,16 +17,31 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Reader reads what the planner needs of one roster, in a transaction under the lock row or without.
+// Reader reads what the planner needs of one roster, in a transaction under the lock row ([LockTx.Reader]) or without
+// ([Roster.Reader]).
 type Reader struct {
-	DB       querier
-	Dialect  *sqldb.Dialect
-	TaskType string
-	OwnSign  string
+	db       querier
+	dialect  *sqldb.Dialect
+	taskType string
+	ownSign  string
 
-	// Now is the time by which reservations end (P13). A transaction gives the time that it read after the lock, so that
-	// the plan and the note of the next end agree. Zero is the clock of the statement.
-	Now time.Time
+	// locked is the transaction under the lock row; nil without one. It knows the queues that are to be removed, and the
+	// time by which reservations end (P13): with the time that it read after the lock, the plan and the note of the next
+	// end agree. Without one that time is the clock of the statement.
+	locked *LockTx
+}
+
+// Reader returns a reader of the roster of a task type, outside a transaction.
+func (r *Roster) Reader(taskType string) Reader { return r.ReaderOn(r.DB.Store, taskType) }
+
+// ReaderOn returns a reader that reads on a pool, or in a transaction that does not hold the lock row.
+func (r *Roster) ReaderOn(db querier, taskType string) Reader {
+	return Reader{db: db, dialect: r.DB.Dialect, taskType: taskType, ownSign: r.OwnSign}
+}
+
+// Reader returns a reader in the transaction.
+func (l *LockTx) Reader() Reader {
+	return Reader{db: l.Raw, dialect: l.Dialect, taskType: l.TaskType, ownSign: l.OwnSign, locked: l}
 }
 
 // ServerRow is what planning and expiring need of a row of schedule_server.
@@ -56,7 +71,7 @@ func (s ServerRow) PlanServer() plan.Server {
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
-	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
+	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
 		var s ServerRow
 		var labels string
 		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, (*sqldb.List)(&s.HungQueues)}
@@ -65,7 +80,7 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 		servers = append(servers, s)
 		return err
 	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, `+isNew+`, labels, hung_queues, `+shareColumns+`
-		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.TaskType, r.OwnSign)
+		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the servers: %w", err)
 	}
@@ -74,8 +89,11 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 
 // Removing returns the queues that are to be removed. A roster without a lock row has none.
 func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
-		r.TaskType, r.OwnSign).Scan(&removing)
+	if r.locked != nil {
+		return r.locked.removing, nil
+	}
+	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
+		r.taskType, r.ownSign).Scan(&removing)
 	if err != nil && !sqldb.NoRows(err) {
 		return nil, fmt.Errorf("read the queues to be removed: %w", err)
 	}
@@ -96,28 +114,28 @@ type PlanInput struct {
 func (in PlanInput) Plan() plan.Result { return plan.Plan(in.Queues, in.Servers, in.Limits) }
 
 // PlanInput reads the settings, the queues and what else a plan for these servers needs.
-func (r Reader) PlanInput(ctx context.Context, removing []string, servers []ServerRow) (in PlanInput, err error) {
+func (r Reader) PlanInput(ctx context.Context, servers []ServerRow) (in PlanInput, err error) {
 	if in.Limits, in.loadMoves, err = r.limitsAndLoads(ctx); err != nil {
 		return in, err
 	}
-	if in.Queues, in.waiting, err = r.queues(ctx, removing); err != nil {
+	if in.Queues, in.waiting, err = r.queues(ctx); err != nil {
 		return in, err
 	}
 	in.Servers = make([]plan.Server, len(servers))
 	for i, s := range servers {
 		in.Servers[i] = s.PlanServer()
 	}
-	elsewhere, err := r.Elsewhere(ctx)
+	elsewhere, err := r.elsewhere(ctx)
 	for i, s := range in.Servers {
 		in.Servers[i].Elsewhere = elsewhere[s.Process]
 	}
 	return in, err
 }
 
-// Elsewhere returns how many queues of other task types the processes of the servers have, or are to have (P15).
-func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error) {
+// elsewhere returns how many queues of other task types the processes of the servers have, or are to have (P15).
+func (r Reader) elsewhere(ctx context.Context) (queues map[string]int, err error) {
 	queues = map[string]int{}
-	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
+	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
 		var process string
 		var n int
 		err := rows.Scan(&process, &n)
@@ -127,20 +145,15 @@ func (r Reader) Elsewhere(ctx context.Context) (queues map[string]int, err error
 			+ (SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid))
 		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
 		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?) GROUP BY s.process`,
-		r.OwnSign, r.TaskType, r.TaskType, r.OwnSign)
+		r.ownSign, r.taskType, r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("count the queues of other task types: %w", err)
 	}
 	return queues, nil
 }
 
-// Limits returns the settings that the planner needs, with the loads if it is to even them.
-func (r Reader) Limits(ctx context.Context) (plan.Limits, error) {
-	limits, _, err := r.limitsAndLoads(ctx)
-	return limits, err
-}
-
-// limitsAndLoads does what Limits does, and returns how many moves per hour may even the load.
+// limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves per hour
+// may even the load.
 func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	limits, perHour, err = r.limits(ctx)
 	if err == nil && perHour > 0 {
@@ -152,7 +165,7 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 // limits returns the settings without the loads, and how many moves per hour may even the load: none if it is not to be even.
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	var require, prefer, balance string
-	err = r.DB.QueryRowContext(ctx, r.Dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.TaskType).
+	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.taskType).
 		Scan(sqldb.Targets(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread, &balance, &perHour)...)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return limits, 0, fmt.Errorf("read the limits: %w", err)
@@ -170,20 +183,18 @@ func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, er
 // knows of a queue with another epoch, so that it stops no other queue (S13).
 var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
 
-// Queues returns the queues, and marks the queues that are to be removed.
-func (r Reader) Queues(ctx context.Context, removing []string) (queues []plan.Queue, err error) {
-	queues, _, err = r.queues(ctx, removing)
-	return queues, err
-}
-
-// queues does what Queues does, and returns why queues have no owner.
-func (r Reader) queues(ctx context.Context, removing []string) (queues []plan.Queue, waiting map[string]string, err error) {
-	waiting = map[string]string{}
-	now, args := "{now}", []any{r.TaskType, r.OwnSign}
-	if !r.Now.IsZero() {
-		now, args = "?", append([]any{r.Dialect.Time(r.Now)}, args...)
+// queues returns the queues, and marks those that are to be removed. It also returns why queues have no owner.
+func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[string]string, err error) {
+	removing, err := r.Removing(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	err = r.Dialect.EachOn(ctx, r.DB, func(rows *sql.Rows) error {
+	waiting = map[string]string{}
+	now, args := "{now}", []any{r.taskType, r.ownSign}
+	if r.locked != nil {
+		now, args = "?", append([]any{r.dialect.Time(r.locked.Now)}, args...)
+	}
+	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
 		var q plan.Queue
 		var pin, waitsFor string
 		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor), (*sqldb.Text)(&pin), (*sqldb.Text)(&waitsFor))

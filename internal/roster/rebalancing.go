@@ -27,7 +27,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
 		return nil, nil, nil
 	}
-	r := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign, Now: l.Now}
+	r := l.Reader()
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -44,7 +44,7 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	p.newState.assumeIn(servers)
 	staying := p.staying(servers)
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
-	in, err := r.PlanInput(ctx, l.removing, servers)
+	in, err := r.PlanInput(ctx, servers)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -44,8 +44,7 @@ func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []
 	if may, err := r.mayKeep(ctx, l); err != nil || !may {
 		return err
 	}
-	reader := Reader{DB: l.Raw, Dialect: l.Dialect, TaskType: l.TaskType, OwnSign: l.OwnSign}
-	queues, err := reader.Queues(ctx, l.removing)
+	queues, _, err := l.Reader().queues(ctx)
 	if err != nil {
 		return err
 	}

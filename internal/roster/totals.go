@@ -140,16 +140,12 @@ func (p Planner) readTasks(ctx context.Context, choice *RoundingUp) (tasks []pla
 
 // readTask reads the input of the planner.
 func (p Planner) readTask(ctx context.Context, t *plan.Task) error {
-	r := Reader{DB: p.roster.DB.Store, Dialect: p.roster.DB.Dialect, TaskType: t.Name, OwnSign: p.roster.OwnSign}
+	r := p.roster.Reader(t.Name)
 	servers, err := r.Servers(ctx)
 	if err != nil {
 		return err
 	}
-	removing, err := r.Removing(ctx)
-	if err != nil {
-		return err
-	}
-	in, err := r.PlanInput(ctx, removing, servers)
+	in, err := r.PlanInput(ctx, servers)
 	t.Queues, t.Servers, t.Limits = in.Queues, in.Servers, in.Limits
 	return err
 }
