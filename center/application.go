@@ -85,7 +85,7 @@ func (a *SettingsDiff) compareQueues(taskType string, row, s Settings) error {
 var ErrChanged = roster.ErrChanged
 
 // Apply writes the difference. It writes the settings first, in one transaction that raises their version. Then it
-// changes the queues: a number as Queues.Repartition, names as Queues.Add and Remove. It returns ErrChanged if Compare
+// changes the queues: their number behind a barrier (N1), names one by one (N2). It returns ErrChanged if Compare
 // has read another version of the settings, or of the number of queues, than the transaction that writes them. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
 // its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
@@ -152,10 +152,10 @@ func recordEverywhere(ctx context.Context, l *roster.LockTx, e roster.Event) err
 func (t *Tasks) applyQueueNames(ctx context.Context, d SettingsDiff, actor string) error {
 	var errs []error
 	for _, name := range d.Add {
-		errs = append(errs, t.c.Queues().Add(ctx, d.TaskType, name, "", actor))
+		errs = append(errs, t.c.roster.Operator(actor).AddQueue(ctx, d.TaskType, name, ""))
 	}
 	for _, name := range d.Remove {
-		errs = append(errs, t.c.Queues().Remove(ctx, d.TaskType, name, actor))
+		errs = append(errs, t.c.roster.Operator(actor).RemoveQueue(ctx, d.TaskType, name))
 	}
 	return errors.Join(errs...)
 }

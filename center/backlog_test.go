@@ -39,10 +39,10 @@ func TestSaveBacklogs(t *testing.T) {
 		if *b.BacklogItems != 4 || b.BacklogOldest != nil || b.BacklogRate != nil || b.BacklogETA() != nil {
 			t.Errorf("queue b: %+v, want the second count", b)
 		}
-		if err := c.Queues().Remove(ctx, "settle", "b", "test"); err != nil {
+		if err := c.Roster().Operator("test").RemoveQueue(ctx, "settle", "b"); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Queues().Add(ctx, "settle", "b", "", "test"); err != nil {
+		if err := c.Roster().Operator("test").AddQueue(ctx, "settle", "b", ""); err != nil {
 			t.Fatal(err)
 		}
 		if b := queuesOf(t, c)[1]; b.BacklogItems != nil {
@@ -80,7 +80,7 @@ func TestBacklogsAfterRepartition(t *testing.T) {
 	if err := c.Queues().SaveBacklogs(ctx, "settle", []center.QueueBacklog{{QueueID: "0", Epoch: 1, Items: 5}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Queues().Repartition(ctx, "settle", 4, "test"); err != nil {
+	if err := c.Roster().Operator("test").Repartition(ctx, "settle", 4, 0); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := c.Roster().Planner("settle", "test").FinishRepartition(ctx); err != nil || !done {

@@ -30,7 +30,7 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 		must(t, err)
 		wantFinding(t, c, "backlog", "PROBLEM the oldest item stays the oldest, and the backlog does not become less: a (100 left, the oldest 1h0m")
 		wantFinding(t, c, "backlog", "NOTE more items come than are executed: b (5 left)")
-		must(t, c.Tasks().Pause(ctx, "settle", "test"))
+		must(t, c.Roster().Operator("test").Pause(ctx, "settle", true))
 		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
 			t.Errorf("findings of a paused task type: %q, want none", got)
 		}

@@ -181,7 +181,7 @@ func TestAbandonedStatementsEnd(t *testing.T) {
 	if err == nil || slept == nil {
 		t.Fatalf("a statement without a reply: %v, %v", slept, err)
 	}
-	for err := near.Tasks().Pause(ctx, "settle", "test"); err != nil; err = near.Tasks().Pause(ctx, "settle", "test") {
+	for err := near.Roster().Operator("test").Pause(ctx, "settle", true); err != nil; err = near.Roster().Operator("test").Pause(ctx, "settle", true) {
 		if ctx.Err() != nil {
 			t.Fatalf("the lock row is still held: %v", err)
 		}

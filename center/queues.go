@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Queues lists, previews, adds and removes queues.
+// Queues lists and previews queues.
 type Queues struct{ c *Center }
 
 // Queues returns the bundle of queues.
@@ -110,31 +110,6 @@ func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
 		}
 	}
 	return nil
-}
-
-// Add adds a named queue, which a server owns at once (N2), or keeps a queue that is being removed. Repartition changes
-// the number of numbered queues.
-func (q *Queues) Add(ctx context.Context, taskType, queueID, parameter, actor string) error {
-	return q.c.roster.Operator(actor).AddQueue(ctx, taskType, queueID, parameter)
-}
-
-// Pin says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2". The empty list
-// says that any server may. A live owner that lacks a label hands the queue over when another server may have it. The pin of a
-// numbered queue is lost when Repartition deletes the queue.
-func (q *Queues) Pin(ctx context.Context, taskType, queueID, labels, actor string) error {
-	return q.c.roster.Operator(actor).PinQueue(ctx, taskType, queueID, labels)
-}
-
-// Remove removes a named queue (N2). Its owner drains it first; then the row goes, at once if there is no owner. Items
-// of that name are not processed any more. The last queue stays.
-func (q *Queues) Remove(ctx context.Context, taskType, queueID, actor string) error {
-	return q.c.roster.Operator(actor).RemoveQueue(ctx, taskType, queueID)
-}
-
-// Repartition requests another number of numbered queues. Nothing changes at once: every server drains everything, and
-// then one transaction changes the number (N1). The number that is in force withdraws the request.
-func (q *Queues) Repartition(ctx context.Context, taskType string, total int, actor string) error {
-	return q.c.roster.Operator(actor).Repartition(ctx, taskType, total, 0)
 }
 
 // markHung notes the servers that list a queue as hung.

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Servers lists, finds, pauses and drains servers.
+// Servers lists and finds servers.
 type Servers struct{ c *Center }
 
 // Servers returns the bundle of servers.
@@ -160,17 +160,6 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	return list, nil
 }
 
-// Pause stops one server: it drains its queues, and others take them over. While there are no others, the queues wait.
-// Pause returns ErrGone if there is no such server.
-func (s *Servers) Pause(ctx context.Context, uuid, actor string) error {
-	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, true)
-}
-
-// Resume ends a Pause or a Drain. It returns ErrGone if there is no such server.
-func (s *Servers) Resume(ctx context.Context, uuid, actor string) error {
-	return s.c.roster.Operator(actor).PauseServer(ctx, uuid, false)
-}
-
 // MaxWeight is the greatest weight of a server.
 const MaxWeight = roster.MaxWeight
 
@@ -189,29 +178,3 @@ func CheckReturn(name string, within time.Duration) error { return roster.CheckR
 
 // CheckWeight returns an error if a weight is not between 0 and MaxWeight.
 func CheckWeight(weight int) error { return roster.CheckWeight(weight) }
-
-// SetWeight gives a server another part of the queues until it leaves: the servers of a task type own queues in proportion
-// to their weights, from 0 to MaxWeight. A server of weight 0 owns only queues that no other may own, or has room for. The
-// next session of its process begins with manager.Config.Weight. SetWeight returns ErrGone if there is no such server.
-func (s *Servers) SetWeight(ctx context.Context, uuid string, weight int, actor string) error {
-	return s.c.roster.Operator(actor).SetWeight(ctx, uuid, weight)
-}
-
-// Drain takes all queues from a server for good: the others request its queues, and it hands over each as soon as
-// nothing of it is in flight. While there are no others, it works on. It stays alive and owns nothing until Resume.
-// Drain returns ErrGone if there is no such server.
-//
-// With force, Drain does not wait: the queues go to others at once, or lose their owner, even with calls in flight. The
-// events have the kind FORCED. The server learns of it with its next heartbeat and cancels them. Its fenced writes are
-// rejected; e-mails and HTTP calls cannot be undone. Drain returns the queues whose rows a transaction of the server
-// locks. ForceDrain waits for them.
-func (s *Servers) Drain(ctx context.Context, uuid string, force bool, actor string) (held []string, err error) {
-	return s.c.roster.Operator(actor).DrainServer(ctx, uuid, force)
-}
-
-// ForceDrain does what Drain does with force, and waits for the fenced transactions in flight: it takes each queue as
-// soon as no transaction locks its row, for at most the given time. It returns the queues that are still held then: end
-// their sessions in the database, or the process.
-func (s *Servers) ForceDrain(ctx context.Context, uuid string, wait time.Duration, actor string) (held []string, err error) {
-	return s.c.roster.Operator(actor).ForceDrainServer(ctx, uuid, wait)
-}

@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Tasks lists, defines, changes, pauses and deletes task types. A bundle may be used concurrently.
+// Tasks lists, defines, changes and deletes task types. A bundle may be used concurrently.
 type Tasks struct {
 	c        *Center
 	progress func(items int)
@@ -158,14 +158,4 @@ func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
 		names = append(names, r.TaskType)
 	}
 	return names, err
-}
-
-// Pause stops a task type: every server drains its queues and keeps them until Resume.
-func (t *Tasks) Pause(ctx context.Context, taskType, actor string) error {
-	return t.c.roster.Operator(actor).Pause(ctx, taskType, true)
-}
-
-// Resume ends a Pause.
-func (t *Tasks) Resume(ctx context.Context, taskType, actor string) error {
-	return t.c.roster.Operator(actor).Pause(ctx, taskType, false)
 }

@@ -21,7 +21,7 @@ import (
 func TestButtonsNeedTheRight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
-	s.must(s.center.Queues().Add(t.Context(), "regions", evil, evil, "test"))
+	s.must(s.center.Roster().Operator("test").AddQueue(t.Context(), "regions", evil, evil))
 	failed := s.failedRun()
 	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil), "/run?run="+failed)
 	seen := map[string]bool{}
@@ -94,7 +94,7 @@ func TestDrainShowsTheMoves(t *testing.T) {
 		if !strings.Contains(got.body, "no other server can take its 4 queues now: it works on until one can.") {
 			t.Errorf("to drain all servers: %s", got.body)
 		}
-		s.must(s.center.Servers().Pause(t.Context(), web2, "test"))
+		s.must(s.center.Roster().Operator("test").PauseServer(t.Context(), web2, true))
 		got = s.do(request(http.MethodGet, "/server-resume?server="+web2))
 		if !strings.Contains(got.body, "before 0, after 2") {
 			t.Errorf("to resume a server that has handed over: %s", got.body)

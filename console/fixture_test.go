@@ -49,7 +49,7 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 	}))
 	_, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: evil, Params: evil})
 	s.must(err)
-	s.must(s.center.Tasks().Pause(t.Context(), "regions", evil))
+	s.must(s.center.Roster().Operator(evil).Pause(t.Context(), "regions", true))
 	s.handler, err = console.Handler(s.center, o)
 	s.must(err)
 	return s

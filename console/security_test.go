@@ -94,7 +94,7 @@ func TestFormsThatWereOvertaken(t *testing.T) {
 		t.Fatalf("the form carries no version: %v", overtaken)
 	}
 	overtaken.Set("queues", "6")
-	s.must(s.center.Queues().Repartition(t.Context(), "settle", 8, "bob"))
+	s.must(s.center.Roster().Operator("bob").Repartition(t.Context(), "settle", 8, 0))
 	for path, form := range map[string]url.Values{
 		"task-set":       overtaken,
 		"trigger-delete": values("trigger", "nightly", "version", "0"),
@@ -115,7 +115,7 @@ func TestUnseenCharacters(t *testing.T) {
 	s := newOpenSite(t)
 	const tricks = "a\u202egpj\u2066b\u200bc\u009bd"
 	s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: tricks, QueueID: "1", State: center.ItemDead, LastError: tricks}}))
-	s.must(s.center.Tasks().Pause(t.Context(), "settle", tricks))
+	s.must(s.center.Roster().Operator(tricks).Pause(t.Context(), "settle", true))
 	for _, page := range append(s.paths(), "/task-pause?task="+url.QueryEscape(tricks)) {
 		if got := s.get(page); strings.ContainsAny(got.body, "\u202e\u2066\u200b\u009b") {
 			t.Errorf("%s shows unseen characters", page)

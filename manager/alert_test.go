@@ -62,7 +62,7 @@ func TestIdleServerRaisesNoAlert(t *testing.T) {
 		s := manager.Settings{Queues: 2, StallAfter: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute}
 		cl.serveAlerted(alerts, idle{}, s)
 		time.Sleep(10 * time.Minute)
-		if err := cl.c.Tasks().Pause(cl.Context(), "settle", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", true); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(time.Hour)

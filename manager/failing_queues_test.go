@@ -151,13 +151,13 @@ func TestQueueThatIsNotWorkedIsNotFailing(t *testing.T) {
 		w := cl.serveAlerted(new(alertLog), d, tenantSettings())
 		time.Sleep(20 * time.Minute)
 		cl.wantFailing(w, true, "after twenty minutes")
-		if err := cl.c.Tasks().Pause(cl.Context(), "settle", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", true); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		cl.wantFailing(w, false, "in a pause")
 		time.Sleep(time.Hour)
-		if err := cl.c.Tasks().Resume(cl.Context(), "settle", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", false); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(time.Minute)

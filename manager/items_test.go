@@ -141,7 +141,7 @@ func TestDeadItemsStayDeadAfterARepartition(t *testing.T) {
 		time.Sleep(time.Minute)
 		m.wantEachOnce(cl)
 		for _, total := range []int{3, 2, 4} {
-			if err := cl.c.Queues().Repartition(cl.Context(), "settle", total, "test"); err != nil {
+			if err := cl.c.Roster().Operator("test").Repartition(cl.Context(), "settle", total, 0); err != nil {
 				cl.Fatal(err)
 			}
 			time.Sleep(time.Minute)
@@ -162,14 +162,14 @@ func TestDeadItemsStayDeadAfterARemoval(t *testing.T) {
 		cl.serveAlerted(new(alertLog), m, manager.Settings{QueueNames: []string{"north", "south"}})
 		time.Sleep(time.Minute)
 		m.wantEachOnce(cl)
-		if err := cl.c.Queues().Remove(cl.Context(), "settle", "south", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").RemoveQueue(cl.Context(), "settle", "south"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		m.move(in("north"))
 		time.Sleep(time.Minute)
 		m.wantEachOnce(cl)
-		if err := cl.c.Queues().Add(cl.Context(), "settle", "west", "", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").AddQueue(cl.Context(), "settle", "west", ""); err != nil {
 			cl.Fatal(err)
 		}
 		m.move(in("west"))

@@ -21,7 +21,7 @@ func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 				if _, err := cl.c.Tasks().Define(cl.Context(), "settle", s); err != nil {
 					cl.Fatal(err)
 				}
-				if err := cl.c.Tasks().Pause(cl.Context(), "settle", "test"); err != nil {
+				if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", true); err != nil {
 					cl.Fatal(err)
 				}
 				if s.Mode == center.ModeRun {
@@ -36,7 +36,7 @@ func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 				if n := cl.executed("a"); n > 0 {
 					cl.Fatalf("%d batches were executed while the task type was paused", n)
 				}
-				if err := cl.c.Tasks().Resume(cl.Context(), "settle", "test"); err != nil {
+				if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", false); err != nil {
 					cl.Fatal(err)
 				}
 				time.Sleep(10 * time.Second)

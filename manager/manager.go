@@ -72,7 +72,7 @@ type Config struct {
 	// Weight is the part of the queues that this process gets, from 0 to center.MaxWeight: the processes of a task type own
 	// queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no other
 	// process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it while the
-	// process runs (Servers.SetWeight). Defaults to 1; new(3) is a pointer to 3.
+	// process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
 	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for the

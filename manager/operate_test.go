@@ -17,7 +17,7 @@ func TestForcedDrain(t *testing.T) {
 		cl.start("b", nil, s)
 		time.Sleep(10 * time.Second)
 		cl.wantOwners(6) // a executes an item of each, and hands none over
-		if _, err := cl.c.Servers().Drain(cl.Context(), first, true, "test"); err != nil {
+		if _, err := cl.c.Roster().Operator("test").DrainServer(cl.Context(), first, true); err != nil {
 			cl.Fatal(err)
 		}
 		if n := cl.events("FORCED"); n != 6 {
@@ -33,7 +33,7 @@ func TestForcedDrain(t *testing.T) {
 		if err := a.Ready(); err != nil {
 			cl.Fatalf("not ready: %v", err)
 		}
-		if err := cl.c.Servers().Resume(cl.Context(), first, "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").PauseServer(cl.Context(), first, false); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)

@@ -48,7 +48,7 @@ func TestRepartition(t *testing.T) {
 			time.Sleep(7 * time.Second)
 		}
 		for _, total := range []int{3, 5, 2} {
-			if err := cl.c.Queues().Repartition(cl.Context(), "settle", total, "test"); err != nil {
+			if err := cl.c.Roster().Operator("test").Repartition(cl.Context(), "settle", total, 0); err != nil {
 				cl.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
@@ -90,8 +90,12 @@ func TestNamedQueues(t *testing.T) {
 				}
 			}
 		}
-		add := func(name string) error { return cl.c.Queues().Add(cl.Context(), "settle", name, "", "test") }
-		remove := func(name string) error { return cl.c.Queues().Remove(cl.Context(), "settle", name, "test") }
+		add := func(name string) error {
+			return cl.c.Roster().Operator("test").AddQueue(cl.Context(), "settle", name, "")
+		}
+		remove := func(name string) error {
+			return cl.c.Roster().Operator("test").RemoveQueue(cl.Context(), "settle", name)
+		}
 
 		names(add, "east")
 		time.Sleep(6 * time.Second)
@@ -144,9 +148,9 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		for _, verb := range []func() error{
-			func() error { return cl.c.Queues().Remove(cl.Context(), "settle", "south", "test") },
-			func() error { return cl.c.Servers().Pause(cl.Context(), owner, "test") },
-			func() error { return cl.c.Queues().Add(cl.Context(), "settle", "south", "", "test") },
+			func() error { return cl.c.Roster().Operator("test").RemoveQueue(cl.Context(), "settle", "south") },
+			func() error { return cl.c.Roster().Operator("test").PauseServer(cl.Context(), owner, true) },
+			func() error { return cl.c.Roster().Operator("test").AddQueue(cl.Context(), "settle", "south", "") },
 		} {
 			if err := verb(); err != nil {
 				cl.Fatal(err)

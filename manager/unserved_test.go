@@ -71,12 +71,12 @@ func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
 		}
 		time.Sleep(time.Hour + time.Minute)
 		want(2, "an hour later")
-		if err := cl.c.Tasks().Pause(cl.Context(), "report", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "report", true); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(65 * time.Minute)
 		want(2, "since the pause")
-		if err := cl.c.Tasks().Resume(cl.Context(), "report", "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "report", false); err != nil {
 			cl.Fatal(err)
 		}
 		serve("report")

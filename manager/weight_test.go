@@ -58,7 +58,7 @@ func TestWeights(t *testing.T) {
 		if err != nil {
 			cl.Fatal(err)
 		}
-		if err := cl.c.Servers().SetWeight(cl.Context(), servers[2].UUID, 4, "test"); err != nil {
+		if err := cl.c.Roster().Operator("test").SetWeight(cl.Context(), servers[2].UUID, 4); err != nil {
 			cl.Fatal(err)
 		}
 		cl.wantOwned("weights 1, 3 and 4", 1, 3, 4)

@@ -30,7 +30,7 @@ func (a AddQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error
 	return queueChange(c, a.TaskType, a.Queue, "Add %s", Change{
 		Says: []string{"A server owns the queue at once. If it is being removed, it stays."},
 	}, "added", func(ctx context.Context, actor string) error {
-		return c.Queues().Add(ctx, a.TaskType, a.Queue, a.Parameter, actor)
+		return c.Roster().Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
 }
 
@@ -62,7 +62,7 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *center.Center) (*Change, er
 		Says:  []string{"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before that cancels the removal."},
 		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed", a.Queue, inEnvironment(c, a.TaskType)),
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
-		return c.Queues().Remove(ctx, a.TaskType, a.Queue, actor)
+		return c.Roster().Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
 	}), nil
 }
 
@@ -95,7 +95,7 @@ func (a PinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error
 	change := queueChange(c, a.TaskType, a.Queue, "Pin %s", Change{
 		Says: []string{"An owner that lacks a label hands the queue over as soon as a server has them all. If no server has them and the queue has no owner, it waits."},
 	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
-		return c.Queues().Pin(ctx, a.TaskType, a.Queue, a.Labels, actor)
+		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
 	})
 	if q.Pin != "" {
 		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
@@ -124,7 +124,7 @@ func (a UnpinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, err
 	return queueChange(c, a.TaskType, a.Queue, "Unpin %s", Change{
 		Says: []string{`Any server may own it again, as far as "require" of its task type allows.`},
 	}, "not pinned any more", func(ctx context.Context, actor string) error {
-		return c.Queues().Pin(ctx, a.TaskType, a.Queue, "", actor)
+		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
 	}), nil
 }
 

@@ -47,7 +47,9 @@ func (a PauseServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		past: "paused", says: "It finishes what it has in flight, then hands its queues over, until somebody resumes it.",
 		scenario: stopping,
 		effect:   func(f future) string { return f.handOver("they wait for one") },
-		do:       c.Servers().Pause,
+		do: func(ctx context.Context, uuid, actor string) error {
+			return c.Roster().Operator(actor).PauseServer(ctx, uuid, true)
+		},
 	}.prepare(ctx, c, "Pause", a.Servers)
 }
 
@@ -69,7 +71,9 @@ func (a ResumeServers) Prepare(ctx context.Context, c *center.Center) (*Change, 
 		past: "resumed", says: "It may own queues again, and gets its share as the others hand over.",
 		scenario: func(uuids []string) center.Scenario { return center.Scenario{Resume: uuids} },
 		effect:   func(future) string { return "it may own queues again" },
-		do:       c.Servers().Resume,
+		do: func(ctx context.Context, uuid, actor string) error {
+			return c.Roster().Operator(actor).PauseServer(ctx, uuid, false)
+		},
 	}.prepare(ctx, c, "Resume", a.Servers)
 }
 
@@ -105,7 +109,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		scenario: stopping,
 		effect:   func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {
-			_, err := c.Servers().Drain(ctx, uuid, false, actor)
+			_, err := c.Roster().Operator(actor).DrainServer(ctx, uuid, false)
 			return err
 		},
 	}
@@ -118,7 +122,7 @@ func (a DrainServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 }
 
 func (a DrainServers) force(ctx context.Context, c *center.Center, uuid, actor string) error {
-	held, err := c.Servers().ForceDrain(ctx, uuid, a.Wait, actor)
+	held, err := c.Roster().Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
 		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
 			uuid, a.Wait, strings.Join(held, ", "))
@@ -161,7 +165,7 @@ func (a WeighServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		},
 		effect: func(f future) string { return f.weigh(weight) },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.Servers().SetWeight(ctx, uuid, weight, actor)
+			return c.Roster().Operator(actor).SetWeight(ctx, uuid, weight)
 		},
 	}.prepare(ctx, c, "Weigh", a.Servers)
 	if err == nil && invalid != nil {

@@ -32,7 +32,9 @@ func (a PauseTask) Prepare(ctx context.Context, c *center.Center) (*Change, erro
 		Says: []string{"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, and their deadlines do not change."},
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "paused", Effect: "every server finishes what it has in flight",
-			do: done(func(ctx context.Context, actor string) error { return c.Tasks().Pause(ctx, t.TaskType, actor) }),
+			do: done(func(ctx context.Context, actor string) error {
+				return c.Roster().Operator(actor).Pause(ctx, t.TaskType, true)
+			}),
 		}},
 	}
 	if t.Paused {
@@ -62,7 +64,9 @@ func (a ResumeTask) Prepare(ctx context.Context, c *center.Center) (*Change, err
 		Title: "Resume " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{"Its servers go on with their queues."},
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "resumed",
-			do: done(func(ctx context.Context, actor string) error { return c.Tasks().Resume(ctx, t.TaskType, actor) }),
+			do: done(func(ctx context.Context, actor string) error {
+				return c.Roster().Operator(actor).Pause(ctx, t.TaskType, false)
+			}),
 		}},
 	}, nil
 }

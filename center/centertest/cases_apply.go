@@ -65,7 +65,7 @@ func testApply(t *testing.T, c *center.Center) {
 		t.Fatalf("comparison with 6 queues: %+v, want a repartition from 4 to 6 and no other change", a)
 	}
 	overtaken := compare(center.Settings{Queues: 5, ExecuteNumber: 500, StallAfter: time.Minute})
-	r.must(c.Queues().Repartition(t.Context(), r.task, 6, "test"))
+	r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 6, 0))
 	if err := c.Tasks().Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
 		t.Fatalf("apply a number of queues over a concurrent request: error %v, want ErrChanged", err)
 	}
@@ -116,7 +116,7 @@ func testDeleteTask(t *testing.T, c *center.Center) {
 		t.Fatalf("delete a task type with a live server: error %v, want a refusal", err)
 	}
 	r.wantOwners("A", "A")
-	r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+	r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 	r.makeSilent("A")
 	high := r.epoch("0")
 	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))

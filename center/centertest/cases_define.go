@@ -90,7 +90,7 @@ func testOwnSigns(t *testing.T, _ *center.Center, url string) {
 	base := newFixture(t, Open(t, url, center.Options{}), center.Settings{QueueNames: []string{"x", "y", "z"}})
 	base.join("A")
 	base.exec("UPDATE schedule_queue SET queue_parameter = 'p', cursor_value = '17' WHERE task_type = '%s' AND queue_id = 'y'", base.task)
-	base.must(base.c.Queues().Remove(t.Context(), base.task, "z", "test"))
+	base.must(base.c.Roster().Operator("test").RemoveQueue(t.Context(), base.task, "z"))
 	test := newFixture(t, Open(t, url, center.Options{OwnSign: "TEST"}), center.Settings{Queues: 9})
 	row := test.define(center.Settings{Queues: 9})
 	test.join("B")

@@ -53,10 +53,10 @@ func testPreview(t *testing.T, c *center.Center) {
 	r.join("B")
 	r.wantOwners("A", "A>B", "A", "A>B")
 	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // the requests are written already
-	r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
+	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true))
 	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
 	want(center.Scenario{Resume: []string{r.uuid("A")}}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share")
-	r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
+	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
 	r.makeSilent("A")
 	moves := r.preview(center.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
@@ -129,11 +129,11 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	want("requests")
 	r.exec("UPDATE schedule_queue SET req_since = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND req_server IS NOT NULL", r.task)
 	want("requests", "PROBLEM A has not handed over queues that were requested ")
-	r.must(c.Queues().Repartition(t.Context(), r.task, 3, "test"))
+	r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
 	want("repartition", "NOTE 3 queues instead of 2, as soon as every server has drained; it waits for A, B")
-	r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+	r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 	want("pause", "NOTE the task type is paused")
-	r.must(c.Servers().Pause(t.Context(), r.uuid("B"), "test"))
+	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("B"), true))
 	want("servers", "NOTE B is paused")
 	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
@@ -160,7 +160,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
 	r.join("A")
-	r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+	r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 	if got := r.findings("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
 		t.Fatalf("findings %q, want a note that queue south waits for A", got)
 	}
@@ -268,9 +268,9 @@ func testFailingQueue(t *testing.T, c *center.Center) {
 		found(true)
 		save("A", r.epoch("1"), time.Time{})
 		want("B", since)
-		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		found(false)
-		r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, false))
 		save("B", r.epoch("1"), time.Time{})
 		want("B", time.Time{})
 		found(false)

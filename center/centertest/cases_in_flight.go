@@ -64,7 +64,7 @@ func testInFlight(t *testing.T, c *center.Center) {
 	t.Run("P10 calls of a server that is drained by force count", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 4, MaxInFlight: 3})
 		r.join("A", "B")
-		_, err := c.Servers().Drain(t.Context(), r.uuid("A"), true, "test")
+		_, err := c.Roster().Operator("test").DrainServer(t.Context(), r.uuid("A"), true)
 		r.must(err)
 		r.wantOwners("B", "B", "B", "B")
 		r.wantShares("A 3/0", "B 0/3")

@@ -175,7 +175,7 @@ func testUnreadableTask(t *testing.T, c *center.Center, column, value string) {
 		t.Errorf("list the task types: %+v, %v", tasks, err)
 	}
 	r.execUnchecked("UPDATE schedule_task_running SET queue_total = 2 WHERE task_type = '%s'", r.task)
-	r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+	r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, false))
 	r.tokens["A"] = "second"
 	if p, ok := r.heartbeat("A"); !ok || p.Paused {
 		t.Errorf("after resume: %+v", p)
@@ -272,7 +272,7 @@ func testInvalidTotal(t *testing.T, c *center.Center) {
 	t.Run("S13 N1 a number of queues that is wrong in the lock row does not count", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3})
 		r.join("A")
-		r.must(c.Queues().Repartition(t.Context(), r.task, 2, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
 		r.execUnchecked("UPDATE schedule_task_running SET queue_total = 9000000000000000000 WHERE task_type = '%s'", r.task)
 		r.reportDrained("A")
 		done, err := c.Roster().Planner(r.task, r.uuid("A")).FinishRepartition(t.Context())

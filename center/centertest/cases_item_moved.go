@@ -28,7 +28,7 @@ func testMovedItems(t *testing.T, c *center.Center) {
 		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
 		r.wantLoad("0", 10, 0, false)
 		r.wantLoad("1", 10, 1, false)
-		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		r.reportDrained("A")
 		if !r.finishRepartition("A") {
 			t.Fatal("the repartition did not finish")
@@ -49,12 +49,12 @@ func testMovedItems(t *testing.T, c *center.Center) {
 		dead := center.FailedItem{Key: "7", QueueID: "south", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
 		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
 		r.wantLoad("north", 10, 0, false)
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.wantLoad("north", 10, 0, true)
 		dead.QueueID, dead.Partition = "north", r.partition()
 		r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{dead}))
 		r.wantItems("north", dead)
-		r.must(c.Queues().Add(t.Context(), r.task, "west", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "west", ""))
 		r.wantLoad("west", 10, 0, true)
 	})
 }

@@ -132,10 +132,10 @@ func testPinnedByLabels(t *testing.T, c *center.Center) {
 		r.register("A")
 		r.register("B")
 		r.label("zone=b", "B")
-		r.must(c.Queues().Pin(t.Context(), r.task, "0", "zone=b", "ann"))
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "0", "zone=b"))
 		r.rebalance("A")
 		r.wantOwners("B", "A")
-		r.must(c.Queues().Pin(t.Context(), r.task, "1", "zone=c", "ann"))
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "1", "zone=c"))
 		r.rebalance("A")
 		r.wantOwners("B", "A") // nobody else may have it (P7)
 		if list := r.findings("pins"); len(list) != 1 || !strings.Contains(list[0], "their owners keep them: 1 (zone=c)") {
@@ -159,7 +159,7 @@ func testPinnedByLabels(t *testing.T, c *center.Center) {
 		if len(events) != 2 || events[0].Actor != "ann" {
 			t.Errorf("events %+v", events)
 		}
-		r.must(c.Queues().Pin(t.Context(), r.task, "1", "", "ann"))
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "1", ""))
 		r.rebalance("B")
 		r.wantOwners("B", "B")
 		wantWaiting("-", "-")
@@ -172,7 +172,7 @@ func testLabelsAtRelease(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.wantOwners("A", "A>B")
-		r.must(c.Queues().Pin(t.Context(), r.task, "1", "host=host-A", "ann"))
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "1", "host=host-A"))
 		if released := r.release("A", r.handover("1", "B")); len(released) > 0 {
 			t.Errorf("released %v against the pin", released)
 		}

@@ -39,25 +39,25 @@ func testPause(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true))
 		r.rebalance("B")
 		r.wantOwners("A>B", "B")
 		if p, _ := r.heartbeat("A"); p.State != center.StatePaused {
 			t.Fatalf("the paused server has state %s, want PAUSED", p.State)
 		}
-		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
 		r.rebalance("B")
 		r.wantOwners("A", "B")
 	})
 	t.Run("P7 the only server keeps its queues while it is paused", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true))
 		r.rebalance("A")
 		r.wantOwners("A", "A")
 	})
 	t.Run("errors tell that a server is gone", func(t *testing.T) {
-		if err := c.Servers().Pause(t.Context(), "nobody", "test"); err == nil || !strings.Contains(err.Error(), "gone") {
+		if err := c.Roster().Operator("test").PauseServer(t.Context(), "nobody", true); err == nil || !strings.Contains(err.Error(), "gone") {
 			t.Fatalf("pause an unknown server: error %v, want that it is gone", err)
 		}
 	})

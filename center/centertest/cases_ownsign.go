@@ -131,7 +131,7 @@ func testAlert(t *testing.T, c *center.Center) {
 // drainServer drains a server as an operator. It returns the queues that transactions of the server hold.
 func (r serverSteps) drainServer(name string, force bool) []string {
 	r.Helper()
-	held, err := r.c.Servers().Drain(r.Context(), r.uuid(name), force, "test")
+	held, err := r.c.Roster().Operator("test").DrainServer(r.Context(), r.uuid(name), force)
 	r.must(err)
 	return held
 }
@@ -144,7 +144,7 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r.drainServer("A", false)
 		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
-		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
 		r.rebalance("B")
 		r.wantOwners("A", "A>B")
 	})
@@ -159,10 +159,10 @@ func testDrainServer(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
 		r.drainServer("A", false)
-		if err := c.Servers().Pause(t.Context(), r.uuid("A"), "test"); err == nil || !strings.Contains(err.Error(), "it is draining") {
+		if err := c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true); err == nil || !strings.Contains(err.Error(), "it is draining") {
 			t.Errorf("pause a draining server: error %v, want a refusal", err)
 		}
-		if _, err := c.Servers().Drain(t.Context(), "nobody", true, "test"); !errors.Is(err, center.ErrGone) {
+		if _, err := c.Roster().Operator("test").DrainServer(t.Context(), "nobody", true); !errors.Is(err, center.ErrGone) {
 			t.Errorf("drain an unknown server: error %v, want ErrGone", err)
 		}
 	})
@@ -203,7 +203,7 @@ func testForce(t *testing.T, c *center.Center) {
 		r.wantOwners("-")
 		r.rebalance("A")
 		r.wantOwners("-")
-		r.must(c.Servers().Resume(t.Context(), r.uuid("A"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
 		r.rebalance("A")
 		r.wantOwners("A")
 	})
@@ -231,14 +231,14 @@ func testForceHeld(t *testing.T, c *center.Center) {
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "0"), tx))
-		held, err := c.Servers().ForceDrain(t.Context(), r.uuid("A"), time.Millisecond, "test")
+		held, err := c.Roster().Operator("test").ForceDrainServer(t.Context(), r.uuid("A"), time.Millisecond)
 		r.must(err)
 		if diff := cmp.Diff([]string{"0"}, held); diff != "" {
 			t.Fatalf("queues that are held when the wait is over (-want +got):\n%s", diff)
 		}
 		ended := make(chan error, 1)
 		go func() {
-			held, err := c.Servers().ForceDrain(t.Context(), r.uuid("A"), time.Minute, "test")
+			held, err := c.Roster().Operator("test").ForceDrainServer(t.Context(), r.uuid("A"), time.Minute)
 			if err == nil && len(held) > 0 {
 				err = fmt.Errorf("queues %v are held, want none", held)
 			}

@@ -9,7 +9,7 @@ import (
 // pin pins a queue.
 func (r *fixture) pin(queue, labels string) {
 	r.Helper()
-	r.must(r.c.Queues().Pin(r.Context(), r.task, queue, labels, "ann"))
+	r.must(r.c.Roster().Operator("ann").PinQueue(r.Context(), r.task, queue, labels))
 }
 
 // wantPins checks the pins that the queues have, and that no other pin is left.
@@ -49,16 +49,16 @@ func testPins(t *testing.T, c *center.Center, url string) {
 		r := newFixture(t, c, named)
 		r.pin("south", "zone=b")
 		r.wantPins("", "zone=b")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.wantPins("")
-		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "south", ""))
 		r.wantPins("", "")
 	})
 	t.Run("P14 a queue that was deleted by hand and is added again is not pinned", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.pin("south", "zone=b")
 		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s' AND queue_id = 'south'", r.task)
-		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "south", ""))
 		r.wantPins("", "")
 	})
 	t.Run("P14 fewer queues have fewer pins", func(t *testing.T) {
@@ -67,7 +67,7 @@ func testPins(t *testing.T, c *center.Center, url string) {
 		r.pin("0", "zone=a")
 		r.pin("2", "zone=b")
 		for _, total := range []int{2, 3} {
-			r.must(c.Queues().Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
 			r.reportDrained("A")
 			if !r.finishRepartition("A") {
 				t.Fatal("the repartition did not finish")

@@ -52,7 +52,7 @@ func testAddQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 an added queue gets an owner", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
-		r.must(c.Queues().Add(t.Context(), r.task, "west", "w", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "west", "w"))
 		if p, _ := r.heartbeat("A"); !p.PlanDue {
 			t.Fatal("the added queue did not raise the membership version")
 		}
@@ -66,9 +66,9 @@ func testAddQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 H3 a removal sent before the withdrawal finds another epoch", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		old := r.epoch("south")
-		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "south", ""))
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted although its removal is withdrawn")
 		}
@@ -76,7 +76,7 @@ func testAddQueue(t *testing.T, c *center.Center) {
 		if err != nil || !kept {
 			t.Fatalf("the owner retook the queue: %t, want true: %v", kept, err)
 		}
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted under the epoch before the retake")
 		}
@@ -88,7 +88,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 	t.Run("N2 H6 a queue is removed after its owner has drained it", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 		r.must(err)
 		if !v.Queues[1].Removing || v.Queues[0].Removing {
@@ -110,7 +110,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		if r.finishRemovalUnder("A", "south", old) {
 			t.Fatal("the queue was deleted twice")
 		}
-		r.must(c.Queues().Add(t.Context(), r.task, "south", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "south", ""))
 		if now := r.epoch("south"); now <= old+1 {
 			t.Fatalf("the queue has epoch %d again, want one above %d", now, old+1)
 		}
@@ -124,7 +124,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 			for epoch, name := range oddNames { // a change that is mixed up with another queue's row fails
 				r.exec(`UPDATE schedule_queue SET epoch = %d WHERE task_type = '%s' AND queue_id = '%s'`, 100+epoch, r.task, name)
 			}
-			r.must(c.Queues().Remove(t.Context(), r.task, removed, "test"))
+			r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, removed))
 			r.join("B", "C")
 			if !r.finishRemoval("A", removed) {
 				t.Fatalf("queue %s was not removed", removed)
@@ -139,7 +139,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		r.must(err)
 		defer tx.Rollback()
 		r.must(center.Fence(r.batch("A", "south"), tx))
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		if r.finishRemoval("A", "south") {
 			t.Fatal("the queue was deleted while a transaction held its row")
 		}
@@ -153,14 +153,14 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 func testRemoveOwnerless(t *testing.T, c *center.Center) {
 	t.Run("N2 a queue without an owner is removed at once", func(t *testing.T) {
 		r := newFixture(t, c, named)
-		r.must(c.Queues().Remove(t.Context(), r.task, "north", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "north"))
 		r.wantQueues("south")
 	})
 	t.Run("N2 a queue whose owner is dead is removed when it expires", func(t *testing.T) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.makeSilent("B")
 		r.rebalanceExpiring("A")
 		r.wantQueues("north")
@@ -169,7 +169,7 @@ func testRemoveOwnerless(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, named)
 		r.join("A", "B")
 		r.release("A", r.handover("south", "B"))
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 		r.wantQueues("north")
 	})
@@ -181,15 +181,15 @@ func testQueueErrors(t *testing.T, c *center.Center) {
 		numbered := r.sibling("numbered")
 		numbered.define(center.Settings{Queues: 2})
 		wantErrors(t, map[string]error{
-			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:       c.Queues().Add(t.Context(), r.task, "north", "", "test"),
-			`queue ("a\nb") must be printable`:                                              c.Queues().Add(t.Context(), r.task, "a\nb", "", "test"),
-			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:    c.Queues().Remove(t.Context(), r.task, "east", "test"),
-			`$BASE: the queues have numbers, so that only their number can change`:          c.Queues().Remove(t.Context(), numbered.task, "1", "test"),
-			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers, so that`: c.Queues().Add(t.Context(), numbered.task, "7", "", "test"),
-			`unknown task type`: c.Queues().Add(t.Context(), "nobody", "x", "", "test"),
+			`add queue "north" to ` + r.task + `$BASE: there is a queue of that name`:       c.Roster().Operator("test").AddQueue(t.Context(), r.task, "north", ""),
+			`queue ("a\nb") must be printable`:                                              c.Roster().Operator("test").AddQueue(t.Context(), r.task, "a\nb", ""),
+			`remove queue "east" of ` + r.task + `$BASE: there is no queue of that name`:    c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "east"),
+			`$BASE: the queues have numbers, so that only their number can change`:          c.Roster().Operator("test").RemoveQueue(t.Context(), numbered.task, "1"),
+			`add queue "7" to ` + numbered.task + `$BASE: the queues have numbers, so that`: c.Roster().Operator("test").AddQueue(t.Context(), numbered.task, "7", ""),
+			`unknown task type`: c.Roster().Operator("test").AddQueue(t.Context(), "nobody", "x", ""),
 		})
-		r.must(c.Queues().Remove(t.Context(), r.task, "north", "test"))
-		if err := c.Queues().Remove(t.Context(), r.task, "south", "test"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "north"))
+		if err := c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"); err == nil || !strings.Contains(err.Error(), "it is the last one") {
 			t.Errorf("remove the last queue: error %v, want a refusal", err)
 		}
 	})

@@ -52,7 +52,7 @@ func testRepartition(t *testing.T, c *center.Center) {
 			r.join("A", "B")
 			r.release("A", r.handover("1", "B"))
 			before := r.epoch("1")
-			r.must(c.Queues().Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
 			if r.finishRepartition("A") {
 				t.Fatal("the repartition finished before any server had drained")
 			}
@@ -97,7 +97,7 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 		}
 		old := r.epoch("1")
 		for _, total := range []int{1, 2} {
-			r.must(c.Queues().Repartition(t.Context(), r.task, total, "test"))
+			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
 			r.reportDrained("A")
 			if !r.finishRepartition("A") {
 				t.Fatalf("the repartition to %d queues did not finish", total)
@@ -110,10 +110,10 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 	t.Run("N1 a drain for an earlier request does not count", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		r.reportDrained("A")
-		r.must(c.Queues().Repartition(t.Context(), r.task, 2, "test")) // withdraws the request: A continues
-		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0)) // withdraws the request: A continues
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		if r.finishRepartition("A") {
 			t.Fatal("the repartition finished while A had work in flight")
 		}
@@ -121,7 +121,7 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 	t.Run("N1 the repartition waits for a server that joins meanwhile", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		r.reportDrained("A")
 		r.join("B")
 		if r.finishRepartition("A") {
@@ -138,11 +138,11 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			r.exec("UPDATE schedule_queue SET cursor_value = '%s' WHERE task_type = '%s' AND queue_id = '1'", value, r.task)
 		}
 		cursor("17")
-		if err := c.Queues().Repartition(t.Context(), r.task, 4, "test"); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
+		if err := c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0); err == nil || !strings.Contains(err.Error(), "the queues have cursors") {
 			t.Fatalf("request a repartition: error %v, want the cursors in it", err)
 		}
 		cursor("")
-		r.must(c.Queues().Repartition(t.Context(), r.task, 4, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
 		r.reportDrained("A")
 		cursor("18")
 		if r.finishRepartition("A") {
@@ -173,7 +173,7 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 			t.Fatalf("queues %+v, want only the second to be done with the window", v.Queues)
 		}
 		for i, want := range []int64{0, 5} {
-			r.must(c.Queues().Repartition(t.Context(), r.task, 4+i, "test"))
+			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4+i, 0))
 			r.reportDrained("A")
 			r.finishRepartition("A")
 			if done() != want {
@@ -188,9 +188,9 @@ func testRepartitionErrors(t *testing.T, c *center.Center) {
 	t.Run("errors name the cause", func(t *testing.T) {
 		named := newFixture(t, c, center.Settings{QueueNames: []string{"n", "s"}})
 		wantErrors(t, map[string]error{
-			"the queues have names":            c.Queues().Repartition(t.Context(), named.task, 4, "test"),
-			"queues (0) must be between 1 and": c.Queues().Repartition(t.Context(), named.task, 0, "test"),
-			"unknown task type":                c.Queues().Repartition(t.Context(), "nobody", 3, "test"),
+			"the queues have names":            c.Roster().Operator("test").Repartition(t.Context(), named.task, 4, 0),
+			"queues (0) must be between 1 and": c.Roster().Operator("test").Repartition(t.Context(), named.task, 0, 0),
+			"unknown task type":                c.Roster().Operator("test").Repartition(t.Context(), "nobody", 3, 0),
 		})
 	})
 }

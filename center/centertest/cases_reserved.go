@@ -77,7 +77,7 @@ func testReserved(t *testing.T, c *center.Center) {
 	t.Run("P13 the pin of a queue holds for the server that returns", func(t *testing.T) {
 		r := newNamedPair(t, c, center.Settings{})
 		r.leaveFor("A", soon)
-		r.must(c.Queues().Pin(t.Context(), r.task, "0", "host=elsewhere", "ann"))
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "0", "host=elsewhere"))
 		r.register("A2")
 		r.name("A2", "web-0")
 		r.rebalance("A2")
@@ -163,13 +163,13 @@ func testReservationsEnd(t *testing.T, c *center.Center) {
 		r := newNamedPair(t, c, center.Settings{})
 		r.leaveFor("A", soon)
 		r.exec("UPDATE schedule_task_running SET reserved_until = NULL WHERE task_type = '%s'", r.task)
-		r.must(c.Tasks().Pause(t.Context(), r.task, "ann"))
+		r.must(c.Roster().Operator("ann").Pause(t.Context(), r.task, true))
 		r.rebalance("B")
 		r.wantOwners("B", "B", "B", "B")
 	})
 	for name, end := range map[string]func(*fixture) error{
-		"a pause":   func(r *fixture) error { return c.Tasks().Pause(t.Context(), r.task, "ann") },
-		"a barrier": func(r *fixture) error { return c.Queues().Repartition(t.Context(), r.task, 6, "ann") },
+		"a pause":   func(r *fixture) error { return c.Roster().Operator("ann").Pause(t.Context(), r.task, true) },
+		"a barrier": func(r *fixture) error { return c.Roster().Operator("ann").Repartition(t.Context(), r.task, 6, 0) },
 	} {
 		t.Run("P13 "+name+" ends the reservations", func(t *testing.T) {
 			r := newNamedPair(t, c, center.Settings{})
@@ -192,7 +192,7 @@ func testNothingToReserve(t *testing.T, c *center.Center) {
 	t.Run("P13 a server that an operator has paused reserves nothing", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
-		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "ann"))
+		r.must(c.Roster().Operator("ann").PauseServer(t.Context(), r.uuid("A"), true))
 		r.wantOwners("A") // there is no other server that could request it
 		r.leaveFor("A", soon)
 		if got := r.statuses(); !slices.Equal(got, []string{"UNASSIGNED"}) {
@@ -251,7 +251,7 @@ func testLeavingServers(t *testing.T, c *center.Center) {
 	t.Run("P13 a pause of a leaving server ends its reservation", func(t *testing.T) {
 		r := newNamedPair(t, c, center.Settings{})
 		r.must(c.Roster().Server(r.task, r.uuid("A")).Drain(t.Context(), soon))
-		r.must(c.Servers().Pause(t.Context(), r.uuid("A"), "ann"))
+		r.must(c.Roster().Operator("ann").PauseServer(t.Context(), r.uuid("A"), true))
 		r.wantOwners("A>B", "B", "A>B", "B")
 	})
 }

@@ -100,14 +100,14 @@ func testRunOpening(t *testing.T, c *center.Center) {
 		r.wantState(first, center.RunRunning)
 		r.moveQueue("0", "A")
 		r.finishAll("A", "0")
-		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		second := r.submit("2")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // the tick also has a trigger to fire
 		if r.tick(); r.run(second).State != center.RunReady || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("the paused task type has a run that is %s and the trigger is %+v, want READY and its slot taken", r.run(second).State, r.readTrigger(r.task))
 		}
-		r.must(c.Tasks().Resume(t.Context(), r.task, "test"))
+		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, false))
 		if ticked := r.tick(); ticked.Open != second {
 			t.Fatalf("run %q is open after the pause, want run %s", ticked.Open, second)
 		}

@@ -385,7 +385,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		r.wantProblems()
 		r.exec("UPDATE schedule_run_queue SET next_attempt_at = NULL WHERE run_id IN (SELECT run_id FROM schedule_run WHERE task_type = '%s')", r.task)
 		r.wantProblems("RUN_STALLED i RUNNING")
-		r.must(c.Tasks().Pause(t.Context(), r.task, "test"))
+		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		r.wantProblems()
 	})
 	t.Run("X5 R19 a run says for what it waits, until it waits no more", func(t *testing.T) {

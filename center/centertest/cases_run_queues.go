@@ -15,7 +15,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, namedRun)
 		r.join("A")
 		id := r.submitAndOpen("k")
-		r.must(c.Queues().Add(t.Context(), r.task, "west", "", "test"))
+		r.must(c.Roster().Operator("test").AddQueue(t.Context(), r.task, "west", ""))
 		r.rebalance("A")
 		if len(r.claim("A", "west")) != 0 {
 			t.Fatal("the queue was claimed for a run that began without it")
@@ -31,7 +31,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		s := r.claimOne("A", "south")
 		r.finishAll("A", "north")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.wantQueueStates(id, "north DONE", "south RUNNING") // until the owner has drained it
 		r.must(c.Engine().Sweeps.Suspend(t.Context(), s, runs.Progress{}))
 		if !r.finishRemoval("A", "south") {
@@ -45,7 +45,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 	t.Run("R6 N2 a queue under removal is not swept", func(t *testing.T) {
 		r := newFixture(t, c, namedRun)
 		r.join("A")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.wantQueueStates(r.submitAndOpen("k"), "north PENDING")
 	})
 	t.Run("R11 N2 a rerun leaves out a queue that is gone", func(t *testing.T) {
@@ -53,7 +53,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r.join("A")
 		id := r.submitAndOpen("k")
 		r.failAll("A", "no", "north", "south")
-		r.must(c.Queues().Remove(t.Context(), r.task, "south", "test"))
+		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		r.finishRemoval("A", "south")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
@@ -64,7 +64,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 func testRepartitionInRun(t *testing.T, c *center.Center) {
 	repartition := func(r *fixture, total int) {
 		r.Helper()
-		r.must(c.Queues().Repartition(r.Context(), r.task, total, "test"))
+		r.must(c.Roster().Operator("test").Repartition(r.Context(), r.task, total, 0))
 		r.reportDrained("A")
 		if !r.finishRepartition("A") {
 			r.Fatal("the repartition did not finish")
@@ -109,7 +109,7 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 func testBarrierInRun(t *testing.T, c *center.Center) {
 	t.Run("N1 no run is opened during the barrier", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
-		r.must(c.Queues().Repartition(t.Context(), r.task, 3, "test"))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 3, 0))
 		id := r.submit("k")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // the tick also has a trigger to fire

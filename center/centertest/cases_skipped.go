@@ -76,7 +76,7 @@ func testSkippedRows(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.wantOwners("A", "A>B")
 		tx := r.fence("A", "1")
-		r.must(c.Servers().Pause(t.Context(), r.uuid("B"), "test"))
+		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("B"), true))
 		r.wantOwners("A", "A>B")
 		r.wantSkipped("A")
 		r.must(tx.Rollback())

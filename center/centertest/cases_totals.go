@@ -138,10 +138,10 @@ func testTotals(t *testing.T, c *center.Center) {
 		balance(one)
 		one.rebalance("B")
 		one.release("A", one.handover("0", "B"))
-		one.must(one.c.Servers().Pause(t.Context(), one.uuid("B"), "ann"))
+		one.must(one.c.Roster().Operator("ann").PauseServer(t.Context(), one.uuid("B"), true))
 		one.wantOwners("B>A")
 		one.release("B", one.handover("0", "A"))
-		one.must(one.c.Servers().Resume(t.Context(), one.uuid("B"), "ann"))
+		one.must(one.c.Roster().Operator("ann").PauseServer(t.Context(), one.uuid("B"), false))
 		one.wantOwners("A")
 	})
 }

@@ -58,7 +58,7 @@ func testWeight(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 		before := r.readInt("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task)
-		r.must(c.Servers().SetWeight(t.Context(), r.uuid("B"), 3, "ann"))
+		r.must(c.Roster().Operator("ann").SetWeight(t.Context(), r.uuid("B"), 3))
 		if after := r.readInt("SELECT membership_version FROM schedule_task_running WHERE task_type = '%s'", r.task); after != before+1 {
 			t.Errorf("the membership version went from %d to %d, want one more: a plan is due", before, after)
 		}
@@ -75,7 +75,7 @@ func testWeight(t *testing.T, c *center.Center) {
 		r.join("A")
 		r.join("B")
 		r.release("A", r.handover("1", "B"))
-		r.must(c.Servers().SetWeight(t.Context(), r.uuid("B"), 0, "test"))
+		r.must(c.Roster().Operator("test").SetWeight(t.Context(), r.uuid("B"), 0))
 		r.rebalance("A")
 		r.wantOwners("A", "B>A")
 		r.release("B", r.handover("1", "A"))
@@ -99,14 +99,14 @@ func testWeight(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
 		for _, weight := range []int{-1, center.MaxWeight + 1} {
-			if err := c.Servers().SetWeight(t.Context(), r.uuid("A"), weight, "test"); err == nil || !strings.Contains(err.Error(), "must be between 0 and 1000") {
+			if err := c.Roster().Operator("test").SetWeight(t.Context(), r.uuid("A"), weight); err == nil || !strings.Contains(err.Error(), "must be between 0 and 1000") {
 				t.Errorf("weight %d: error %v, want the rule", weight, err)
 			}
 			if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Weights: map[string]int{r.uuid("A"): weight}}); err == nil {
 				t.Errorf("preview of weight %d: no error", weight)
 			}
 		}
-		if err := c.Servers().SetWeight(t.Context(), "nobody", 1, "test"); !errors.Is(err, center.ErrGone) {
+		if err := c.Roster().Operator("test").SetWeight(t.Context(), "nobody", 1); !errors.Is(err, center.ErrGone) {
 			t.Errorf("an unknown server: error %v, want ErrGone", err)
 		}
 	})

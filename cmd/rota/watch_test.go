@@ -34,7 +34,7 @@ func TestWatch(t *testing.T) {
 			}
 			if strings.Contains(args, "--follow") && strings.Contains(out.String(), want) {
 				least = 1
-				s.must(s.c.Tasks().Pause(t.Context(), "settle", "test"))
+				s.must(s.c.Roster().Operator("test").Pause(t.Context(), "settle", true))
 				for !strings.Contains(out.String(), `"kind":"PAUSED"`) {
 					n, err := reader.Read(buffer)
 					out.Write(buffer[:n])

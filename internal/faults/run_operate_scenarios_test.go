@@ -233,16 +233,16 @@ func databaseFails(s *stage) {
 func queueRemovedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.Queues().Remove(s.t.Context(), taskType, "q5", "test"))
-	s.must(s.c.Queues().Add(s.t.Context(), taskType, "q6", "", "test"))
+	s.must(s.c.Roster().Operator("test").RemoveQueue(s.t.Context(), taskType, "q5"))
+	s.must(s.c.Roster().Operator("test").AddQueue(s.t.Context(), taskType, "q6", ""))
 	r := s.succeeds(id)
 	if len(s.queuesOf(id)) != queues || !strings.Contains(r.Message, "removed") {
 		s.t.Errorf("%s has the message %q, want a removed queue, and %d queues in %+v", name(r), r.Message, queues, s.queuesOf(id))
 	}
-	s.must(s.c.Queues().Add(s.t.Context(), taskType, "q5", "", "test"))
+	s.must(s.c.Roster().Operator("test").AddQueue(s.t.Context(), taskType, "q5", ""))
 	next := s.submit("")
 	s.midway(next)
-	s.must(s.c.Queues().Remove(s.t.Context(), taskType, "q6", "test"))
+	s.must(s.c.Roster().Operator("test").RemoveQueue(s.t.Context(), taskType, "q6"))
 	s.succeeds(next)
 }
 
@@ -251,7 +251,7 @@ func queueRemovedInRun(s *stage) {
 func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
-	s.must(s.c.Queues().Repartition(s.t.Context(), taskType, 4, "test"))
+	s.must(s.c.Roster().Operator("test").Repartition(s.t.Context(), taskType, 4, 0))
 	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
 		s.t.Errorf("the run failed with the message %q, want fewer queues", r.Message)
 	}
@@ -259,7 +259,7 @@ func repartitionedInRun(s *stage) {
 	s.wantTotal(s.succeeds(id), 4)
 	id = s.submit("")
 	s.midway(id)
-	s.must(s.c.Queues().Repartition(s.t.Context(), taskType, 8, "test"))
+	s.must(s.c.Roster().Operator("test").Repartition(s.t.Context(), taskType, 8, 0))
 	s.wantTotal(s.succeeds(id), 4)
 	s.until("there are more queues", func() bool { return s.count(`SELECT queue_total FROM schedule_task_running`) == 8 })
 	s.wantTotal(s.succeeds(s.submit("")), 8)
