@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/ops"
 )
 
 // A dealer writes in a transaction that commits only while its server owns the batch's queues. Here
@@ -72,9 +73,15 @@ func Example_submit() {
 		}
 	}
 	show()
-	must(c.Runs().Cancel(ctx, id, "anna"))
+	do := func(o ops.Operation) {
+		change, err := o.Prepare(ctx, c)
+		must(err)
+		_, err = change.Do(ctx, "anna")
+		must(err)
+	}
+	do(ops.CancelRun{Run: id})
 	show()
-	must(c.Runs().Rerun(ctx, id, "anna"))
+	do(ops.RerunRun{Run: id})
 	show()
 	// Output:
 	// settle 2026-08-01 READY

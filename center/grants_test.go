@@ -202,11 +202,11 @@ func exerciseRuns(t *testing.T, c *center.Center) {
 	must(t, c.Engine().Runs.Cancel(ctx, id, "test"))
 	_, err = c.Triggers().Define(ctx, center.Trigger{Name: "often", Target: "extract", Kind: center.TriggerEvery, Expression: "1h", StartAt: time.Now().Add(-30 * time.Hour)})
 	must(t, err)
-	b, err := c.Backfills().Start(ctx, center.BackfillRange{TaskType: "extract", Trigger: "often", From: time.Now().Add(-20 * time.Hour), To: time.Now().Add(-10 * time.Hour)}, "test")
+	b, err := c.Engine().Backfills.Start(ctx, center.BackfillRange{TaskType: "extract", Trigger: "often", From: time.Now().Add(-20 * time.Hour), To: time.Now().Add(-10 * time.Hour)}, "test")
 	must(t, err)
 	_, err = c.Engine().Scheduler.Tick(ctx, "extract")
 	must(t, err)
-	must(t, c.Backfills().Cancel(ctx, b.ID, "test"))
+	must(t, c.Engine().Backfills.Cancel(ctx, b.ID, "test"))
 	centertest.Exec(t, c, "UPDATE schedule_backfill SET backfill_id = '0', ended_at = '2020-01-01 00:00:00'", "UPDATE schedule_run SET backfill_id = NULL")
 	deleted, err := c.Clean(ctx, time.Hour)
 	if err != nil || deleted != 1 {

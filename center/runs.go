@@ -175,24 +175,6 @@ func (r *Runs) Submit(ctx context.Context, taskType string, s Submission) (runID
 	return r.runs.Submit(ctx, taskType, s)
 }
 
-// Cancel ends an open run at once: its queues are CANCELLED, also if other servers own them. A server at work learns of
-// it within two seconds; what it has started may still take effect. Dependants under rule SUCCESS fail. Cancel returns
-// ErrRunState if the run has ended.
-func (r *Runs) Cancel(ctx context.Context, runID, actor string) error {
-	return r.runs.Cancel(ctx, runID, actor)
-}
-
-// Pause stops an open run: it is not opened, its queues are not claimed, and its sweeps are suspended, until Resume.
-// Its deadline does not change. Pause returns ErrRunState if the run has ended.
-func (r *Runs) Pause(ctx context.Context, runID, actor string) error {
-	return r.runs.SetPaused(ctx, runID, true, actor)
-}
-
-// Resume ends a Pause.
-func (r *Runs) Resume(ctx context.Context, runID, actor string) error {
-	return r.runs.SetPaused(ctx, runID, false, actor)
-}
-
 // Days counts the runs of this own_sign by task type, by the day in UTC for which they were scheduled and by state: those
 // of today and of so many days before it. It reads all runs of these days.
 func (r *Runs) Days(ctx context.Context, days int) ([]RunDay, error) { return r.runs.Days(ctx, days) }
@@ -207,25 +189,4 @@ func (r *Runs) Problems(ctx context.Context, taskType string) ([]RunProblem, err
 // until a later run of the trigger succeeds or an operator acknowledges them.
 func (r *Runs) Cancelled(ctx context.Context, taskType string) ([]RunProblem, error) {
 	return r.runs.Cancelled(ctx, taskType)
-}
-
-// Ack acknowledges that a run is FAILED, DEPENDENT_FAILED or CANCELLED: this is no problem any more. Ack also acknowledges
-// the earlier failures of the same trigger or backfill, and the dependants that failed because of this run, but no other
-// submitted runs. Ack returns ErrRunState if the run has not failed, and ErrNoProblem if it is acknowledged already.
-func (r *Runs) Ack(ctx context.Context, runID, actor string) error {
-	return r.runs.Ack(ctx, runID, actor)
-}
-
-// AckTask acknowledges all failed runs of a task type and the missed slots of its triggers, and returns these problems.
-// It returns ErrNoProblem if there are none. The other problems end only with their cause.
-func (r *Runs) AckTask(ctx context.Context, taskType, actor string) ([]RunProblem, error) {
-	return r.runs.AckTask(ctx, taskType, actor)
-}
-
-// Rerun lets a run that failed or was cancelled go on, or one that was skipped begin (R11): its failed and cancelled
-// queues begin again, each from its cursor. Queues that are done stay done, unless the number of queues has changed.
-// Its dependants that failed or were skipped because of it wait again. Rerun returns ErrRunState if the run is in any
-// other state.
-func (r *Runs) Rerun(ctx context.Context, runID, actor string) error {
-	return r.runs.Rerun(ctx, runID, actor)
 }

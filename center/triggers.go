@@ -6,7 +6,7 @@ import (
 	"github.com/dutyrota/rota/internal/runs"
 )
 
-// Triggers lists, defines, fires and deletes triggers, which begin runs.
+// Triggers lists and defines triggers, which begin runs.
 type Triggers struct{ triggers *runs.Triggers }
 
 // Triggers returns the bundle of triggers.
@@ -47,10 +47,6 @@ const (
 	RuleFinished = runs.RuleFinished // the upstream ended in any state
 )
 
-// IfStill returns the bundle for a caller that has read a trigger: Pause, Resume, Fire and Delete return ErrChanged if an
-// operator has changed the trigger since. Its firings do not count.
-func (t *Triggers) IfStill(seen Trigger) *Triggers { return &Triggers{t.triggers.IfStill(seen)} }
-
 // List lists the triggers of this own_sign by name.
 func (t *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord, error) {
 	return t.triggers.List(ctx, f)
@@ -64,29 +60,4 @@ func (t *Triggers) Define(ctx context.Context, trigger Trigger) (Trigger, error)
 // Compare returns what Apply would change, and the next n slots. Fields that the trigger leaves open get their defaults.
 func (t *Triggers) Compare(ctx context.Context, trigger Trigger, n int) (TriggerDiff, error) {
 	return t.triggers.Compare(ctx, trigger, n)
-}
-
-// Apply writes a trigger that was compared. It returns ErrChanged if the trigger is another one by now.
-func (t *Triggers) Apply(ctx context.Context, d TriggerDiff, actor string) (Trigger, error) {
-	return t.triggers.Apply(ctx, d, actor)
-}
-
-// Pause stops a trigger. It misses its slots; after Resume its misfire policy decides about them.
-func (t *Triggers) Pause(ctx context.Context, name, actor string) error {
-	return t.triggers.SetPaused(ctx, name, true, actor)
-}
-
-// Resume ends a Pause.
-func (t *Triggers) Resume(ctx context.Context, name, actor string) error {
-	return t.triggers.SetPaused(ctx, name, false, actor)
-}
-
-// Fire makes a run at once, in addition to the slots of the trigger, and returns its id.
-func (t *Triggers) Fire(ctx context.Context, name, actor string) (runID string, err error) {
-	return t.triggers.Fire(ctx, name, actor)
-}
-
-// Delete deletes a trigger. Its runs stay.
-func (t *Triggers) Delete(ctx context.Context, name, actor string) error {
-	return t.triggers.Delete(ctx, name, actor)
 }

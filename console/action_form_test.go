@@ -25,7 +25,7 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	failed := s.failedRun()
 	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil), "/run?run="+failed)
 	seen := map[string]bool{}
-	_, err := s.center.Backfills().Start(t.Context(), center.BackfillRange{TaskType: "nightly", From: time.Now().Add(-72 * time.Hour)}, "test")
+	_, err := s.center.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: "nightly", From: time.Now().Add(-72 * time.Hour)}, "test")
 	s.must(err)
 	s.seeButtons(paths, seen)
 	backfills, err := s.center.Backfills().List(t.Context(), center.BackfillFilter{}, 1)
@@ -139,7 +139,7 @@ func TestFormsDoNotOverwriteOthers(t *testing.T) {
 		t.Errorf("thread_number is %d and execute_number %d, want 3 and 10", settings.ThreadNumber, settings.ExecuteNumber)
 	}
 	trigger := s.formOf("trigger-apply?trigger=nightly")
-	s.must(s.center.Triggers().Pause(t.Context(), "nightly", "test"))
+	s.must(s.center.Engine().Triggers.SetPaused(t.Context(), "nightly", true, "test"))
 	trigger.Set("cron", "0 0 4 * * ?")
 	if got := s.do(post("trigger-apply", confirmed(trigger))); got.code != http.StatusConflict {
 		t.Errorf("a trigger that was changed: status %d: %s", got.code, got.body)

@@ -171,7 +171,7 @@ func (s *site) failedRun() (id string) {
 	s.must(err)
 	id, _, err = s.center.Runs().Submit(s.Context(), "failing", center.Submission{After: []string{up}})
 	s.must(err)
-	s.must(s.center.Runs().Cancel(s.Context(), up, "test"))
+	s.must(s.center.Engine().Runs.Cancel(s.Context(), up, "test"))
 	_, err = s.center.Roster().Register(s.Context(), serverInfo("web3:3:00000003", "failing"))
 	s.must(err)
 	return id

@@ -68,7 +68,7 @@ func TestFailedChangesDoNotSayDone(t *testing.T) {
 	s := newOpenSite(t)
 	id, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: "k9"})
 	s.must(err)
-	s.must(s.center.Runs().Cancel(t.Context(), id, "test"))
+	s.must(s.center.Engine().Runs.Cancel(t.Context(), id, "test"))
 	for path, form := range map[string]url.Values{
 		"run-cancel":     values("run", id),
 		"run-pause":      values("run", id),

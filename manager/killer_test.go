@@ -220,13 +220,13 @@ func TestItemThatEndsItsProcessFailsItsRun(t *testing.T) {
 			if n := (killerDealer{f.dir}).done(); n != killerItems-1 {
 				t.Errorf("%d items are done, want all except the one that ends its process", n)
 			}
-			f.must(c.Runs().Rerun(t.Context(), id, "test"))
+			f.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 			f.failsByName(c, id)
 			f.must(os.WriteFile(filepath.Join(f.dir, "cured"), nil, 0o600))
 			if n, err := c.Items().Retry(t.Context(), "settle", "test", strconv.Itoa(killer)); n != 1 || err != nil {
 				t.Errorf("%d items are released: %v, want 1", n, err)
 			}
-			f.must(c.Runs().Rerun(t.Context(), id, "test"))
+			f.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 			if r := f.ends(c, id); r.State != center.RunSuccess || (killerDealer{f.dir}).done() != killerItems {
 				t.Errorf("the run is %+v, want all items done", r)
 			}

@@ -75,7 +75,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		if n := cl.events("ALERT"); n != 2 {
 			cl.Fatalf("%d events, want 2", n)
 		}
-		if err := cl.c.Runs().Ack(cl.Context(), first, "test"); err != nil {
+		if err := cl.c.Engine().Runs.Ack(cl.Context(), first, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(65 * time.Minute)
@@ -87,7 +87,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		cl.wantRun(cl.ends(second, time.Minute), center.RunFailed, 0, 3)
 		time.Sleep(time.Minute)
 		want(3, "a minute after the second failure")
-		if err := cl.c.Runs().Ack(cl.Context(), second, "test"); err != nil {
+		if err := cl.c.Engine().Runs.Ack(cl.Context(), second, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), center.RunFailed, 0, 3)

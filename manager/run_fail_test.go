@@ -101,7 +101,7 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 			cl.Fatalf("%d items retried, want 3: %v", n, err)
 		}
 		time.Sleep(time.Minute) // the worker learns it with its next heartbeat
-		if err := cl.c.Runs().Rerun(cl.Context(), id, "test"); err != nil {
+		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 3, 0)

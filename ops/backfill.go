@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 const backfillHelp = `
@@ -91,7 +92,7 @@ func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, 
 	change.Objects = []Object{{
 		Name: "a backfill of " + inEnvironment(c, t.TaskType), Past: "started", Planned: slots,
 		do: func(ctx context.Context, actor string) (Done, error) {
-			b, err := c.Backfills().Start(ctx, want, actor)
+			b, err := c.Engine().Backfills.Start(ctx, want, actor)
 			return Done{ID: b.ID, Record: records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}}, err
 		},
 	}}
@@ -163,7 +164,7 @@ The runs that it has made go on; "rota run pause" pauses one of them.` + backfil
 // Prepare implements Operation.
 func (a PauseBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Pause", "No further slot gets a run. The runs that it has made go on.",
-		"paused", "the runs that it has made go on", (*center.Backfills).Pause)
+		"paused", "the runs that it has made go on", pausing[*runs.Backfills](true))
 }
 
 // ResumeBackfill ends the pause of a backfill.
@@ -180,7 +181,7 @@ var resumeBackfill = verb[ResumeBackfill](Verb{
 
 // Prepare implements Operation.
 func (a ResumeBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
-	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "", (*center.Backfills).Resume)
+	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "", pausing[*runs.Backfills](false))
 }
 
 // CancelBackfill ends a backfill and its open runs.
@@ -203,10 +204,10 @@ runs.` + backfillHelp,
 func (a CancelBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Cancel",
 		"Its open runs end at once, also those of the task types that run after its own. Runs that have ended stay as they are.",
-		"cancelled", "", (*center.Backfills).Cancel)
+		"cancelled", "", (*runs.Backfills).Cancel)
 }
 
-func backfillChange(ctx context.Context, c *center.Center, name, title, says, past, effect string, do func(b *center.Backfills, ctx context.Context, id, actor string) error) (*Change, error) {
+func backfillChange(ctx context.Context, c *center.Center, name, title, says, past, effect string, do func(b *runs.Backfills, ctx context.Context, id, actor string) error) (*Change, error) {
 	b, err := FindBackfill(ctx, c, name)
 	if err != nil {
 		return nil, err
@@ -215,7 +216,7 @@ func backfillChange(ctx context.Context, c *center.Center, name, title, says, pa
 		Title: fmt.Sprintf("%s the backfill of %s", title, b.TaskType), TaskTypes: []string{b.TaskType}, Says: []string{says},
 		Objects: []Object{{
 			ID: b.ID, Name: fmt.Sprintf("backfill %s (%s)", b.ID, b.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.Backfills(), ctx, b.ID, actor) }),
+			do: done(func(ctx context.Context, actor string) error { return do(c.Engine().Backfills, ctx, b.ID, actor) }),
 		}},
 	}, nil
 }

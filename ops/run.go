@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 const runHelp = "\n\nRUN is the id of a run, or a task type, which stands for its newest run."
@@ -134,7 +135,7 @@ wait for its success fail.` + runHelp,
 
 // Prepare implements Operation.
 func (a CancelRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Cancel", "cancelled", "", (*center.Runs).Cancel)
+	change, err := runChange(ctx, c, a.Run, "Cancel", "cancelled", "", (*runs.Runs).Cancel)
 	if err == nil {
 		change.Says = []string{"It ends at once. Servers at work on it stop within two seconds; what they have started may still take effect. Runs that need its success fail. To rerun it lets it go on where it was."}
 	}
@@ -158,7 +159,7 @@ skipped because of this run wait for it again.` + runHelp,
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again", (*center.Runs).Rerun)
+	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
 	if err == nil {
 		change.Says = []string{"Its failed and cancelled queues begin again, each from its cursor. Queues that are done stay done. The runs that failed or were skipped because of it wait again."}
 	}
@@ -180,7 +181,7 @@ deadline does not change.` + runHelp,
 
 // Prepare implements Operation.
 func (a PauseRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Pause", "paused", "its sweeps stop", (*center.Runs).Pause)
+	change, err := runChange(ctx, c, a.Run, "Pause", "paused", "its sweeps stop", pausing[*runs.Runs](true))
 	if err == nil {
 		change.Says = []string{"It is not opened, no server takes its queues, and those at work stop in between two batches. Its deadline does not change."}
 	}
@@ -201,7 +202,7 @@ var resumeRun = verb[ResumeRun](Verb{
 
 // Prepare implements Operation.
 func (a ResumeRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Resume", "resumed", "", (*center.Runs).Resume)
+	change, err := runChange(ctx, c, a.Run, "Resume", "resumed", "", pausing[*runs.Runs](false))
 	if err == nil {
 		change.Says = []string{"It goes on where it was."}
 	}
@@ -235,7 +236,7 @@ func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) 
 	}
 	r, err := c.Runs().Get(ctx, a.Run)
 	if err == nil {
-		change := changeOfRun(c, r, "Acknowledge the failure of", "acknowledged", "", (*center.Runs).Ack)
+		change := changeOfRun(c, r, "Acknowledge the failure of", "acknowledged", "", (*runs.Runs).Ack)
 		change.Says = []string{"The failure is no problem any more. So are the earlier failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem again."}
 		return change, nil
 	}
@@ -252,7 +253,7 @@ func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) 
 		Objects: []Object{{
 			Name: inEnvironment(c, taskType), Past: "acknowledged",
 			do: func(ctx context.Context, actor string) (Done, error) {
-				problems, err := c.Runs().AckTask(ctx, taskType, actor)
+				problems, err := c.Engine().Runs.AckTask(ctx, taskType, actor)
 				return Done{Text: acknowledged(problems)}, err
 			},
 		}},
@@ -260,19 +261,26 @@ func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) 
 }
 
 func acknowledged(problems []center.RunProblem) string {
-	var runs, triggers int64
+	var failed, triggers int64
 	for _, p := range problems {
 		if p.RunID != "" {
-			runs += p.Count
+			failed += p.Count
 		} else {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", plural.Of(runs, "run", "runs"), plural.Of(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", plural.Of(failed, "run", "runs"), plural.Of(triggers, "trigger", "triggers"))
+}
+
+// pausing returns the method of runs or backfills that begins or ends a pause.
+func pausing[T interface {
+	SetPaused(ctx context.Context, id string, paused bool, actor string) error
+}](paused bool) func(of T, ctx context.Context, id, actor string) error {
+	return func(of T, ctx context.Context, id, actor string) error { return of.SetPaused(ctx, id, paused, actor) }
 }
 
 // runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *center.Center, name, title, past, effect string, do func(r *center.Runs, ctx context.Context, id, actor string) error) (*Change, error) {
+func runChange(ctx context.Context, c *center.Center, name, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) (*Change, error) {
 	if name == "" {
 		return nil, missing("the run")
 	}
@@ -283,12 +291,12 @@ func runChange(ctx context.Context, c *center.Center, name, title, past, effect 
 	return changeOfRun(c, r, title, past, effect, do), nil
 }
 
-func changeOfRun(c *center.Center, r center.RunRecord, title, past, effect string, do func(r *center.Runs, ctx context.Context, id, actor string) error) *Change {
+func changeOfRun(c *center.Center, r center.RunRecord, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
 		Objects: []Object{{
 			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.Runs(), ctx, r.ID, actor) }),
+			do: done(func(ctx context.Context, actor string) error { return do(c.Engine().Runs, ctx, r.ID, actor) }),
 		}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/runs"
 )
 
 // FireTrigger makes a run of a trigger now.
@@ -27,7 +28,7 @@ func (a FireTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, er
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Fire",
 		Says:  []string{"It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run ends at once as SKIPPED."},
-	}, "fired", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+	}, "fired", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
 		id, err := triggers.Fire(ctx, a.Trigger, actor)
 		return Done{ID: id, Text: "it has made run " + id}, err
 	})
@@ -50,8 +51,8 @@ fire. Open runs continue.`,
 func (a PauseTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Pause", Says: []string{"It misses its slots. After a resume its misfire policy decides about them."},
-	}, "paused", "it misses its slots", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
-		return Done{}, triggers.Pause(ctx, a.Trigger, actor)
+	}, "paused", "it misses its slots", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+		return Done{}, triggers.SetPaused(ctx, a.Trigger, true, actor)
 	})
 }
 
@@ -72,8 +73,8 @@ misfire says which of the missed slots fire.`,
 func (a ResumeTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has missed."},
-	}, "resumed", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
-		return Done{}, triggers.Resume(ctx, a.Trigger, actor)
+	}, "resumed", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+		return Done{}, triggers.SetPaused(ctx, a.Trigger, false, actor)
 	})
 }
 
@@ -94,7 +95,7 @@ its slots again.`,
 func (a DeleteTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	change, err := triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Delete", Says: []string{"It makes no more runs. The runs that it has made stay."},
-	}, "deleted", "", func(ctx context.Context, triggers *center.Triggers, actor string) (Done, error) {
+	}, "deleted", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
 		return Done{}, triggers.Delete(ctx, a.Trigger, actor)
 	})
 	if err == nil {
@@ -106,7 +107,7 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, 
 // triggerChange completes a change of a trigger, which must exist. do gets the triggers that refuse to change it if an
 // operator has changed it meanwhile.
 func triggerChange(ctx context.Context, c *center.Center, name string, change Change, past, effect string,
-	do func(context.Context, *center.Triggers, string) (Done, error),
+	do func(context.Context, *runs.Triggers, string) (Done, error),
 ) (*Change, error) {
 	if name == "" {
 		return nil, missing("the trigger")
@@ -121,7 +122,7 @@ func triggerChange(ctx context.Context, c *center.Center, name string, change Ch
 	change.Title += " trigger " + t.Name
 	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
 	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: func(ctx context.Context, actor string) (Done, error) {
-		return do(ctx, c.Triggers().IfStill(t.Trigger), actor)
+		return do(ctx, c.Engine().Triggers.IfStill(t.Trigger), actor)
 	}}}
 	return &change, nil
 }

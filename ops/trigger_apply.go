@@ -122,7 +122,7 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]center.Difference{}, d.Changes...), Slots: slotsOf(d),
 		Record: center.TriggerRecord{Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds()},
 		do: func(ctx context.Context, actor string) (Done, error) {
-			_, err := c.Triggers().Apply(ctx, d, actor)
+			_, err := c.Engine().Triggers.Apply(ctx, d, actor)
 			return Done{}, err
 		},
 	}

@@ -26,7 +26,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 			t.Helper()
 			d, err := c.Triggers().Compare(t.Context(), center.Trigger{Name: "two", Target: target, Kind: center.TriggerCron, Expression: "0 0 2 * * ?", Params: params}, 0)
 			if err == nil {
-				_, err = c.Triggers().Apply(t.Context(), d, "test")
+				_, err = c.Engine().Triggers.Apply(t.Context(), d, "test")
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -50,8 +50,8 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 			for what, meanwhile := range map[string]func(){
 				"params":  func() { put("nightly", "theirs") },
 				"target":  func() { put("other", "") },
-				"remade":  func() { must(t, c.Triggers().Delete(t.Context(), "two", "test")); put("nightly", "theirs") },
-				"deleted": func() { must(t, c.Triggers().Delete(t.Context(), "two", "test")) },
+				"remade":  func() { must(t, c.Engine().Triggers.Delete(t.Context(), "two", "test")); put("nightly", "theirs") },
+				"deleted": func() { must(t, c.Engine().Triggers.Delete(t.Context(), "two", "test")) },
 			} {
 				put("nightly", "")
 				if err := do(verb, meanwhile); !errors.Is(err, center.ErrChanged) && !errors.Is(err, center.ErrUnknownTrigger) {
@@ -60,7 +60,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 			}
 			put("nightly", "")
 			if err := do(verb, func() {
-				_, err := c.Triggers().Fire(t.Context(), "two", "test")
+				_, err := c.Engine().Triggers.Fire(t.Context(), "two", "test")
 				must(t, err)
 			}); err != nil {
 				t.Errorf("%s after a firing: %v", verb, err)

@@ -86,9 +86,9 @@ func testBackfillTicks(t *testing.T, c *center.Center, url string) {
 			}
 		}
 		asks(true)
-		r.must(c.Backfills().Pause(t.Context(), id, "test"))
+		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, true, "test"))
 		asks(false)
-		r.must(c.Backfills().Resume(t.Context(), id, "test"))
+		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, false, "test"))
 		r.tick()
 		r.finishAll("A", "0")
 		asks(true)

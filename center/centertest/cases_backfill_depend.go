@@ -47,7 +47,7 @@ func testBackfillGraphs(t *testing.T, c *center.Center) {
 		g["b"].slot = g.fireSlot("a")
 		g["b"].hourly(nil)
 		g["end"].wantRunStates()
-		b, err := c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: g["b"].task, From: g["b"].slot, To: g["b"].slot.Add(time.Minute)}, "test")
+		b, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: g["b"].task, From: g["b"].slot, To: g["b"].slot.Add(time.Minute)}, "test")
 		g["b"].must(err)
 		g["b"].tick()
 		g["b"].wantSlotStates(b.ID, "RUNNING")

@@ -30,7 +30,7 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 		if p := r.problemRecords()[0]; p.RunID != failed || p.Backfill != id || !strings.Contains(p.Text(), "backfill "+id) {
 			t.Fatalf("the problem is %+v, want run %s of the backfill", p, failed)
 		}
-		r.must(c.Runs().Rerun(t.Context(), failed, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), failed, "test"))
 		if b := r.wantBackfill(id, center.BackfillRunning, 3, 0); !b.EndedAt.IsZero() {
 			t.Fatalf("the backfill is %+v, want no end", b)
 		}
@@ -44,7 +44,7 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.backfillHours(2, nil)
 		r.tick()
-		r.must(c.Triggers().Delete(t.Context(), r.task, "test"))
+		r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
 		b := r.wantBackfill(id, center.BackfillCancelled, 1, 0)
 		if want := "trigger " + r.task + " was deleted"; b.Message != want {
 			t.Fatalf("the message is %q, want %q", b.Message, want)
@@ -75,12 +75,12 @@ func testBackfillProblems(t *testing.T, c *center.Center) {
 		r.tick()
 		slots := r.wantSlotStates(id, "FAILED", "FAILED")
 		r.wantProblems(failedOnce, failedTwice)
-		r.must(c.Runs().Ack(t.Context(), slots[1].RunID, "test"))
+		r.must(c.Engine().Runs.Ack(t.Context(), slots[1].RunID, "test"))
 		r.wantProblems(failedOnce)
 		if p := r.problemRecords()[0]; p.Backfill != "" {
 			t.Fatalf("the problem that is left is %+v, want that of the trigger", p)
 		}
-		r.must(second(c.Runs().AckTask(t.Context(), r.task, "test")))
+		r.must(second(c.Engine().Runs.AckTask(t.Context(), r.task, "test")))
 		r.wantProblems()
 	})
 	t.Run("R20 R19 the run of a missed slot ends the problem", func(t *testing.T) {
@@ -89,7 +89,7 @@ func testBackfillProblems(t *testing.T, c *center.Center) {
 		r.downSince(last.Add(-time.Hour))
 		r.tick()
 		r.wantProblems("SLOT_MISSED ii ACTIVE")
-		_, err := c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: r.task, From: last, To: last.Add(time.Minute)}, "test")
+		_, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: last, To: last.Add(time.Minute)}, "test")
 		r.must(err)
 		r.tick()
 		r.finishAll("A", "0")

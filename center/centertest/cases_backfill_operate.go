@@ -15,18 +15,18 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.backfillHours(2, nil)
 		r.tick()
-		r.must(c.Backfills().Pause(t.Context(), id, "test"))
+		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, true, "test"))
 		r.finishAll("A", "0")
 		r.tick()
 		r.wantSlotStates(id, "SUCCESS", "")
-		r.must(c.Backfills().Resume(t.Context(), id, "test"))
+		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, false, "test"))
 		r.tick()
 		r.wantSlotStates(id, "SUCCESS", "RUNNING")
-		r.must(c.Backfills().Pause(t.Context(), id, "test"))
+		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, true, "test"))
 		r.finishAll("A", "0")
 		r.tick()
 		r.wantBackfill(id, center.BackfillSuccess, 2, 0) // nothing was left
-		if err := c.Backfills().Resume(t.Context(), id, "test"); !errors.Is(err, center.ErrBackfillState) {
+		if err := c.Engine().Backfills.SetPaused(t.Context(), id, false, "test"); !errors.Is(err, center.ErrBackfillState) {
 			t.Fatalf("resume of a backfill that has ended: got %v, want ErrBackfillState", err)
 		}
 	})
@@ -36,7 +36,7 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 		id := a.backfillHours(4, func(b *center.BackfillRange) { b.Parallel = 2 })
 		g.succeed("a")
 		a.tick()
-		a.must(c.Backfills().Cancel(t.Context(), id, "test"))
+		a.must(c.Engine().Backfills.Cancel(t.Context(), id, "test"))
 		b := a.wantBackfill(id, center.BackfillCancelled, 2, 0)
 		if want := "2 of 4 slots were left, and 3 runs were open"; b.Message != want {
 			t.Fatalf("the message is %q, want %q", b.Message, want)
@@ -46,7 +46,7 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 		g.want(slots[0].RunID, "a SUCCESS", "b CANCELLED")
 		g.want(slots[1].RunID, "a CANCELLED", "b CANCELLED")
 		g["b"].wantProblems()
-		a.must(c.Runs().Rerun(t.Context(), slots[1].RunID, "test"))
+		a.must(c.Engine().Runs.Rerun(t.Context(), slots[1].RunID, "test"))
 		a.wantBackfill(id, center.BackfillCancelled, 2, 0)
 	})
 	t.Run("R20 R5 after a crash the ticks go on with a cancellation", func(t *testing.T) {
@@ -93,7 +93,7 @@ func testBackfillErrors(t *testing.T, c *center.Center) {
 	} {
 		t.Run("R20 a range is refused: "+name, func(t *testing.T) {
 			want := r.hours(last, 2, tt.change)
-			_, err := c.Backfills().Start(t.Context(), want, "test")
+			_, err := c.Engine().Backfills.Start(t.Context(), want, "test")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("start: got %v, want an error with %q", err, tt.want)
 			}

@@ -56,7 +56,7 @@ func newEndedSlots(t *testing.T, c *center.Center) (*fixture, []string) {
 	r.finishAll("A", "0")
 	r.tick()
 	r.failAll("A", "boom", "0")
-	r.must(c.Backfills().Cancel(t.Context(), id, "test"))
+	r.must(c.Engine().Backfills.Cancel(t.Context(), id, "test"))
 	slots := r.wantSlotStates(id, "SUCCESS", "FAILED", "CANCELLED", "CANCELLED")
 	r.exec("UPDATE schedule_run SET backfill_id = NULL WHERE task_type = '%s'", r.task)
 	r.exec("UPDATE schedule_run SET state = 'SKIPPED' WHERE run_id = '%s'", slots[3].RunID)
@@ -115,7 +115,7 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 		start := r.now().Add(-time.Hour).Truncate(time.Second)
 		r.defineTrigger(center.Trigger{Kind: center.TriggerEvery, Expression: "1s", StartAt: start})
 		r.downSince(start.Add(3 * time.Hour)) // so that it does not fire meanwhile, and its run comes first; now would tick
-		first, err := c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(time.Second)}, "test")
+		first, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(time.Second)}, "test")
 		r.must(err)
 		r.tick()
 		slot := r.wantSlotStates(first.ID, "RUNNING")[0]
@@ -128,7 +128,7 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 			}
 			r.exec("%s", "INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES "+strings.Join(rows, ", "))
 		}
-		b, err := c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(1300 * time.Second)}, "test")
+		b, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(1300 * time.Second)}, "test")
 		r.must(err)
 		r.tick()
 		r.wantBackfill(b.ID, center.BackfillRunning, 1, 1200)

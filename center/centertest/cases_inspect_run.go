@@ -170,7 +170,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
 		t.Fatalf("triggers after a comparison %+v, want none: %v", list, err)
 	}
-	now, err := c.Triggers().Apply(t.Context(), a, "test")
+	now, err := c.Engine().Triggers.Apply(t.Context(), a, "test")
 	r.must(err)
 	if diff := cmp.Diff(a.Trigger, now); diff != "" {
 		t.Fatalf("the trigger (-Compare +Apply):\n%s", diff)

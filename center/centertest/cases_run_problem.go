@@ -74,7 +74,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.wantProblems(failedTwice) // the success of another key makes up for neither
 		for _, id := range []string{first, second} {
-			r.must(c.Runs().Rerun(t.Context(), id, "test"))
+			r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 			r.tick()
 			r.finishAll("A", "0")
 		}
@@ -185,9 +185,9 @@ func testAlertFailures(t *testing.T, c *center.Center) {
 		}
 		id := r.submitAndOpen("fileC")
 		r.failAll("A", "no", "0")
-		r.must(c.Runs().Ack(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Ack(t.Context(), id, "test"))
 		want(r, "after an operator has acknowledged fileC")
-		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.failAll("A", "no", "0")
 		want(r, "after fileC has failed again", id)
@@ -201,14 +201,14 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "no", "0")
 		second := r.submitAndOpen("2")
 		r.failAll("A", "no", "0")
-		r.must(c.Runs().Ack(t.Context(), first, "alice"))
+		r.must(c.Engine().Runs.Ack(t.Context(), first, "alice"))
 		r.wantProblems(failedOnce) // the second failure is later
-		r.must(c.Runs().Ack(t.Context(), second, "bob"))
+		r.must(c.Engine().Runs.Ack(t.Context(), second, "bob"))
 		r.wantProblems()
 		if run := r.run(second); run.AckedBy != "bob" || run.AckedAt.IsZero() || r.run(first).AckedBy != "alice" {
 			t.Fatalf("the run is %+v, want acknowledged by bob, and the first one by alice", run)
 		}
-		if err := c.Runs().Ack(t.Context(), second, "bob"); !errors.Is(err, center.ErrNoProblem) {
+		if err := c.Engine().Runs.Ack(t.Context(), second, "bob"); !errors.Is(err, center.ErrNoProblem) {
 			t.Fatalf("acknowledge again: error %v, want ErrNoProblem", err)
 		}
 		if got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN' AND actor = 'bob'", r.task); !slices.Equal(got, []string{"acknowledged: " + second}) {
@@ -217,7 +217,7 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		r.submitAndOpen("3")
 		r.failAll("A", "no", "0")
 		r.wantProblems(failedOnce)
-		acked, err := c.Runs().AckTask(t.Context(), r.task, "carol")
+		acked, err := c.Engine().Runs.AckTask(t.Context(), r.task, "carol")
 		if err != nil || len(acked) != 1 {
 			t.Fatalf("acknowledged %+v, want 1 problem: %v", acked, err)
 		}
@@ -226,24 +226,24 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "no", "0")
 		fifth := r.submitAndOpen("5")
 		r.failAll("A", "no", "0")
-		r.must(c.Runs().Ack(t.Context(), fifth, "dave"))
+		r.must(c.Engine().Runs.Ack(t.Context(), fifth, "dave"))
 		r.wantProblems(failedOnce) // the run of another key is another problem
-		_, err = c.Runs().AckTask(t.Context(), r.task, "carol")
+		_, err = c.Engine().Runs.AckTask(t.Context(), r.task, "carol")
 		r.must(err)
 		r.wantProblems()
-		if _, err := c.Runs().AckTask(t.Context(), r.task, "carol"); !errors.Is(err, center.ErrNoProblem) {
+		if _, err := c.Engine().Runs.AckTask(t.Context(), r.task, "carol"); !errors.Is(err, center.ErrNoProblem) {
 			t.Fatalf("acknowledge nothing: error %v, want ErrNoProblem", err)
 		}
 	})
 	t.Run("R19 a rerun undoes the acknowledgement", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("1")
-		if err := c.Runs().Ack(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Ack(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
 			t.Fatalf("acknowledge an open run: error %v, want ErrRunState", err)
 		}
 		r.failAll("A", "no", "0")
-		r.must(c.Runs().Ack(t.Context(), id, "test"))
-		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Ack(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.failAll("A", "no", "0")
 		r.wantProblems(failedOnce)
@@ -261,7 +261,7 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 		if p := g["c"].problemRecords()[0]; !strings.Contains(p.Text(), "(run "+root+") FAILED: ") || !strings.Contains(p.Text(), "the disk is full") {
 			t.Fatalf("the problem of c is %q, want the cause in a", p.Text())
 		}
-		g["a"].must(c.Runs().Ack(t.Context(), root, "test"))
+		g["a"].must(c.Engine().Runs.Ack(t.Context(), root, "test"))
 		for _, name := range []string{"a", "b", "c"} {
 			g[name].wantProblems()
 		}
@@ -286,7 +286,7 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 		}
 		clean()
 		r.wantProblems(failedOnce)
-		r.must(c.Runs().Ack(t.Context(), ids[1], "test"))
+		r.must(c.Engine().Runs.Ack(t.Context(), ids[1], "test"))
 		clean()
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task); n != 0 {
 			t.Fatalf("%d runs are left after the acknowledgement, want 0", n)
@@ -300,15 +300,15 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("1")
 		r.failAll("A", "the disk is full", "0")
-		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		r.wantProblems()
-		r.must(c.Runs().Cancel(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
 		r.wantProblems("RUN_FAILED i CANCELLED")
 		if p := r.problemRecords()[0]; !strings.Contains(p.Text(), "it had failed at ") {
 			t.Fatalf("the problem is %q, want the time of the failure", p.Text())
 		}
-		r.must(c.Runs().Ack(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Ack(t.Context(), id, "test"))
 		r.wantProblems()
 		if got := r.findings("runs"); len(got) != 0 {
 			t.Fatalf("findings %q after the acknowledgement, want none", got)
@@ -319,8 +319,8 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		id := r.fire(r.task)
 		r.failAll("A", "no", "0")
-		r.must(c.Runs().Rerun(t.Context(), id, "test"))
-		r.must(c.Runs().Cancel(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
 		r.wantProblems("RUN_FAILED i CANCELLED")
 		r.fire(r.task)
 		r.finishAll("A", "0")
@@ -331,13 +331,13 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 		var ids []string
 		for _, key := range []string{"1", "2"} {
 			ids = append(ids, r.submitAndOpen(key))
-			r.must(c.Runs().Cancel(t.Context(), ids[len(ids)-1], "test"))
+			r.must(c.Engine().Runs.Cancel(t.Context(), ids[len(ids)-1], "test"))
 		}
 		r.wantProblems()
 		if got := r.findings("runs"); len(got) != 1 || !strings.HasPrefix(got[0], "NOTE run "+ids[0]+": 2 submitted runs were cancelled since ") {
 			t.Fatalf("findings %q, want a note of both runs", got)
 		}
-		acked, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		acked, err := c.Engine().Runs.AckTask(t.Context(), r.task, "test")
 		if err != nil || len(acked) != 1 || acked[0].Count != 2 {
 			t.Fatalf("acknowledged %+v, want both: %v", acked, err)
 		}
@@ -450,7 +450,7 @@ func testTriggerProblems(t *testing.T, c *center.Center) {
 		if got := r.findings("triggers"); len(got) != 1 || !strings.Contains(got[0], " the slot "+slot.UTC().Format(time.RFC3339)+" was missed") {
 			t.Fatalf("findings %q, want the missed slot %s", got, slot)
 		}
-		acked, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		acked, err := c.Engine().Runs.AckTask(t.Context(), r.task, "test")
 		if err != nil || len(acked) != 1 {
 			t.Fatalf("acknowledged %+v, want 1 problem: %v", acked, err)
 		}
@@ -466,9 +466,9 @@ func testTriggerProblems(t *testing.T, c *center.Center) {
 		r.wantProblems() // a server may fire it late
 		r.downSince(r.now().Add(-2 * time.Minute))
 		r.wantProblems("TRIGGER_LATE  ACTIVE")
-		r.must(c.Triggers().Pause(t.Context(), trigger.Name, "test"))
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), trigger.Name, true, "test"))
 		r.wantProblems()
-		r.must(c.Triggers().Resume(t.Context(), trigger.Name, "test"))
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), trigger.Name, false, "test"))
 		r.exec("UPDATE schedule_trigger SET expression = 'often' WHERE name = '%s'", trigger.Name)
 		r.tick()
 		r.wantProblems("TRIGGER_ERROR  ERROR")

@@ -133,13 +133,13 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 		r.wantProblems()
 		r.exec("UPDATE schedule_trigger SET skipped_since = '%s' WHERE name = '%s'", hour.Add(-24*time.Hour).UTC().Format(timeLayout), r.task)
 		r.wantProblems("SLOT_SKIPPED i ACTIVE")
-		_, err := c.Runs().AckTask(t.Context(), r.task, "test")
+		_, err := c.Engine().Runs.AckTask(t.Context(), r.task, "test")
 		r.must(err)
 		r.wantProblems()
 	})
 	for name, happen := range map[string]func(*fixture, string) error{
-		"rerun": func(r *fixture, id string) error { return c.Runs().Rerun(r.Context(), id, "test") },
-		"fire":  func(r *fixture, _ string) error { return second(c.Triggers().Fire(r.Context(), r.task, "test")) },
+		"rerun": func(r *fixture, id string) error { return c.Engine().Runs.Rerun(r.Context(), id, "test") },
+		"fire":  func(r *fixture, _ string) error { return second(c.Engine().Triggers.Fire(r.Context(), r.task, "test")) },
 	} {
 		t.Run("R4 a "+name+" ends the count of skipped slots", func(t *testing.T) {
 			r := newRunFixture(t, c, 1)

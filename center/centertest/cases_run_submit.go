@@ -91,7 +91,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_run SET deadline_at = '%[1]s', end_before = '%[1]s' WHERE run_id = '%[2]s'", past, id)
 		r.tick()
 		r.wantState(id, center.RunFailed)
-		r.must(c.Runs().Rerun(t.Context(), id, "test"))
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
 		if run := r.wantState(id, center.RunRunning); !run.EndBefore.IsZero() || run.DeadlineAt.Before(end) {
 			t.Fatalf("the rerun is %+v, want run_timeout as its deadline", run)

@@ -152,9 +152,9 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 		}
 		for range 2 { // the trigger is new, and then it is changed
 			overtaken := compare("mine")
-			_, err := c.Triggers().Apply(t.Context(), compare("theirs"), "test")
+			_, err := c.Engine().Triggers.Apply(t.Context(), compare("theirs"), "test")
 			r.must(err)
-			if _, err := c.Triggers().Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
+			if _, err := c.Engine().Triggers.Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
 				t.Errorf("error %v, want ErrChanged", err)
 			}
 			if now := r.readTrigger(r.task); now.Params != "theirs" {
@@ -197,7 +197,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		r.wantSlots(hour, "0s")
 	})
 	for name, stop := range map[string]func(*fixture){
-		"paused": func(r *fixture) { r.must(c.Triggers().Pause(r.Context(), r.task, "test")) },
+		"paused": func(r *fixture) { r.must(c.Engine().Triggers.SetPaused(r.Context(), r.task, true, "test")) },
 		"invalid": func(r *fixture) {
 			r.exec("UPDATE schedule_trigger SET status = 'ERROR', expression = 'often' WHERE name = '%s'", r.task)
 		},
@@ -218,7 +218,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		_, hour := r.hourly(nil)
 		r.downSince(hour)
 		r.exec("UPDATE schedule_trigger SET status = 'ERROR' WHERE name = '%s'", r.task)
-		r.must(c.Triggers().Resume(t.Context(), r.task, "test"))
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, false, "test"))
 		if now := r.readTrigger(r.task); now.Missed != 1 || !now.MissedAt.Equal(hour) {
 			t.Fatalf("the trigger is %+v, want the slot %s missed", now, hour)
 		}

@@ -26,7 +26,7 @@ func (r *fixture) runReply(name string) roster.HeartbeatReply {
 func (r *triggerSteps) backfillHours(hours int, change func(*center.BackfillRange)) string {
 	r.Helper()
 	_, last := r.hourly(nil)
-	b, err := r.c.Backfills().Start(r.Context(), r.hours(last, hours, change), "test")
+	b, err := r.c.Engine().Backfills.Start(r.Context(), r.hours(last, hours, change), "test")
 	r.must(err)
 	return b.ID
 }

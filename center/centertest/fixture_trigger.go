@@ -46,7 +46,7 @@ func (r *triggerSteps) applyTrigger(t center.Trigger) (center.Trigger, error) {
 	if err != nil {
 		return center.Trigger{}, err
 	}
-	return r.c.Triggers().Apply(r.Context(), d, "test")
+	return r.c.Engine().Triggers.Apply(r.Context(), d, "test")
 }
 
 // hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and

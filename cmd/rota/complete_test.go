@@ -15,7 +15,7 @@ func TestCompletion(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, report := s.runs()
-		s.must(s.c.Runs().Cancel(t.Context(), extract, "test"))
+		s.must(s.c.Engine().Runs.Cancel(t.Context(), extract, "test"))
 		for args, want := range map[string]string{
 			"task show":            "extract idle regions report settle",
 			"task show s":          "settle",

@@ -45,7 +45,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	s.runs()
 	s.serve("extract", web3)
 	s.sweep("extract", web3, "0")
-	_, err := s.c.Backfills().Start(t.Context(), center.BackfillRange{TaskType: "extract", From: time.Date(2025, 3, 28, 0, 0, 0, 0, time.UTC)}, "x")
+	_, err := s.c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: "extract", From: time.Date(2025, 3, 28, 0, 0, 0, 0, time.UTC)}, "x")
 	s.must(err)
 	s.exec(`INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id, state) VALUES ('settle', 'h', 'k', '0', 'DEAD')`)
 	s.exec(`INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)

@@ -20,7 +20,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
-		s.must(s.c.Runs().Cancel(t.Context(), extract, "test"))
+		s.must(s.c.Engine().Runs.Cancel(t.Context(), extract, "test"))
 		s.wantOutput(march+" --dry-run", `(?s)2025-03-28T01:00:00Z +MAKE +- .*2025-03-29T01:00:00Z .*2025-03-30T01:00:00Z .*2025-03-31T00:00:00Z .*\na backfill of extract\$BASE: would be started\n4 slots: 4 to make, 0 to rerun, 0 to keep\. `)
 		s.wantOutput(march+" --dry-run --reverse -o csv", `^object,result,scheduled_at,run_id,state,message,backfill_id,action\na backfill of extract\$BASE,would be started,2025-03-31T00:00:00Z,,,,,MAKE\n`)
 		if n := count(t, s.c.DB(), "schedule_backfill"); n != 0 {
@@ -59,7 +59,7 @@ func TestBackfillShowJSON(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		extract, _ := s.runs()
-		s.must(s.c.Runs().Cancel(t.Context(), extract, "test"))
+		s.must(s.c.Engine().Runs.Cancel(t.Context(), extract, "test"))
 		id := strings.TrimSpace(s.run(march + " --no-dependants --reverse"))
 		s.serve("extract", web3)
 		s.sweep("extract", web3, "0", "1", "2")

@@ -32,7 +32,7 @@ func (s graphSteps) startBackfill() string {
 		Name: "hourly", Target: taskType, Kind: center.TriggerEvery, Expression: "1h", StartAt: from.Add(-30 * time.Minute),
 	})
 	s.must(err)
-	b, err := s.c.Backfills().Start(s.t.Context(), center.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
+	b, err := s.c.Engine().Backfills.Start(s.t.Context(), center.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
 	s.must(err)
 	return b.ID
 }
@@ -66,7 +66,7 @@ func killInBackfill(s *stage) {
 	s.kill(s.any())
 	s.launch()
 	s.made(5)
-	s.must(s.c.Backfills().Pause(s.t.Context(), id, "test"))
+	s.must(s.c.Engine().Backfills.SetPaused(s.t.Context(), id, true, "test"))
 	open := func() int { return s.count(`SELECT COUNT(*) FROM schedule_run WHERE state IN ('READY', 'RUNNING')`) }
 	s.until("the last run has ended", func() bool { return open() == 0 })
 	paused := s.count(`SELECT slots_made FROM schedule_backfill`)
@@ -74,7 +74,7 @@ func killInBackfill(s *stage) {
 	if n := s.count(`SELECT slots_made FROM schedule_backfill`); n != paused || open() != 0 {
 		s.t.Errorf("a paused backfill went from %d slots to %d", paused, n)
 	}
-	s.must(s.c.Backfills().Resume(s.t.Context(), id, "test"))
+	s.must(s.c.Engine().Backfills.SetPaused(s.t.Context(), id, false, "test"))
 	s.made(paused + 2)
 	s.kill(s.any())
 	s.launch()

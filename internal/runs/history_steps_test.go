@@ -47,7 +47,7 @@ func (m *runModel) startBackfill() {
 	now, err := m.c.Engine().Scheduler.Tick(m.Context(), "c")
 	m.must(err)
 	from := now.Now.Add(-time.Duration(rapid.IntRange(1, 60).Draw(m.T, "minutes")) * time.Minute)
-	_, err = m.c.Backfills().Start(m.Context(), center.BackfillRange{
+	_, err = m.c.Engine().Backfills.Start(m.Context(), center.BackfillRange{
 		TaskType: "a", Trigger: "t", From: from, Parallel: rapid.IntRange(1, 3).Draw(m.T, "parallel"),
 		RerunFailed: rapid.Bool().Draw(m.T, "rerun failed"), NoDependants: rapid.Bool().Draw(m.T, "no dependants"), NewestFirst: rapid.Bool().Draw(m.T, "newest first"),
 	}, "test")
@@ -61,8 +61,11 @@ func (m *runModel) changeBackfill() {
 	list, err := m.c.Backfills().List(m.Context(), center.BackfillFilter{State: center.BackfillRunning}, 1)
 	m.must(err)
 	if len(list) > 0 {
-		b := m.c.Backfills()
-		change := rapid.SampledFrom([]func(context.Context, string, string) error{b.Pause, b.Resume, b.Cancel}).Draw(m.T, "change")
+		b := m.c.Engine().Backfills
+		pausing := func(paused bool) func(context.Context, string, string) error {
+			return func(ctx context.Context, id, actor string) error { return b.SetPaused(ctx, id, paused, actor) }
+		}
+		change := rapid.SampledFrom([]func(context.Context, string, string) error{pausing(true), pausing(false), b.Cancel}).Draw(m.T, "change")
 		m.must(change(m.Context(), list[0].ID, "test"))
 	}
 }
