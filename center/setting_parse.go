@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Set sets the named setting to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract, load
-// FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default.
+// Set sets the named setting to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract,
+// load FINISHED". Lists may be as in rota.yaml, too: "[extract, load: FINISHED]". An empty text means the default.
 // Settings.Validate checks the value.
 func (s *Settings) Set(name, text string) (err error) {
 	text = strings.TrimSpace(text)

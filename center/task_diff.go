@@ -48,8 +48,8 @@ type TaskSettings struct {
 	Given    []string // the names of the settings that the file gives
 }
 
-// UpstreamsFirst sorts the task types so that each comes after its upstreams, which must exist before it. It leaves a cycle
-// in its order: Tasks.Apply refuses it.
+// UpstreamsFirst sorts the task types so that each comes after its upstreams, which must exist before it. It leaves a
+// cycle in its order: Tasks.Apply refuses it.
 func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
 	return upstreamsFirst(tasks, func(t, other TaskSettings) bool {
 		return slices.ContainsFunc(t.Settings.After, func(a After) bool { return a.Upstream == other.Name })

@@ -34,8 +34,8 @@ type change struct {
 	Fields   []formField // to fill in; then there is no change yet
 	Hidden   []formValue
 
-	// do makes the change, and says in the past tense what it has done. With an error the text says what was done before
-	// it, if the change is of several things.
+	// do makes the change, and says in the past tense what it has done. With an error the text says what was done
+	// before it, if the change is of several things.
 	do func(ctx context.Context, actor string) (string, error)
 
 	Action string // its address
@@ -62,12 +62,12 @@ type formField struct {
 // changeLimit is how long a change may take.
 const changeLimit = 10 * time.Second
 
-// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". As those of the
-// pages they are on one level.
+// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". As those
+// of the pages they are on one level.
 func pathOf(v *ops.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
 
-// serveVerb returns the handler of a verb. A GET shows what it would do, and asks. A POST with confirm=yes does it. A POST
-// without it shows what the values of the form would do.
+// serveVerb returns the handler of a verb. A GET shows what it would do, and asks. A POST with confirm=yes does it. A
+// POST without it shows what the values of the form would do.
 func (s *console) serveVerb(verb *ops.Verb) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, err := s.newView(r, "ask")

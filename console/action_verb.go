@@ -92,8 +92,9 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 	return c, c.preview(ctx, v, planned)
 }
 
-// A request takes at most stepsPerRequest steps of a change of many things, and begins no other after stepsLimit: it must end
-// before changeLimit. The page then asks for the rest: to close it ends the change, and nothing goes on behind people's backs.
+// A request takes at most stepsPerRequest steps of a change of many things, and begins no other after stepsLimit: it
+// must end before changeLimit. The page then asks for the rest: to close it ends the change, and nothing goes on behind
+// people's backs.
 const (
 	stepsPerRequest = 10
 	stepsLimit      = changeLimit / 4
@@ -115,14 +116,16 @@ func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version 
 		case a.Names != "" && !a.Ask:
 			c.hide(a.Name, values...)
 		default:
-			f := formField{Name: a.Name, Label: labelOf(a), Value: strings.Join(values, ", "), Help: a.Help, Required: a.Required(), Long: a.Long, Choices: a.Choices}
+			f := formField{
+				Name: a.Name, Label: labelOf(a), Value: strings.Join(values, ", "), Help: a.Help, Choices: a.Choices,
+				Long: a.Long, Required: a.Required(), Fixed: a.Ask && a.Required() && version != "0",
+			}
 			if a.Key != "" {
 				f.Placeholder = a.Default
 			}
 			if a.Names == "run task" {
 				f.Choices = v.runTasks(ctx)
 			}
-			f.Fixed = a.Ask && a.Required() && version != "0"
 			if a.Type.Kind() == reflect.Bool {
 				f.Choices, f.Value = []string{"false", "true"}, cmp.Or(f.Value, "false")
 			}

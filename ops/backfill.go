@@ -86,14 +86,16 @@ func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, 
 		n[slot.Action]++
 	}
 	change.Says = []string{
-		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", plural.Of(len(slots), "slot", "slots"), n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep]),
+		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", plural.Of(len(slots), "slot", "slots"),
+			n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep]),
 		"The workers make the runs, also after this program has ended. The trigger keeps firing meanwhile.",
 	}
 	change.Objects = []Object{{
 		Name: "a backfill of " + inEnvironment(c, t.TaskType), Past: "started", Planned: slots,
 		do: func(ctx context.Context, actor string) (Done, error) {
 			b, err := c.Engine().Backfills.Start(ctx, want, actor)
-			return Done{ID: b.ID, Record: records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}}, err
+			record := records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}
+			return Done{ID: b.ID, Record: record}, err
 		},
 	}}
 	return change, nil
@@ -114,7 +116,10 @@ func (a StartBackfill) zone(ctx context.Context, c *center.Center) (*time.Locati
 
 // span reads the arguments. A day begins at midnight in the time zone.
 func (a StartBackfill) span(zone *time.Location) (r center.BackfillRange, err error) {
-	r = center.BackfillRange{TaskType: a.TaskType, Trigger: a.Trigger, Parallel: a.Parallel, RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst}
+	r = center.BackfillRange{
+		TaskType: a.TaskType, Trigger: a.Trigger, Parallel: a.Parallel,
+		RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst,
+	}
 	errs := []error{given("from", a.From)}
 	for _, bound := range []struct {
 		name, text string
@@ -143,7 +148,8 @@ func readSlot(name, text string, zone *time.Location) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return t, fmt.Errorf("%s (%s) must be a day, such as 2026-12-01, or a time with its offset, such as 2026-12-01T02:00:00+01:00", name, text)
+		return t, fmt.Errorf("%s (%s) must be a day, such as 2026-12-01, or a time with its offset, such as "+
+			"2026-12-01T02:00:00+01:00", name, text)
 	}
 	return t, nil
 }
@@ -207,7 +213,10 @@ func (a CancelBackfill) Prepare(ctx context.Context, c *center.Center) (*Change,
 		"cancelled", "", (*runs.Backfills).Cancel)
 }
 
-func backfillChange(ctx context.Context, c *center.Center, name, title, says, past, effect string, do func(b *runs.Backfills, ctx context.Context, id, actor string) error) (*Change, error) {
+func backfillChange(
+	ctx context.Context, c *center.Center, name, title, says, past, effect string,
+	do func(b *runs.Backfills, ctx context.Context, id, actor string) error,
+) (*Change, error) {
 	b, err := FindBackfill(ctx, c, name)
 	if err != nil {
 		return nil, err

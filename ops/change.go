@@ -27,8 +27,8 @@ type Change struct {
 	// Scenarios are the changes of servers, by task type, whose moves [center.Queues.Plan] shows before.
 	Scenarios map[string]center.Scenario
 
-	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that called
-	// Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
+	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that
+	// called Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
 	Step func(Done) bool
 
 	args any
@@ -99,8 +99,8 @@ func (d Done) String() string {
 	return line
 }
 
-// Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what was
-// done, also in part, and the errors joined. The events name the actor.
+// Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what
+// was done, also in part, and the errors joined. The events name the actor.
 func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
 	var errs []error
 	for _, o := range c.Objects {

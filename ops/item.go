@@ -63,7 +63,8 @@ never failed.`,
 func (a DropItems) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	change, err := itemVerb{
 		title: "Drop", past: "dropped", do: c.Items().Drop, rest: func(left ItemChoice) Operation { return DropItems{left} },
-		says: "This deletes the records of the failures, and not the items. An item that a select still returns is executed again as if it had never failed.",
+		says: "This deletes the records of the failures, and not the items. An item that a select still returns is " +
+			"executed again as if it had never failed.",
 	}.prepare(ctx, c, a.ItemChoice)
 	if err == nil {
 		change.Loses = "delete the records of " + change.Objects[0].Name
@@ -90,7 +91,8 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.says}}
 	items := a.allOf(inEnvironment(c, t.TaskType))
 	if a.All {
-		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")))
+		all := plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")
+		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, all))
 	} else {
 		found, err := c.Items().Find(ctx, t.TaskType, a.Keys)
 		if err != nil {
@@ -109,7 +111,8 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 		n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
 		done := v.done(c, a, n)
 		if err == nil && n < len(a.Keys) {
-			return Done{}, fmt.Errorf("%s: no failed item has %d of the %d keys; %s", done.Object, len(a.Keys)-n, len(a.Keys), done.Text)
+			return Done{}, fmt.Errorf("%s: no failed item has %d of the %d keys; %s",
+				done.Object, len(a.Keys)-n, len(a.Keys), done.Text)
 		}
 		return done, err
 	}}}
@@ -117,9 +120,12 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 }
 
 // changeAll changes all items that match, page by page. It stops between two pages if the step says so.
-func (v itemVerb) changeAll(ctx context.Context, c *center.Center, a ItemChoice, step func(Done) bool, actor string) (Done, error) {
+func (v itemVerb) changeAll(
+	ctx context.Context, c *center.Center, a ItemChoice, step func(Done) bool, actor string,
+) (Done, error) {
+	filter := center.ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}
 	for {
-		page, next, err := c.Items().Page(ctx, center.ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}, a.After)
+		page, next, err := c.Items().Page(ctx, filter, a.After)
 		var keys []string
 		for _, i := range page {
 			if a.Matches(i) {
@@ -178,7 +184,8 @@ func (a ItemChoice) allOf(name string) string {
 
 // Matches reports whether the key and the error of an item are such as the choice says.
 func (a ItemChoice) Matches(i center.ItemRecord) bool {
-	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) && (strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.LastError, a.Text))
+	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) &&
+		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.LastError, a.Text))
 }
 
 // varying are the parts of an error in which errors of one kind differ: quoted texts and figures.

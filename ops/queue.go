@@ -59,8 +59,12 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *center.Center) (*Change, er
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Remove %s", Change{
-		Says:  []string{"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before that cancels the removal."},
-		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed", a.Queue, inEnvironment(c, a.TaskType)),
+		Says: []string{
+			"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before " +
+				"that cancels the removal.",
+		},
+		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed",
+			a.Queue, inEnvironment(c, a.TaskType)),
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
 		return c.Roster().Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
 	}), nil
@@ -93,7 +97,10 @@ func (a PinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error
 		return nil, err
 	}
 	change := queueChange(c, a.TaskType, a.Queue, "Pin %s", Change{
-		Says: []string{"An owner that lacks a label hands the queue over as soon as a server has them all. If no server has them and the queue has no owner, it waits."},
+		Says: []string{
+			"An owner that lacks a label hands the queue over as soon as a server has them all. If no server has them and " +
+				"the queue has no owner, it waits.",
+		},
 	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
 		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
 	})
@@ -129,7 +136,10 @@ func (a UnpinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, err
 }
 
 // queueChange completes a change of one queue.
-func queueChange(c *center.Center, taskType, queue, title string, change Change, past string, do func(context.Context, string) error) *Change {
+func queueChange(
+	c *center.Center, taskType, queue, title string, change Change, past string,
+	do func(context.Context, string) error,
+) *Change {
 	change.Title = fmt.Sprintf(title, "queue "+queue+" of "+taskType)
 	change.TaskTypes = []string{taskType}
 	change.Objects = []Object{{Name: "queue " + queue + " of " + inEnvironment(c, taskType), Past: past, do: done(do)}}
@@ -164,7 +174,8 @@ func requireNames(ctx context.Context, c *center.Center, taskType string) error 
 	}
 	s, err := c.Tasks().Settings(ctx, taskType)
 	if err == nil && len(s.QueueNames) == 0 && t.QueueTotal > 0 {
-		err = fmt.Errorf("%s: %w: rota task set %s queues=%d", inEnvironment(c, taskType), center.ErrNumbered, taskType, t.QueueTotal+1)
+		err = fmt.Errorf("%s: %w: rota task set %s queues=%d",
+			inEnvironment(c, taskType), center.ErrNumbered, taskType, t.QueueTotal+1)
 	}
 	return err
 }

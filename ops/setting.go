@@ -12,8 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/plural"
 )
 
-// SetTask changes some settings of a task type. Their values are texts, as rota task show prints them; an empty one is the
-// default.
+// SetTask changes some settings of a task type. Their values are texts, as rota task show prints them; an empty one is
+// the default.
 type SetTask struct {
 	TaskType string            `arg:"TASK" of:"task" json:"-"`
 	Settings map[string]string `arg:"SETTING=VALUE..." json:"-"`
@@ -106,8 +106,8 @@ queues or the trigger.`,
   rota task apply -f rota.yaml settle --yes`,
 })
 
-// Prepare implements Operation. It compares everything before anything is written. Each task type comes after its upstreams,
-// which must exist before it.
+// Prepare implements Operation. It compares everything before anything is written. Each task type comes after its
+// upstreams, which must exist before it.
 func (a ApplyTasks) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	if len(a.Tasks) == 0 {
 		return nil, missing("the task type")
@@ -140,9 +140,10 @@ func (a ApplyTasks) Prepare(ctx context.Context, c *center.Center) (*Change, err
 
 // addSettings adds a task type whose settings change.
 func (c *Change) addSettings(in *center.Center, d center.SettingsDiff) {
-	o := Object{Name: inEnvironment(in, d.TaskType), Past: "changed", Differences: differences(d), do: func(ctx context.Context, actor string) (Done, error) {
-		return Done{}, in.Tasks().Apply(ctx, d, actor)
-	}}
+	o := Object{
+		Name: inEnvironment(in, d.TaskType), Past: "changed", Differences: differences(d),
+		do: done(func(ctx context.Context, actor string) error { return in.Tasks().Apply(ctx, d, actor) }),
+	}
 	switch {
 	case d.Same():
 		o.do = nil
@@ -199,9 +200,11 @@ func settingsSay(d center.SettingsDiff, ownSign string) (list []string) {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
 	}
 	if d.ChangesTrigger() {
-		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.", d.TaskType, ownSign))
+		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.",
+			d.TaskType, ownSign))
 	}
-	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; then %s, and all workers continue under new epochs."
+	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; " +
+		"then %s, and all workers continue under new epochs."
 	switch {
 	case d.QueuesRemoved() > 0:
 		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesRemoved(), "row is", "rows are")+" removed"),
@@ -209,7 +212,8 @@ func settingsSay(d center.SettingsDiff, ownSign string) (list []string) {
 	case d.QueuesAdded() > 0:
 		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesAdded(), "row is", "rows are")+" added"))
 	case d.Repartitions():
-		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.", plural.Of(d.Waiting, "queue", "queues")))
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.",
+			plural.Of(d.Waiting, "queue", "queues")))
 	}
 	if len(d.Remove) > 0 {
 		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")
@@ -226,7 +230,8 @@ func settingsLose(d center.SettingsDiff) (list []string) {
 		list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))
 	}
 	if len(d.Remove) > 0 {
-		list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed", strings.Join(d.Remove, ", "), d.TaskType))
+		list = append(list, fmt.Sprintf("remove queues %s of %s, whose items are then no longer processed",
+			strings.Join(d.Remove, ", "), d.TaskType))
 	}
 	return list
 }

@@ -29,7 +29,10 @@ func (a PauseTask) Prepare(ctx context.Context, c *center.Center) (*Change, erro
 	}
 	change := &Change{
 		Title: "Pause " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says: []string{"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, and their deadlines do not change."},
+		Says: []string{
+			"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, " +
+				"and their deadlines do not change.",
+		},
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "paused", Effect: "every server finishes what it has in flight",
 			do: done(func(ctx context.Context, actor string) error {
@@ -96,8 +99,12 @@ func (a DeleteTask) Prepare(ctx context.Context, c *center.Center) (*Change, err
 	}
 	change := &Change{
 		Title: "Delete " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says:  []string{"Its settings, queues, failed items and triggers are deleted in all environments, and its open runs are cancelled. Events and runs stay until their retention ends."},
-		Loses: fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers", t.TaskType),
+		Says: []string{
+			"Its settings, queues, failed items and triggers are deleted in all environments, and its open runs are " +
+				"cancelled. Events and runs stay until their retention ends.",
+		},
+		Loses: fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers",
+			t.TaskType),
 	}
 	change.Objects = []Object{{Name: t.TaskType, Past: "deleted", do: done(func(ctx context.Context, actor string) error {
 		report := func(items int) {

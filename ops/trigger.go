@@ -27,7 +27,10 @@ open and the new one is SKIPPED, the exit code is 1.`,
 func (a FireTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Fire",
-		Says:  []string{"It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run ends at once as SKIPPED."},
+		Says: []string{
+			"It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run " +
+				"ends at once as SKIPPED.",
+		},
 	}, "fired", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
 		id, err := triggers.Fire(ctx, a.Trigger, actor)
 		return Done{ID: id, Text: "it has made run " + id}, err

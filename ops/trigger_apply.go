@@ -80,7 +80,8 @@ func (a ApplyTrigger) Current(ctx context.Context, c *center.Center) (Operation,
 func ApplyOf(t center.Trigger) ApplyTrigger {
 	a := ApplyTrigger{
 		Trigger: t.Name, TaskType: t.Target, TimeZone: t.TimeZone, Start: timeText(t.StartAt), End: timeText(t.EndAt),
-		MaxFires: int(t.MaxFires), Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax, Overlap: t.Overlap,
+		MaxFires: int(t.MaxFires), Misfire: t.Misfire, MisfireAfter: t.MisfireAfter,
+		CatchupMax: t.CatchupMax, Overlap: t.Overlap,
 		Jitter: t.Jitter, ExcludedDays: t.ExcludedDays, Priority: t.Priority, Params: t.Params,
 	}
 	switch t.Kind {
@@ -120,7 +121,9 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 	}
 	o := Object{
 		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]center.Difference{}, d.Changes...), Slots: slotsOf(d),
-		Record: center.TriggerRecord{Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds()},
+		Record: center.TriggerRecord{
+			Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds(),
+		},
 		do: func(ctx context.Context, actor string) (Done, error) {
 			_, err := c.Engine().Triggers.Apply(ctx, d, actor)
 			return Done{}, err
@@ -145,8 +148,9 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 // trigger reads the arguments.
 func (a ApplyTrigger) trigger() (center.Trigger, error) {
 	t := center.Trigger{
-		Name: a.Trigger, Target: a.TaskType, TimeZone: a.TimeZone, MaxFires: int64(a.MaxFires), Misfire: a.Misfire, MisfireAfter: a.MisfireAfter,
-		CatchupMax: a.CatchupMax, Overlap: a.Overlap, Jitter: a.Jitter, ExcludedDays: a.ExcludedDays, Priority: a.Priority, Params: a.Params,
+		Name: a.Trigger, Target: a.TaskType, TimeZone: a.TimeZone, MaxFires: int64(a.MaxFires),
+		Misfire: a.Misfire, MisfireAfter: a.MisfireAfter, CatchupMax: a.CatchupMax, Overlap: a.Overlap,
+		Jitter: a.Jitter, ExcludedDays: a.ExcludedDays, Priority: a.Priority, Params: a.Params,
 	}
 	errs := []error{given("the name", a.Trigger), given("the task type", a.TaskType), a.schedule(&t)}
 	var start, end error
@@ -164,7 +168,9 @@ func (a ApplyTrigger) trigger() (center.Trigger, error) {
 // schedule reads exactly one of cron, every and at.
 func (a ApplyTrigger) schedule(t *center.Trigger) error {
 	given := 0
-	for _, s := range [][2]string{{center.TriggerCron, a.Cron}, {center.TriggerEvery, a.Every}, {center.TriggerOnce, a.At}} {
+	for _, s := range [][2]string{
+		{center.TriggerCron, a.Cron}, {center.TriggerEvery, a.Every}, {center.TriggerOnce, a.At},
+	} {
 		if s[1] != "" {
 			given++
 			t.Kind, t.Expression = s[0], s[1]

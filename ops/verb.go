@@ -55,8 +55,8 @@ func (v *Verb) Word() string { return v.Name[strings.LastIndex(v.Name, " ")+1:] 
 // Button is the verb in one word, such as Drain.
 func (v *Verb) Button() string { return strings.ToUpper(v.Word()[:1]) + v.Word()[1:] }
 
-// Offers reports whether a form asks for the values of the verb although nothing is missing: they are all optional, or begin
-// with the values in force.
+// Offers reports whether a form asks for the values of the verb although nothing is missing: they are all optional, or
+// begin with the values in force.
 func (v *Verb) Offers() bool {
 	if v.args.Implements(reflect.TypeFor[editor]()) {
 		return true
@@ -77,9 +77,9 @@ func (v *Verb) Offers() bool {
 // Arg is an argument of a verb.
 type Arg struct {
 	Name  string // "queue": the flag, and the field of a form
-	Place string // "QUEUE": its place in the command line, as "[ITEM...]" if it is optional or a list; empty if it is a flag
+	Place string // "QUEUE", "[ITEM...]": its place in the command line; empty if it is a flag
 	Help  string
-	Names string // what it names: task, queue, server, trigger, "open run", "open backfill"; empty if it is a value that people enter
+	Names string // what it names: task, queue, "open run" and so on; empty if it is a value that people enter
 	Type  reflect.Type
 	Long  bool // a text that may have several lines
 	Ask   bool // a form asks for it although it names something, because that may be new
@@ -101,15 +101,18 @@ func (a Arg) Required() bool { return a.Place != "" && a.Place[0] != '[' && a.Ke
 func (a Arg) Rest() bool { return strings.Contains(a.Place, "...") }
 
 // verb completes a verb with the arguments that the fields of A describe by their tags: arg is a place in the command
-// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, ask that a form
-// asks for it nevertheless, choices its values, default its
-// value if a call does not set it, long that the text may have several lines, and help a sentence about it. A map has an
-// argument for each setting of a task type.
+// line, flag a flag, form the name of the field in a form if it is no flag, of what it names, ask that a form asks for
+// it nevertheless, choices its values, default its value if a call does not set it, long that the text may have several
+// lines, and help a sentence about it. A map has an argument for each setting of a task type.
 func verb[A Operation](v Verb) *Verb {
 	v.args = reflect.TypeFor[A]()
 	for _, field := range reflect.VisibleFields(v.args) {
 		tag := field.Tag
-		a := Arg{Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type, Choices: strings.Fields(tag.Get("choices")), Default: tag.Get("default"), Long: tag.Get("long") != "", Ask: tag.Get("ask") != "", field: field.Index}
+		a := Arg{
+			Name: tag.Get("flag"), Place: tag.Get("arg"), Help: tag.Get("help"), Names: tag.Get("of"), Type: field.Type,
+			Choices: strings.Fields(tag.Get("choices")), Default: tag.Get("default"),
+			Long: tag.Get("long") != "", Ask: tag.Get("ask") != "", field: field.Index,
+		}
 		form := tag.Get("form")
 		if a.CommandOnly, a.FormOnly = form == "-", a.Name == "" && a.Place == ""; a.FormOnly && form == "" {
 			continue
@@ -135,7 +138,8 @@ func settingArgs(a Arg) (args []Arg) {
 		if a.Key == row.Name { // queues has a row for a number and one for names
 			continue
 		}
-		a.Name, a.Key, a.Help, a.Choices, a.Default = row.Name, row.Name, strings.ReplaceAll(row.Help, "`", ""), row.Choices(), defaults[row.Name]
+		a.Name, a.Key, a.Help = row.Name, row.Name, strings.ReplaceAll(row.Help, "`", "")
+		a.Choices, a.Default = row.Choices(), defaults[row.Name]
 		args = append(args, a)
 	}
 	return args

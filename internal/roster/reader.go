@@ -25,9 +25,9 @@ type Reader struct {
 	taskType string
 	ownSign  string
 
-	// locked is the transaction under the lock row; nil without one. It knows the queues that are to be removed, and the
-	// time by which reservations end (P13): with the time that it read after the lock, the plan and the note of the next
-	// end agree. Without one that time is the clock of the statement.
+	// locked is the transaction under the lock row; nil without one. It knows the queues that are to be removed, and
+	// the time by which reservations end (P13): with the time that it read after the lock, the plan and the note of the
+	// next end agree. Without one that time is the clock of the statement.
 	locked *LockTx
 }
 
@@ -152,8 +152,8 @@ func (r Reader) elsewhere(ctx context.Context) (queues map[string]int, err error
 	return queues, nil
 }
 
-// limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves per hour
-// may even the load.
+// limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves
+// per hour may even the load.
 func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	limits, perHour, err = r.limits(ctx)
 	if err == nil && perHour > 0 {
@@ -162,7 +162,8 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 	return limits, perHour, err
 }
 
-// limits returns the settings without the loads, and how many moves per hour may even the load: none if it is not to be even.
+// limits returns the settings without the loads, and how many moves per hour may even the load: none if it is not to be
+// even.
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	var require, prefer, balance string
 	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.taskType).
