@@ -4,8 +4,8 @@ package main
 var processMutants = []mutant{
 	{
 		"X1", "an item in flight is selected again",
-		"claimLocked", "\tc.noteInFlightLocked(s, l)\n",
-		"",
+		"claimLocked", "e.batch.lane == l {",
+		"e.batch.lane == nil {",
 		"TestNotSleepDropsItemsInFlightDuringTheSelect",
 	},
 	{
@@ -28,13 +28,13 @@ var processMutants = []mutant{
 	},
 	{
 		"R9", "a sweep is complete although its pass has worked",
-		"proven", "c.step == ends && !p.worked",
-		"c.step == ends",
+		"proves", "(after == \"\" || !p.worked)",
+		"true",
 		"TestEverySweepEnds",
 	},
 	{
 		"X3", "the cursor passes a failed batch",
-		"finishInOrderLocked", "if b.outcome == done && b.position.saved {",
+		"moveCursorLocked", "if b.outcome == done && b.position.saved {",
 		"if b.outcome == done && b.position.saved || b.outcome == failed {",
 		"TestCursoredBatchesRunOneByOne|TestCursorWaitsForAFailingItemUntilItIsDead",
 	},
@@ -70,14 +70,14 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "known poison opens the breaker again",
-		"knownLocked", "return b.result.first > 0 &&",
-		"return false && b.result.first > 0 &&",
+		"evidence", "e.known = b.result.first > 0 &&",
+		"e.known = false && b.result.first > 0 &&",
 		"TestPoisonHidesNoHealthyItem|TestKnownPoisonOpensNoBreaker",
 	},
 	{
 		"X5", "an outage that is over counts as a block of poison",
-		"observeLocked", "if b.result.recovered && b.mark >= ordinary {",
-		"if b.result.recovered && b.mark >= ordinary && !s.clean {",
+		"observe", "if e.recovered {",
+		"if e.recovered && !o.clean {",
 		"TestSecondOutageIsGentleAtOnce",
 	},
 	{
@@ -88,8 +88,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "retries take the executors from other items",
-		"limitRetries", "l.retryCredit / retryShare",
-		"len(f.of[retried]) + 0*retryShare",
+		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried]))",
+		"most := len(d.of[retried])",
 		"TestPoisonHidesNoHealthyItem",
 	},
 	{
@@ -124,32 +124,32 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a sweep waits for an hour only",
-		"sweepsGiveUpLocked", "if waited >= s.settings.horizon() {",
+		"givesUp", "if waited >= s.horizon() {",
 		"if waited >= time.Hour {",
 		"TestSweepOutlastsALongOutage",
 	},
 	{
 		"X5", "poison at the end of a run waits like an outage",
-		"sweepsGiveUpLocked", "return poison && waited",
-		"return false && poison && waited",
+		"givesUp", "return poison &&",
+		"return false && poison &&",
 		"TestSweepOfPoisonEnds",
 	},
 	{
 		"X5", "a queue gives up although another one has items that tell",
-		"sweepsGiveUpLocked", "case !w.onlyFailed:\n\t\t\treturn false\n",
-		"case !w.onlyFailed:\n",
+		"givesUp", "poison && !left.untested &&",
+		"poison &&",
 		"TestSweepWaitsWhileAnotherQueueProbes|TestSweepOutlastsALongOutage",
 	},
 	{
 		"X5", "a probe that has failed hides the items behind a page",
-		"findStep", "case c.quota == 0 && c.untested >= c.wanted:",
-		"case c.quota > 0, c.untested >= c.wanted:",
+		"findStep", "case c.quota > 0 || c.untested < c.wanted:",
+		"case c.quota == 0 && c.untested < c.wanted:",
 		"TestOutageIsOverBehindAPage|TestPoisonHidesNoHealthyItem",
 	},
 	{
 		"X7", "a success of another queue hides a queue that fails",
-		"countInStreakLocked", "for _, g := range b.grants {\n\t\t\tg.streak.succeed",
-		"for _, g := range s.grants {\n\t\t\tg.streak.succeed",
+		"countInStreakLocked", "case e.success:\n\t\t\tg.streak.succeed(b.now, s.rounds.Load())",
+		"case e.success:\n\t\t\tfor _, g := range s.grants {\n\t\t\t\tg.streak.succeed(b.now, s.rounds.Load())\n\t\t\t}",
 		"TestQueueThatFailsAloneIsFailing",
 	},
 	{
@@ -166,13 +166,13 @@ var processMutants = []mutant{
 	},
 	{
 		"X6", "a page is executed without the records that memory does not hold",
-		"filter", "if f.stored, err = f.findRecords(); err != nil {",
-		"if f.stored, err = nil, nil; err != nil {",
+		"filterPage", "d := c.divide(p, stored)",
+		"d := c.divide(p, nil)",
 		"TestRecordsBeyondTheBound",
 	},
 	{
 		"X6", "an item whose record memory does not hold begins with its first attempt",
-		"countAttempt", "u.record = stored[u.key]",
+		"failItem", "u.record = stored[u.key]",
 		"u.record = record{}",
 		"TestRecordsBeyondTheBound|TestOutageOfItemsWithoutRecordsInMemory",
 	},

@@ -166,8 +166,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "two items are executed alone at the same time",
-		"aloneMustWaitLocked", "return l.alone && s.alone.turn != nil && s.alone.turn != l",
-		"return false",
+		"nextSelectLocked", "l.isolated && s.turn != nil && s.turn != l {",
+		"false && l.isolated && s.turn != nil && s.turn != l {",
 		"TestTurnIsPassedOn|TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
@@ -184,8 +184,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "a rerun executes the item that has ended its process",
-		"passesLocked", "case r.dead:\n",
-		"case false:\n",
+		"judge", "case f.sweeps && (r.dead && r.stored ||",
+		"case f.sweeps && (false ||",
 		"TestSweepPassesTheItemThatEndsItsProcess",
 	},
 	{
@@ -196,7 +196,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "the item that has ended its process is executed again",
-		"judgeStarted", "if !f.Started ||",
+		"judgeBegun", "if !f.Started ||",
 		"if f.Started ||",
 		"TestItemThatEndsItsProcessIsDead",
 	},
