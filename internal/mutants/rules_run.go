@@ -45,6 +45,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R6", "a run that waits for its time begins with the next heartbeat",
+		"follow", "t.at(p.Now, p.NextBegin)",
+		"t.at(p.Now, time.Time{})",
+		"TestRunThatWaitsForItsTime",
+	},
+	{
+		"R6", "a run that waits for its time costs a tick each second",
+		"runColumns", "AND (w.not_before IS NULL OR NOT (` + sleeps + `))",
+		"",
+		"TestRunThatWaitsForItsTime",
+	},
+	{
 		"R6", "a run is opened without another look at its upstreams",
 		"openRun", "if state != RunReady {",
 		"if state != RunReady && cause == \"\" {",
