@@ -45,7 +45,7 @@ func (t taskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float6
 func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 
 // showOverview returns the first page.
-func showOverview(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error) {
 	tasks, err := v.tasks(ctx)
 	if err != nil {
 		return content{}, err

@@ -22,7 +22,7 @@ type triggerRow struct {
 }
 
 // showTriggers returns the page of triggers.
-func showTriggers(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error) {
 	list, err := v.allTriggers(ctx)
 	if err != nil {
 		return content{}, err

@@ -207,7 +207,7 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 
 // save records the updates of one queue. If the store fails, save records them in memory only and returns the error.
 func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error {
-	l.enter(1)
+	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
 	defer l.gate.Release(1)
 	now, items := time.Now(), []FailedItem(nil)
 	for _, u := range updates {

@@ -27,7 +27,7 @@ const (
 	retried                // it has failed alone
 	discarded              // only its Discard is missing
 	classes
-	// The item is not executed now:
+	// In the classes from here on, the item is not executed now.
 	backsOff // until the time of its record
 	over     // it is dead, or the sweep has passed it
 	givenUp  // the sweep passes it now

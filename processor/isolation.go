@@ -131,7 +131,7 @@ func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
 
 // deleteStart makes the record of an item in the store what it was before it began.
 func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
-	l.enter(1)
+	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
 	defer l.gate.Release(1)
 	r, ok := l.recall(g, key)
 	switch {

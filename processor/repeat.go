@@ -102,7 +102,7 @@ func (e *foreignError) Error() string {
 // cursor passes it at once, so that the next select returns it only if it ignores the cursor.
 func (c *selectCall) sign(p *page) (uint64, error) {
 	if p.unstarted() == 0 || c.lane.sweep != nil ||
-		p.marks != nil && !(c.capabilities.cursored && p.marks[p.next] == passed) {
+		p.marks != nil && (!c.capabilities.cursored || p.marks[p.next] != passed) {
 		return 0, nil
 	}
 	return p.items.first()

@@ -38,7 +38,7 @@ func (s *streak) observe(e evidence, grants []*grant) {
 	switch {
 	case e.success:
 		*s = streak{doneAt: e.now}
-	case e.failed && !(e.known && e.now.Sub(s.doneAt) < poisonFor):
+	case e.failed && (!e.known || e.now.Sub(s.doneAt) >= poisonFor):
 		s.fail(grants, e.now)
 	}
 }

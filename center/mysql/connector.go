@@ -34,8 +34,10 @@ func connector(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions) (sqldriver.Co
 	// (max_prepared_stmt_count). A proxy such as ProxySQL does no harm: the driver names a statement by the number that
 	// the server has given it, so that the proxy must send the statement to that server.
 	always := func(context.Context, sqldb.Conn, net.Conn) bool { return true }
-	return sqldb.Preparing{Connector: plain, MayPrepare: always, Unprepared: unprepared,
-		MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{
+		Connector: plain, MayPrepare: always, Unprepared: unprepared,
+		MaxStatements: preparedStatements,
+	}, nil
 }
 
 // sessions returns a connector whose sessions have what a role needs and what no variable in a connector's

@@ -36,8 +36,10 @@ func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
 	if !role.Brief() {
 		return explaining{c}, nil
 	}
-	return sqldb.Preparing{Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared,
-		MaxStatements: preparedStatements}, nil
+	return sqldb.Preparing{
+		Connector: explaining{c}, MayPrepare: direct, Unprepared: unprepared,
+		MaxStatements: preparedStatements,
+	}, nil
 }
 
 // direct reports whether there is no proxy between the program and the server, so that statements may be prepared.

@@ -46,6 +46,7 @@ type Kind struct {
 // Alert says whether the servers raise alerts about the conditions of a kind, and how they learn of one.
 type Alert int
 
+// How the servers learn of the conditions of a kind.
 const (
 	Silent  Alert = iota // no alerts: only the doctor finds it
 	Watched              // servers see it again and again, for as long as it lasts

@@ -62,8 +62,10 @@ func (p *planning) evenQuotas(owners []int) []quota {
 	e.giveSurplus()
 	for again := true; again; again = e.choose() {
 		for e.improve() {
+			continue
 		}
 		for e.saveMove() || e.saveOne() {
+			continue
 		}
 	}
 	p.measure = e

@@ -23,7 +23,7 @@ var (
 const (
 	suffix  = ".lock"
 	unnamed = ".new" // of a file that is not locked yet
-	// how long the file of an ended process stays, for the processes that have not looked
+	// keepDead is how long the file of an ended process stays, for the processes that have not looked.
 	keepDead     = time.Minute
 	slowPoll     = 10 * time.Second       // in case that an event is missing
 	fastPoll     = 250 * time.Millisecond // without events
