@@ -49,7 +49,8 @@ var connectionKeys = []key{
 
 // keys are all of them. A key may refer to one above it.
 var keys = append(slices.Clone(connectionKeys),
-	key{"http",
+	key{
+		"http",
 		"host:port for /livez, /readyz, /metrics, /scale; not served if empty",
 		func(f *File, text string) error {
 			f.HTTP = text
@@ -57,7 +58,8 @@ var keys = append(slices.Clone(connectionKeys),
 			return rule(err == nil, "must be host:port, such as 127.0.0.1:9090")
 		},
 	},
-	key{"console",
+	key{
+		"console",
 		"serve the console at --http too, to clients on this host, who may look",
 		func(f *File, text string) error {
 			if err := setBool(&f.Console, text); err != nil {
@@ -66,27 +68,31 @@ var keys = append(slices.Clone(connectionKeys),
 			return rule(!f.Console || f.HTTP != "", "needs http, the address to serve it at")
 		},
 	},
-	key{"exit_on_unreachable",
+	key{
+		"exit_on_unreachable",
 		"exit if the database cannot be reached at the start, instead of waiting",
 		func(f *File, text string) error {
 			return setBool(&f.ExitOnUnreachable, text)
 		},
 	},
-	key{"labels",
+	key{
+		"labels",
 		"what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
 		func(f *File, text string) (err error) {
 			f.Process.Labels, err = center.ParseLabels(text)
 			return err
 		},
 	},
-	key{"name",
+	key{
+		"name",
 		"name of this worker, which it has again after a restart, such as its host's; for --return-within",
 		func(f *File, text string) error {
 			f.Process.Name = text
 			return rule(center.CheckReturn(text, 0) == nil, "must have at most 100 bytes, and no control characters")
 		},
 	},
-	key{"return_within",
+	key{
+		"return_within",
 		"keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty",
 		func(f *File, text string) error {
 			const want = "must be a positive duration of at most 1h with its unit, such as 30s"
@@ -96,14 +102,16 @@ var keys = append(slices.Clone(connectionKeys),
 			return rule(f.Process.Name != "", "needs name, by which the worker is known when it returns")
 		},
 	},
-	key{"idle_dealer_conns",
+	key{
+		"idle_dealer_conns",
 		"how many idle connections stay open for dealers; 16 if empty",
 		func(f *File, text string) (err error) {
 			f.IdleDealerConns, err = strconv.Atoi(text)
 			return rule(err == nil && f.IdleDealerConns >= 1, "must be a whole number of at least 1")
 		},
 	},
-	key{"idle_tx_timeout",
+	key{
+		"idle_tx_timeout",
 		"how long a fenced transaction may be idle until the database ends it, or none; 1m if empty",
 		func(f *File, text string) error {
 			if text == "none" {
@@ -118,14 +126,16 @@ var keys = append(slices.Clone(connectionKeys),
 		const want = "must be a positive duration with its unit, such as 720h"
 		return setDuration(&f.Process.ItemRetention, text, sqldb.MaxDuration, want)
 	}},
-	key{"witness_dir",
+	key{
+		"witness_dir",
 		"directory of this host in which processes prove that they run, such as /run/rota; none if empty",
 		func(f *File, text string) error {
 			f.Process.WitnessDir = text
 			return rule(filepath.IsAbs(text), "must be an absolute path, such as /run/rota")
 		},
 	},
-	key{"weight",
+	key{
+		"weight",
 		"part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty",
 		func(f *File, text string) error {
 			n, err := strconv.Atoi(text)

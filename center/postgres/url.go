@@ -245,8 +245,10 @@ func checkOptions(options string) error {
 func tlsNote(cfg pq.Config) sqldb.Note {
 	ok := func(finding string) sqldb.Note { return sqldb.Note{Kind: "TLS", OK: true, Finding: finding} }
 	bad := func(format string, args ...any) sqldb.Note {
-		return sqldb.Note{Kind: "TLS", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own",
-			Finding: fmt.Sprintf(format, args...)}
+		return sqldb.Note{
+			Kind: "TLS", Hint: "sslmode=verify-full in the URL, and sslrootcert if the certificate is your own",
+			Finding: fmt.Sprintf(format, args...),
+		}
 	}
 	switch cfg.SSLMode {
 	case pq.SSLModeVerifyFull:

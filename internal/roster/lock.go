@@ -25,13 +25,16 @@ type lockFunc func(*LockTx, context.Context) error
 
 // underLockWith does what UnderLock does, with the given way to take the lock.
 func (r *Roster) underLockWith(ctx context.Context, taskType string, lock lockFunc,
-	f func(context.Context, *LockTx) error) error {
+	f func(context.Context, *LockTx) error,
+) error {
 	failures := 0
 	err := r.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
-		l := &LockTx{TaskType: taskType, OwnSign: r.OwnSign, plannerVersion: r.PlannerVersion, queuesRemoved: r.QueuesRemoved,
-			mayPassLine: failures >= lineFailures}
+		l := &LockTx{
+			TaskType: taskType, OwnSign: r.OwnSign, plannerVersion: r.PlannerVersion, queuesRemoved: r.QueuesRemoved,
+			mayPassLine: failures >= lineFailures,
+		}
 		clean, err := r.tryUnderLock(ctx, l, lock, f)
 		if r.DB.Class(err) == sqldb.RolledBack {
 			failures++
@@ -50,7 +53,8 @@ const lineFailures = 2
 // tryUnderLock makes one attempt of underLockWith. It reports whether an attempt that failed has certainly changed
 // nothing, so that it may be repeated.
 func (r *Roster) tryUnderLock(ctx context.Context, l *LockTx, lock lockFunc,
-	f func(context.Context, *LockTx) error) (clean bool, err error) {
+	f func(context.Context, *LockTx) error,
+) (clean bool, err error) {
 	tx, err := r.DB.Begin(ctx, r.DB.Store)
 	if err != nil {
 		return true, err
@@ -165,8 +169,10 @@ func (l *LockTx) InOwnSign(ctx context.Context, ownSign string) (*LockTx, error)
 	if ownSign == l.OwnSign {
 		return l, nil
 	}
-	other := &LockTx{Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, plannerVersion: l.plannerVersion,
-		queuesRemoved: l.queuesRemoved, mayPassLine: l.mayPassLine}
+	other := &LockTx{
+		Tx: l.Tx, TaskType: l.TaskType, OwnSign: ownSign, plannerVersion: l.plannerVersion,
+		queuesRemoved: l.queuesRemoved, mayPassLine: l.mayPassLine,
+	}
 	return other, other.lock(ctx)
 }
 

@@ -52,7 +52,8 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 // version of the plan. It skips a queue if a stalled transaction holds its row, so that no other queue waits for it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
 // and not locked, because a lock would delay its heartbeat.
 func releasable(ctx context.Context, l *LockTx, uuid string,
-	queues []Handover) (changes []plan.Change, version int64, err error) {
+	queues []Handover,
+) (changes []plan.Change, version int64, err error) {
 	wanted := make(map[string]Handover, len(queues))
 	for _, q := range queues {
 		wanted[q.QueueID] = q
@@ -124,8 +125,10 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 		if err := l.planChanged(ctx); err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1,
-			Actor: s.uuid})
+		return l.Record(ctx, Event{
+			Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1,
+			Actor: s.uuid,
+		})
 	})
 	if err != nil {
 		return false, fmt.Errorf("retake queue %s of %w", queueID, err)

@@ -27,8 +27,10 @@ const (
 
 // String returns the name of the class.
 func (c Class) String() string {
-	return [...]string{"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate",
-		"bad data"}[c]
+	return [...]string{
+		"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate",
+		"bad data",
+	}[c]
 }
 
 var (

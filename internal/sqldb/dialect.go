@@ -90,8 +90,10 @@ func number(text string) string {
 // in a file.
 func (d *Dialect) SelectQueues(queues []string, taskType, ownSign string) (from string, args []any, err error) {
 	if len(queues) == 1 {
-		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{queues[0],
-			taskType, ownSign}, nil
+		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{
+			queues[0],
+			taskType, ownSign,
+		}, nil
 	}
 	doc, err := JSON(queues)
 	return d.QueuesIn, []any{doc, taskType, ownSign}, err

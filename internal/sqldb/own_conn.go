@@ -20,7 +20,8 @@ type OwnConn interface {
 // ConnectOwn makes a connection of the program's own connector. prepare sets and asks for what the roster needs. If it
 // returns an error, ConnectOwn closes the connection.
 func ConnectOwn(ctx context.Context, c driver.Connector,
-	prepare func(context.Context, OwnConn) error) (driver.Conn, error) {
+	prepare func(context.Context, OwnConn) error,
+) (driver.Conn, error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
 		return nil, err

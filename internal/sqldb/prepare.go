@@ -34,8 +34,10 @@ func (p Preparing) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok || !p.MayPrepare(ctx, c, dialed) {
 		return conn, nil
 	}
-	return &PreparingConn{Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements,
-		Statements: map[string]*Statement{}}, nil
+	return &PreparingConn{
+		Conn: c, unprepared: p.Unprepared, maxStatements: p.MaxStatements,
+		Statements: map[string]*Statement{},
+	}, nil
 }
 
 // dialedKey marks a context whose dialer reports, in a *net.Conn, what it has dialed.
@@ -126,7 +128,8 @@ func (c *PreparingConn) QueryContext(ctx context.Context, query string, args []d
 
 // ExecContext implements driver.ExecerContext.
 func (c *PreparingConn) ExecContext(ctx context.Context, query string,
-	args []driver.NamedValue) (driver.Result, error) {
+	args []driver.NamedValue,
+) (driver.Result, error) {
 	s, err := c.prepare(ctx, query, args)
 	if err != nil {
 		return nil, err

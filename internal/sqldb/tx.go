@@ -72,7 +72,8 @@ func (db *DB) Transact(ctx context.Context, pool *sql.DB, f func(context.Context
 }
 
 func (db *DB) tryTransact(ctx context.Context, pool *sql.DB,
-	f func(context.Context, Tx) error) (clean bool, err error) {
+	f func(context.Context, Tx) error,
+) (clean bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
 	defer cancel()
 	t, err := db.Begin(ctx, pool)

@@ -130,8 +130,10 @@ func (d *Directory) eachFile(f func(file) error) error {
 		if parts == nil || err != nil { // not ours, or removed meanwhile
 			continue
 		}
-		err = f(file{filepath.Join(d.path, e.Name()), strings.TrimSuffix(e.Name(), parts[2]), parts[1], parts[2] == suffix,
-			info.ModTime()})
+		err = f(file{
+			filepath.Join(d.path, e.Name()), strings.TrimSuffix(e.Name(), parts[2]), parts[1], parts[2] == suffix,
+			info.ModTime(),
+		})
 		if err != nil {
 			return err
 		}

@@ -31,8 +31,10 @@ const (
 )
 
 // looks are the pauses before each look after an event, which comes before the kernel has released the lock.
-var looks = []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 8 * time.Millisecond,
-	16 * time.Millisecond, 32 * time.Millisecond, 64 * time.Millisecond, 128 * time.Millisecond}
+var looks = []time.Duration{
+	0, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond, 8 * time.Millisecond,
+	16 * time.Millisecond, 32 * time.Millisecond, 64 * time.Millisecond, 128 * time.Millisecond,
+}
 
 // fileName matches the name of a lock file: the boot, 16 hexadecimal digits, and the suffix.
 var fileName = regexp.MustCompile(`^([0-9a-f-]{36})\.[0-9a-f]{16}(\.lock|\.new)$`)

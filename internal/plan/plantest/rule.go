@@ -131,8 +131,10 @@ type end struct {
 }
 
 func newEnd(r *Roster, changes []plan.Change, servers []plan.Server) end {
-	e := end{roster: r, changes: changes, servers: servers, owned: map[string]int{}, load: map[string]float64{},
-		had: map[string]bool{}, weights: map[string]int{}}
+	e := end{
+		roster: r, changes: changes, servers: servers, owned: map[string]int{}, load: map[string]float64{},
+		had: map[string]bool{}, weights: map[string]int{},
+	}
 	_, e.preferred = ableOf(r)
 	sum := 0
 	for _, s := range servers {

@@ -94,8 +94,10 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of limited.
 func play(unlimited, ctx context.Context, o Options, f *folder, db *database) (err error) {
-	c, err := center.Open(ctx, anydb.URL(db.url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate,
-		FailUnreachable: true})
+	c, err := center.Open(ctx, anydb.URL(db.url), center.Options{
+		OwnSign: ownSign, Schema: center.SchemaCreate,
+		FailUnreachable: true,
+	})
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,10 @@ func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
 
 // startWorker starts `program worker -c rota.yaml` in the folder.
 func startWorker(number int, program, folder string) (*worker, error) {
-	w := &worker{number: number, log: filepath.Join(folder, fmt.Sprintf("worker-%d.log", number)),
-		gone: make(chan struct{})}
+	w := &worker{
+		number: number, log: filepath.Join(folder, fmt.Sprintf("worker-%d.log", number)),
+		gone: make(chan struct{}),
+	}
 	log, err := os.Create(w.log)
 	if err != nil {
 		return nil, err

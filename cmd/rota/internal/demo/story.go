@@ -42,8 +42,10 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 		{"they settle a quarter of the orders", nothing, settled(25)},
 		{"worker 4 joins: queues move to it, one owner at a time", s.start(1), s.shared},
 		{"4 workers settle half of the orders", nothing, settled(50)},
-		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond,
-			s.shared},
+		{
+			fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond,
+			s.shared,
+		},
 		{"3 workers settle the rest", nothing, settled(100)},
 		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.fleet.ended() }},
 	} {

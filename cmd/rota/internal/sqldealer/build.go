@@ -26,8 +26,10 @@ var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN
 func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
 	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, settings}
 	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1}
-	for _, step := range []func() error{b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter,
-		b.buildExecute, b.buildDiscard, b.buildBacklog} {
+	for _, step := range []func() error{
+		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter,
+		b.buildExecute, b.buildDiscard, b.buildBacklog,
+	} {
 		if err := step(); err != nil {
 			return nil, err
 		}

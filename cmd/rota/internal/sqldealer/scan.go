@@ -25,7 +25,8 @@ type Scan struct {
 // that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
 // use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
 func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
-	s processor.Selection) (found *Scan, err error) {
+	s processor.Selection,
+) (found *Scan, err error) {
 	found, err = d.findScan(ctx, db, dialect, s)
 	if err != nil {
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
@@ -34,7 +35,8 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 }
 
 func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
-	s processor.Selection) (*Scan, error) {
+	s processor.Selection,
+) (*Scan, error) {
 	var plan string
 	err := inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
 		plan, err = explain(ctx, tx, dialect, d.sel.text(0),
@@ -128,9 +130,12 @@ func isLarge(ctx context.Context, db *sql.DB, table string) (bool, error) {
 // explain returns the plan of a statement with its values: a plan for unknown values
 // may be another one.
 func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string,
-	args []any) (plan string, err error) {
-	verb := map[schema.Dialect]string{schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ",
-		schema.SQLite: "EXPLAIN QUERY PLAN "}[dialect]
+	args []any,
+) (plan string, err error) {
+	verb := map[schema.Dialect]string{
+		schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ",
+		schema.SQLite: "EXPLAIN QUERY PLAN ",
+	}[dialect]
 	rows, err := tx.QueryContext(ctx, verb+text, args...)
 	if err != nil {
 		return "", err
