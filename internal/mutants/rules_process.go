@@ -166,8 +166,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X6", "a page is executed without the records that memory does not hold",
-		"filterPage", "d := c.divide(p, stored)",
-		"d := c.divide(p, nil)",
+		"divide", "if r, known = stored[key]; known {",
+		"if r, known = stored[\"\"]; known {",
 		"TestRecordsBeyondTheBound",
 	},
 	{
