@@ -234,7 +234,7 @@ func TestPageOfARunThatWaits(t *testing.T) {
 	}
 }
 
-// A queue of which all calls fail is trouble in the list of its task type, before the others, and on its own page (X7).
+// A queue whose calls all fail is trouble in the list of its task type, before the others, and on its own page (X7).
 func TestQueueThatFailsIsTrouble(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})

@@ -125,7 +125,7 @@ func (p paging) Select(ctx context.Context, s processor.Selection) ([]int64, err
 		s.Total, s.Queue.Index, after, s.Limit)
 }
 
-// failingTenant is the dealer for items of which those of queue 0 fail.
+// failingTenant is a dealer whose items of queue 0 fail.
 type failingTenant struct{ blocking }
 
 // Execute fails for queue 0 until an operator has cured its items.
