@@ -74,7 +74,8 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 	})
 }
 
-// Items that died in mode CONTINUOUS fail each run, although nothing would fail any more, until an operator tries them again.
+// Items that died in mode CONTINUOUS fail each run, although nothing would fail any more, until an operator tries them
+// again. A rerun directly after that need not wait for a heartbeat: each sweep reads the failed items when it begins.
 func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		c := &curable{keyed: keyed{store{items: map[int]bool{}}}}
@@ -86,7 +87,7 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 		w.stop()
 		<-w.done
 		c.cured.Store(true)
-		s.Mode = center.ModeRun
+		s.Mode, s.HeartbeatInterval, s.JudgeDeadInterval = center.ModeRun, 10*time.Minute, 100*time.Minute
 		diff, err := cl.c.Tasks().Compare(cl.Context(), "settle", s)
 		if err == nil {
 			err = cl.c.Tasks().Apply(cl.Context(), diff, "test")
@@ -97,14 +98,17 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
 		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 0, 3)
+		beats := cl.beats()
 		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a", "b", "c"); n != 3 || err != nil {
 			cl.Fatalf("%d items retried, want 3: %v", n, err)
 		}
-		time.Sleep(time.Minute) // the worker learns it with its next heartbeat
 		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
 		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 3, 0)
+		if n := cl.beats() - beats; n > 0 {
+			cl.Errorf("%d heartbeats were sent between the retry and the end of the rerun, want none", n)
+		}
 	})
 }
 
