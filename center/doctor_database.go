@@ -91,7 +91,7 @@ var needs = []need{
 	{"schedule_server_history", "SELECT INSERT DELETE", "uuid"},
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_pin", "SELECT INSERT DELETE", "task_type"},
-	{"schedule_event", "SELECT INSERT DELETE", "event_id"},
+	{"schedule_event", "SELECT INSERT UPDATE DELETE", "event_id"},
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_backlog", "SELECT INSERT UPDATE DELETE", "task_type"},
 	{"schedule_run", "SELECT INSERT UPDATE DELETE", "run_id"},

@@ -76,6 +76,11 @@ type EventRecord struct {
 	Epoch      *int64    `json:"epoch"`
 	Reason     string    `json:"reason"`
 	Actor      string    `json:"actor"`
+
+	// Of an ALERT; nil otherwise.
+	Alert     *string    `json:"alert"`      // the kind of the condition
+	Subject   *string    `json:"subject"`    // what it is about besides the queue and the server; nil: nothing
+	OpenUntil *time.Time `json:"open_until"` // when the condition has ended, unless a server sees it again before that
 }
 
 // EventFilter selects events. Empty fields select all.
@@ -86,6 +91,7 @@ type EventFilter struct {
 	Kind     string        // one of the Event constants
 	Since    time.Duration // maximum age by the database's clock; 0: any
 	After    int64         // only events with a higher event_id
+	Open     bool          // only alerts whose condition has not ended
 
 	servers []string // the uuids of Server
 }
@@ -155,6 +161,9 @@ func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 	}
 	if f.Since > 0 {
 		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // a subquery is evaluated once; SQLite evaluates the bare function for each row
+	}
+	if f.Open {
+		w.And("open_until > (SELECT {now})")
 	}
 	if f.After > 0 {
 		w.And("event_id > ?", f.After)

@@ -32,7 +32,7 @@ var columns = map[string]string{
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
 		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for gmt_created gmt_modified`,
 	"schedule_pin":         `task_type own_sign queue_id labels`,
-	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor`,
+	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,

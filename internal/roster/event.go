@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -67,9 +68,12 @@ type Event struct {
 	epoch    int64
 	Reason   string
 	Actor    string
+
+	alert, subject string    // of an alert: the kind of the condition, and what it is about besides queue and server
+	openUntil      time.Time // of an alert: when its episode has ended, unless the condition is seen again (S16)
 }
 
-// InsertRows is how many rows one INSERT writes. An event has 9 parameters: 500 events stay below the limit of each
+// InsertRows is how many rows one INSERT writes. An event has 12 parameters: 500 events stay below the limit of each
 // database.
 const InsertRows = 500
 
@@ -82,19 +86,27 @@ func (l *LockTx) Record(ctx context.Context, events ...Event) error {
 func RecordEvents(ctx context.Context, t sqldb.Tx, taskType, ownSign string, events ...Event) error {
 	for len(events) > 0 {
 		n := min(InsertRows, len(events))
-		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
-		args := make([]any, 0, 9*n)
+		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
+		args := make([]any, 0, 12*n)
 		for _, e := range events[:n] {
-			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor))
+			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor),
+				sqldb.Null(e.alert), sqldb.Null(sqldb.Clean(e.subject)), e.until(t))
 		}
 		_, err := t.Exec(ctx, `INSERT INTO schedule_event
-			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor) VALUES `+values, args...)
+			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES `+values, args...)
 		if err != nil {
 			return err
 		}
 		events = events[n:]
 	}
 	return nil
+}
+
+func (e Event) until(t sqldb.Tx) any {
+	if e.openUntil.IsZero() {
+		return nil
+	}
+	return t.Dialect.Time(e.openUntil)
 }
 
 func nullEpoch(e Event) any {

@@ -399,6 +399,9 @@ CREATE TABLE IF NOT EXISTS schedule_event (
     epoch       BIGINT       NULL,                                            -- epoch of the queue after the event
     reason      TEXT         NOT NULL DEFAULT (''),                           -- why, for people
     actor       VARCHAR(255) NOT NULL DEFAULT '',                             -- server or operator that did it
+    alert       VARCHAR(40)  NULL,                                            -- of an ALERT: the kind of the condition
+    subject     VARCHAR(300) NULL,                                            -- of an ALERT: what it is about besides queue and server
+    open_until  DATETIME(6)  NULL,                                            -- of an ALERT: when it has ended, if no server sees it again
     INDEX idx_schedule_event_queue (task_type, own_sign, queue_id, event_id), -- the events of one queue
     INDEX idx_schedule_event_time (event_time),                               -- retention
     INDEX idx_schedule_event_kind (kind, own_sign, event_id)                  -- lists of a rare kind

@@ -397,7 +397,10 @@ CREATE TABLE schedule_event (
     to_server   text COLLATE "C" NULL,                                         -- server that got the queue, or that joined
     epoch       bigint           NULL,                                         -- epoch of the queue after the event
     reason      text             NOT NULL DEFAULT '',                          -- why, for people
-    actor       text             NOT NULL DEFAULT ''                           -- server or operator that did it
+    actor       text             NOT NULL DEFAULT '',                          -- server or operator that did it
+    alert       text             NULL,                                         -- of an ALERT: the kind of the condition
+    subject     text COLLATE "C" NULL,                                         -- of an ALERT: what it is about besides queue and server
+    open_until  timestamptz(6)   NULL                                          -- of an ALERT: when it has ended, if no server sees it again
 );
 CREATE INDEX idx_schedule_event_queue ON schedule_event (task_type, own_sign, queue_id, event_id); -- the events of one queue
 CREATE INDEX idx_schedule_event_time ON schedule_event (event_time); -- retention

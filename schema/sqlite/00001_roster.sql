@@ -398,7 +398,10 @@ CREATE TABLE schedule_event (
     to_server   TEXT    NULL,                                                             -- server that got the queue, or that joined
     epoch       BIGINT  NULL,                                                             -- epoch of the queue after the event
     reason      TEXT    NOT NULL DEFAULT '',                                              -- why, for people
-    actor       TEXT    NOT NULL DEFAULT ''                                               -- server or operator that did it
+    actor       TEXT    NOT NULL DEFAULT '',                                              -- server or operator that did it
+    alert       TEXT    NULL,                                                             -- of an ALERT: the kind of the condition
+    subject     TEXT    NULL,                                                             -- of an ALERT: what it is about besides queue and server
+    open_until  TEXT    NULL                                                              -- of an ALERT: when it has ended, if no server sees it again
 );
 CREATE INDEX idx_schedule_event_queue ON schedule_event (task_type, own_sign, queue_id, event_id); -- the events of one queue
 CREATE INDEX idx_schedule_event_time ON schedule_event (event_time); -- retention
