@@ -37,7 +37,7 @@ func TestDiagnoseReportsBacklog(t *testing.T) {
 	})
 }
 
-// Alerts about what no table shows are findings for as long as they are repeated. Those that a check of the doctor
+// Alerts about what no table shows are findings for as long as their conditions last. Those that a check of the doctor
 // covers are not.
 func TestDiagnoseReportsAlerts(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -46,7 +46,8 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		must(t, err)
 		raise := func(a center.Condition) {
 			t.Helper()
-			_, err := c.Roster().Alert(ctx, "settle", a, time.Hour)
+			a.TaskType = "settle"
+			_, err := c.Roster().Alert(ctx, a, time.Hour)
 			must(t, err)
 		}
 		raise(center.Condition{Kind: center.AlertBacklog, QueueID: "0", Text: "the first"})
@@ -56,9 +57,9 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		if got := findingsOf(t, c, "alerts"); len(got) != 1 {
 			t.Errorf("findings: %q, want one", got)
 		}
-		centertest.Exec(t, c, "UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000'")
+		centertest.Exec(t, c, "UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000'")
 		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
-			t.Errorf("findings of old alerts: %q, want none", got)
+			t.Errorf("findings of alerts that have ended: %q, want none", got)
 		}
 	})
 }

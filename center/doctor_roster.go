@@ -29,7 +29,7 @@ func (d rosterCheck) all(ctx context.Context, taskType string) error {
 	if err != nil {
 		return err
 	}
-	alerts, err := d.recentAlerts(ctx, taskType)
+	alerts, err := d.openAlerts(ctx, taskType)
 	if err != nil {
 		return err
 	}

@@ -237,6 +237,6 @@ func exerciseOwnSignExpiry(t *testing.T, owner, worker *center.Center) {
 	if err != nil || len(expired) != 1 {
 		t.Fatalf("ExpireOwnSigns: got %q, %v, want one environment", expired, err)
 	}
-	_, err = worker.Roster().Alert(t.Context(), "settle", center.Condition{Kind: center.AlertStandby}, time.Hour)
+	_, err = worker.Roster().Alert(t.Context(), center.Condition{Kind: center.AlertStandby, TaskType: "settle"}, time.Hour)
 	must(t, err)
 }

@@ -25,7 +25,7 @@ func TestConditionsAreDescribed(t *testing.T) {
 		}
 	}
 	for _, k := range condition.Kinds() {
-		alert := map[bool]string{true: "yes"}[k.Alert != condition.Silent]
+		alert := map[condition.Alert]string{condition.Silent: "", condition.Watched: "yes", condition.Told: "told once", condition.Each: "each"}[k.Alert]
 		remedy := strings.ReplaceAll(strings.ReplaceAll(k.Remedy, "{task}", "TASK"), "|", `\|`)
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |", k.Name, k.Check, k.Status, alert, k.Meaning, remedy))
 	}

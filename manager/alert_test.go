@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
 )
 
 // alertLog records the alerts of a worker.
@@ -72,6 +74,39 @@ func TestIdleServerRaisesNoAlert(t *testing.T) {
 	})
 }
 
+// greedy is a dealer that ignores Selection.Limit.
+type greedy struct{ idle }
+
+func (greedy) Select(_ context.Context, s processor.Selection) ([]int, error) {
+	return make([]int, s.Limit+1), nil
+}
+
+// S16: a server tells only once that a select ignores its limit. The doctor knows it an hour later, and a process that
+// has started meanwhile raises no other alert.
+func TestConditionThatIsToldOnceLasts(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		s := manager.Settings{Queues: 1, SleepTimeInterval: time.Minute, HeartbeatInterval: 10 * time.Second, JudgeDeadInterval: time.Minute}
+		for range 2 {
+			w := cl.serveAlerted(alerts, greedy{}, s)
+			time.Sleep(time.Hour)
+			if list := alerts.ofKind(center.AlertLimit); len(list) != 1 {
+				cl.Fatalf("alerts %q, want one %s", list, center.AlertLimit)
+			}
+			findings, err := cl.c.Diagnose(cl.Context(), "settle")
+			if err != nil {
+				cl.Fatal(err)
+			}
+			if !slices.ContainsFunc(findings, func(c center.Condition) bool { return c.Kind == center.AlertLimit && !c.Since.IsZero() }) {
+				cl.Errorf("findings %+v, want one %s", findings, center.AlertLimit)
+			}
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
 // S9: one of the servers without a queue raises an alert, once.
 func TestStandbyIsRaisedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
@@ -99,8 +134,8 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 			cl.Fatalf("%d events, want 1", n)
 		}
 		time.Sleep(time.Hour)
-		if n := len(alerts.kinds()); n != 2 {
-			cl.Fatalf("%d alerts in an hour and a half, want 2", n)
+		if n := len(alerts.kinds()); n != 1 {
+			cl.Fatalf("%d alerts in an hour and a half, want 1", n)
 		}
 	})
 }

@@ -37,7 +37,7 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 // queueAlert passes an alert to the server's own goroutine. It drops the alert if the channel is full.
 func (s *server) queueAlert(a processor.Alert) {
 	select {
-	case s.alerts <- center.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Since: a.Since, Text: a.Text}:
+	case s.alerts <- center.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text}:
 	default:
 	}
 }

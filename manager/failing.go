@@ -61,7 +61,7 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	a.note(center.Condition{Kind: center.AlertFailing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
+	a.see(center.Condition{Kind: center.AlertFailing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
 		center.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
 }
 

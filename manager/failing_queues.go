@@ -111,7 +111,7 @@ func (a *alerter) checkQueues(failing *FailingError) {
 		if more := len(list) - alertedQueues; more > 0 {
 			text += fmt.Sprintf("; %d more queues of %s fail", more, center.ServerName(a.uuid))
 		}
-		a.note(center.Condition{Kind: center.AlertQueueFailing, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
+		a.see(center.Condition{Kind: center.AlertQueueFailing, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
 	}
 }
 

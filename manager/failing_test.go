@@ -40,7 +40,7 @@ func (cl *cluster) failingServers() int64 {
 }
 
 // A dealer does nothing but fail. Within a minute its worker is not ready, the roster shows it, and all servers
-// together raise one alert, which they repeat once an hour. A success ends all of this.
+// together raise one alert. A success ends all of this.
 func TestFailingDealerRaisesOneAlert(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		alerts, f := new(alertLog), new(failer)
@@ -71,8 +71,8 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 			cl.Fatalf("the alert is %+v, want one for the roster with the last error", a)
 		}
 		time.Sleep(2*time.Hour + time.Minute)
-		if n := len(alerts.kinds()); n != 3 {
-			cl.Fatalf("%d alerts in two hours, want 3", n)
+		if n := len(alerts.kinds()); n != 1 {
+			cl.Fatalf("%d alerts in two hours, want 1", n)
 		}
 		f.broken.Store(false)
 		time.Sleep(6 * time.Minute) // item_retry_max
@@ -101,7 +101,7 @@ func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
 			}
 			f.broken.Store(false)
 			late.broken.Store(false)
-			time.Sleep(2 * time.Minute)
+			time.Sleep(time.Minute)
 		}
 		time.Sleep(time.Minute)
 		outage(1, "in the first outage")
@@ -112,6 +112,32 @@ func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
 		f.broken.Store(true)
 		cl.serveAlerted(alerts, f, s)
 		outage(3, "in an outage that a new process finds")
+	})
+}
+
+// S16: an outage is one episode although all processes are replaced while it lasts, and the next one is another.
+func TestNewProcessKnowsTheOutage(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts, f := new(alertLog), new(failer)
+		s := manager.Settings{Queues: 4, SleepTimeInterval: time.Second, ItemRetryMax: 5 * time.Second}
+		f.broken.Store(true)
+		for range 3 {
+			w := cl.serveAlerted(alerts, f, s)
+			time.Sleep(5 * time.Minute)
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			if n := len(alerts.ofKind(center.AlertFailing)); n != 1 {
+				cl.Fatalf("%d alerts in one outage, want 1", n)
+			}
+		}
+		time.Sleep(3 * time.Minute) // nothing tells that the outage lasts
+		cl.serveAlerted(alerts, f, s)
+		time.Sleep(time.Minute)
+		if n := len(alerts.ofKind(center.AlertFailing)); n != 2 {
+			cl.Fatalf("%d alerts after a pause without workers, want 2", n)
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	case a.outage.IsZero() && !was.IsZero():
 		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
 	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
-		a.note(center.Condition{Kind: center.AlertOutage, Since: a.outage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
+		a.see(center.Condition{Kind: center.AlertOutage, Since: a.outage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
 	}
 }
 

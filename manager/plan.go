@@ -216,7 +216,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
 			for _, taskType := range unserved {
-				p.alerter.note(center.Condition{Kind: center.AlertUnserved, TaskType: taskType, Text: unservedText})
+				p.alerter.hear(center.Condition{Kind: center.AlertUnserved, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
 				p.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))

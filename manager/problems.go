@@ -15,8 +15,7 @@ import (
 const problemInterval = 30 * time.Second
 
 // runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every
-// server looks, because the others may be gone. The first server that notices a problem records the alert, once an hour
-// for the roster.
+// server looks, because the others may be gone.
 type runProblems struct {
 	*base
 	alerter *alerter
@@ -43,14 +42,14 @@ func (r *runProblems) nextJob() *job {
 		},
 		then: func(ctx context.Context, err error) (more bool) {
 			for _, a := range raised {
-				r.alerter.recorded(ctx, a, true, nil)
+				r.alerter.told(ctx, a, true, nil)
 			}
 			if err != nil {
 				return false
 			}
 			r.found.Store(&list)
 			for _, p := range list {
-				r.alerter.note(center.Condition{Kind: p.Kind, Subject: p.Subject(), Text: p.Text()})
+				r.alerter.hear(p.Condition())
 			}
 			return len(list) > 0
 		},

@@ -26,7 +26,7 @@ type server struct {
 
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan center.Condition            // from the executors to the session's alerter
-	raised   map[string]time.Time             // for the alerter
+	episodes *episodes                        // of all sessions
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
@@ -43,7 +43,7 @@ func newServer(m *Manager, t Task) *server {
 			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
 		},
 		task: t, host: hostName(), process: m.process, heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
-		alerts: make(chan center.Condition, 16), raised: map[string]time.Time{}, ended: make(chan struct{}, 1),
+		alerts: make(chan center.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {

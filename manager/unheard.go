@@ -47,7 +47,7 @@ func (s *session) giveUp(ctx context.Context) {
 	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "giving the queues away failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
 	}
-	alert := center.Condition{Kind: center.AlertUnheard, Server: s.uuid, Text: text}
-	first, err := s.roster.Roster().Alert(call, s.taskType, alert, alertEvery)
-	s.alerter.recorded(ctx, alert, first, err)
+	c := center.Condition{Kind: center.AlertUnheard, TaskType: s.taskType, Subject: s.server.host, Text: text}.Complete()
+	begins, err := s.alerter.tell(call, &c, *s.settings)
+	s.alerter.told(ctx, c, begins, err)
 }

@@ -62,8 +62,7 @@ type Alert struct {
 	Queue string // its ID; empty for all queues of a SetSelector
 	Text  string // for humans
 
-	Subject string    // what else it is about, such as "item 7"; empty if Queue says it
-	Since   time.Time // when the condition began; zero if that is not known
+	Subject string // what else it is about, such as "item 7"; empty if Queue says it
 }
 
 // AlertNoEffect is the Kind of an Alert that says that Execute succeeds, and that the selects of the queue return the

@@ -172,7 +172,7 @@ func (l *failureLog) judgeBegun(c *selectCall, g *grant, list []FailedItem) erro
 	for _, f := range dead {
 		c.logLine(slog.LevelError, "item is dead", slog.String("error", f.LastError), slog.String("key", f.Key))
 		c.env.Alert(Alert{
-			Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key, Since: c.now,
+			Kind: AlertKiller, Queue: g.queue.ID, Subject: "item " + f.Key,
 			Text: fmt.Sprintf("item %s is dead: %s", f.Key, f.LastError),
 		})
 	}
@@ -192,11 +192,7 @@ func (c *selectCall) tellCrashes() {
 		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
 			"and the queue waits longer after each crash"
 	}
-	var since time.Time
-	if l.crashes == c.selection.Queue.mostCrashes(c.settings)+1 { // otherwise earlier owners have raised it
-		since = c.now
-	}
-	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Since: since, Text: fmt.Sprintf(
+	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
 		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
 		l.crashes, c.queueIDs(), what)})
 }

@@ -81,53 +81,6 @@ func newOwnSigns(t *testing.T, url string) (base *fixture, signs map[string]*fix
 	return base, signs
 }
 
-// testAlert checks that one of many servers raises an alert, and that it is repeated after its interval (S9).
-func testAlert(t *testing.T, c *center.Center) {
-	r := newFixture(t, c, center.Settings{Queues: 2})
-	r.join("A")
-	raise := func(a center.Condition, every time.Duration) bool {
-		raised, err := c.Roster().Alert(t.Context(), r.task, a, every)
-		r.must(err)
-		return raised
-	}
-	standby := center.Condition{Kind: center.AlertStandby, Text: "1 of 3 servers"}
-	stalled := center.Condition{Kind: center.AlertStalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
-	fetch := center.Condition{Kind: "NO_FETCH", Text: "x"}
-	for i, want := range []bool{true, false} {
-		for _, a := range []center.Condition{standby, stalled, fetch} {
-			if raise(a, time.Hour) != want {
-				t.Fatalf("alert %s was raised for the %d. time: %t, want %t", a.Kind, i+1, !want, want)
-			}
-		}
-	}
-	other := stalled
-	other.QueueID = "0"
-	if !raise(other, time.Hour) || !raise(center.Condition{Kind: "NOXFETCH", Text: "x"}, time.Hour) {
-		t.Fatal("an alert of another queue or another kind was not raised")
-	}
-	about := center.Condition{Kind: center.ProblemFailed, Subject: "run 50%_!", Text: "x"}
-	same, elsewhere := about, about
-	same.Text, elsewhere.Subject = "y", "run 50xx!"
-	if !raise(about, time.Hour) || raise(same, time.Hour) || !raise(elsewhere, time.Hour) {
-		t.Fatal("want one alert for each subject, whatever its text")
-	}
-	again := stalled
-	again.Since = time.Now()
-	if !raise(again, time.Hour) {
-		t.Fatal("an alert of a condition that began after the last alert was not raised")
-	}
-	if again.Since = time.Now().Add(-30 * time.Minute); raise(again, time.Hour) {
-		t.Fatal("an alert was raised again although its condition has lasted since before the last one")
-	}
-	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
-	if !raise(standby, time.Hour) {
-		t.Fatal("the alert was not repeated after its interval")
-	}
-	if servers, queues, err := c.Roster().Standby(t.Context(), r.task); err != nil || servers != 1 || queues != 2 {
-		t.Fatalf("%d standby servers and %d queues, want 1 and 2: %v", servers, queues, err)
-	}
-}
-
 // drainServer drains a server as an operator. It returns the queues that transactions of the server hold.
 func (r serverSteps) drainServer(name string, force bool) []string {
 	r.Helper()

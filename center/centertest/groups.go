@@ -116,9 +116,13 @@ var groups = map[string]group{
 	"pause":        {run: testPause},
 	"S4 retention": {run: testRetention, about: Clock},
 
+	// cases_alert.go
+	"S9 alert":                 {run: testAlert, about: Clock},
+	"S16 episodes":             {run: testEpisodes, about: Clock},
+	"S16 end of a crash alert": {run: testCrashAlertEnds, about: Clock},
+
 	// cases_ownsign.go
 	"S7 own_sign expiry": {runURL: testOwnSignExpiry, about: Clock},
-	"S9 alert":           {run: testAlert, about: Clock},
 	"drain server":       {run: testDrainServer, about: Session},
 	"force":              {run: testForce, about: Session},
 	"force held":         {run: testForceHeld, about: Session},

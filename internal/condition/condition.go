@@ -54,6 +54,18 @@ const (
 	Each                 // it is over at once: each one is an alert of its own
 )
 
+// Gap is for how long an episode counts as lasting after a server has last seen the condition, if servers look for it once
+// per look (S16).
+func (a Alert) Gap(look time.Duration) time.Duration {
+	switch a {
+	case Each:
+		return 0
+	case Told:
+		return 70 * time.Minute // longer than any pause between two counts of a backlog
+	}
+	return max(2*time.Minute, 3*look)
+}
+
 // alerts is the check of conditions that only the process that raises the alert can see. The doctor knows them from the
 // events.
 const alerts = "alerts"
@@ -74,11 +86,17 @@ func KindOf(name string) Kind {
 
 // New returns a condition of a kind. An empty hint stands for the remedy of the kind.
 func New(kind, taskType, text, hint string) Condition {
-	k := KindOf(kind)
-	if hint == "" {
-		hint = strings.ReplaceAll(k.Remedy, "{task}", taskType)
+	return Condition{Kind: kind, TaskType: taskType, Text: text, Hint: hint}.Complete()
+}
+
+// Complete returns the condition with what is the same for all of its kind.
+func (c Condition) Complete() Condition {
+	k := KindOf(c.Kind)
+	c.Status, c.Check = k.Status, k.Check
+	if c.Hint == "" {
+		c.Hint = strings.ReplaceAll(k.Remedy, "{task}", c.TaskType)
 	}
-	return Condition{Status: k.Status, Check: k.Check, Kind: kind, TaskType: taskType, Text: text, Hint: hint}
+	return c
 }
 
 // Noted returns the condition as a note: it is less grave than most of its kind.

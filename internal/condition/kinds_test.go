@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -33,6 +34,21 @@ func TestEachKindIsListed(t *testing.T) {
 	}
 	if diff := cmp.Diff(constants, listed); diff != "" || len(listed) < 60 {
 		t.Errorf("(-constants +list):\n%s", diff)
+	}
+}
+
+// S16: what a server is told once counts as lasting until it is told again. The death of an item is over at once.
+func TestGap(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]time.Duration{
+		condition.Killer: 0, condition.Failing: 2 * time.Minute, condition.Limit: 70 * time.Minute, condition.Backlog: 70 * time.Minute, "OF_A_PROGRAM": 2 * time.Minute,
+	} {
+		if got := condition.KindOf(kind).Alert.Gap(10 * time.Second); got != want {
+			t.Errorf("gap of %s: %s, want %s", kind, got, want)
+		}
+	}
+	if got := condition.Watched.Gap(time.Hour); got != 3*time.Hour {
+		t.Errorf("gap with a heartbeat an hour: %s, want 3h", got)
 	}
 }
 

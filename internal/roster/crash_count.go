@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -43,8 +44,9 @@ func countCrashes(ctx context.Context, l *LockTx, queues []string) error {
 // queuesPerReset is how many queues one statement of ResetCrashes changes.
 const queuesPerReset = 100
 
-// ResetCrashes sets the crash counts of queues to 0 that the server owns under these epochs. The server has executed a
-// page of each and is still alive (S14). ResetCrashes skips queues that the server does not own any more.
+// ResetCrashes sets the crash counts of queues to 0 that the server owns under these epochs, and ends the alerts about
+// them. The server has executed a page of each and is still alive (S14). ResetCrashes skips queues that the server does
+// not own any more.
 func (s Server) ResetCrashes(ctx context.Context, queues []QueueEpoch) error {
 	for part := range slices.Chunk(queues, queuesPerReset) {
 		args := []any{s.taskType, s.roster.OwnSign, s.uuid}
@@ -52,11 +54,18 @@ func (s Server) ResetCrashes(ctx context.Context, queues []QueueEpoch) error {
 			args = append(args, q.ID, q.Epoch)
 		}
 		own := strings.TrimSuffix(strings.Repeat(`queue_id = ? AND epoch = ? OR `, len(part)), ` OR `)
+		reset := false
 		err := s.roster.DB.Retry(ctx, func() (bool, error) {
-			_, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET crash_count = 0
+			n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET crash_count = 0
 				WHERE task_type = ? AND own_sign = ? AND cur_server = ? AND crash_count > 0 AND (`+own+`)`, args...)
+			reset = reset || n > 0
 			return true, err
 		})
+		for _, q := range part {
+			if err == nil && reset {
+				err = s.roster.EndAlert(ctx, condition.Condition{Kind: condition.Crashes, TaskType: s.taskType, QueueID: q.ID}, 0)
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("reset the crash counts of %d queues of %s$%s: %w", len(part), s.taskType, s.roster.OwnSign, err)
 		}

@@ -57,7 +57,7 @@ func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []c
 		}
 		p := newFailure(group[0], group[len(group)-1], int64(len(group)))
 		a := p.Condition()
-		err = l.RecordAlert(ctx, a)
+		err = l.RecordAlert(ctx, a, condition.KindOf(a.Kind).Alert.Gap(0))
 		raised = append(raised, a)
 	}
 	return raised, err
