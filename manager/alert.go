@@ -37,7 +37,7 @@ type alerter struct {
 	*base
 	incoming <-chan center.Condition // from the executors
 	episodes *episodes
-	waitsDue bool // owners that the server waits for are to be logged
+	waitsDue bool          // owners that the server waits for are to be logged
 
 	outage       time.Time // when the breaker opened; zero while it is closed
 	lastBusy     time.Time // when the server last had a queue, or could not have one
@@ -64,19 +64,19 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 	a.checkOutage(ctx, failing)
 	a.checkQueues(failing)
 	a.checkProgress(p, restricted)
-	a.episodes.checked()
+	a.episodes.checked(heartbeats)
 }
 
 // see notes a condition that a check of this heartbeat has found.
 func (a *alerter) see(c center.Condition) {
 	c.TaskType = a.taskType
-	a.episodes.see(c, true)
+	a.episodes.see(c, heartbeats)
 }
 
 // hear notes a condition of which this server was told.
 func (a *alerter) hear(c center.Condition) {
 	c.TaskType = cmp.Or(c.TaskType, a.taskType)
-	a.episodes.see(c, false)
+	a.episodes.see(c, hearsay)
 }
 
 // awaited returns the owners that the server waits for, for the log.

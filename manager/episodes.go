@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -12,20 +13,31 @@ import (
 )
 
 // episodes tells the roster of the conditions that this server sees, and of their ends (S16). All sessions of a server
-// share it. Only the server's own goroutine uses it.
+// share it. Only the server's own goroutine uses it, except counts.
 type episodes struct {
-	open map[string]*episode // by the key of the condition
-	due  []center.Condition  // to be told
-	over []pastEpisode       // to be told
+	open   map[string]*episode // by the key of the condition
+	due    []center.Condition  // to be told
+	over   []pastEpisode       // to be told
+	counts atomic.Pointer[map[string]int]
 }
 
 // episode is a condition that this server sees or was told of.
 type episode struct {
 	center.Condition
-	toldAt  time.Time // when the roster was last told
-	watched bool      // the checks of each heartbeat see it for as long as it lasts
-	seen    bool      // by the checks of this heartbeat
+	toldAt time.Time // when the roster was last told
+	by     source
+	seen   bool // by the present look of its source
 }
+
+// source says how this server learns of a condition. The checks of heartbeats and the looks for problems of runs see it
+// again for as long as it lasts, so that its end is noticed.
+type source int
+
+const (
+	hearsay source = iota
+	heartbeats
+	runLooks
+)
 
 type pastEpisode struct {
 	center.Condition
@@ -35,37 +47,47 @@ type pastEpisode struct {
 // tellEvery is the pause after which the roster is told again of a condition that lasts. It is shorter than any gap.
 const tellEvery = time.Minute
 
-func newEpisodes() *episodes { return &episodes{open: map[string]*episode{}} }
+func newEpisodes() *episodes {
+	e := &episodes{open: map[string]*episode{}}
+	e.counts.Store(&map[string]int{})
+	return e
+}
 
-// see notes a condition. watched says that each heartbeat checks it, so that its end is noticed.
-func (e *episodes) see(c center.Condition, watched bool) {
+// see notes a condition.
+func (e *episodes) see(c center.Condition, by source) {
 	c = c.Complete()
 	one := e.open[c.Key()]
 	if one == nil {
 		one = &episode{}
 		e.open[c.Key()] = one
 	}
-	one.Condition, one.watched, one.seen = c, watched, true
+	one.Condition, one.by, one.seen = c, by, true
 	if time.Since(one.toldAt) >= tellEvery {
 		one.toldAt = time.Now()
 		e.due = append(e.due, c)
 	}
 }
 
-// checked notes that a heartbeat has checked all watched conditions: those that it has not seen have ended. It forgets
-// the others when they cannot last any more.
-func (e *episodes) checked() {
+// checked notes that a source has looked for all its conditions: those that it has not seen have ended. It forgets
+// hearsay when it cannot last any more.
+func (e *episodes) checked(by source) {
+	counts := map[string]int{}
 	for key, one := range e.open {
 		switch {
-		case one.seen && one.watched:
-			one.seen = false
-		case one.watched:
+		case one.by == hearsay && time.Since(one.toldAt) > condition.KindOf(one.Kind).Alert.Gap(0):
+			delete(e.open, key)
+			continue
+		case one.by == hearsay || one.by != by:
+		case !one.seen:
 			e.over = append(e.over, pastEpisode{one.Condition, time.Now()})
 			delete(e.open, key)
-		case time.Since(one.toldAt) > condition.KindOf(one.Kind).Alert.Gap(0):
-			delete(e.open, key)
+			continue
+		default:
+			one.seen = false
 		}
+		counts[one.Kind]++
 	}
+	e.counts.Store(&counts)
 }
 
 // nextJob returns the job that tells the roster what it has to know, or nil if that is nothing.

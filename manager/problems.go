@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -14,13 +13,12 @@ import (
 // still to be raised.
 const problemInterval = 30 * time.Second
 
-// runProblems looks for problems of the runs and the triggers of the task type (R19), for alerts and metrics. Every
+// runProblems looks for problems of the runs and the triggers of the task type (R19). Every
 // server looks, because the others may be gone.
 type runProblems struct {
 	*base
 	alerter *alerter
-	next    time.Time                      // when to look; only the session's goroutine uses it
-	found   atomic.Pointer[[]runs.Problem] // by the last look; nil before the first
+	next    time.Time // when to look
 }
 
 // nextJob returns the job that looks for problems, or nil if it is not time for it.
@@ -47,24 +45,11 @@ func (r *runProblems) nextJob() *job {
 			if err != nil {
 				return false
 			}
-			r.found.Store(&list)
 			for _, p := range list {
-				r.alerter.hear(p.Condition())
+				r.alerter.episodes.see(p.Condition(), runLooks)
 			}
+			r.alerter.episodes.checked(runLooks)
 			return len(list) > 0
 		},
 	}
-}
-
-// count returns the number of problems of each kind.
-func (r *runProblems) count() map[string]int {
-	found := r.found.Load()
-	if found == nil {
-		return nil
-	}
-	counts := map[string]int{}
-	for _, p := range *found {
-		counts[p.Kind]++
-	}
-	return counts
 }

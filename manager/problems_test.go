@@ -64,7 +64,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		if text := alerts.ofKind(center.ProblemFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
 			cl.Fatalf("alert %q, want run %s with its cause", text, first)
 		}
-		if n := a.Status()[0].RunProblems[center.ProblemFailed]; n != 1 {
+		if n := a.Status()[0].Conditions[center.ProblemFailed]; n != 1 {
 			cl.Fatalf("the status has %d failed runs, want 1", n)
 		}
 		time.Sleep(time.Hour)
@@ -77,7 +77,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		want(1, "after the acknowledgement")
-		if n := a.Status()[0].RunProblems[center.ProblemFailed]; n != 0 {
+		if n := a.Status()[0].Conditions[center.ProblemFailed]; n != 0 {
 			cl.Fatalf("the status has %d failed runs after the acknowledgement, want 0", n)
 		}
 		second := cl.submit("2")

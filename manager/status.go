@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"maps"
 	"time"
 
 	"github.com/dutyrota/rota/internal/runs"
@@ -24,12 +25,13 @@ type Status struct {
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 	FailingQueues     int           // number of queues of which all calls have failed for ten minutes
 
+	// Conditions is the number of conditions that the server sees and that last, by kind. Those of the roster, such as a
+	// failed run, each server of the task type sees. Problems of runs are at most 30 s old.
+	Conditions map[string]int
+
 	InRuns bool            // the mode is RUN, and the server has ticked
 	Sweeps int             // number of queues that this process sweeps
 	Runs   runs.TickResult // of the last tick
-	// RunProblems is the number of problems of runs and triggers, by kind (see center.RunProblem), at most 30 s ago. It is
-	// nil before the first look.
-	RunProblems map[string]int
 }
 
 // Status returns all task types of this process, in the order of the tasks of New. It asks no database, and may be
@@ -52,7 +54,7 @@ func (s *server) status() Status {
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
 	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
-	st.Failing, st.Backlog = session.failing(st.Work), s.backlog.status()
+	st.Failing, st.Backlog, st.Conditions = session.failing(st.Work), s.backlog.status(), maps.Clone(*s.episodes.counts.Load())
 	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {
@@ -68,7 +70,6 @@ func (s *server) status() Status {
 	if session.ticker == nil {
 		return st
 	}
-	st.RunProblems = session.problems.count()
 	if found := session.ticker.last.Load(); found != nil {
 		st.InRuns, st.Sweeps, st.Runs = true, len(holdings), *found
 	}

@@ -22,11 +22,6 @@ const (
 // NoteCancelled is the kind of the records of [Runs.Cancelled].
 const NoteCancelled = condition.RunCancelled
 
-// ProblemKinds lists the kinds of problems.
-func ProblemKinds() []string {
-	return []string{ProblemFailed, ProblemOverdue, ProblemStalled, ProblemMissed, ProblemSkipped, ProblemLate, ProblemInvalid}
-}
-
 // Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
 // is gone, a later run succeeds, or an operator acknowledges it.
 type Problem struct {

@@ -12,12 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 	"github.com/dutyrota/rota/processor"
@@ -200,24 +202,31 @@ rota_trigger_next_fire_timestamp_seconds{own_sign="BASE",task_type="sweep"} 9.46
 	})
 }
 
-// A metric counts the problems of runs by kind (R19).
-func TestMetricsCountProblemsByKind(t *testing.T) {
+// A metric counts conditions by kind, also those of the roster (R19). It has each kind that alerts.
+func TestMetricsCountConditionsByKind(t *testing.T) {
 	failing := processor.Each(func(context.Context, processor.Selection) error { return processor.Permanent(errors.New("no")) })
 	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: time.Minute}
 	liveFor(t, 150*time.Second, manager.Serve("sweep", failing, settings), func(registry *prometheus.Registry) {
-		want := `
-# HELP rota_run_problems Problems of runs and triggers, by kind, as the doctor lists them.
-# TYPE rota_run_problems gauge
-rota_run_problems{kind="RUN_FAILED",own_sign="BASE",task_type="sweep"} 1
-rota_run_problems{kind="RUN_OVERDUE",own_sign="BASE",task_type="sweep"} 0
-rota_run_problems{kind="RUN_STALLED",own_sign="BASE",task_type="sweep"} 0
-rota_run_problems{kind="SLOT_MISSED",own_sign="BASE",task_type="sweep"} 0
-rota_run_problems{kind="SLOT_SKIPPED",own_sign="BASE",task_type="sweep"} 0
-rota_run_problems{kind="TRIGGER_ERROR",own_sign="BASE",task_type="sweep"} 0
-rota_run_problems{kind="TRIGGER_LATE",own_sign="BASE",task_type="sweep"} 0
-`
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "rota_run_problems"); err != nil {
-			t.Error(err)
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, want := map[string]float64{}, map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if labels := m.GetLabel(); f.GetName() == "rota_conditions" {
+					got[labels[0].GetValue()+" "+labels[2].GetValue()] = m.GetGauge().GetValue() // by name: kind, own_sign, status, task_type
+				}
+			}
+		}
+		for _, k := range condition.Kinds() {
+			if k.Alert != condition.Silent {
+				want[k.Name+" "+k.Status] = 0
+			}
+		}
+		want["RUN_FAILED PROBLEM"] = 1
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("rota_conditions (-want +got):\n%s", diff)
 		}
 	})
 }
@@ -305,7 +314,7 @@ func TestDashboard(t *testing.T) {
 	if len(asked) < 12 {
 		t.Errorf("the dashboard asks for %d metrics, want at least 12", len(asked))
 	}
-	for _, m := range []string{"rota_items_parked", "rota_queue_backlog_items", "rota_outage", "rota_run_problems", "rota_queues_failing"} {
+	for _, m := range []string{"rota_items_parked", "rota_queue_backlog_items", "rota_outage", "rota_conditions", "rota_queues_failing"} {
 		if !asked[m] {
 			t.Errorf("the dashboard does not show %s", m)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/manager"
 )
 
@@ -33,7 +34,7 @@ func itemsOf(result string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{items, prometheus.CounterValue, value, result}
 }
 
-var taskMetrics = []taskMetric{
+var taskMetrics = append(conditionMetrics(), []taskMetric{
 	gauge("rota_queues_owned", "Queues that this process owns.", func(s manager.Status) float64 { return float64(s.Queues) }),
 	gauge("rota_queues_draining", "Owned queues that are draining.", func(s manager.Status) float64 { return float64(s.Draining) }),
 	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.", func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
@@ -57,12 +58,19 @@ var taskMetrics = []taskMetric{
 	itemsOf("failed", func(s manager.Status) float64 { return float64(s.Work.FailureCount) }),
 	itemsOf("skipped", func(s manager.Status) float64 { return float64(s.Work.SkipCount) }),
 	itemsOf("dead", func(s manager.Status) float64 { return float64(s.Work.DeadCount) }),
-}
+}...)
 
-var runProblems = prometheus.NewDesc("rota_run_problems", "Problems of runs and triggers, by kind, as the doctor lists them.", []string{"task_type", "own_sign", "kind"}, nil)
-
-func problemsOf(kind string) taskMetric {
-	return taskMetric{runProblems, prometheus.GaugeValue, func(s manager.Status) float64 { return float64(s.RunProblems[kind]) }, kind}
+// conditionMetrics are the metrics of the kinds of conditions about which servers raise alerts.
+func conditionMetrics() (list []taskMetric) {
+	const help = "Conditions that the server sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
+	for _, k := range condition.Kinds() {
+		if k.Alert != condition.Silent {
+			desc := prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"}, prometheus.Labels{"status": k.Status})
+			count := func(s manager.Status) float64 { return float64(s.Conditions[k.Name]) }
+			list = append(list, taskMetric{desc, prometheus.GaugeValue, count, k.Name})
+		}
+	}
+	return list
 }
 
 // runMetrics are the metrics of task types of mode RUN.
@@ -72,13 +80,6 @@ var runMetrics = []taskMetric{
 	gauge("rota_run_age_seconds", "Time since the RUNNING run was opened; 0 if there is none.", runAge),
 	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest successful run that is kept; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
 	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
-	problemsOf(center.ProblemFailed),
-	problemsOf(center.ProblemOverdue),
-	problemsOf(center.ProblemStalled),
-	problemsOf(center.ProblemMissed),
-	problemsOf(center.ProblemSkipped),
-	problemsOf(center.ProblemLate),
-	problemsOf(center.ProblemInvalid),
 }
 
 func runAge(s manager.Status) float64 {
