@@ -37,6 +37,7 @@ type alerter struct {
 	*base
 	incoming <-chan center.Condition // from the executors
 	episodes *episodes
+	backlog  *backlogMeter // nil if the dealer is no Backlogger
 	waitsDue bool          // owners that the server waits for are to be logged
 
 	outage       time.Time // when the breaker opened; zero while it is closed
@@ -64,6 +65,7 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 	a.checkOutage(ctx, failing)
 	a.checkQueues(failing)
 	a.checkProgress(p, restricted)
+	a.checkBacklog()
 	a.episodes.checked(heartbeats)
 }
 

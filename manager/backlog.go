@@ -51,6 +51,8 @@ type backlogMeter struct {
 	rests    time.Time                 // until when only queues that are new here are counted
 	failing  time.Time                 // until when nothing is counted, after a failure
 	failures int                       // in a row
+	since    time.Time                 // when the first of them failed
+	last     error                     // of the last of them
 	off      bool                      // the dealer is no Backlogger after all
 
 	mu    sync.Mutex
@@ -67,7 +69,9 @@ type BacklogStatus struct {
 	Counted int       // queues that it has counted since it got them; Items is their sum
 	Since   time.Time // of the oldest of these counts
 
-	Failures int // counts, or writes of them, that have failed in a row
+	Failures     int       // counts, or writes of them, that have failed in a row
+	FailingSince time.Time // when the first of them failed; zero if the last count succeeded
+	LastError    error     // of the last of them
 }
 
 // Estimate returns the items of all queues that the server owns. It takes queues that have not been counted for as full as
@@ -193,15 +197,12 @@ func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b proces
 
 // failed logs a failure and notes the pause after it, which doubles. The last figures stay, with their age.
 func (m *backlogMeter) failed(ctx context.Context, err error) {
-	m.failures++
+	if m.failures++; m.failures == 1 {
+		m.since = time.Now()
+	}
+	m.last = err
 	m.sum()
 	m.log.LogAttrs(ctx, slog.LevelWarn, "count the backlog: failed", slog.Any("error", err))
-	if m.failures >= backlogFailures {
-		m.queueAlert(processor.Alert{
-			Kind: center.AlertBacklog,
-			Text: fmt.Sprintf("%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", m.failures, err),
-		})
-	}
 	m.failing = time.Now().Add(min(backlogMaxPause, time.Minute<<min(m.failures-1, 10)))
 }
 
@@ -228,6 +229,9 @@ func (m *backlogMeter) save(ctx context.Context) {
 // sum notes the backlog of all queues, for Status.
 func (m *backlogMeter) sum() {
 	total := BacklogStatus{Queues: m.held, Counted: len(m.windows), Failures: m.failures}
+	if m.failures > 0 {
+		total.FailingSince, total.LastError = m.since, m.last
+	}
 	for _, w := range m.windows {
 		last := w.last()
 		total.Known, total.Items = true, total.Items+last.Items
@@ -241,6 +245,14 @@ func (m *backlogMeter) sum() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.total = total
+}
+
+// checkBacklog notes that counts fail. It is one condition of the task type, because the same statement fails on all servers.
+func (a *alerter) checkBacklog() {
+	if b := a.backlog.status(); b.Failures >= backlogFailures {
+		a.see(center.Condition{Kind: center.AlertBacklog, Since: b.FailingSince, Text: fmt.Sprintf(
+			"%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", b.Failures, b.LastError)})
+	}
 }
 
 // status returns the backlog of all queues. A nil meter knows nothing.

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -239,14 +240,8 @@ func TestBacklogFails(t *testing.T) {
 		if n := d.all(); n < 6 || n > 12 {
 			t.Errorf("%d counts in 4 hours, want 6 in the first and then one per hour", n)
 		}
-		told := 0
-		for _, kind := range alerts.kinds() {
-			if kind == center.AlertBacklog {
-				told++
-			}
-		}
-		if told < 3 || told > 5 {
-			t.Errorf("alerts %v, want BACKLOG about once an hour", alerts.kinds())
+		if told := alerts.ofKind(center.AlertBacklog); len(told) != 1 || !strings.Contains(told[0], "relation shop does not exist") {
+			t.Errorf("alerts %q, want one %s with the error", told, center.AlertBacklog)
 		}
 		if n := w.Status()[0].Backlog.Failures; n < 6 {
 			t.Errorf("%d failures in the status, want at least 6", n)
@@ -258,6 +253,11 @@ func TestBacklogFails(t *testing.T) {
 		}
 		if b := cl.backlogs()[0]; b.BacklogItems == nil {
 			t.Errorf("queue %s has no backlog 2 hours after the counts succeed", b.QueueID)
+		}
+		d.set(7, errors.New("relation shop does not exist"))
+		time.Sleep(10 * time.Minute)
+		if told := alerts.ofKind(center.AlertBacklog); len(told) != 2 {
+			t.Errorf("alerts %q, want a second %s when the counts fail again", told, center.AlertBacklog)
 		}
 	})
 }

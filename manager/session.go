@@ -61,7 +61,7 @@ func newSession(s *server) *session {
 	b.log = b.logOf(b.taskType)
 	ss.view = &ownView{base: &b}
 	ss.jobs = newJobRunner(&b)
-	ss.alerter = &alerter{base: &b, incoming: s.alerts, episodes: s.episodes, lastBusy: time.Now(), progressAt: time.Now()}
+	ss.alerter = &alerter{base: &b, incoming: s.alerts, episodes: s.episodes, backlog: s.backlog, lastBusy: time.Now(), progressAt: time.Now()}
 	ss.planner = &planner{base: &b, view: ss.view, alerter: ss.alerter, rebalanceDue: true, soon: s.heartbeater.soon, witness: s.witness} // the roster has one more server
 	ss.halt = &halt{base: &b, reg: ss.reg}
 	ss.share = &callShare{base: &b, soon: s.heartbeater.soon}

@@ -61,7 +61,7 @@ func (a Alert) Gap(look time.Duration) time.Duration {
 	case Each:
 		return 0
 	case Told:
-		return 70 * time.Minute // longer than any pause between two counts of a backlog
+		return 70 * time.Minute
 	}
 	return max(2*time.Minute, 3*look)
 }

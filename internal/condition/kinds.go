@@ -125,7 +125,7 @@ var kinds = []Kind{
 		"correct what the error says; the log of the worker has more",
 	},
 	{
-		Backlog, "alerts", Note, Told, "counts of the backlog fail, and become rare",
+		Backlog, "alerts", Note, Watched, "counts of the backlog fail, and become rare",
 		"correct the count; the log of the worker has the error",
 	},
 	{

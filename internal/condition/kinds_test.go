@@ -41,7 +41,7 @@ func TestEachKindIsListed(t *testing.T) {
 func TestGap(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]time.Duration{
-		condition.Killer: 0, condition.Failing: 2 * time.Minute, condition.Limit: 70 * time.Minute, condition.Backlog: 70 * time.Minute, "OF_A_PROGRAM": 2 * time.Minute,
+		condition.Killer: 0, condition.Failing: 2 * time.Minute, condition.Limit: 70 * time.Minute, condition.Backlog: 2 * time.Minute, "OF_A_PROGRAM": 2 * time.Minute,
 	} {
 		if got := condition.KindOf(kind).Alert.Gap(10 * time.Second); got != want {
 			t.Errorf("gap of %s: %s, want %s", kind, got, want)
