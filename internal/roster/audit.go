@@ -2,9 +2,15 @@ package roster
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/schema"
 )
 
 // AuditInterval is how often one server of a roster checks that the rows are as planned.
@@ -87,3 +93,139 @@ var (
 	soonMoves    = fmt.Sprintf(`load_moves_until <= {ago -%d}`, budgetTime.Milliseconds())
 	soonReserved = fmt.Sprintf(`reserved_until <= {ago -%d}`, MaxReturn.Milliseconds())
 )
+
+// InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables
+// refuse it; it is there if a table has lost its constraints, or if the database does not enforce them.
+type InvalidValue struct {
+	Table, Row, Column string
+	Value              string // as the database writes it, at most 60 characters
+	Rule               string // what the value must be
+}
+
+// String names the table, the row, the column and the value for an operator.
+func (v InvalidValue) String() string {
+	return fmt.Sprintf("%s (%s) of row %s in %s must %s", v.Column, v.Value, v.Row, v.Table, v.Rule)
+}
+
+// valueStart returns the beginning of a value, for people.
+func valueStart(value string) string {
+	const most = 60
+	if letters := []rune(value); len(letters) > most {
+		return string(letters[:most]) + "..."
+	}
+	return value
+}
+
+// mostInvalid bounds how many values InvalidValues returns.
+const mostInvalid = 20
+
+// InvalidValues returns values of the roster's rows that readers ignore or replace by a bound (S13). It returns one for
+// each row, and at most 20.
+func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err error) {
+	for _, t := range checkedTables {
+		if err := t.findInvalid(ctx, p, &list); err != nil {
+			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
+		}
+	}
+	var removing, skipped string
+	err = p.roster.DB.QueryRow(ctx, `SELECT removing, skipped FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, p.taskType, p.roster.OwnSign).
+		Scan((*sqldb.Text)(&removing), (*sqldb.Text)(&skipped))
+	if err != nil && !sqldb.NoRows(err) {
+		return nil, fmt.Errorf("read the lists of queues in the lock row: %w", err)
+	}
+	for _, column := range []struct{ name, value string }{{"removing", removing}, {"skipped", skipped}} {
+		if column.value != "" && json.Unmarshal([]byte(column.value), new([]string)) != nil {
+			list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids"})
+		}
+	}
+	return list, nil
+}
+
+// checkedTable is a table whose rows all servers of a roster read. The rows of runs are read one by one.
+type checkedTable struct {
+	name  string
+	key   string               // the column that names the row for people
+	where string               // the rows, with parameters for the task type and the own_sign
+	flags bool                 // only the booleans are checked: the settings have rules of their own
+	times []schema.ColumnCheck // times that may not be far in the future; the audit corrects them
+}
+
+const ofTask = `task_type = ? AND own_sign = ?`
+
+var checkedTables = []checkedTable{
+	{name: "schedule_task_type", key: "task_type", where: `task_type = ? AND '' <> ?`, flags: true},
+	{name: "schedule_task_running", key: "own_sign", where: ofTask, times: []schema.ColumnCheck{
+		{Column: "load_moves_until", Condition: soonMoves}, {Column: "reserved_until", Condition: soonReserved},
+	}},
+	{name: "schedule_server", key: "uuid", where: ofTask},
+	{name: "schedule_queue", key: "queue_id", where: ofTask, times: []schema.ColumnCheck{{Column: "reserved_until", Condition: soonReserved}}},
+	{name: "schedule_trigger", key: "name", where: `target = ? AND own_sign = ?`},
+	{name: "schedule_backfill", key: "backfill_id", where: ofTask},
+}
+
+// findInvalid adds the values of the table that its CHECK constraints refuse. It leaves out the JSON lists: a cast of a
+// text that is no JSON fails the statement.
+func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]InvalidValue) error {
+	var invalid, values strings.Builder
+	rules := map[string]string{}
+	add := func(c schema.ColumnCheck, rule string) {
+		fmt.Fprintf(&invalid, " WHEN NOT (%s) THEN '%s'", c.Condition, c.Column)
+		fmt.Fprintf(&values, " WHEN NOT (%s) THEN CONCAT('', %s)", c.Condition, c.Column)
+		rules[c.Column] = rule
+	}
+	for _, c := range schema.Checks(p.roster.DB.Name) {
+		if c.Table != t.name || strings.Contains(strings.ToLower(c.Condition), "json") || t.flags && !strings.HasSuffix(c.Condition, " IN (0, 1)") {
+			continue
+		}
+		add(c, ruleOf(c))
+	}
+	for _, c := range t.times {
+		add(c, "be at most an hour from now: it was edited, or the clock was set back since; the next audit corrects it")
+	}
+	if len(rules) == 0 {
+		return nil // PostgreSQL has a type for booleans
+	}
+	invalidColumn := "CASE" + invalid.String() + " END"
+	type value struct{ Row, Column, Value string }
+	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
+		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.where, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+	for _, v := range found {
+		*list = append(*list, InvalidValue{t.name, v.Row, v.Column, valueStart(v.Value), rules[v.Column]})
+	}
+	return err
+}
+
+var (
+	between = regexp.MustCompile(`BETWEEN (-?\d+) AND (\d+)`)
+	oneOf   = regexp.MustCompile(` IN \((.*)\)$`)
+)
+
+// ruleOf says what a CHECK constraint asks for, after "must".
+func ruleOf(c schema.ColumnCheck) string {
+	if m := between.FindStringSubmatch(c.Condition); m != nil {
+		return "be between " + m[1] + " and " + m[2]
+	}
+	if m := oneOf.FindStringSubmatch(c.Condition); m != nil && strings.HasPrefix(c.Condition, c.Column+" IN ") {
+		return "be one of " + m[1]
+	}
+	return "be a time between the years 1000 and 9999"
+}
+
+// Unserved returns the task types of the environment that have queues, are not paused, and that no server has served
+// for their judge_dead_interval. They have no server of their own that could raise an alert. Unserved leaves out a task
+// type whose queues have changed within that time: a server is about to serve it, or served it until now.
+//
+// After an outage of the database all servers look silent: the caller must have watched for long enough (S7).
+func (r *Roster) Unserved(ctx context.Context) (taskTypes []string, err error) {
+	taskTypes, err = sqldb.Records[string](ctx, r.DB, `SELECT r.task_type FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.own_sign = ? AND r.queue_total > 0 AND NOT r.paused
+		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
+			AND s.heartbeat_time >= {ago s.judge_dead_interval_ms})
+		AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
+			AND q.gmt_modified >= {ago t.judge_dead_interval_ms})
+		ORDER BY r.task_type`, r.OwnSign)
+	if err != nil {
+		return nil, fmt.Errorf("look for task types without servers in %s: %w", r.OwnSign, err)
+	}
+	return taskTypes, nil
+}

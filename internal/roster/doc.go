@@ -106,22 +106,14 @@
 //
 // # Files, in reading order
 //
-//	roster.go errors.go event.go          the types, the errors, and the history that each change writes
-//	lock.go lock_tx.go versions.go        transactions under the lock row, and its counters
-//	register.go server_state.go leave.go  how a server joins and leaves, and which states are eligible
-//	reservation.go                        how it keeps its queues for its return
-//	heartbeat.go heartbeat_update.go      the heartbeat, its UPDATE,
-//	heartbeat_reply.go watch_range.go     its reply, and the servers that a server watches
-//	rebalance.go rebalancing.go           the planning transaction,
-//	reader.go write_plan.go skipped.go    its input, its output and what it could not write,
-//	in_flight.go                          the servers' shares of max_in_flight,
-//	rebalance_event.go audit.go           its events, and the periodic check of the rows
-//	totals.go                             the totals of the processes over all task types,
-//	expire.go server_history.go ended.go  removing dead servers, and those whose processes have ended
+//	roster.go event.go                    the types, the errors, and the history that each change writes, with the alerts
+//	lock.go                               transactions under the lock row, and its counters
+//	server.go reservation.go              how a server joins, leaves, expires, and keeps its queues for its return
+//	heartbeat.go in_flight.go             the heartbeat, and the servers' shares of max_in_flight
+//	rebalance.go reader.go write_plan.go  the planning transaction, its input and its output
+//	audit.go totals.go                    the periodic check of the rows, and of the processes' totals
 //	view.go release.go                    what a server reads of its queues, and handing a queue over
-//	fence.go queue_progress.go            what an owner does under its epoch: fence, cursor, permit window
-//	pause.go drain.go repartition.go      operators: pause, drain, another number of queues,
-//	queue_add.go queue_remove.go          named queues,
-//	queue_named.go queue_insert.go        and the rows of queues
-//	pending_handover.go alert.go names.go messages to people
+//	fence.go                              what an owner does under its epoch: fence, cursor, permit window
+//	server_operate.go                     operators: weight, pause, drain,
+//	repartition.go queue.go               another number of queues, and named queues
 package roster

@@ -5,8 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -131,4 +133,255 @@ type RebalanceResult struct {
 	// Silences are how long the servers that were expired had been silent: for that time no server worked their
 	// queues. If the clock was set back since, it is the judge_dead_interval.
 	Silences []time.Duration
+}
+
+// rebalancing is one rebalance under the lock row: by Rebalance, or for a server that leaves or is drained by force.
+type rebalancing struct {
+	RebalanceOptions
+	newState newState // the state that the transaction gives to a server after the plan, which assumes it; zero for none
+	actor    string   // the uuid of the server, or the name of the operator, that rebalances
+	leaving  string   // the uuid of the server that is to own nothing any more; empty for none
+	forced   []string // the queues that it may still have in flight: their change of owner is recorded FORCED
+	reason   string   // why they are forced
+}
+
+// rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
+// rows, and how long the servers that it expired had been silent.
+func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Change, silences []time.Duration, err error) {
+	due := func() bool {
+		return l.versions.planDue || l.versions.planned != l.versions.membership || p.Always || p.RetrySkipped && l.versions.skipped
+	}
+	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
+		return nil, nil, nil
+	}
+	r := l.Reader()
+	servers, err := r.Servers(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if servers, silences, err = expire(ctx, l, servers, p); err != nil {
+		return nil, nil, err
+	}
+	if !due() && p.SharesDue {
+		return nil, silences, raiseShares(ctx, l, r, servers)
+	}
+	if !due() {
+		return nil, silences, nil
+	}
+	p.newState.assumeIn(servers)
+	staying := p.staying(servers)
+	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
+	in, err := r.PlanInput(ctx, servers)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
+		return nil, nil, err
+	}
+	may, err := mayPlan(ctx, l, staying, p.actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !may {
+		skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
+		return skipped, silences, err
+	}
+	result := in.Plan()
+	written, skipped, err := writePlan(ctx, l, result.Changes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
+		return nil, nil, err
+	}
+	if err := countLoadMoves(ctx, l, in.loadMoves, written); err != nil {
+		return nil, nil, err
+	}
+	if err := countCrashes(ctx, l, p.crashed(written, servers)); err != nil {
+		return nil, nil, err
+	}
+	if err := l.Record(ctx, p.events(written)...); err != nil {
+		return nil, nil, err
+	}
+	if len(l.removing) > 0 {
+		if err := deleteRemovedQueues(ctx, l, p.actor); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved(), skipped); err != nil {
+		return nil, nil, err
+	}
+	return skipped, silences, writeShares(ctx, l, in.shares(staying, result.Changes))
+}
+
+// leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the plan due.
+func (p rebalancing) leaveUnplanned(ctx context.Context, l *LockTx, queues []plan.Queue) (skipped []plan.Change, err error) {
+	if p.leaving == "" {
+		return nil, nil
+	}
+	written, skipped, err := writePlan(ctx, l, giveUp(queues, p.leaving))
+	if err != nil || len(written) == 0 {
+		return skipped, err
+	}
+	if err := l.Record(ctx, p.events(written)...); err != nil {
+		return nil, err
+	}
+	return skipped, l.planChanged(ctx)
+}
+
+// staying returns the servers that are still registered after the transaction. A server that an operator drains by
+// force is one of them: its calls are in flight until it learns of the drain.
+func (p rebalancing) staying(servers []ServerRow) []ServerRow {
+	if p.newState.uuid == p.leaving {
+		return slices.Clone(servers)
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return s.UUID == p.leaving })
+}
+
+// recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
+// is due again after skipRetryInterval, for all servers together (L5). reserved says that queues are or were reserved.
+func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserved bool, skipped []plan.Change) error {
+	v := &l.versions
+	v.planned, v.planDue, v.skipped, v.toMove = v.membership, false, len(skipped) > 0, queuesToMove(skipped)
+	if changed {
+		v.plan++
+	}
+	list, err := v.skippedColumn()
+	if err != nil {
+		return err
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now}, last_assign_server = ?
+		WHERE task_type = ? AND own_sign = ?`, v.planned, v.plan, list, actor, l.TaskType, l.OwnSign)
+	if err != nil || !reserved {
+		return err
+	}
+	return noteReservations(ctx, l)
+}
+
+// events returns the rows of schedule_event for the changes.
+func (p rebalancing) events(changes []plan.Change) []Event {
+	var events []Event
+	for _, c := range changes {
+		e := Event{queue: c.QueueID, from: c.OldOwner, to: c.Owner, epoch: c.OldEpoch + 1, Actor: p.actor}
+		switch {
+		case !c.ChangesOwner() && c.Requester == "":
+			continue // the change withdraws a request
+		case !c.ChangesOwner():
+			e.Kind, e.to, e.epoch, e.Reason = EventRequested, c.Requester, c.OldEpoch, c.Reason
+		case c.OldOwner == p.leaving && p.leaving != "" && slices.Contains(p.forced, c.QueueID):
+			e.Kind, e.Reason = EventForced, p.reason
+		case c.OldOwner == p.leaving && p.leaving != "" && c.Owner != "":
+			e.Kind, e.Reason = EventReleased, "the owner left"
+		case c.Owner == "":
+			e.Kind, e.Reason = EventUnassigned, c.Reason
+		case c.OldOwner == "":
+			e.Kind = EventGranted
+		default:
+			e.Kind = EventTakenOver
+		}
+		events = append(events, e)
+		if c.ChangesOwner() && c.Requester != "" {
+			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor, Reason: c.Reason})
+		}
+	}
+	return events
+}
+
+// skipRetryInterval is how long after a plan that skipped rows the servers of a roster together make the next attempt
+// (L5).
+const skipRetryInterval = time.Second
+
+// mostSkipped is how many queues the lock row names at most, because each heartbeat reads them. A later plan names the
+// others.
+const mostSkipped = 1_000
+
+// planDue is a condition on the lock row: the membership has changed since the last plan, or that plan skipped rows and
+// is due for its next attempt, or a reservation has ended (P13). A plan that seems to come from the future was written before the clock was set back.
+var planDue = fmt.Sprintf(`(membership_version <> planned_version
+	OR reserved_until <= {now} OR NOT (%s)
+	OR skipped IS NOT NULL AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`, soonReserved, skipRetryInterval.Milliseconds())
+
+// skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
+// the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
+// in it, because this queue stays where it is.
+func (v versions) skippedColumn() (any, error) {
+	if !v.skipped {
+		return nil, nil
+	}
+	return sqldb.JSON(v.toMove)
+}
+
+// queuesToMove returns the queues of the changes that move a queue, at most mostSkipped.
+func queuesToMove(changes []plan.Change) []string {
+	ids := []string{}
+	for _, c := range changes {
+		if (c.ChangesOwner() || c.Requester != "") && len(ids) < mostSkipped {
+			ids = append(ids, c.QueueID)
+		}
+	}
+	return ids
+}
+
+// PlannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some server
+// knows stays in force, and newer rules come into force when all know them. If all servers that knew the version in force
+// are gone, as after the program was rolled back, the newest version that is left comes into force.
+func PlannerInForce(inForce int, servers []ServerRow) int {
+	if len(servers) == 0 {
+		return inForce
+	}
+	byVersion := func(a, b ServerRow) int { return a.PlannerVersion - b.PlannerVersion }
+	newest := slices.MaxFunc(servers, byVersion).PlannerVersion
+	if newest < inForce {
+		return newest
+	}
+	return max(inForce, slices.MinFunc(servers, byVersion).PlannerVersion)
+}
+
+// mayPlan reports whether this program plans by the rules in force: it knows those from plan.OldestVersion on. It first brings other rules into force if the servers call
+// for them. A program that does not know the rules does not plan: it would undo the plans of the servers that do.
+func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) (bool, error) {
+	inForce := PlannerInForce(l.versions.planner, servers)
+	if inForce < plan.OldestVersion || l.plannerVersion < inForce {
+		return false, nil
+	}
+	if inForce == l.versions.planner {
+		return true, nil
+	}
+	reason := fmt.Sprintf("planner version %d is in force, after %d", inForce, l.versions.planner)
+	l.versions.planner = inForce
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planner_version = ? WHERE task_type = ? AND own_sign = ?`, inForce, l.TaskType, l.OwnSign)
+	if err == nil {
+		err = l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
+	}
+	return err == nil, err
+}
+
+// correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one: it was
+// edited by hand. Otherwise every server could wait for another to plan, for as long as they live.
+func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, actor string) error {
+	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == actor })
+	if own < 0 || servers[own].PlannerVersion == l.plannerVersion {
+		return nil
+	}
+	reason := fmt.Sprintf("planner_version of %s was edited: %d, and its program knows %d", actor, servers[own].PlannerVersion, l.plannerVersion)
+	servers[own].PlannerVersion = l.plannerVersion
+	_, err := l.Exec(ctx, `UPDATE schedule_server SET planner_version = ? WHERE uuid = ?`, l.plannerVersion, actor)
+	if err != nil {
+		return fmt.Errorf("correct the planner version of %s: %w", actor, err)
+	}
+	return l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
+}
+
+// giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if it does
+// not know the rules in force: the servers that know them plan with their next heartbeats.
+func giveUp(queues []plan.Queue, uuid string) (changes []plan.Change) {
+	for _, q := range queues {
+		switch uuid {
+		case q.Owner:
+			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: uuid, OldEpoch: q.Epoch})
+		case q.Requester:
+			changes = append(changes, plan.Change{QueueID: q.ID, OldOwner: q.Owner, OldEpoch: q.Epoch, Owner: q.Owner})
+		}
+	}
+	return changes
 }

@@ -2,8 +2,11 @@ package runs
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -57,6 +60,136 @@ func (c *closer) afterEnd(ctx context.Context, runID string, ended bool, err err
 	}
 	if err != nil {
 		return fmt.Errorf("close run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// queueCounts are the numbers of queues of a run by state, and the sums of their items.
+type queueCounts struct {
+	open, done, failed, cancelled int
+	itemsDone, itemsFailed        int64
+	atLeast                       bool   // itemsDone and itemsFailed are lower bounds
+	cause                         string // the error of the first queue that failed
+}
+
+func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts, err error) {
+	err = t.Each(ctx, func(rows *sql.Rows) error {
+		var state string
+		var n int
+		var done, failed int64
+		var atLeast sqldb.Flag
+		err := rows.Scan(&state, &n, &done, &failed, &atLeast)
+		sum.itemsDone, sum.itemsFailed, sum.atLeast = sum.itemsDone+done, sum.itemsFailed+failed, sum.atLeast || bool(atLeast)
+		switch state {
+		case RunQueueDone:
+			sum.done += n
+		case RunQueueFailed:
+			sum.failed += n
+		case RunQueueCancelled:
+			sum.cancelled += n
+		default:
+			sum.open += n
+		}
+		return err
+	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed), `+anyLowerBound+` FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+	if err != nil || sum.failed == 0 {
+		return sum, err
+	}
+	var queue, why string
+	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s", sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
+	return sum, err
+}
+
+// outcome returns the state and the message of a run whose queues are all finished.
+func (sum queueCounts) outcome() (state, message string) {
+	switch {
+	case sum.failed > 0:
+		return RunFailed, sum.cause
+	case sum.cancelled > 0 && sum.done == 0:
+		return RunCancelled, "all its queues were removed"
+	case sum.cancelled > 0:
+		return RunSuccess, "without " + plural.Of(sum.cancelled, "queue that was removed", "queues that were removed")
+	}
+	return RunSuccess, ""
+}
+
+// lowerBound notes in an UPDATE of a queue of a run, before it assigns the state (L6), that the counts of a queue whose
+// sweep did not record its end are lower bounds (R15). The items that the sweep has executed since its last save are
+// not counted.
+const lowerBound = `items_at_least = CASE WHEN state = '` + RunQueueRunning + `' THEN TRUE ELSE items_at_least END`
+
+// anyLowerBound reports in a query over queues of runs whether the counts of any of them are lower bounds.
+const anyLowerBound = `MAX(CASE WHEN items_at_least THEN 1 ELSE 0 END)`
+
+// stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9,
+// R13). An owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
+func (c *closer) stopRun(ctx context.Context, runID string) error {
+	var ended bool
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+		ended, err = stopRunTx(ctx, t, runID)
+		return err
+	})
+	return c.afterEnd(ctx, runID, ended, err)
+}
+
+func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {
+	if open, err := lockRun(ctx, t, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
+		return false, err
+	}
+	var from string
+	var cancel, late bool
+	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END
+		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, (*sqldb.Flag)(&cancel), (*sqldb.Flag)(&late))
+	if err != nil || !cancel && !late {
+		return false, err
+	}
+	queueState, state, why := RunQueueFailed, RunFailed, "the deadline of the run has passed"
+	if from != RunRunning {
+		why = "it did not start in time (run_start_timeout)"
+	}
+	if cancel {
+		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
+	}
+	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
+		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
+	if err != nil {
+		return false, err
+	}
+	sum, err := countQueues(ctx, t, runID)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 && from == RunRunning {
+		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
+	}
+	if n > 0 {
+		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
+	}
+	return true, endRunAs(ctx, t, runID, from, state, why, sum)
+}
+
+// CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types
+// resolves the dependants.
+func CancelAll(ctx context.Context, l *roster.LockTx) error {
+	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
+	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
+		return fmt.Errorf("cancel the runs: %w", err)
+	}
+	var ids []string
+	err := l.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.TaskType, l.OwnSign)
+	for _, id := range ids {
+		if err == nil {
+			_, err = stopRunTx(ctx, l.Tx, id)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cancel the runs: %w", err)
 	}
 	return nil
 }

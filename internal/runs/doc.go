@@ -74,40 +74,29 @@
 // The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; the bundles of package center
 // use [Runs], [Triggers], [Backfills] and [Dependencies]. In the order of the life of a run:
 //
-//	engine.go            the Engine and its parts
-//	run.go               the records and states of runs
-//	tick.go              the Scheduler: what is due, in which order
-//	trigger_fire.go      slots become runs
-//	submit.go            an operator makes a run
-//	insert.go            runs and their dependants are inserted; insert_graph.go collects them
-//	join.go              when a join has a run, and which never have one; join_lock.go finds the runs of its upstreams
-//	resolve.go           WAITING runs become READY or end
-//	open.go              a READY run becomes RUNNING; open_queues.go writes a row per queue
-//	claim.go             a server claims a queue of the run
-//	sweep.go             the Sweeps: progress and the end of a sweep; sweep_row.go writes the fenced row
-//	run_item.go          the failed items of a sweep are recorded, listed and deleted
-//	close.go             a run ends because its queues are finished; queue_counts.go decides in which state
-//	stop.go              a run ends because it was cancelled or its deadline has passed
-//	operate.go           cancel, pause and rerun; reopen.go does what a rerun changes
-//	start_limit.go       how long a run may wait until it is opened
-//	ack.go               acknowledges failed runs and missed slots
-//	clean.go             retention
+//	engine.go         the Engine and its parts, and how many runs it has ended
+//	run.go            the records and states of runs, and what every step does with a row: read, lock, move
+//	tick.go           the Scheduler: what is due, in which order
+//	trigger_fire.go   slots become runs
+//	submit.go         an operator makes a run
+//	insert.go         runs and their dependants are collected and inserted
+//	join.go           when a join has a run, and which never have one
+//	resolve.go        WAITING runs become READY or end
+//	open.go           a READY run becomes RUNNING with a row per queue, or waits for too long
+//	sweep.go          the Sweeps: a server claims a queue of the run, saves its progress and ends the sweep
+//	run_item.go       the failed items of a sweep are recorded, listed and deleted
+//	close.go          a run ends: its queues are finished, it was cancelled, or its deadline has passed
+//	operate.go        cancel, pause, rerun and acknowledge
+//	clean.go          retention
 //
 // Beside it:
 //
-//	run_row.go           what every step does with the row of a run: read, lock, move
-//	run_list.go          Runs: lists for operators; run_graph.go reads the graph of a run
-//	problem.go           what an operator should look after; problem_list.go and failures.go find it
-//	ended.go             counts for metrics
-//	dependency.go        Dependencies: the static dependencies; dependency_graph.go orders them and finds cycles
-//	trigger.go           the record of a trigger and its validation; trigger_row.go reads and writes its row
-//	trigger_jitter.go    how much later than its slots a trigger fires
-//	trigger_define.go    define and apply; trigger_compare.go previews them
-//	trigger_operate.go   pause, delete and fire
-//	trigger_list.go      Triggers: lists for operators
-//	backfill.go          the record of a backfill, and which slots a range has
-//	backfill_start.go    preview and start
-//	backfill_step.go     a tick moves a backfill on (R20)
-//	backfill_operate.go  pause and cancel
-//	backfill_list.go     Backfills: lists for operators
+//	runs.go           Runs: lists for operators, and the graph of a run
+//	problem.go        what an operator should look after, and the alerts about it
+//	dependency.go     Dependencies: the static dependencies, their order and cycles
+//	trigger.go        the record of a trigger, its validation and its row
+//	triggers.go       Triggers: list, compare, define, pause, delete and fire
+//	backfill.go       the record of a backfill, and which slots a range has
+//	backfills.go      Backfills: list, preview, start, pause and cancel
+//	backfill_step.go  a tick moves a backfill on (R20)
 package runs

@@ -3,7 +3,10 @@ package runs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -110,4 +113,157 @@ func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) 
 		return 0, fmt.Errorf("read run_timeout: %w", err)
 	}
 	return cmp.Or(timeout, byDefault), nil
+}
+
+// snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues
+// that are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed:
+// then items have moved to other queues, and all queues are swept again.
+func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total int, err error) {
+	queues, err := l.NamedQueues(ctx)
+	numbered := errors.Is(err, roster.ErrNumbered)
+	if err != nil && !numbered {
+		return 0, fmt.Errorf("read the queues: %w", err)
+	}
+	queues = slices.DeleteFunc(queues, func(q roster.NamedQueue) bool { return q.Removing })
+	rows, err := runQueueIDs(ctx, l, runID)
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) > 0 {
+		var was int
+		if err := l.QueryRow(ctx, `SELECT queue_total FROM schedule_run WHERE run_id = ?`, runID).Scan(&was); err != nil {
+			return 0, err
+		}
+		if !numbered || was == len(queues) {
+			return was, cancelRemovedQueues(ctx, l, runID, rows, queues)
+		}
+		for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {
+			if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ?`, runID); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return len(queues), insertRunQueues(ctx, l, runID, queues)
+}
+
+func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) ([]string, error) {
+	return sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+}
+
+// cancelRemovedQueues cancels the rows of queues that were removed since the run was first opened.
+func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
+	gone := slices.DeleteFunc(rows, func(id string) bool {
+		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
+	})
+	return endRunQueues(ctx, l.Tx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
+}
+
+const queueRemoved = "the queue was removed"
+
+func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues []roster.NamedQueue) error {
+	for part := range slices.Chunk(queues, roster.InsertRows) {
+		args := make([]any, 0, 2*len(part))
+		for _, q := range part {
+			args = append(args, runID, q.ID)
+		}
+		_, err := l.Exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
+			strings.TrimSuffix(strings.Repeat("(?, ?), ", len(part)), ", "), args...)
+		if err != nil {
+			return fmt.Errorf("insert the queues of run %s: %w", runID, err)
+		}
+	}
+	return nil
+}
+
+// endRunQueues ends the unfinished rows of the queues in the runs that the condition where selects.
+func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
+	for part := range slices.Chunk(queues, roster.InsertRows) {
+		all := append([]any{state, why}, args...)
+		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
+			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(all, sqldb.Args(part)...)...)
+		if err != nil {
+			return fmt.Errorf("end queues of runs: %w", err)
+		}
+	}
+	return nil
+}
+
+// endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
+func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
+	open, err := sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("read the open run: %w", err)
+	}
+	for _, id := range open {
+		if err := endRunQueues(ctx, l.Tx, state, why, queues, `run_id = ?`, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startLimits returns how long new runs of the task types may wait until they are opened (R13). A task type without a
+// limit is not in the map.
+func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]time.Duration, error) {
+	type taskLimit struct {
+		Name  string
+		Limit time.Duration
+	}
+	limits := map[string]time.Duration{}
+	var names []string
+	for _, r := range runs {
+		names = append(names, r.TaskType)
+	}
+	slices.Sort(names)
+	for part := range slices.Chunk(slices.Compact(names), roster.InsertRows) {
+		list, err := sqldb.Records[taskLimit](ctx, l, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type WHERE run_start_timeout_ms > 0
+			AND task_type IN (`+sqldb.Marks(len(part))+`) ORDER BY task_type`, sqldb.Args(part)...)
+		if err != nil {
+			return nil, fmt.Errorf("read run_start_timeout: %w", err)
+		}
+		for _, t := range list {
+			limits[t.Name] = t.Limit
+		}
+	}
+	return limits, nil
+}
+
+// startDeadline returns until when the run must be opened: for run_start_timeout from now on, or from the time before
+// which it is not opened, and not after it must have ended. It is zero if there is no limit.
+func (r Run) startDeadline(now time.Time, limit time.Duration) time.Time {
+	if limit == 0 {
+		return r.EndBefore
+	}
+	from := now
+	if r.NotBefore.After(now) {
+		from = r.NotBefore
+	}
+	return r.earlier(from.Add(limit))
+}
+
+// earlier returns the instant, or the one by which the run must have ended if that is earlier.
+func (r Run) earlier(at time.Time) time.Time {
+	if !r.EndBefore.IsZero() && r.EndBefore.Before(at) {
+		return r.EndBefore
+	}
+	return at
+}
+
+// restartLimit begins the wait of a run anew, after it was reopened. An EndBefore that has passed does not count any
+// more: otherwise no run that failed because of it could be rerun.
+func restartLimit(ctx context.Context, t sqldb.Tx, runID string) error {
+	if _, err := t.Exec(ctx, `UPDATE schedule_run SET end_before = NULL WHERE run_id = ? AND end_before <= {now}`, runID); err != nil {
+		return err
+	}
+	var r Run
+	var limit time.Duration
+	var now sqldb.Instant
+	err := t.QueryRow(ctx, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0) FROM schedule_run r
+		LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID).
+		Scan(&now, (*sqldb.Instant)(&r.NotBefore), (*sqldb.Instant)(&r.EndBefore), (*sqldb.Millis)(&limit))
+	if err != nil {
+		return fmt.Errorf("read run_start_timeout: %w", err)
+	}
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = ? WHERE run_id = ?`, t.Dialect.TimeOrNull(r.startDeadline(time.Time(now), limit)), runID)
+	return err
 }

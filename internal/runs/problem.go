@@ -1,11 +1,17 @@
 package runs
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The kinds of problems. They are also the kinds of the alerts about them.
@@ -146,3 +152,294 @@ func (p Problem) hint() string {
 	}
 	return ""
 }
+
+// lateTriggerMS is how long a trigger may be due before that is a problem, in milliseconds. Live servers fire it within
+// a second or two.
+const lateTriggerMS = 60_000
+
+// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none has
+// fired for so long.
+const (
+	skippedSlots = 3
+	skippedFor   = 24 * time.Hour
+)
+
+// stallBegan is how long an open run of a task type t may make no progress before that is a problem.
+const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`
+
+// These statements select the problems of each kind, with the columns of Problem in the order of the first one.
+// %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
+var (
+	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
+	overdueProblems = `SELECT '` + ProblemOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id AS first_run_id, 1 AS count, r.state,
+			r.message, r.started_at AS since, r.deadline_at AS until
+		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
+
+	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
+			r.message, COALESCE(r.not_before, r.created_at), COALESCE(r.deadline_at, r.not_before, r.created_at)
+		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `') AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
+			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
+
+	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that may
+	// last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
+	stalledProblems = `SELECT '` + ProblemStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
+			COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at, COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
+		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
+		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused AND r.started_at < ` + stallBegan + `
+		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
+			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
+
+	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message, g.missed_at, g.missed_at
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
+			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
+
+	skippedProblems = `SELECT '` + ProblemSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message, g.skipped_since, g.skipped_since
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + ` OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
+
+	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `' THEN '` + ProblemInvalid + `' ELSE '` + ProblemLate + `' END,
+			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s
+		AND (g.status = '` + TriggerError + `' OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
+)
+
+// Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
+// (R19). It is two statements, and up to three more for each trigger whose runs have failed.
+func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.failures(ctx, taskType)
+	if err != nil {
+		return nil, fmt.Errorf("list the failed runs: %w", err)
+	}
+	others, err := rs.otherProblems(ctx, taskType)
+	if err != nil {
+		return nil, fmt.Errorf("list the problems of runs: %w", err)
+	}
+	list = append(list, others...)
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.RunID, b.RunID))
+	})
+	return list, nil
+}
+
+// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one record,
+// until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was meant so.
+func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.endings(ctx, taskType, calledOff, NoteCancelled)
+	if err != nil {
+		return nil, fmt.Errorf("list the cancelled runs: %w", err)
+	}
+	return list, nil
+}
+
+// otherProblems lists the problems except failed runs.
+func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, error) {
+	var run, trigger string
+	args := []any{rs.ownSign}
+	if taskType != "" {
+		run, trigger, args = ` AND r.task_type = ?`, ` AND g.target = ?`, append(args, taskType)
+	}
+	parts := []string{overdueProblems, unopenedProblems, stalledProblems, missedProblems, skippedProblems, brokenProblems}
+	for i := range parts {
+		parts[i] = fmt.Sprintf(parts[i], run, trigger)
+	}
+	return sqldb.Records[Problem](ctx, rs.db, `SELECT {columns} FROM (`+strings.Join(parts, ` UNION ALL `)+`) x ORDER BY task_type, kind, trigger_name, run_id`,
+		slices.Repeat(args, len(parts))...)
+}
+
+const (
+	// failedStates are the states of runs that have not done their work although no operator has cancelled them.
+	failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
+	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a
+	// rerun is still the one that failed: the cancellation has not done its work.
+	unresolved = `state IN ('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `') AND failed_at IS NOT NULL AND acked_at IS NULL`
+	// calledOff is the condition that an operator cancelled a run which had not failed.
+	calledOff = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
+)
+
+// Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun has
+// failed before.
+func (r Run) Unresolved() bool {
+	return r.Ended() && r.State != RunSuccess && r.State != RunSkipped && !r.FailedAt.IsZero() && r.AckedAt.IsZero()
+}
+
+// failedTrigger is a trigger whose runs have failed. All submitted runs belong to one failedTrigger without a name. The
+// runs of a backfill belong to one of their own.
+type failedTrigger struct{ TaskType, Name, Backfill string }
+
+// apart reports whether each run does work of its own, which no other run makes up for: submitted runs have keys, and
+// the runs of a backfill have slots (R19).
+func (t failedTrigger) apart() bool { return t.Name == "" || t.Backfill != "" }
+
+// failures lists the failed runs of each trigger as one problem: a trigger that fires each minute must not give 1,440
+// problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A
+// submitted run, and a run of a backfill, counts until an operator acknowledges it or a rerun of it succeeds (R19).
+//
+// It sends statements for each trigger alone, so that every database reads the newest success once for each trigger. In
+// one statement, with a join, a subquery or a window, one database or another read it once for each failed run, and
+// 20,000 failed runs took minutes.
+func (rs *Runs) failures(ctx context.Context, taskType string) ([]Problem, error) {
+	return rs.endings(ctx, taskType, unresolved, ProblemFailed)
+}
+
+// endings lists the runs under a condition, those of each trigger as one record of that kind.
+func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (list []Problem, err error) {
+	triggers, err := rs.triggersOf(ctx, taskType, condition)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range triggers {
+		first, last, count, err := rs.endingsOf(ctx, rs.db, t, condition)
+		if err != nil {
+			return nil, err
+		}
+		if count == 0 {
+			continue
+		}
+		runs, err := sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (?, ?) ORDER BY run_id`, first, last)
+		if err != nil {
+			return nil, err
+		}
+		if len(runs) > 0 { // otherwise they were deleted meanwhile
+			p := newFailure(runs[0], runs[len(runs)-1], count)
+			p.Kind = kind
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+func newFailure(first, last Run, count int64) Problem {
+	if last.State == RunCancelled && !last.FailedAt.IsZero() {
+		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
+	}
+	return Problem{
+		Kind: ProblemFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID, FirstID: first.ID, Count: count,
+		State: last.State, Message: last.Message, Since: first.FinishedAt, Until: last.FinishedAt,
+	}
+}
+
+// triggersOf lists the triggers that have runs under a condition.
+func (rs *Runs) triggersOf(ctx context.Context, taskType, condition string) (list []failedTrigger, err error) {
+	w := sqldb.Where{Args: []any{rs.ownSign}}
+	w.Equal("task_type", taskType)
+	list, err = sqldb.Records[failedTrigger](ctx, rs.db, `SELECT task_type, trigger_name, backfill_id FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
+		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
+	return list, err
+}
+
+// endingsOf returns the first and the last run of a trigger under a condition since its newest success, and their number.
+func (rs *Runs) endingsOf(ctx context.Context, db rowReader, t failedTrigger, condition string) (first, last string, count int64, err error) {
+	same, args := t.condition(rs.ownSign)
+	var newest sqldb.Instant
+	if !t.apart() {
+		err = db.QueryRow(ctx, `SELECT MAX(scheduled_at) FROM schedule_run WHERE `+same+` AND state = '`+RunSuccess+`'`, args...).Scan(&newest)
+		if err != nil {
+			return "", "", 0, err
+		}
+		same, args = same+` AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))
+	}
+	err = db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE `+same+` AND `+condition, args...).Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
+	return first, last, count, err
+}
+
+// condition selects the runs of the trigger. A success of a backfill counts for its trigger, too.
+func (t failedTrigger) condition(ownSign string) (string, []any) {
+	switch {
+	case t.Backfill != "":
+		return `backfill_id = ? AND task_type = ?`, []any{t.Backfill, t.TaskType}
+	case t.Name == "":
+		return `task_type = ? AND own_sign = ? AND trigger_name IS NULL`, []any{t.TaskType, ownSign}
+	}
+	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}
+}
+
+// since returns the instant of the newest success, or one before all runs if there is none.
+func since(newest sqldb.Instant) time.Time {
+	if at := time.Time(newest); !at.IsZero() {
+		return at
+	}
+	return time.Unix(0, 0)
+}
+
+// unalerted is the condition that a run has failed, and that neither an alert nor an operator has taken note of it.
+const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND alerted_at IS NULL`
+
+// AlertFailures raises the alerts of the failed runs of a task type for which no server has raised one: it records
+// them as events, and returns them. The row of a run says whether its failure is still to be raised, so that no failure
+// is missed, even if a later success has ended the problem already or the process that ended the run is gone (R19). The
+// failures of a trigger raise one alert until the trigger succeeds. Submitted runs have nothing to do with each other:
+// each raises an alert, together with the submitted runs that AlertFailures finds at the same time.
+//
+// AlertFailures is one statement if there is nothing to raise.
+func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []condition.Condition, err error) {
+	var due int
+	err = rs.db.QueryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1) u`, taskType, rs.ownSign).Scan(&due)
+	if err == nil && due > 0 {
+		err = rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+			raised, err = rs.alertFailures(ctx, l)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("raise the alerts of failed runs of %s$%s: %w", taskType, rs.ownSign, err)
+	}
+	return raised, nil
+}
+
+// maxAlertedRuns bounds the failed runs of which one call of AlertFailures takes note. The next call continues.
+const maxAlertedRuns = roster.InsertRows
+
+func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []condition.Condition, err error) {
+	failed, err := unalertedRuns(ctx, l)
+	for len(failed) > 0 && err == nil {
+		var group, others []Run
+		of := triggerOf(failed[0])
+		for _, r := range failed {
+			if triggerOf(r) == of {
+				group = append(group, r)
+			} else {
+				others = append(others, r)
+			}
+		}
+		failed = others
+		var known bool
+		if known, err = rs.alertKnown(ctx, l, of, group); err != nil || known {
+			continue
+		}
+		p := newFailure(group[0], group[len(group)-1], int64(len(group)))
+		a := p.Condition()
+		err = l.RecordAlert(ctx, a, condition.KindOf(a.Kind).Alert.Gap(0))
+		raised = append(raised, a)
+	}
+	return raised, err
+}
+
+// unalertedRuns returns failed runs, the oldest first, and notes that their alerts are raised.
+func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err error) {
+	failed, err = sqldb.Records[Run](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_run WHERE `+unalerted+`
+		ORDER BY run_id LIMIT %d`, maxAlertedRuns), l.TaskType, l.OwnSign)
+	if err != nil || len(failed) == 0 {
+		return nil, err
+	}
+	var ids []string
+	for _, r := range failed {
+		ids = append(ids, r.ID)
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN (`+sqldb.Marks(len(ids))+`)`, sqldb.Args(ids)...)
+	return failed, err
+}
+
+// alertKnown reports whether the runs failed after a run of the same trigger or backfill that has raised an alert, and
+// whose failure is still a problem.
+func (rs *Runs) alertKnown(ctx context.Context, l *roster.LockTx, of failedTrigger, group []Run) (bool, error) {
+	if of.Name == "" {
+		return false, nil
+	}
+	first, _, count, err := rs.endingsOf(ctx, l, of, unresolved)
+	return count > 0 && !slices.ContainsFunc(group, func(r Run) bool { return r.ID == first }), err
+}
+
+func triggerOf(r Run) failedTrigger { return failedTrigger{r.TaskType, r.Trigger, r.Backfill} }

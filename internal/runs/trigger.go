@@ -2,14 +2,17 @@ package runs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/slots"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // The kinds of triggers.
@@ -183,4 +186,79 @@ func triggerID(ownSign, name string) string {
 // runKey returns the key of the run of a slot.
 func (t Trigger) runKey(slot time.Time) string {
 	return t.ID + "/" + slot.UTC().Format(time.RFC3339Nano)
+}
+
+// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if no trigger
+// has that name.
+func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
+	t, found, err := sqldb.Record[Trigger](ctx, l, `SELECT {columns} FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name)
+	if err == nil && !found {
+		err = ErrUnknownTrigger
+	}
+	return t, err
+}
+
+// writeTrigger writes the row of a trigger, and an event.
+func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool, actor string) error {
+	if err := writeTriggerRow(ctx, l, t, old, there); err != nil {
+		return err
+	}
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + t.Name + " was defined"})
+}
+
+func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
+	row := struct {
+		Trigger
+		OwnSign string `json:"own_sign"`
+	}{t, l.OwnSign}
+	if !there {
+		err := sqldb.Insert(ctx, l.Tx, "schedule_trigger", row)
+		if l.Dialect.Class(err) == sqldb.Duplicate {
+			err = sqldb.ErrRaced // another transaction made it for another target, under the lock row of that target
+		}
+		return err
+	}
+	n, err := sqldb.Update(ctx, l.Tx, "schedule_trigger", row, `own_sign = ? AND name = ? AND version = ?`, l.OwnSign, t.Name, old.Version)
+	if err == nil && n == 0 {
+		err = sqldb.ErrRaced
+	}
+	return err
+}
+
+// maxJitter is the upper bound of Jitter.
+const maxJitter = 24 * time.Hour
+
+// delay returns how much later than its slots the trigger fires. It follows from the trigger's id, so that all servers
+// agree and the slots keep their distance.
+func (t Trigger) delay() time.Duration {
+	n := t.Jitter.Milliseconds()
+	if n <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(t.ID)) // never fails
+	return time.Duration(h.Sum64()%uint64(n)) * time.Millisecond
+}
+
+// firingAt returns when a slot fires, or zero for the zero slot.
+func (t Trigger) firingAt(slot time.Time) time.Time {
+	if slot.IsZero() {
+		return slot
+	}
+	return slot.Add(t.delay())
+}
+
+// first returns when the trigger fires next, as of now, or zero if it is done.
+func (t Trigger) first(a slots.Trigger, now time.Time) time.Time {
+	return t.firingAt(a.First(now.Add(-t.delay())))
+}
+
+func (t Trigger) validateJitter() error {
+	switch {
+	case t.Jitter < 0 || t.Jitter > maxJitter || t.Jitter%time.Millisecond != 0:
+		return fmt.Errorf("jitter (%s) must be from 0s to %s, in whole milliseconds", t.Jitter, maxJitter)
+	case t.Jitter > 0 && t.Kind == TriggerOnce:
+		return fmt.Errorf("jitter (%s) must not be set for kind ONCE", t.Jitter)
+	}
+	return nil
 }

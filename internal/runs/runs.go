@@ -103,3 +103,93 @@ func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
 	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return queues, nil
 }
+
+// RunDay counts the runs of a task type in one state that were scheduled on one day.
+type RunDay struct {
+	TaskType string `json:"task_type"`
+	Day      string `json:"day"` // of UTC: 2026-11-22
+	State    string `json:"state"`
+	Runs     int64  `json:"runs"`
+}
+
+// Days counts the runs of the last days by task type, day and state: those of today and of so many days before it.
+func (rs *Runs) Days(ctx context.Context, days int) ([]RunDay, error) {
+	now, err := rs.db.Clock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
+	list, err := sqldb.Records[RunDay](ctx, rs.db, `SELECT {columns} FROM (
+		SELECT task_type, `+rs.db.ScheduledDay+` AS day, state, COUNT(*) AS runs FROM schedule_run WHERE own_sign = ? AND scheduled_at >= ?
+		GROUP BY task_type, `+rs.db.ScheduledDay+`, state) x ORDER BY task_type, day, state`, rs.ownSign, rs.db.Time(first))
+	if err != nil {
+		return nil, fmt.Errorf("count the runs by day: %w", err)
+	}
+	return list, nil
+}
+
+// maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
+const maxGraphRuns = 1_000
+
+// Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the edges
+// between them. It returns ErrUnknownRun if the run does not exist.
+func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+	if _, err := rs.readRun(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
+	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraphRuns; {
+		var next []string
+		reached := func(id string) {
+			if !seen[id] {
+				seen[id], next = true, append(next, id)
+			}
+		}
+		found, err := rs.edges(ctx, front)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+		}
+		for _, d := range found {
+			if !edges[d] {
+				edges[d], deps = true, append(deps, d)
+			}
+			reached(d.Run)
+			reached(d.Upstream)
+		}
+		front = next
+	}
+	var ids []any
+	for id := range seen {
+		ids = append(ids, id)
+	}
+	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
+	}
+	return runs, deps, nil
+}
+
+// edges returns the edges from or to one of the runs.
+func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]RunDep, error) {
+	return sqldb.Records[RunDep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
+		WHERE run_id IN (`+sqldb.Marks(len(runIDs))+`) OR upstream_run_id IN (`+sqldb.Marks(len(runIDs))+`) ORDER BY run_id, upstream_run_id`,
+		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
+}
+
+// QueueRun is a queue in one of the runs of its task type.
+type QueueRun struct {
+	RunID string `json:"run_id"`
+	RunQueue
+}
+
+// OfQueue returns what a queue did in the latest runs of its task type, the newest first. Runs that were not opened, or
+// that had no such queue, are left out.
+func (rs *Runs) OfQueue(ctx context.Context, taskType, queueID string, limit int) ([]QueueRun, error) {
+	list, err := sqldb.Records[QueueRun](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (SELECT q.* FROM
+		(SELECT run_id FROM schedule_run WHERE own_sign = ? AND task_type = ? ORDER BY run_id DESC LIMIT %d) r
+		JOIN schedule_run_queue q ON q.run_id = r.run_id WHERE q.queue_id = ?) x ORDER BY run_id DESC`, max(limit, 1)), rs.ownSign, taskType, queueID)
+	if err != nil {
+		return nil, fmt.Errorf("read the runs of queue %s of %s: %w", queueID, taskType, err)
+	}
+	return list, nil
+}

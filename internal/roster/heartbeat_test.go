@@ -1,6 +1,7 @@
 package roster_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -43,4 +44,47 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 			t.Errorf("the store has no row: gone %t, error %v, want a server that is gone", gone, err)
 		}
 	})
+}
+
+// L7: a client is stopped while it reads a large roster. It takes no more rows, and the database waits for it in the
+// middle of the statement. The database still ends the transaction, so that the lock row is free within half a minute.
+// On SQLite the stopped process itself holds the lock, and only its end frees the lock.
+func TestStoppedReaderDoesNotKeepTheLockRow(t *testing.T) {
+	t.Parallel()
+	large := map[string]string{ // more than the buffers of a connection hold
+		testdb.Postgres: `SELECT repeat('x', 1000) FROM generate_series(1, 100000)`,
+		testdb.MySQL:    `SELECT REPEAT('x', 1000) FROM seq_1_to_100000`,
+	}
+	for kind, query := range large {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.URL(t, kind)
+			stopped, other := openTask(t, url, "sweep", 1), openTask(t, url, "sweep", 1)
+			tx, err := stopped.Roster().BeginLocked(t, "sweep", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			rows, err := tx.QueryContext(context.WithoutCancel(t.Context()), query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			begin := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			for planned := false; !planned; {
+				_, err := other.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true})
+				if planned = err == nil; ctx.Err() != nil {
+					t.Fatalf("the lock row is still held: %v", err)
+				}
+			}
+			t.Logf("the lock row was free after %s", time.Since(begin).Round(time.Second))
+			for rows.Next() { // the rest of the rows, until the error
+			}
+			if rows.Err() == nil {
+				t.Error("the stopped client has read all rows, want that its transaction was ended")
+			}
+		})
+	}
 }

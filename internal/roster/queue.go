@@ -1,0 +1,384 @@
+package roster
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// NamedQueue is a queue for adding and removing queues.
+type NamedQueue struct {
+	ID       string
+	Index    int
+	Owner    string
+	Epoch    int64
+	Removing bool `db:"-"`
+}
+
+// ErrNumbered means that the queues of the task type have numbers, not names.
+var ErrNumbered = errors.New("the queues have numbers, so that only their number can change")
+
+// NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
+func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
+	queues, err = sqldb.Records[NamedQueue](ctx, l, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
+	numbered := true
+	for i := range queues {
+		q := &queues[i]
+		q.Removing = slices.Contains(l.removing, q.ID)
+		numbered = numbered && q.ID == fmt.Sprint(i)
+	}
+	if err == nil && numbered {
+		err = ErrNumbered
+	}
+	return queues, err
+}
+
+// InsertQueues inserts the queues of a new roster. The queues of the same task type in BASE replace them, if there are
+// any.
+func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
+	base, err := baseQueues(ctx, l)
+	if err != nil {
+		return err
+	}
+	if len(base) > 0 {
+		queues = base
+	}
+	if err := insertQueueRows(ctx, l, queues, pastWindows(l)); err != nil {
+		return err
+	}
+	if err := clonePins(ctx, l); err != nil {
+		return err
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
+		WHERE task_type = ? AND own_sign = ?`, len(queues), l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("set the number of queues: %w", err)
+	}
+	return nil
+}
+
+// QueueRow is a queue to be inserted.
+type QueueRow struct {
+	ID        string
+	Index     int
+	parameter string
+}
+
+// NumberedQueues returns the queues with the numbers from first to total - 1.
+func NumberedQueues(first, total int) (queues []QueueRow) {
+	for i := first; i < total; i++ {
+		queues = append(queues, QueueRow{ID: fmt.Sprint(i), Index: i})
+	}
+	return queues
+}
+
+// baseQueues returns the queues of BASE to clone. Cursors are not cloned: each environment reads its sources by
+// itself.
+func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
+	if l.OwnSign == DefaultOwnSign {
+		return nil, nil
+	}
+	base := l.Reader()
+	base.ownSign, base.locked = DefaultOwnSign, nil // its lock row is another
+	removing, err := base.Removing(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = l.Each(ctx, func(rows *sql.Rows) error {
+		var q QueueRow
+		err := rows.Scan(&q.ID, &q.Index, &q.parameter)
+		if !slices.Contains(removing, q.ID) {
+			queues = append(queues, q)
+		}
+		return err
+	}, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
+	if err != nil {
+		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
+	}
+	return queues, nil
+}
+
+// pastWindows returns the window_done_at of a new queue: it counts as done in each permit window that began before now,
+// because a queue does not repeat a window that it missed.
+func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsecond)) }
+
+// insertQueueRows inserts queues that count as done in the permit windows up to windowDone. Their epochs start above
+// each epoch that this roster has used (H6).
+func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
+	for part := range slices.Chunk(queues, InsertRows) {
+		args := make([]any, 0, 7*len(part))
+		for _, q := range part {
+			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.parameter, l.EpochHigh+1, windowDone)
+		}
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue
+			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
+		if err != nil {
+			return fmt.Errorf("insert the queues: %w", err)
+		}
+	}
+	return nil
+}
+
+// RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
+func RaiseEpochHigh(ctx context.Context, l *LockTx) error {
+	var top int64
+	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND `+validEpoch, l.TaskType, l.OwnSign).Scan(&top)
+	l.EpochHigh = max(l.EpochHigh, top)
+	return err
+}
+
+// MaxQueues is the most queues that a task type may have. It keeps a typing error from filling the database.
+const MaxQueues = 100_000
+
+// AddQueue adds a named queue, which the next plan assigns (N2), or withdraws its removal. Where queues have numbers,
+// Repartition changes how many there are.
+func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter string) error {
+	if err := ValidName("queue", queueID, 150); err != nil {
+		return fmt.Errorf("add a queue to %s: %w", taskType, err)
+	}
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		queues, err := l.NamedQueues(ctx)
+		if err != nil {
+			return err
+		}
+		if there := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID }); there >= 0 {
+			return keepQueue(ctx, l, queues[there], o.actor)
+		}
+		if len(queues) == MaxQueues {
+			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
+		}
+		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, parameter: parameter}, o.actor)
+	})
+	if err != nil {
+		return fmt.Errorf("add queue %q to %w", queueID, err)
+	}
+	return nil
+}
+
+// addQueue inserts the row of a queue.
+func addQueue(ctx context.Context, l *LockTx, q QueueRow, actor string) error {
+	cancelRemoval(l, q.ID) // the id is still listed, and has its pin, if the row was deleted by hand
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
+	if err := insertQueueRows(ctx, l, []QueueRow{q}, pastWindows(l)); err != nil {
+		return err
+	}
+	if err := l.queuesChanged(ctx, 1); err != nil {
+		return err
+	}
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: l.EpochHigh + 1, Actor: actor})
+}
+
+// keepQueue withdraws the removal of a queue. An owner that has drained for the removal resumes, or retakes the
+// queue.
+func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error {
+	if !q.Removing {
+		return errors.New("there is a queue of that name")
+	}
+	cancelRemoval(l, q.ID)
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "the removal was withdrawn"})
+}
+
+// cancelRemoval takes the id off the list of queues to be removed.
+func cancelRemoval(l *LockTx, queueID string) {
+	l.removing = slices.DeleteFunc(l.removing, func(id string) bool { return id == queueID })
+}
+
+// RemoveQueue removes a named queue (N2). Its owner first drains it; then the row is deleted. Without an owner it is
+// deleted at once. Items of that name are not processed any more. The last queue cannot be removed: a task type
+// without queues has nothing to do.
+func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		queues, err := l.NamedQueues(ctx)
+		if err != nil {
+			return err
+		}
+		at := slices.IndexFunc(queues, func(q NamedQueue) bool { return q.ID == queueID })
+		staying := slices.ContainsFunc(queues, func(q NamedQueue) bool { return !q.Removing && q.ID != queueID })
+		switch {
+		case at < 0:
+			return errors.New("there is no queue of that name")
+		case queues[at].Removing:
+			return nil
+		case !staying:
+			return errors.New("it is the last one")
+		}
+		return removeQueue(ctx, l, queues[at], o.actor)
+	})
+	if err != nil {
+		return fmt.Errorf("remove queue %q of %w", queueID, err)
+	}
+	return nil
+}
+
+// removeQueue adds the id to the list of queues to be removed.
+func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error {
+	l.removing = append(l.removing, q.ID)
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor}); err != nil {
+		return err
+	}
+	return deleteRemovedQueues(ctx, l, actor)
+}
+
+// FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes its row. It
+// reports whether it did: it does not if the removal was withdrawn. Whatever the reply, the server must not work the
+// queue again under the old epoch: to keep it, it calls Retake (H3).
+func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) (done bool, err error) {
+	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
+		done = false
+		if !slices.Contains(l.removing, queueID) {
+			return nil
+		}
+		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
+			return err
+		}
+		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
+			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
+			l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
+		if done = n > 0; err != nil || !done {
+			return err
+		}
+		return deleteRemovedQueues(ctx, l, s.uuid)
+	})
+	if err != nil {
+		return false, fmt.Errorf("remove queue %q of %w", queueID, err)
+	}
+	return done, nil
+}
+
+// deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs
+// were: a queue that is added again under the same name starts above them (H6).
+func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
+	var gone []Event
+	for _, id := range l.removing {
+		e := Event{Kind: EventRemoved, queue: id, Actor: actor}
+		err := l.QueryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
+			l.TaskType, l.OwnSign, id).Scan(&e.epoch)
+		if sqldb.NoRows(err) {
+			continue // its owner still drains it
+		}
+		if err != nil {
+			return err
+		}
+		_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
+		if err != nil {
+			return err
+		}
+		_, err = l.Exec(ctx, `DELETE FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
+		if err != nil {
+			return err
+		}
+		gone = append(gone, e)
+		l.EpochHigh = max(l.EpochHigh, e.epoch)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	l.removing = slices.DeleteFunc(l.removing, func(id string) bool {
+		return slices.ContainsFunc(gone, func(e Event) bool { return e.queue == id })
+	})
+	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
+		return err
+	}
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
+	for _, e := range gone {
+		if err := l.queuesRemoved(ctx, l, "CANCELLED", "the queue was removed", []string{e.queue}); err != nil {
+			return err
+		}
+	}
+	return l.Record(ctx, gone...)
+}
+
+// PinQueue says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2". The empty
+// list says that any server may. The servers plan with their next heartbeats. A live owner that lacks a label hands the queue
+// over when another server may have it, and keeps it until then (P7).
+//
+// The pin is not in the row of the queue. PostgreSQL lets each new batch share the lock on that row while a writer waits for
+// it, so that a pin in the row would wait for as long as the owner's batches overlap.
+func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string) error {
+	if _, err := plan.ParseSelector(labels); err != nil {
+		return fmt.Errorf("pin queue %q of %s: labels (%s) %w", queueID, taskType, labels, err)
+	}
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		pin, err := readPin(ctx, l, queueID)
+		if err != nil || pin == labels {
+			return err
+		}
+		if err := l.membershipChanged(ctx); err != nil {
+			return err
+		}
+		reason := "any server may own it"
+		if labels != "" {
+			reason = "to " + labels
+		}
+		if err := l.Record(ctx, Event{Kind: EventPinned, queue: queueID, Actor: o.actor, Reason: reason}); err != nil {
+			return err
+		}
+		return writePin(ctx, l, queueID, labels)
+	})
+	if err != nil {
+		return fmt.Errorf("pin queue %q of %w", queueID, err)
+	}
+	return nil
+}
+
+// readPin returns the pin of a queue.
+func readPin(ctx context.Context, l *LockTx, queueID string) (pin string, err error) {
+	err = l.QueryRow(ctx, `SELECT COALESCE(labels, '') FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+		WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, queueID).Scan(&pin)
+	if sqldb.NoRows(err) {
+		err = errors.New("there is no queue of that name")
+	}
+	return pin, err
+}
+
+// writePin replaces the pin of a queue. A queue without one has no row.
+func writePin(ctx context.Context, l *LockTx, queueID, labels string) error {
+	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
+	if err != nil || labels == "" {
+		return err
+	}
+	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, ?)`, l.TaskType, l.OwnSign, queueID, labels)
+	return err
+}
+
+// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It deletes those of queues
+// that were deleted by hand.
+func clonePins(ctx context.Context, l *LockTx) error {
+	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	if err != nil || l.OwnSign == DefaultOwnSign {
+		return err
+	}
+	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels)
+		SELECT task_type, ?, queue_id, labels FROM schedule_pin WHERE task_type = ? AND own_sign = ?`, l.OwnSign, l.TaskType, DefaultOwnSign)
+	if err != nil {
+		return fmt.Errorf("copy the pins of %s: %w", DefaultOwnSign, err)
+	}
+	return deleteLostPins(ctx, l)
+}
+
+// deleteLostPins deletes the pins of queues that do not exist any more. A new queue of the same name does not inherit them.
+func deleteLostPins(ctx context.Context, l *LockTx) error {
+	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ? AND NOT EXISTS (SELECT 1 FROM schedule_queue q
+		WHERE q.task_type = schedule_pin.task_type AND q.own_sign = schedule_pin.own_sign AND q.queue_id = schedule_pin.queue_id)`, l.TaskType, l.OwnSign)
+	return err
+}

@@ -1,0 +1,381 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// BackfillFilter selects backfills. Empty fields select all.
+type BackfillFilter struct {
+	ID       string
+	TaskType string
+	State    string // one of the Backfill constants
+}
+
+// BackfillRecord is a backfill and the numbers of its runs.
+type BackfillRecord struct {
+	Backfill
+
+	RunsOpen      int64 `json:"runs_open"` // runs of the task type that have not ended
+	RunsSuccess   int64 `json:"runs_success"`
+	RunsFailed    int64 `json:"runs_failed"`
+	RunsCancelled int64 `json:"runs_cancelled"`
+
+	DependantsOpen   int64 `json:"dependants_open"`   // runs of dependants that have not ended
+	DependantsFailed int64 `json:"dependants_failed"` // runs of dependants that have failed or were cancelled
+
+	Now time.Time `json:"-" db:"database_time"` // by the database's clock, when this was read
+}
+
+// List lists the latest backfills of this own_sign that the filter selects, the newest first, at most limit. It is one
+// statement.
+func (bs *Backfills) List(ctx context.Context, f BackfillFilter, limit int) ([]BackfillRecord, error) {
+	w := sqldb.Where{Args: []any{bs.ownSign}}
+	w.Equal("backfill_id", f.ID)
+	w.Equal("task_type", f.TaskType)
+	w.Equal("state", f.State)
+	list, err := sqldb.Records[BackfillRecord](ctx, bs.db, fmt.Sprintf(`SELECT {columns} FROM (
+		SELECT b.*, t.runs_open, t.runs_success, t.runs_failed, t.runs_cancelled, t.dependants_open, t.dependants_failed, {now} AS database_time
+		FROM schedule_backfill b JOIN (SELECT p.backfill_id,
+				COUNT(CASE WHEN r.task_type = p.task_type AND r.state IN %[1]s THEN 1 END) AS runs_open,
+				COUNT(CASE WHEN r.task_type = p.task_type AND r.state = 'SUCCESS' THEN 1 END) AS runs_success,
+				COUNT(CASE WHEN r.task_type = p.task_type AND r.state IN %[2]s THEN 1 END) AS runs_failed,
+				COUNT(CASE WHEN r.task_type = p.task_type AND r.state = 'CANCELLED' THEN 1 END) AS runs_cancelled,
+				COUNT(CASE WHEN r.task_type <> p.task_type AND r.state IN %[1]s THEN 1 END) AS dependants_open,
+				COUNT(CASE WHEN r.task_type <> p.task_type AND (r.state IN %[2]s OR r.state = 'CANCELLED') THEN 1 END) AS dependants_failed
+			FROM (SELECT backfill_id, task_type FROM schedule_backfill WHERE own_sign = ?%[3]s ORDER BY backfill_id DESC LIMIT %[4]d) p
+			LEFT JOIN schedule_run r ON r.backfill_id = p.backfill_id GROUP BY p.backfill_id) t ON t.backfill_id = b.backfill_id
+		) x ORDER BY backfill_id DESC`, openStates, failedStates, w.Text, max(limit, 1)), w.Args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the backfills: %w", err)
+	}
+	return list, nil
+}
+
+// Get returns the backfill with that id, or ErrUnknownBackfill if there is none.
+func (bs *Backfills) Get(ctx context.Context, id string) (BackfillRecord, error) {
+	if id == "" { // the filter would select any
+		return BackfillRecord{}, ErrUnknownBackfill
+	}
+	list, err := bs.List(ctx, BackfillFilter{ID: id}, 1)
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s: %w", id, ErrUnknownBackfill)
+	}
+	if err != nil {
+		return BackfillRecord{}, err
+	}
+	return list[0], nil
+}
+
+// Slots returns all slots of a backfill, the oldest first, each with its run if it has one.
+func (bs *Backfills) Slots(ctx context.Context, id string) ([]BackfillSlot, error) {
+	b, err := bs.Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := b.schedule()
+	if err != nil {
+		return nil, fmt.Errorf("read the slots of backfill %s: %w", id, err)
+	}
+	return bs.slotRuns(ctx, b.Backfill, firstSlots(s, b.From, b.To, false, maxBackfillSlots))
+}
+
+// BackfillQueue is a queue in the run of a slot.
+type BackfillQueue struct {
+	RunID   string `json:"run_id"`
+	QueueID string `json:"queue_id"`
+	State   string `json:"state"` // one of the RunQueue constants
+}
+
+// Queues returns the queues of the runs of slots, in the order of the slots and in natural order of the queues.
+func (bs *Backfills) Queues(ctx context.Context, list []BackfillSlot) (queues []BackfillQueue, err error) {
+	var ids []string
+	for _, s := range list {
+		if s.RunID != "" {
+			ids = append(ids, s.RunID)
+		}
+	}
+	for part := range slices.Chunk(ids, roster.InsertRows) {
+		found, err := sqldb.Records[BackfillQueue](ctx, bs.db, `SELECT {columns} FROM schedule_run_queue
+			WHERE run_id IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id, queue_id`, sqldb.Args(part)...)
+		if err != nil {
+			return nil, fmt.Errorf("read the queues of the runs: %w", err)
+		}
+		queues = append(queues, found...)
+	}
+	at := map[string]int{}
+	for i, id := range ids {
+		at[id] = i
+	}
+	slices.SortStableFunc(queues, func(a, b BackfillQueue) int {
+		if a.RunID != b.RunID {
+			return at[a.RunID] - at[b.RunID]
+		}
+		return plan.CompareIDs(a.QueueID, b.QueueID)
+	})
+	return queues, nil
+}
+
+// Start starts a backfill and returns it. The servers of the task type make its runs with their ticks, the oldest slot
+// first. After a crash of a server the others go on. Start returns ErrBackfillRange if the range or the trigger does
+// not allow a backfill, and ErrUnknownTrigger if no trigger has that name.
+func (bs *Backfills) Start(ctx context.Context, r BackfillRange, actor string) (b Backfill, err error) {
+	trigger, id, err := bs.prepare(ctx, r)
+	if err != nil {
+		return Backfill{}, fmt.Errorf("backfill %s: %w", r.TaskType, err)
+	}
+	start := func() error {
+		return bs.triggers.change(ctx, trigger, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+			there, err := readBackfills(ctx, l, `b.backfill_id = ?`, id)
+			if err == nil && len(there) > 0 {
+				b = there[0] // the first attempt of this transaction was committed
+				return nil
+			}
+			if err == nil {
+				err = checkMode(ctx, l, l.TaskType)
+			}
+			if err == nil {
+				b, _, err = r.plan(t, l.Now)
+			}
+			if err != nil {
+				return err
+			}
+			b.ID, b.OwnSign, b.Actor, b.CreatedAt = id, l.OwnSign, actor, l.Now
+			return insertBackfill(ctx, l, b)
+		})
+	}
+	err = start()
+	if errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
+		err = start()
+	}
+	if err != nil {
+		return Backfill{}, fmt.Errorf("backfill %s: %w", r.TaskType, err)
+	}
+	return b, nil
+}
+
+// prepare returns the trigger of a range and the id of a new backfill.
+func (bs *Backfills) prepare(ctx context.Context, r BackfillRange) (trigger, id string, err error) {
+	if trigger, err = bs.triggerOf(ctx, r); err != nil {
+		return "", "", err
+	}
+	now, err := bs.db.Clock(ctx)
+	return trigger, newRunID(now), err
+}
+
+// triggerOf returns the name of the trigger of a range.
+func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (string, error) {
+	if r.Trigger != "" {
+		return r.Trigger, nil
+	}
+	list, err := bs.triggers.List(ctx, TriggerFilter{Target: r.TaskType})
+	switch {
+	case err != nil:
+		return "", err
+	case len(list) == 1:
+		return list[0].Name, nil
+	case len(list) == 0:
+		if err := checkMode(ctx, bs.db, r.TaskType); err != nil {
+			return "", err
+		}
+		return "", fmt.Errorf("%w: the task type has no trigger, and so no slots", ErrBackfillRange)
+	}
+	var names []string
+	for _, t := range list {
+		names = append(names, t.Name)
+	}
+	return "", fmt.Errorf("%w: the task type has several triggers, name one of them: %s", ErrBackfillRange, strings.Join(names, ", "))
+}
+
+func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
+	b.Actor = sqldb.Clean(b.Actor)
+	if err := sqldb.Insert(ctx, l.Tx, "schedule_backfill", b); err != nil {
+		return err
+	}
+	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",
+		b.ID, b.Trigger, plural.Of(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))})
+}
+
+// BackfillSlot is a slot of a backfill, and its run if it has one. A trigger, an operator or a backfill has made the
+// run.
+type BackfillSlot struct {
+	ScheduledAt time.Time `json:"scheduled_at"` // the slot
+	RunID       string    `json:"run_id"`
+	State       string    `json:"state"` // of the run
+	Message     string    `json:"message"`
+	BackfillID  string    `json:"backfill_id"` // of the run; empty if no backfill has made or reopened it
+}
+
+// PlannedSlot is a slot and what a backfill would do with it.
+type PlannedSlot struct {
+	BackfillSlot
+	Action string `json:"action"` // MAKE, RERUN or KEEP
+}
+
+// Preview returns what Start would write, and what the backfill would do with each slot, as of now. It changes nothing,
+// and fails as Start does.
+func (bs *Backfills) Preview(ctx context.Context, r BackfillRange) (b Backfill, list []PlannedSlot, err error) {
+	b, planned, err := bs.preview(ctx, r)
+	if err != nil {
+		return Backfill{}, nil, fmt.Errorf("backfill %s: %w", r.TaskType, err)
+	}
+	b.OwnSign = bs.ownSign
+	found, err := bs.slotRuns(ctx, b, planned)
+	if err != nil {
+		return Backfill{}, nil, fmt.Errorf("backfill %s: %w", r.TaskType, err)
+	}
+	for _, s := range found {
+		list = append(list, PlannedSlot{s, b.action(s.State)})
+	}
+	return b, list, nil
+}
+
+func (bs *Backfills) preview(ctx context.Context, r BackfillRange) (Backfill, []time.Time, error) {
+	name, err := bs.triggerOf(ctx, r)
+	if err != nil {
+		return Backfill{}, nil, err
+	}
+	list, err := bs.triggers.List(ctx, TriggerFilter{Name: name})
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("trigger %s: %w", name, ErrUnknownTrigger)
+	}
+	if err == nil {
+		err = checkMode(ctx, bs.db, r.TaskType)
+	}
+	if err != nil {
+		return Backfill{}, nil, err
+	}
+	return r.plan(list[0].Trigger, list[0].Now)
+}
+
+// slotRuns returns the slots with their runs.
+func (bs *Backfills) slotRuns(ctx context.Context, b Backfill, at []time.Time) (list []BackfillSlot, err error) {
+	for part := range slices.Chunk(at, roster.InsertRows) {
+		found, err := findSlotRuns(ctx, bs.db, b, part)
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range part {
+			s := found[b.runKey(slot)]
+			s.ScheduledAt = slot
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
+// SetPaused pauses or resumes a backfill. While it is paused no further slot gets a run. The runs that it has made go
+// on. SetPaused returns ErrBackfillState if the backfill has ended.
+func (bs *Backfills) SetPaused(ctx context.Context, id string, paused bool, actor string) error {
+	err := bs.operate(ctx, id, func(ctx context.Context, l *roster.LockTx, b Backfill) error {
+		b.Paused = paused
+		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "backfill " + id + " was " + roster.PauseVerb(paused) + "d"}); err != nil {
+			return err
+		}
+		return b.update(ctx, l)
+	})
+	if err != nil {
+		return fmt.Errorf("%s backfill %s: %w", roster.PauseVerb(paused), id, err)
+	}
+	return nil
+}
+
+// Cancel ends a backfill and all its open runs, also the runs of dependants. It does not matter which servers own their
+// queues. Runs that have ended stay as they are. Cancel returns ErrBackfillState if the backfill has ended.
+func (bs *Backfills) Cancel(ctx context.Context, id, actor string) error {
+	err := bs.operate(ctx, id, func(ctx context.Context, l *roster.LockTx, b Backfill) error {
+		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE backfill_id = ? AND state IN `+openStates, id)
+		if err != nil {
+			return err
+		}
+		b.State = BackfillCancelled
+		b.Message = fmt.Sprintf("%d of %d slots were left, and %s open",
+			b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, plural.Of(n, "run was", "runs were"))
+		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "backfill " + id + " was cancelled: " + b.Message}); err != nil {
+			return err
+		}
+		return b.update(ctx, l)
+	})
+	if err == nil {
+		err = bs.stopRuns(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("cancel backfill %s: %w", id, err)
+	}
+	return nil
+}
+
+// stopRuns ends the runs of a cancelled backfill. Dependants end first, because otherwise they would fail with their
+// upstreams. After a crash the ticks end the other runs.
+func (bs *Backfills) stopRuns(ctx context.Context, id string) error {
+	runs, err := sqldb.Records[taskRun](ctx, bs.db, `SELECT run_id, task_type FROM schedule_run WHERE backfill_id = ? AND cancel_requested
+		AND state IN `+openStates+` ORDER BY run_id DESC`, id)
+	for _, r := range runs {
+		if err == nil {
+			err = bs.closer.stopRun(ctx, r.ID)
+		}
+	}
+	return err
+}
+
+// operate runs f with an open backfill under the lock row of its task type.
+func (bs *Backfills) operate(ctx context.Context, id string, f func(context.Context, *roster.LockTx, Backfill) error) error {
+	b, err := bs.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return bs.roster.UnderLock(ctx, b.TaskType, func(ctx context.Context, l *roster.LockTx) error {
+		list, err := readBackfills(ctx, l, `b.backfill_id = ?`, id)
+		switch {
+		case err != nil:
+			return err
+		case len(list) == 0:
+			return ErrUnknownBackfill
+		case list[0].State != BackfillRunning:
+			return fmt.Errorf("%w: it is %s", ErrBackfillState, list[0].State)
+		}
+		return f(ctx, l, list[0])
+	})
+}
+
+// continueBackfills makes backfills RUNNING again, because a run was reopened and its dependants wait again. It also
+// raises the version of open ones: a tick that has counted the runs as ended must not end the backfill.
+func continueBackfills(ctx context.Context, t sqldb.Tx, runID string) error {
+	ids, err := allDependants(ctx, t, runID)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(append(ids, runID), roster.InsertRows) {
+		_, err := t.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '', ended_at = NULL, version = version + 1
+			WHERE state <> '`+BackfillCancelled+`' AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
+				WHERE r.run_id IN (`+sqldb.Marks(len(part))+`) AND r.state IN `+openStates+`)`, sqldb.Args(part)...)
+		if err != nil {
+			return fmt.Errorf("continue the backfill: %w", err)
+		}
+	}
+	return nil
+}
+
+// CancelBackfills cancels the open backfills of a trigger that an operator deletes, or of all triggers of the locked
+// task type if the name is empty. It does not change their runs.
+func CancelBackfills(ctx context.Context, l *roster.LockTx, trigger, reason string) error {
+	where, args := `task_type = ? AND own_sign = ?`, []any{reason, l.TaskType, l.OwnSign}
+	if trigger != "" {
+		where, args = where+` AND trigger_name = ?`, append(args, trigger)
+	}
+	n, err := l.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillCancelled+`', message = ?, ended_at = {now}, version = version + 1
+		WHERE `+where+` AND state = '`+BackfillRunning+`'`, args...)
+	if err != nil || n == 0 {
+		return err
+	}
+	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Reason: fmt.Sprintf("backfills were cancelled (%d): %s", n, reason)})
+}
