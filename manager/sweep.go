@@ -137,7 +137,8 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}
-	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins", slog.String("queue", row.ID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt))
+	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch),
+		slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt))
 	s.logInternal(ctx, s.proc.Grant(q, sw.QueueTotal))
 }
 

@@ -43,7 +43,8 @@
 //	19  Runs of a trigger do not pile up.
 //	20  While no plan is due and no queue is requested, no server has a queue that it may not own and another one may, and
 //	    no chain of moves makes the servers more even (P8, P14). The scenario reads the roster all the time, in snapshots.
-//	21  A process that has begun to drain a queue begins no call of it before it resumes the queue.
+//	21  A process that has begun to drain a queue begins no call of it before it resumes the queue or begins another
+//	    sweep of it.
 //	22  While a service is away that all items need, a process makes at most 3 selects and 100 calls a second.
 //
 // In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants. Some

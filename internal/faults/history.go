@@ -69,12 +69,12 @@ type Span struct {
 	LastSeen time.Time // when the process died, if it did
 }
 
-// Drain is a time in which a process drains a queue: until it resumes the queue, or for good.
+// Drain is a time in which a process drains a queue: until it resumes the queue or begins another sweep of it, or for good.
 type Drain struct {
 	Process  int
 	Queue    string
 	Epoch    int64
-	From, To time.Time // To is zero if the process did not resume the queue
+	From, To time.Time // To is zero if the drain did not end
 }
 
 // Roster is the input of a plan at one commit.

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -153,7 +155,7 @@ func (w *worker) history() (spans []Span, drains []Drain, stalls []Window) {
 			order = append(order, calls[n.Call])
 		case "queue draining":
 			drains = append(drains, Drain{Process: w.pid, Queue: n.Queue, Epoch: n.Epoch, From: n.At})
-		case "queue resumed":
+		case "queue resumed", "sweep begins":
 			for i, d := range drains {
 				if d.Queue == n.Queue && d.Epoch == n.Epoch && d.To.IsZero() {
 					drains[i].To = n.At
@@ -180,4 +182,31 @@ func (w *worker) logTail(lines int) string {
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
 	all = slices.DeleteFunc(all, func(line string) bool { return strings.HasPrefix(line, "[mysql]") }) // the driver repeats itself
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func TestEndOfDrain(t *testing.T) {
+	for _, c := range []struct {
+		message string
+		epoch   int64
+		ends    bool
+	}{
+		{"queue resumed", 2, true},
+		{"sweep begins", 2, true},
+		{"sweep begins", 3, false},
+		{"queue granted", 2, false}, // a released queue is not worked again under its epoch
+	} {
+		w := &worker{t: t, notes: filepath.Join(t.TempDir(), "notes")}
+		n, err := openNotes(w.notes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.file.Close()
+		log := slog.New(noting{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), n})
+		log.Debug("queue draining", slog.String("queue", "0"), slog.Int64("epoch", 2))
+		log.Debug(c.message, slog.String("queue", "0"), slog.Int64("epoch", c.epoch))
+		_, drains, _ := w.history()
+		if len(drains) != 1 || drains[0].To.IsZero() == c.ends {
+			t.Errorf("drains after %q of epoch %d: %v, want one, ended: %t", c.message, c.epoch, drains, c.ends)
+		}
+	}
 }

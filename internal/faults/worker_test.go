@@ -91,7 +91,8 @@ func openNotes(path string) (notes, error) {
 	return notes{f}, err
 }
 
-// noting is a log that notes when the manager begins and ends a drain.
+// noting is a log that notes when the manager begins and ends a drain. The suspension of a sweep, for example in a run that
+// is paused, leaves the queue drained. Then the next sweep of the queue ends the drain, under the same epoch.
 type noting struct {
 	slog.Handler
 	notes
@@ -99,7 +100,8 @@ type noting struct {
 
 // Handle implements slog.Handler.
 func (h noting) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == "queue draining" || r.Message == "queue resumed" {
+	switch r.Message {
+	case "queue draining", "queue resumed", "sweep begins":
 		line := note{What: r.Message}
 		r.Attrs(func(a slog.Attr) bool {
 			switch a.Key {
