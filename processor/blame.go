@@ -135,7 +135,7 @@ func (b *batch) passInSweep(named []itemError) {
 
 // failItems records a failure of each failed item.
 func (b *batch) failItems(named []itemError) {
-	stored, err := b.lane.failures.findAll(&b.call, len(named), func(i int) (*grant, string) {
+	stored, err := b.lane.failures.find(&b.call, len(named), func(i int) (*grant, string) {
 		return b.grantOf(named[i].index), b.keys[named[i].index]
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func (b *batch) failItems(named []itemError) {
 		}
 	}
 	for _, g := range b.grants {
-		if err := b.lane.failures.save(b.bound, g, updates); err != nil {
+		if err := b.lane.failures.save(b.bound, g, updates...); err != nil {
 			b.logError("save failed items", updates[0].key, err)
 		}
 	}

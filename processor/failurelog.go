@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 	"time"
@@ -39,6 +38,7 @@ type update struct {
 	grant *grant
 	key   string
 	record
+	started bool // the item begins alone (S14)
 }
 
 // startedRoom is how many records a load asks for even without room for them, so that it gets all Started records. Each
@@ -65,10 +65,10 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	if err == nil {
 		err = l.judgeBegun(c, g, stored.Items)
 	}
-	var failedBefore map[string]record
+	failedBefore := map[string]record{}
 	others := stored.More || len(stored.Items) > 0
 	if err == nil && c.lane.sweep != nil && others && len(g.queue.Run.FailedBefore) > 0 {
-		failedBefore, err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore)
+		err = l.lookUp(&c.call, g, g.queue.Run.FailedBefore, failedBefore)
 	}
 	if err != nil {
 		return err
@@ -87,73 +87,53 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	return nil
 }
 
-// findAll returns the records of n items of a call that memory does not hold. item returns the queue and the key of
-// one, or no queue if the item does not matter.
-func (l *failureLog) findAll(c *call, n int, item func(i int) (*grant, string)) (found map[string]record, err error) {
+// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one, or
+// no queue if the item does not matter. find asks the store only for queues of which memory may not hold all records.
+func (l *failureLog) find(c *call, n int, item func(i int) (*grant, string)) (map[string]record, error) {
+	found := map[string]record{}
 	for _, g := range c.grants {
 		if !g.failures.partial.Load() {
 			continue
 		}
-		var keys []string
-		for i := range n {
-			if of, key := item(i); of == g {
-				keys = append(keys, key)
+		if keys := l.unknown(g, n, item); len(keys) > 0 {
+			l.enter(1)
+			err := l.lookUp(c, g, keys, found)
+			l.gate.Release(1)
+			if err != nil {
+				return nil, err
 			}
-		}
-		more, err := l.find(c, g, keys)
-		if err != nil {
-			return nil, err
-		}
-		if found == nil {
-			found = more
-		} else {
-			maps.Copy(found, more)
 		}
 	}
 	return found, nil
 }
 
-// find asks the store for the records of items that memory does not hold. It asks nothing if memory holds all records
-// of the queue.
-func (l *failureLog) find(c *call, g *grant, keys []string) (found map[string]record, err error) {
-	if !g.failures.partial.Load() {
-		return nil, nil
-	}
-	if keys = l.unknown(g, keys); len(keys) == 0 {
-		return nil, nil
-	}
-	l.enter(1)
-	defer l.gate.Release(1)
-	return l.lookUp(c, g, keys)
-}
-
-// lookUp asks the store for the records of items.
-func (l *failureLog) lookUp(c *call, g *grant, keys []string) (found map[string]record, err error) {
+// lookUp asks the store for the records of items of a queue.
+func (l *failureLog) lookUp(c *call, g *grant, keys []string, found map[string]record) error {
 	now := time.Now()
 	list, err := l.store.Find(c.ctx, g.queue, keys)
 	if err != nil {
-		return nil, fmt.Errorf("find failed items: %w", err)
+		return fmt.Errorf("find failed items: %w", err)
 	}
-	found = make(map[string]record, len(list))
 	for _, i := range list {
-		if !c.capabilities.keyed && i.Queue != g.queue.ID {
-			continue // a cursor is the key of an item in its own queue only
+		if c.capabilities.keyed || i.Queue == g.queue.ID { // a cursor is the key of an item in its own queue only
+			found[i.Key] = c.recordOf(i, now)
 		}
-		found[i.Key] = c.recordOf(i, now)
 	}
-	return found, nil
+	return nil
 }
 
-// unknown returns the keys of which memory knows nothing.
-func (l *failureLog) unknown(g *grant, keys []string) (unknown []string) {
+// unknown returns the keys of the items of a queue of which memory knows nothing.
+func (l *failureLog) unknown(g *grant, n int, item func(i int) (*grant, string)) (keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, key := range keys {
-		if _, ok := g.failures.recallLocked(key); !ok {
-			unknown = append(unknown, key)
+	for i := range n {
+		if of, key := item(i); of == g {
+			if _, ok := g.failures.recallLocked(key); !ok {
+				keys = append(keys, key)
+			}
 		}
 	}
-	return unknown
+	return keys
 }
 
 // record returns the record of an item, from memory or from the store.
@@ -161,7 +141,7 @@ func (l *failureLog) record(c *call, g *grant, key string) (r record, ok bool, e
 	if r, ok = l.recall(g, key); ok {
 		return r, true, nil
 	}
-	found, err := l.find(c, g, []string{key})
+	found, err := l.find(c, 1, func(int) (*grant, string) { return g, key })
 	r, ok = found[key]
 	return r, ok, err
 }
@@ -206,13 +186,13 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 }
 
 // save records the updates of one queue. If the store fails, save records them in memory only and returns the error.
-func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error {
+func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) error {
 	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
 	defer l.gate.Release(1)
 	now, items := time.Now(), []FailedItem(nil)
 	for _, u := range updates {
 		if u.grant == g {
-			items = append(items, u.item(u.key, now))
+			items = append(items, u.item(now))
 		}
 	}
 	if len(items) == 0 {
@@ -223,7 +203,7 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates []update) error
 	defer l.mu.Unlock()
 	for _, u := range updates {
 		if u.grant == g {
-			u.stored, u.saved = true, err == nil && l.store != nil
+			u.stored, u.saved = true, err == nil && l.store != nil && !u.started
 			g.failures.keepLocked(u.key, u.record)
 		}
 	}
@@ -242,13 +222,9 @@ func (l *failureLog) saveDead(b *batch, g *grant, key string) error {
 	case r.saved:
 		return nil
 	}
-	l.enter(1)
-	defer l.gate.Release(1)
-	if err := l.write(b.bound, g, []FailedItem{r.item(key, b.now)}); err != nil {
+	if err := l.save(b.bound, g, update{grant: g, key: key, record: r}); err != nil {
 		return fmt.Errorf("save failed items: %w", err)
 	}
-	r.saved = l.store != nil
-	l.put(g, key, r)
 	return nil
 }
 

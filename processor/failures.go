@@ -236,14 +236,14 @@ func (c *call) discardDue(i FailedItem) bool {
 	return c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
 }
 
-// item returns the record in the form of the store.
-func (r record) item(key string, now time.Time) FailedItem {
-	f := FailedItem{Key: key, Attempts: r.attempts, Dead: r.dead}
-	if r.cause != nil {
-		f.LastError = r.cause.Error()
+// item returns the update in the form of the store, which keeps the time of the begin of an item that begins alone.
+func (u *update) item(now time.Time) FailedItem {
+	f := FailedItem{Key: u.key, Attempts: u.attempts, Dead: u.dead, Started: u.started}
+	if u.cause != nil {
+		f.LastError = u.cause.Error()
 	}
-	if !r.dead {
-		f.RetryIn = r.retryAt.Sub(now)
+	if !u.dead && !u.started {
+		f.RetryIn = u.retryAt.Sub(now)
 	}
 	return f
 }

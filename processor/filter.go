@@ -98,7 +98,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
 		return err
 	}
-	stored, err := c.lane.failures.findAll(&c.call, len(c.keys), func(i int) (g *grant, key string) {
+	stored, err := c.lane.failures.find(&c.call, len(c.keys), func(i int) (g *grant, key string) {
 		if _, inFlight := c.keysInFlight[c.keys[i]]; inFlight {
 			return nil, ""
 		}

@@ -113,33 +113,23 @@ func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
 	if err != nil {
 		return err
 	}
-	l.enter(1)
-	defer l.gate.Release(1)
 	if !known {
 		r.batchLimit = 1
 	}
-	item := r.item(key, time.Now())
-	item.Started = true
-	item.RetryIn = 0 // the store keeps it as the time of the begin
-	if err := l.write(b.bound, g, []FailedItem{item}); err != nil {
-		return err
-	}
-	r.stored, r.saved = true, false
-	l.put(g, key, r)
-	return nil
+	return l.save(b.bound, g, update{grant: g, key: key, record: r, started: true})
 }
 
 // deleteStart makes the record of an item in the store what it was before it began.
 func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
-	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
-	defer l.gate.Release(1)
 	r, ok := l.recall(g, key)
 	switch {
 	case !ok || l.store == nil:
 		return nil
 	case r.batchLimit == 0 && g.queue.Run == nil:
-		return l.write(ctx, g, []FailedItem{r.item(key, time.Now())})
+		return l.save(ctx, g, update{grant: g, key: key, record: r})
 	}
+	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
+	defer l.gate.Release(1)
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 

@@ -196,8 +196,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "an item begins alone without a record",
-		"saveStart", "item.Started = true\n",
-		"item.Started = false\n",
+		"saveStart", "started: true}",
+		"started: false}",
 		"TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{
