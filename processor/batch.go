@@ -271,8 +271,7 @@ func (b *batch) itemsDone() int64 {
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
 func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
-	e := b.evidence(s.rounds.Load())
-	s.observeLocked(e)
+	s.observeLocked(b.evidence(s.rounds.Load()), l, b.grants)
 	l.batches--
 	if s.inFlight.end() {
 		notify(s.signals.drained)
@@ -284,7 +283,6 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	b.countInStreakLocked(s, e)
 	if b.serial {
 		b.continuePageLocked(s)
 	}
@@ -313,7 +311,8 @@ func (b *batch) evidence(round uint64) evidence {
 	if b.outcome != failed {
 		return e
 	}
-	e.failed = true
+	e.failed, e.err, e.first, e.failedOf = true, b.err, b.result.first, b.failedOf
+	e.wide = !b.capabilities.tracksItems()
 	e.mute = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)

@@ -13,11 +13,20 @@ type evidence struct {
 	failed  bool // the call has failed; some of its items may be done
 
 	// Of a failed call:
+	err      error
 	mute     bool     // it says nothing about an outage: the items are at fault, or the batch is divided
 	known    bool     // all items that failed had failed before the last success, so they are poison
 	expected bool     // an earlier sweep has failed like this
 	items    []string // the items that failed, by queue and key; nil if no item is known to be the cause
+	first    uint64   // batchResult.first
+	wide     bool     // it has failed for no single item: a select, or a batch of a dealer that does not know items
 
+	// failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of
+	// its items is done. It is set for a failed batch only.
+	failedOf func(*grant) (keys []string, all bool)
+
+	selects   bool          // the call is a select that has succeeded or failed
+	exhausted bool          // it shows that no item of its lane can fail again, or that its sweep is complete and none has
 	recovered bool          // an item that had failed is done
 	probe     bool          // a probe has failed
 	took      time.Duration // the probe, of at most timeout if that is not 0
@@ -272,9 +281,9 @@ func (p *sample) fail(took, timeout time.Duration) {
 // exhausted reports whether the outage has tried so many items that a healthy one is unlikely to be near.
 func (p *sample) exhausted() bool { return p.tried >= sampleMost }
 
-// observeLocked gives the end of a call to the outage, and does what follows. If the breaker opens, all lanes are
-// sampled and the unstarted items are dropped.
-func (s *scheduler) observeLocked(e evidence) {
+// observeLocked gives the end of a call to the outage and to the streaks, and does what follows. If the breaker opens,
+// all lanes are sampled and the unstarted items are dropped.
+func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
 	switch s.outage.observe(e, s.settings.ProbeMax > 0) {
 	case firstSuccess:
 		s.rounds.Add(1)
@@ -287,6 +296,13 @@ func (s *scheduler) observeLocked(e evidence) {
 		}
 		s.limiter.probe(true)
 		s.dropReadyLocked(e.now)
+	}
+	for _, g := range grants {
+		g.streak.observe(e, g, s.rounds.Load())
+	}
+	s.streak.observe(e, grants, l.sweep != nil)
+	if e.selects && !e.failed && l.sweep == nil {
+		s.endStreakLocked()
 	}
 }
 

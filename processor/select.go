@@ -299,8 +299,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		l.pass.advance(c)
 	}
 	s.stats.countSelect(c)
-	c.countInStreakLocked(s)
-	s.observeLocked(evidence{now: c.now, failed: c.outcome == failed, mute: c.outcome == failed && c.env.blames(c.err)})
+	s.observeLocked(c.evidence(), l, c.grants)
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 		s.passTurnLocked(l)
@@ -322,6 +321,23 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	default:
 		s.restLocked(l, c.now)
 	}
+}
+
+// evidence returns what the select says about the dealer and its queues. In CONTINUOUS, no item of the lane can fail again
+// if nothing is in flight, waits for its next attempt or is to be executed.
+func (c *selectCall) evidence() evidence {
+	e := evidence{now: c.now, err: c.err, wide: true}
+	switch w := c.lane.sweep; {
+	case c.outcome == failed:
+		e.selects, e.failed, e.mute = true, true, c.env.blames(c.err)
+	case c.outcome != done:
+	case w != nil:
+		e.selects, e.exhausted = true, w.ItemsFailed == 0 && completesSweep(c)
+	default:
+		e.selects, e.exhausted = true, len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() &&
+			c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
+	}
+	return e
 }
 
 // unstarted returns how many items the select has found to execute.

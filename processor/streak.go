@@ -33,23 +33,20 @@ func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(
 
 func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
-// observe counts a batch with items of the given queues, which have counted it already.
-func (s *streak) observe(e evidence, grants []*grant) {
+// observe counts a call for the given queues, which have counted it already.
+func (s *streak) observe(e evidence, grants []*grant, sweeps bool) {
 	switch {
 	case e.success:
 		*s = streak{doneAt: e.now}
 	case e.failed && (!e.known || e.now.Sub(s.doneAt) >= poisonFor):
-		s.fail(grants, e.now)
-	}
-}
-
-// fail counts a failed call of queues, which have counted it already.
-func (s *streak) fail(grants []*grant, now time.Time) {
-	if s.calls++; s.calls == 1 {
-		s.since, s.first = now, grants[0]
-	}
-	for _, g := range grants {
-		s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
+		if s.calls++; s.calls == 1 {
+			s.since, s.first = e.now, grants[0]
+		}
+		for _, g := range grants {
+			s.several = s.several || s.first != g || g.streak.wide || len(g.streak.items) > 1
+		}
+	case sweeps && e.exhausted:
+		s.end()
 	}
 }
 
@@ -84,28 +81,37 @@ func (s *queueStreak) failing(after int, c capabilities) bool {
 	return s.calls >= int64(after) && (s.wide || c.cursored || len(s.items) == manyItems)
 }
 
-func (s *queueStreak) fail(now time.Time, err error, selects, wide bool, keys ...string) {
-	if s.calls++; s.since.IsZero() {
-		s.since = now
+// observe counts a call for the queue of g. A failed batch is a success of the queue if one of its items is done. A
+// select that succeeds ends the streak if the last failure was a select, or if nothing is left that could fail again.
+// round is setup.rounds.
+func (s *queueStreak) observe(e evidence, g *grant, round uint64) {
+	switch {
+	case e.failed && e.selects:
+		s.fail(e)
+	case e.failed:
+		keys, all := e.failedOf(g)
+		switch {
+		case !all:
+			s.succeed(e.now, round)
+		case e.first == 0 || e.first >= s.round || e.now.Sub(s.doneAt) >= poisonFor:
+			s.fail(e, keys...)
+		}
+	case e.success:
+		s.succeed(e.now, round)
+	case e.selects && g.lane.sweep == nil && !s.since.IsZero() && (e.exhausted || s.selects):
+		s.end()
 	}
-	s.last, s.err, s.selects, s.wide = now, err, selects, s.wide || wide
+}
+
+func (s *queueStreak) fail(e evidence, keys ...string) {
+	if s.calls++; s.since.IsZero() {
+		s.since = e.now
+	}
+	s.last, s.err, s.selects, s.wide = e.now, e.err, e.selects, s.wide || e.wide
 	for _, key := range keys {
 		if len(s.items) < manyItems && !slices.Contains(s.items, key) {
 			s.items = append(s.items, key)
 		}
-	}
-}
-
-// observeFailure counts a failed batch. It is a success of the queue if one of its items is done. round is
-// setup.rounds.
-func (s *queueStreak) observeFailure(b *batch, g *grant, round uint64) {
-	keys, all := b.failedOf(g)
-	switch {
-	case !all:
-		s.succeed(b.now, round)
-	case b.result.first > 0 && b.result.first < s.round && b.now.Sub(s.doneAt) < poisonFor:
-	default:
-		s.fail(b.now, b.err, false, !b.capabilities.tracksItems(), keys...)
 	}
 }
 
@@ -147,46 +153,6 @@ func (s *scheduler) failureLocked(g *grant, now time.Time) *QueueFailure {
 		}
 	}
 	return f
-}
-
-// countInStreakLocked updates the streaks after a select.
-func (c *selectCall) countInStreakLocked(s *scheduler) {
-	switch t := &s.streak; {
-	case c.outcome == failed:
-		for _, g := range c.grants {
-			g.streak.fail(c.now, c.err, true, true)
-		}
-		t.fail(c.grants, c.now)
-	case c.outcome != done:
-	case c.lane.sweep != nil:
-		if t.calls > 0 && c.lane.sweep.ItemsFailed == 0 && completesSweep(c) {
-			t.end()
-		}
-	default:
-		// The select proves that no item of its lane can fail again: nothing is in flight, waits for its next attempt or is
-		// to be executed.
-		nothing := len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() &&
-			c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
-		for _, g := range c.grants {
-			if !g.streak.since.IsZero() && (nothing || g.streak.selects) {
-				g.streak.end()
-			}
-		}
-		s.endStreakLocked()
-	}
-}
-
-// countInStreakLocked updates the streaks after a batch.
-func (b *batch) countInStreakLocked(s *scheduler, e evidence) {
-	for _, g := range b.grants {
-		switch {
-		case e.failed:
-			g.streak.observeFailure(b, g, s.rounds.Load())
-		case e.success:
-			g.streak.succeed(b.now, s.rounds.Load())
-		}
-	}
-	s.streak.observe(e, b.grants)
 }
 
 // failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of its

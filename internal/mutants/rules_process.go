@@ -148,8 +148,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X7", "a success of another queue hides a queue that fails",
-		"countInStreakLocked", "case e.success:\n\t\t\tg.streak.succeed(b.now, s.rounds.Load())",
-		"case e.success:\n\t\t\tfor _, g := range s.grants {\n\t\t\t\tg.streak.succeed(b.now, s.rounds.Load())\n\t\t\t}",
+		"observeLocked", "range grants {",
+		"range s.grants {",
 		"TestQueueThatFailsAloneIsFailing",
 	},
 	{
