@@ -88,8 +88,15 @@ func (d *division) keep(c class, i int32, m mark) {
 // or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
-	if !c.mayDrop() {
-		c.untested = p.unstarted()
+	if !c.capabilities.tracksItems() || len(c.inFlight) == 0 && c.cursor.suspects == 0 && c.quota == 0 &&
+		!slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() }) {
+		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
+			all := make([]int32, c.untested)
+			for i := range all {
+				all[i] = int32(p.next + i)
+			}
+			p.keep(c.lane.spread(all, 1))
+		}
 		return nil
 	}
 	if err := c.findKeysInFlight(); err != nil {
@@ -98,8 +105,8 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	if c.keys, err = p.items.keys(c.keys[:0], 0, p.items.size()); err != nil {
 		return err
 	}
-	stored, err := c.lane.failures.find(&c.call, len(c.keys), func(i int) (g *grant, key string) {
-		if _, inFlight := c.keysInFlight[c.keys[i]]; inFlight {
+	stored, err := c.lane.failures.find(&c.call, len(c.keys), func(i int) (*grant, string) {
+		if c.keysInFlight[c.keys[i]] {
 			return nil, ""
 		}
 		return p.grantOf(i), c.keys[i]
@@ -126,12 +133,6 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	return nil
 }
 
-// mayDrop reports whether any item of the select may not be ordinary.
-func (c *selectCall) mayDrop() bool {
-	return len(c.inFlight) > 0 || c.cursor.suspects > 0 || c.quota > 0 && c.capabilities.tracksItems() ||
-		slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() })
-}
-
 // findKeysInFlight collects the keys of the items that were in flight when the select began.
 func (c *selectCall) findKeysInFlight() (err error) {
 	clear(c.keysInFlight)
@@ -140,10 +141,10 @@ func (c *selectCall) findKeysInFlight() (err error) {
 			return err
 		}
 		if c.keysInFlight == nil {
-			c.keysInFlight = map[string]struct{}{}
+			c.keysInFlight = map[string]bool{}
 		}
 		for _, key := range c.keys {
-			c.keysInFlight[key] = struct{}{}
+			c.keysInFlight[key] = true
 		}
 	}
 	return nil
@@ -160,13 +161,12 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 	l.failures.mu.Lock()
 	defer l.failures.mu.Unlock()
 	for i, key := range c.keys {
-		if _, inFlight := c.keysInFlight[key]; inFlight {
+		if c.keysInFlight[key] {
 			continue
 		}
 		g := p.grantOf(i)
-		r, held := g.failures.recallLocked(key)
-		known := held
-		if !held {
+		r, known := g.failures.recallLocked(key)
+		if !known {
 			if r, known = stored[key]; known {
 				l.unheld++
 			}
@@ -238,17 +238,13 @@ func (l *lane) spread(indexes []int32, n int) []int32 {
 	if len(indexes) <= n {
 		return indexes
 	}
-	first, some := l.nextProbe(len(indexes)), make([]int32, n)
-	for i := range some {
-		some[i] = indexes[(first+i*len(indexes)/n)%len(indexes)]
-	}
-	return some
-}
-
-func (l *lane) nextProbe(n int) int {
 	const stride = 7919
 	l.probes++
-	return l.probes * stride % n
+	some := make([]int32, n)
+	for i := range some {
+		some[i] = indexes[(l.probes*stride+i*len(indexes)/n)%len(indexes)]
+	}
+	return some
 }
 
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.

@@ -169,20 +169,3 @@ func (l *failureLog) judgeBegun(c *selectCall, g *grant, list []FailedItem) erro
 	c.dead += len(dead)
 	return nil
 }
-
-// tellCrashes sends one alert per lane if its queues have crashed too often.
-func (c *selectCall) tellCrashes() {
-	l := c.lane
-	if l.crashes == 0 || l.crashesTold {
-		return
-	}
-	l.crashesTold = true
-	what := "its items are executed one by one, to find the one that ends the process"
-	if !c.capabilities.tracksItems() {
-		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
-			"and the queue waits longer after each crash"
-	}
-	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
-		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
-		l.crashes, c.queueIDs(), what)})
-}

@@ -31,14 +31,11 @@ type lane struct {
 	sweep *sweep // of a queue with a Run; nil in CONTINUOUS. It does not change.
 
 	// Only the lane's select uses these.
-	pass        pass      // of a Paged dealer
-	retryCredit int       // calls for other items since the last retries
-	unheld      int       // how many items of the last page have records that memory does not hold (X2)
-	crowded     bool      // the last page was full and held nothing to execute
-	crashesTold bool      // the alert about crashes was sent
-	alertedAt   time.Time // when the alert was last sent (X2), zero while there is no reason
-	comparedAt  time.Time // when the items of a page were last compared with each other
-	repeats     repeats
+	pass        pass // of a Paged dealer
+	retryCredit int  // calls for other items since the last retries
+	unheld      int  // how many items of the last page have records that memory does not hold (X2)
+	crowded     bool // the last page was full and held nothing to execute
+	watch       watch
 
 	failures *failureLog
 }

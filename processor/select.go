@@ -18,12 +18,12 @@ type selectCall struct {
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
 
-	found        *page               // nil if the dealer returned nothing
-	keysInFlight map[string]struct{} // the keys of inFlight; a buffer, reused by the next select
-	untested     int                 // items of the page that have not failed alone, if the failed items are known
-	more         bool                // the page has items that this outage has not tried, beside those that it tries now
-	retryAt      time.Time           // when the first item that backs off may be retried; zero if none backs off
-	dead         int                 // items that were found dead because they have ended their process
+	found        *page           // nil if the dealer returned nothing
+	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
+	untested     int             // items of the page that have not failed alone, if the failed items are known
+	more         bool            // the page has items that this outage has not tried, beside those that it tries now
+	retryAt      time.Time       // when the first item that backs off may be retried; zero if none backs off
+	dead         int             // items that were found dead because they have ended their process
 
 	step      step   // what the select means for the pass of the lane
 	last      string // the position of the last item, if the select moves the pass
@@ -100,7 +100,7 @@ func (c *selectCall) perform() error {
 			c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
 		}
 	}
-	err = c.preparePage(page)
+	err = c.preparePage(list, page)
 	if err == nil && foreign == nil {
 		err = c.findStep(list, page)
 	}
@@ -113,7 +113,7 @@ func (c *selectCall) perform() error {
 
 // prepare loads what the select depends on, and sets its position and its limit.
 func (c *selectCall) prepare() error {
-	c.tellCrashes()
+	c.lane.watch.begin(c)
 	for _, g := range c.grants {
 		if err := c.lane.failures.load(c, g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
@@ -126,7 +126,6 @@ func (c *selectCall) prepare() error {
 	}
 	c.selection.After = c.lane.pass.start(c.began, c.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
-	c.lane.repeats.tell(c)
 	return nil
 }
 
@@ -174,17 +173,7 @@ func (c *selectCall) roomForParked() int {
 	for _, g := range c.grants {
 		parked += g.failures.waiting()
 	}
-	missing := parked > int64(most) && (!c.capabilities.paged || l.pass.ignored)
-	switch {
-	case !missing:
-		l.alertedAt = time.Time{}
-	case c.now.Sub(l.alertedAt) >= alertPause:
-		l.alertedAt = c.now
-		c.env.Alert(Alert{
-			Kind: AlertParked, Queue: c.selection.Queue.ID,
-			Text: parkedText(parked, c.queueIDs(), c.wanted+most, c.capabilities.paged),
-		})
-	}
+	l.watch.tellParked(c, parked, most)
 	if l.crowded { // there may be many more
 		parked += int64(l.unheld)
 	}
@@ -224,10 +213,7 @@ func sizeOf(list items) int {
 }
 
 // preparePage keeps the items that may be executed now, and gives them what their batches need.
-func (c *selectCall) preparePage(p *page) (err error) {
-	if err = c.tellTwice(p); err != nil {
-		return err
-	}
+func (c *selectCall) preparePage(returned items, p *page) (err error) {
 	if err = c.filterPage(p); err != nil {
 		return err
 	}
@@ -237,11 +223,7 @@ func (c *selectCall) preparePage(p *page) (err error) {
 		}
 	}
 	c.lane.crowded = p.unstarted() == 0 && p.fetched >= c.selection.Limit
-	if n := p.unstarted(); c.quota > 0 && n > 1 && !c.capabilities.tracksItems() { // filterPage samples only known items
-		p.keep([]int32{int32(p.next + c.lane.nextProbe(n))})
-	}
-	c.tellLimit(p)
-	if c.signature, err = c.sign(p); err != nil {
+	if err = c.lane.watch.inspect(c, returned, p); err != nil {
 		return err
 	}
 	if !c.capabilities.cursored { // with cursors each batch has its own context
@@ -363,7 +345,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if p.retries > 0 && p.retries == p.unstarted() && c.step != moves {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
-	c.checkRepeatsLocked(s)
+	l.watch.checkRepeatsLocked(c, s)
 	if p.unstarted() > 0 {
 		s.ready.add(l)
 	}

@@ -30,11 +30,9 @@ type items interface {
 	keys(dst []string, from, to int) ([]string, error)
 	cursor(i int) (string, error)
 	position(i int) (string, error)
-	// fingerprints returns a hash of each item that is equal for equal items. It returns nil if it cannot distinguish
-	// items.
-	fingerprints() ([]uint64, error)
-	// first returns the fingerprint of the first item, or 0 if it cannot distinguish items.
-	first() (uint64, error)
+	// fingerprints returns a hash of each of the first n items that is equal for equal items. It returns nil if it cannot
+	// distinguish items.
+	fingerprints(n int) ([]uint64, error)
 	discard(ctx context.Context, i int, cause error) error
 }
 
@@ -171,24 +169,16 @@ func (i *typedItems[T]) position(n int) (_ string, err error) {
 	return i.paged.Position(i.list[n]), nil
 }
 
-func (i *typedItems[T]) fingerprints() (_ []uint64, err error) {
+func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 	if i.fingerprint == nil {
 		return nil, nil
 	}
 	defer recovered(&err)
-	all := make([]uint64, len(i.list))
-	for n, item := range i.list {
-		all[n] = i.fingerprint(item)
+	all = make([]uint64, n)
+	for k, item := range i.list[:n] {
+		all[k] = i.fingerprint(item)
 	}
 	return all, nil
-}
-
-func (i *typedItems[T]) first() (_ uint64, err error) {
-	if i.fingerprint == nil {
-		return 0, nil
-	}
-	defer recovered(&err)
-	return i.fingerprint(i.list[0]), nil
 }
 
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {

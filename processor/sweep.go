@@ -82,7 +82,7 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 	if p.unstarted() == 0 {
 		return nil
 	}
-	if p.fingerprints, err = p.items.fingerprints(); err != nil || p.fingerprints == nil {
+	if p.fingerprints, err = p.items.fingerprints(p.items.size()); err != nil || p.fingerprints == nil {
 		return err
 	}
 	decisive := p.fingerprints

@@ -1,0 +1,213 @@
+package processor
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// watch finds what is wrong with the selects of a lane, and alerts it. Only the lane's select uses it.
+type watch struct {
+	crashesTold bool      // the alert about crashes was sent
+	parkedAt    time.Time // when the alert about parked items was last sent (X2), zero while there is no reason
+	comparedAt  time.Time // when the items of a page were last compared with each other
+	repeats     repeats
+}
+
+// begin sends, before a select, the alerts that are due.
+func (w *watch) begin(c *selectCall) {
+	w.tellCrashes(c)
+	if r := &w.repeats; r.err != nil && !r.told {
+		r.told = true
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueIDs()))
+		c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
+	}
+}
+
+// tellCrashes sends one alert per lane if its queues have crashed too often.
+func (w *watch) tellCrashes(c *selectCall) {
+	l := c.lane
+	if l.crashes == 0 || w.crashesTold {
+		return
+	}
+	w.crashesTold = true
+	what := "its items are executed one by one, to find the one that ends the process"
+	if !c.capabilities.tracksItems() {
+		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
+			"and the queue waits longer after each crash"
+	}
+	c.env.Alert(Alert{Kind: AlertCrashes, Queue: c.selection.Queue.ID, Text: fmt.Sprintf(
+		"%d owners of queue %s in a row were expired before they had executed a page of it: %s",
+		l.crashes, c.queueIDs(), what)})
+}
+
+// alertPause is the pause between two alerts about a lane while the reason lasts. The receiver decides how often it
+// notifies operators.
+const alertPause = time.Minute
+
+// tellParked sends an alert if the selects may miss items behind failed ones, because more than most have failed (X2).
+// The select of a Paged dealer goes on behind them.
+func (w *watch) tellParked(c *selectCall, parked int64, most int) {
+	switch {
+	case parked <= int64(most) || c.capabilities.paged && !c.lane.pass.ignored:
+		w.parkedAt = time.Time{}
+	case c.now.Sub(w.parkedAt) >= alertPause:
+		w.parkedAt = c.now
+		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
+			"selects return at most %d items and may miss others", parked, c.queueIDs(), c.wanted+most)
+		if c.capabilities.paged {
+			text += ", because Select ignores Selection.After"
+		}
+		c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
+	}
+}
+
+// tellOnce logs a condition and sends its alert, once per queue and process.
+func (c *selectCall) tellOnce(a Alert) {
+	a.Queue = c.selection.Queue.ID
+	about := a
+	about.Text = ""
+	if _, told := c.told.LoadOrStore(about, true); !told {
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
+		c.env.Alert(a)
+	}
+}
+
+// foreignError means that a page of a set holds items of queues that were not selected.
+type foreignError struct {
+	queue string // the first such queue, quoted
+	items int
+}
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("QueueOf names queue %s, which was not selected; items skipped: %d", e.queue, e.items)
+}
+
+// inspect looks at a page that the dealer has returned, and that was filtered. The signature of the page is equal for
+// pages with an equal first item. There is none if the items cannot be distinguished, for pages that hold failed items,
+// and in sweeps, which have a trail. A dead item at the head of a page counts: the cursor passes it at once, so that the
+// next select returns it only if it ignores the cursor.
+func (w *watch) inspect(c *selectCall, returned items, p *page) error {
+	w.tellLimit(c, p)
+	if err := w.tellTwice(c, returned); err != nil {
+		return err
+	}
+	if p.unstarted() == 0 || c.lane.sweep != nil ||
+		p.marks != nil && (!c.capabilities.cursored || p.marks[p.next] != passed) {
+		return nil
+	}
+	first, err := p.items.fingerprints(1)
+	if len(first) > 0 {
+		c.signature = first[0]
+	}
+	return err
+}
+
+// compareEvery is the pause between two pages of a lane that are searched for an item that occurs twice. A select that
+// returns some twice, such as a join, mostly does so in any page, and the search needs the key of each item.
+const compareEvery = time.Minute
+
+// tellTwice reports an item that the dealer has returned twice.
+func (w *watch) tellTwice(c *selectCall, returned items) error {
+	if !c.capabilities.tracksItems() || returned.size() < 2 || c.began.Sub(w.comparedAt) < compareEvery {
+		return nil
+	}
+	w.comparedAt = c.began
+	prints, err := returned.fingerprints(returned.size())
+	seen := make(map[uint64]bool, len(prints))
+	for i, print := range prints {
+		if seen[print] {
+			keys, err := returned.keys(nil, i, i+1)
+			if err == nil {
+				c.tellOnce(Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
+					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueIDs(), keys[0])})
+			}
+			return err
+		}
+		seen[print] = true
+	}
+	return err
+}
+
+// tellLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
+// items that back off or are dead, and exactly fetch_number of them or not all: other items may be behind them.
+func (w *watch) tellLimit(c *selectCall, p *page) {
+	text, asked := "", c.selection.Limit
+	parked := asked - c.wanted
+	switch {
+	case c.capabilities.cursored || c.capabilities.paged:
+	case p.fetched > asked:
+		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
+			c.queueIDs(), countItems(p.fetched), asked)
+	case p.unstarted() > 0 || len(c.inFlight) > 0 || p.fetched < c.settings.FetchNumber:
+	case p.fetched < parked || p.fetched == c.settings.FetchNumber && p.fetched < asked:
+		text = fmt.Sprintf("a select of queue %s was asked for %s and returned %d, "+
+			"which all have failed, back off or are dead: it may miss the items behind them",
+			c.queueIDs(), countItems(asked), p.fetched)
+	}
+	if text != "" {
+		c.tellOnce(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+	}
+}
+
+// repeats detects that Execute succeeds without effect: the selects of a lane return items that were executed just
+// before. It compares the first items of pages. Only the lane's select uses it.
+type repeats struct {
+	pages [4]uint64 // the last pages; NOTSLEEP may alternate between a few
+	next  int       // index of the oldest page
+	count int       // repeated pages, minus pages that were new
+	began time.Time // when the select of the last page began
+	pause time.Duration
+	err   error // why the lane pauses; nil if it does not
+	told  bool  // the alert for err was sent
+}
+
+const (
+	// maxRepeatedPages is the number of repeated pages in a row after which a lane pauses. Items that need a few steps
+	// under one key cause some.
+	maxRepeatedPages = 100
+	// busyFor is the time in which a page must be executed to count as repeated. A dealer that takes longer, or rests
+	// longer, does not keep its executors busy in vain.
+	busyFor = time.Second
+)
+
+// observe compares a page with the pages before it, and returns the pause that it causes.
+func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Duration {
+	busy := began.Sub(r.began)-r.pause < busyFor
+	r.began, r.pause = began, 0
+	repeated := busy && slices.Contains(r.pages[:], page)
+	if repeated {
+		r.count++
+	} else {
+		r.count = max(0, r.count-1) // one new page proves little: in NOTSLEEP the first items vary
+	}
+	r.pages[r.next] = page
+	r.next = (r.next + 1) % len(r.pages)
+	if repeated && r.count > maxRepeatedPages {
+		r.pause = s.queuePause(r.count-maxRepeatedPages, 0)
+	}
+	return r.pause
+}
+
+// checkRepeatsLocked makes the lane pause after its page if Execute seems to have no effect. It ignores a failed batch
+// of a dealer without keys, which is selected again for another reason.
+func (w *watch) checkRepeatsLocked(c *selectCall, s *scheduler) {
+	l, r := c.lane, &w.repeats
+	if c.signature == 0 || l.rest.failures > 0 || s.settings.SleepTimeInterval > 0 {
+		return
+	}
+	pause := r.observe(c.signature, c.began, s.settings)
+	if pause == 0 {
+		r.told, r.err = r.told && r.count > 0, nil
+		return
+	}
+	why := "although Execute succeeded with it: it does not change what Select returns"
+	if c.found.marks != nil {
+		why = "although the cursor has passed it, because it is dead: does Select go on behind Queue.Cursor?"
+	}
+	r.err = fmt.Errorf("select queue %s: %d selects returned the same first items as before, %s",
+		c.queueIDs(), r.count+1, why)
+	l.rest.notBefore = c.began.Add(pause)
+	s.stats.LastError, s.stats.LastErrorTime = r.err, c.now
+}
