@@ -35,6 +35,7 @@ type position struct {
 
 // batchResult is what a batch means for its items and its lane.
 type batchResult struct {
+	done         int           // items
 	failed, dead int           // items; if a call has failed and failed is 0, nothing is known about the items
 	named        []itemError   // the failed items, if the error names them
 	pause        bool          // the lane pauses
@@ -42,7 +43,7 @@ type batchResult struct {
 	retryNow     bool          // the items are selected again at once
 	retryAt      time.Time     // the item that a cursor waits for backs off until then
 	passed       []SweptItem   // of a sweep, the items that it passes, at most maxFailedItems
-	waiting      int           // of a sweep, the failed items that wait for the end of an outage
+	waiting      int           // failed items whose failure is no attempt; in a sweep they wait for the end of an outage
 	first        uint64        // the latest record.first of the items that failed; 0 if none failed alone or by name
 	recovered    bool          // an item that had failed is done
 
@@ -76,11 +77,8 @@ func (b *batch) perform() error {
 	if err := b.bind(); err != nil {
 		return err
 	}
-	switch b.mark {
-	case discardDue:
-		return b.causeOfDiscard()
-	case passed:
-		return b.recordDead()
+	if b.mark < ordinary {
+		return b.performNot()
 	}
 	if b.isolated {
 		if err := b.beginIsolated(); err != nil {
@@ -123,32 +121,29 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// causeOfDiscard returns the recorded error of an item whose Discard is due. The batch then fails with it again.
-func (b *batch) causeOfDiscard() error {
+// performNot returns the outcome of an item that is not executed. One whose Discard is due fails with its recorded error
+// again. The cursor passes a dead item when its record is in the store. The cursor of a sweep passes no failed item (X3).
+func (b *batch) performNot() error {
 	if err := b.findKeys(); err != nil {
 		return err
 	}
-	r, ok, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
+	u := update{grant: b.grants[0], key: b.keys[0]}
+	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key)
 	switch {
 	case err != nil:
 		return err
-	case !ok || !r.discardDue:
+	case !ok, b.mark == discardDue && !r.discardDue, b.mark == passed && !r.dead:
 		return errRecordChanged
+	case b.mark == discardDue, b.lane.sweep != nil:
+		return cmp.Or(r.cause, errRecordChanged)
+	case r.saved:
+		return nil
 	}
-	return r.cause
-}
-
-// recordDead ensures that the dead item of the batch is in the store, before the cursor passes it. The cursor of a
-// sweep passes no failed item (X3).
-func (b *batch) recordDead() error {
-	if err := b.findKeys(); err != nil {
-		return err
+	u.record = r
+	if err := b.lane.failures.save(b.bound, u.grant, u); err != nil {
+		return fmt.Errorf("save failed items: %w", err)
 	}
-	if b.lane.sweep != nil {
-		r, _, err := b.lane.failures.record(&b.call, b.grants[0], b.keys[0])
-		return cmp.Or(err, r.cause, errRecordChanged)
-	}
-	return b.lane.failures.saveDead(b, b.grants[0], b.keys[0])
+	return nil
 }
 
 // conclude finds the outcome of the batch and records what failed. Most batches return at the first condition.
@@ -156,6 +151,7 @@ func (b *batch) conclude() {
 	b.now = time.Now()
 	b.took = b.now.Sub(b.began)
 	if b.err == nil && b.mark == ordinary && !b.capabilities.cursored && b.hookEnd == nil && b.lane.sweep == nil {
+		b.result.done = b.size()
 		return
 	}
 	if b.err != nil {
@@ -212,7 +208,7 @@ func (b *batch) checkCommitted() {
 	}
 }
 
-// recordResult records failed items, or removes their records, and moves the cursor.
+// recordResult records failed items, or removes their records, and moves the cursor. It counts the items that are done.
 func (b *batch) recordResult() {
 	switch {
 	case b.result.pause: // the cursor could not be loaded, so nothing is known about the items
@@ -223,11 +219,15 @@ func (b *batch) recordResult() {
 	case b.outcome == done && b.capabilities.cursored:
 		b.saveCursor()
 	}
-	if b.outcome == done && b.mark > ordinary {
+	switch {
+	case b.outcome == done && b.mark >= ordinary:
+		b.result.done = b.size()
 		b.deleteRecords()
-	}
-	if b.outcome == done && b.fingerprints != nil {
-		b.lane.sweep.trail.add(b.fingerprints[b.from:b.to])
+		if b.fingerprints != nil {
+			b.lane.sweep.trail.add(b.fingerprints[b.from:b.to])
+		}
+	case b.outcome == failed && b.result.failed > 0:
+		b.result.done = b.size() - b.result.failed
 	}
 }
 
@@ -246,8 +246,11 @@ func (b *batch) saveCursor() {
 	b.position.saved = true
 }
 
-// deleteRecords removes the records of a batch that has succeeded.
+// deleteRecords removes the records of a batch of items that had failed, and has succeeded.
 func (b *batch) deleteRecords() {
+	if b.mark == ordinary {
+		return
+	}
 	if err := b.findKeys(); err != nil {
 		b.logError("find the keys of items", "", err)
 		return
@@ -255,17 +258,6 @@ func (b *batch) deleteRecords() {
 	if err := b.lane.failures.remove(b); err != nil {
 		b.logError("delete failed item", b.keys[0], err)
 	}
-}
-
-// itemsDone returns how many items of the batch are done.
-func (b *batch) itemsDone() int64 {
-	switch {
-	case b.outcome == done && b.mark >= ordinary:
-		return int64(b.size())
-	case b.outcome == failed && b.result.failed > 0:
-		return int64(b.size() - b.result.failed)
-	}
-	return 0
 }
 
 // finishLocked updates the cursor and the sweep, and lets the lane rest if it has waited for this batch.
@@ -307,7 +299,7 @@ func (b *batch) finishLocked(s *scheduler) {
 
 // evidence returns what the batch says about the service that the dealer calls. round is setup.rounds.
 func (b *batch) evidence(round uint64) evidence {
-	e := evidence{now: b.now, success: b.itemsDone() > 0, recovered: b.result.recovered && b.mark >= ordinary}
+	e := evidence{now: b.now, success: b.result.done > 0, recovered: b.result.recovered && b.mark >= ordinary}
 	if b.outcome != failed {
 		return e
 	}

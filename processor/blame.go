@@ -18,21 +18,27 @@ type failure struct {
 	began     time.Time
 	round     uint64 // when the attempt began; it rises with a success after a failure
 	doubted   bool   // when the attempt began, so much had failed that an outage was likely
+	sweeps    bool
+	inOrder   bool // the item is of a cursor
 }
 
 // verdict is what a failure means for its item.
 type verdict int
 
 const (
-	doubt   verdict = iota // it is no attempt
-	attempt                // it counts as an attempt
-	last                   // it is the last attempt: the item is given up
+	doubt    verdict = iota // it is no attempt
+	attempt                 // it counts as an attempt
+	last                    // it is the last attempt: the item is given up
+	passOver                // it is the only attempt of a sweep, which passes the item
 )
 
-// judge returns what the failure means, if an item has so many attempts; 0 is any number.
+// judge returns what the failure means, if an item has so many attempts; 0 is any number. The probes of an outage wait in
+// a sweep, too (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with that item.
 func (f failure) judge(mostAttempts int) verdict {
 	switch {
-	case f.dead, !f.counts():
+	case f.sweeps && (f.inOrder || f.passes()):
+		return passOver
+	case f.sweeps, f.dead, !f.counts():
 		return doubt
 	case f.discardDue, f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts:
 		return last
@@ -81,14 +87,11 @@ func (b *batch) blame() {
 	if named == nil && b.size() == 1 {
 		named = []itemError{{0, b.err}}
 	}
-	switch {
-	case named == nil:
+	if named == nil {
 		b.suspectAll()
-	case b.lane.sweep != nil:
-		b.passInSweep(named)
-	default:
-		b.failItems(named)
+		return
 	}
+	b.failItems(named)
 }
 
 // suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which
@@ -107,37 +110,16 @@ func (b *batch) suspectAll() {
 	b.lane.failures.suspect(b, smallerBatch(b.size()), retryAt)
 }
 
-// passInSweep records the failed items of a sweep, which has only one attempt, so that it does not execute them again.
-// The probes of an outage wait instead (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep
-// begins with that item.
-func (b *batch) passInSweep(named []itemError) {
-	g := b.grants[0]
-	b.result.pause = b.capabilities.cursored
-	for _, f := range named {
-		key := b.keys[f.index]
-		r, _ := b.lane.failures.recall(g, key)
-		failure := b.failure(r, f.err)
-		if !b.capabilities.cursored && !failure.passes() {
-			r.failed(b.rounds.Load(), f.err)
-			r.doubt(&b.call, f.err)
-			b.lane.failures.put(g, key, r)
-			b.result.waiting++
-			continue
-		}
-		if len(b.result.passed) < maxFailedItems {
-			b.result.passed = append(b.result.passed, SweptItem{Key: key, Err: f.err, At: b.now})
-		}
-		if !b.capabilities.cursored {
-			b.lane.failures.put(g, key, record{dead: true})
-		}
-	}
-}
-
-// failItems records a failure of each failed item.
+// failItems records a failure of each failed item. A sweep makes one attempt only, and keeps its failures in memory.
 func (b *batch) failItems(named []itemError) {
-	stored, err := b.lane.failures.find(&b.call, len(named), func(i int) (*grant, string) {
-		return b.grantOf(named[i].index), b.keys[named[i].index]
-	})
+	log := b.lane.failures
+	var stored map[string]record
+	var err error
+	if b.lane.sweep == nil {
+		stored, err = log.find(&b.call, len(named), func(i int) (*grant, string) {
+			return b.grantOf(named[i].index), b.keys[named[i].index]
+		})
+	}
 	if err != nil {
 		b.logError("count the attempts of failed items", "", err)
 		b.result.pause = true // the items are selected again, and no attempt is forgotten
@@ -149,39 +131,60 @@ func (b *batch) failItems(named []itemError) {
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
+		b.result.add(verdict, SweptItem{Key: u.key, Err: f.err, At: b.now}, u.record)
+		switch {
+		case b.capabilities.cursored && verdict == passOver: // the item is executed again
+		case verdict == doubt, verdict == passOver:
+			log.keep(u)
+		default:
+			updates = append(updates, u)
+		}
 		if b.capabilities.cursored { // there is only one item
-			b.result.retryNow = verdict != doubt && u.dead
+			b.result.pause, b.result.retryNow = verdict == passOver, verdict == last && u.dead
 			if !b.result.retryNow {
 				b.result.retryAt = u.retryAt
 			}
 		}
-		if verdict == doubt {
-			b.lane.failures.doubt(u)
-			continue
-		}
-		updates = append(updates, u)
-		if u.dead {
-			b.result.dead++
-		}
 	}
 	for _, g := range b.grants {
-		if err := b.lane.failures.save(b.bound, g, updates...); err != nil {
+		if err := log.save(b.bound, g, updates...); err != nil {
 			b.logError("save failed items", updates[0].key, err)
 		}
 	}
 }
 
-// failItem returns the new record of an item that failed once more, and what the failure means.
+// add counts what a failure means for an item with a new record.
+func (r *batchResult) add(v verdict, item SweptItem, now record) {
+	switch {
+	case v == doubt:
+		r.waiting++
+	case v == passOver && len(r.passed) < maxFailedItems:
+		r.passed = append(r.passed, item)
+	case v == last && now.dead:
+		r.dead++
+	}
+}
+
+// failItem returns the new record of an item that failed once more, and what the failure means. It notes when the item
+// had failed first.
 func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict) {
 	u := update{grant: b.grantOf(f.index), key: b.keys[f.index]}
 	var ok bool
 	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
 		u.record = stored[u.key]
 	}
+	b.result.first = max(b.result.first, cmp.Or(u.first, math.MaxUint64))
 	most := b.settings.ItemMaxAttempts
-	verdict := b.failure(u.record, f.err).judge(most)
+	verdict := failure{
+		record: u.record, permanent: isPermanent(f.err), data: b.env.DataError(f.err), began: b.began, round: b.round,
+		doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.cursored,
+	}.judge(most)
 	u.failed(b.rounds.Load(), f.err)
-	if verdict == doubt {
+	switch {
+	case verdict == passOver:
+		u.record = record{dead: true}
+		return u, verdict
+	case verdict == doubt:
 		if !u.dead {
 			u.doubt(&b.call, f.err)
 		}
@@ -204,15 +207,6 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 	}
 	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
 	return u, verdict
-}
-
-// failure returns what is known about the failure of an item with a record, and notes when it had failed first.
-func (b *batch) failure(r record, err error) failure {
-	b.result.first = max(b.result.first, cmp.Or(r.first, math.MaxUint64))
-	return failure{
-		record: r, permanent: isPermanent(err), data: b.env.DataError(err),
-		began: b.began, round: b.round, doubted: b.doubted,
-	}
 }
 
 // discard calls Discard, and reports whether it succeeded.

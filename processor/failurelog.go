@@ -153,22 +153,16 @@ func (l *failureLog) recall(g *grant, key string) (record, bool) {
 	return g.failures.recallLocked(key)
 }
 
-// put replaces the record of an item in memory.
-func (l *failureLog) put(g *grant, key string, r record) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g.failures.keepLocked(key, r)
-}
-
 // mostDoubted bounds the items whose failures were no attempts, in memory: some megabytes.
 const mostDoubted = 50_000
 
-// doubt keeps the record of an item whose failure was no attempt, in memory only and within the bound: an outage may
-// fail any number of items, and one that is forgotten is tried again.
-func (l *failureLog) doubt(u update) {
+// keep replaces the record of an item in memory only. An outage may fail any number of items, so beyond a bound those
+// whose failure was no attempt are forgotten, and tried again. A sweep forgets none: it ends when each has passed.
+func (l *failureLog) keep(u update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := &u.grant.failures; u.stored || !u.doubtful || f.budget.held.Load() < mostDoubted {
+	f := &u.grant.failures
+	if u.stored || !u.doubtful || u.grant.lane.sweep != nil || f.budget.held.Load() < mostDoubted {
 		f.keepLocked(u.key, u.record)
 	}
 }
@@ -208,24 +202,6 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) erro
 		}
 	}
 	return err
-}
-
-// saveDead ensures that the record of a dead item is in the store, before a cursor passes the item for good. It returns
-// errRecordChanged if the item is not dead any more.
-func (l *failureLog) saveDead(b *batch, g *grant, key string) error {
-	r, ok, err := l.record(&b.call, g, key)
-	switch {
-	case err != nil:
-		return err
-	case !ok || !r.dead:
-		return errRecordChanged
-	case r.saved:
-		return nil
-	}
-	if err := l.save(b.bound, g, update{grant: g, key: key, record: r}); err != nil {
-		return fmt.Errorf("save failed items: %w", err)
-	}
-	return nil
 }
 
 func (l *failureLog) write(ctx context.Context, g *grant, items []FailedItem) error {

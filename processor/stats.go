@@ -81,8 +81,8 @@ func (s *Stats) countBatch(b *batch) {
 	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark == passed:
 		s.SkipCount += n
 	case b.outcome == done, b.outcome == failed:
-		s.SuccessCount += b.itemsDone()
-		s.FailureCount += n - b.itemsDone()
+		s.SuccessCount += int64(b.result.done)
+		s.FailureCount += n - int64(b.result.done)
 	}
 	s.DeadCount += int64(b.result.dead)
 	if b.outcome.started() {

@@ -175,11 +175,11 @@ func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
 	case b.result.pause && !allPermanent(b.err) && s.sweepWaitsLocked(b.now):
 	case b.result.waiting > 0 && b.result.waiting == b.result.failed:
-		w.ItemsDone += b.itemsDone()
+		w.ItemsDone += int64(b.result.done)
 	default:
 		w.ItemsFailed += int64(b.result.failed - b.result.waiting)
 		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on
-			w.ItemsDone += b.itemsDone()
+			w.ItemsDone += int64(b.result.done)
 		}
 		w.addErrorLocked(b.err)
 		w.keepFailedLocked(b.result.passed, b.capabilities.cursored)

@@ -94,8 +94,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a sweep passes its probes",
-		"passInSweep", "if !b.capabilities.cursored && !failure.passes()",
-		"if false && !failure.passes()",
+		"judge", "f.sweeps && (f.inOrder || f.passes()):",
+		"f.sweeps:",
 		"TestSweepOutlastsALongOutage",
 	},
 	{
