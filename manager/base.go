@@ -2,8 +2,14 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
@@ -76,5 +82,84 @@ func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
+	}
+}
+
+// newUUID returns an id that people can read in a SELECT: the host, the process ID and eight random digits.
+func newUUID(host string) string {
+	id := uuid.New()
+	return fmt.Sprintf("%.100s:%d:%x", host, os.Getpid(), id[12:])
+}
+
+// hostIP returns an address that tells operators which host this is, or "".
+func hostIP() string {
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	for _, a := range addrs {
+		if ip, ok := a.(*net.IPNet); ok && !ip.IP.IsLoopback() && ip.IP.To4() != nil {
+			return ip.IP.String()
+		}
+	}
+	return ""
+}
+
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}
+
+// libraryVersion returns the version of this module in the running program.
+func libraryVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == "github.com/dutyrota/rota" {
+			return m.Version
+		}
+	}
+	return ""
+}
+
+// retryLine logs the failures of a step that a server repeats until it succeeds. It logs the first failure at once.
+// From then on it logs one line per minute, with the number of failures since the last line and the last failure as an
+// example. An outage of an hour is sixty lines. The processor logs its calls in the same way. Only one goroutine uses a
+// retryLine.
+type retryLine struct {
+	log   *slog.Logger
+	text  string
+	at    time.Time // of the last line; zero before the first
+	count int       // failures since
+	err   error     // of the last failure
+}
+
+// retryLineEvery is the pause between two lines.
+const retryLineEvery = time.Minute
+
+// failed logs a failure, or counts it.
+func (r *retryLine) failed(ctx context.Context, err error) {
+	r.err = err
+	if r.at.IsZero() {
+		r.at = time.Now()
+		r.log.LogAttrs(ctx, slog.LevelWarn, r.text, slog.Any("error", err))
+		return
+	}
+	r.count++
+	if time.Since(r.at) >= retryLineEvery {
+		r.flush(ctx)
+	}
+}
+
+// flush logs the failures that it has counted and not logged yet.
+func (r *retryLine) flush(ctx context.Context) {
+	if r.count > 0 {
+		r.log.LogAttrs(ctx, slog.LevelWarn, r.text, slog.Any("error", r.err), slog.Int("count", r.count))
+		r.at, r.count = time.Now(), 0
 	}
 }

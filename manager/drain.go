@@ -1,6 +1,10 @@
 package manager
 
 import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -60,4 +64,73 @@ func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 		}
 	}
 	return nil
+}
+
+// hungCalls knows the queues for which calls of former sessions are still in flight. The roster lists them in the server's
+// row, so that no plan gives one to this server, which could not work it (P9).
+type hungCalls struct {
+	*base
+	planner *planner
+	listed  map[string]int64 // the queues in the row, with the epochs under which the calls began
+	due     bool             // the processor has perhaps forgotten a queue; a job that fails waits for the next heartbeat
+}
+
+// hungQueues makes the processor forget its drained queues, and returns the others with their epochs.
+func hungQueues(p *processor.Processor) map[string]int64 {
+	forgetDrained(p)
+	hung := map[string]int64{}
+	for _, h := range p.Queues() {
+		hung[h.Queue.ID] = h.Queue.Epoch
+	}
+	return hung
+}
+
+// ended returns the listed queues for which nothing of a former session is in flight any more.
+func (h *hungCalls) ended() (queues []string) {
+	if len(h.listed) == 0 {
+		return nil
+	}
+	held := map[string]int64{}
+	for _, q := range h.proc.Queues() {
+		held[q.Queue.ID] = q.Queue.Epoch
+	}
+	for id, epoch := range h.listed {
+		if of, ok := held[id]; !ok || of != epoch {
+			queues = append(queues, id)
+		}
+	}
+	slices.Sort(queues)
+	return queues
+}
+
+// ids returns the listed queues in order.
+func (h *hungCalls) ids() []string { return slices.Sorted(maps.Keys(h.listed)) }
+
+// nextJob returns the job that takes queues off the list whose calls have ended, or nil.
+func (h *hungCalls) nextJob() *job {
+	if !h.due {
+		return nil
+	}
+	h.due = false
+	queues := h.ended()
+	if len(queues) == 0 {
+		return nil
+	}
+	return &job{
+		name: "clear hung queues",
+		call: func(ctx context.Context) error {
+			return h.roster.Roster().Server(h.taskType, h.uuid).ClearHungQueues(ctx, queues)
+		},
+		then: func(ctx context.Context, err error) (more bool) {
+			if err != nil {
+				return false
+			}
+			for _, id := range queues {
+				delete(h.listed, id)
+				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again", slog.String("queue", id))
+			}
+			h.planner.rebalanceDue = true
+			return false
+		},
+	}
 }

@@ -2,9 +2,13 @@ package manager
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/processor"
 )
 
 // reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
@@ -81,4 +85,247 @@ func (r *reconciler) claimable() (free []roster.ViewQueue) {
 		}
 	}
 	return free
+}
+
+// perform takes the steps that need only the processor. It notes the steps that call the database, for nextJob. It
+// reports whether more steps are possible at once.
+func (r *reconciler) perform(ctx context.Context, actions []action) (again bool) {
+	r.steps = nil
+	for _, a := range actions {
+		switch a.verb {
+		case grant:
+			r.grant(ctx, a.row)
+		case drain:
+			r.drain(ctx, a.row)
+		case resume:
+			r.log.LogAttrs(ctx, slog.LevelDebug, "queue resumed", slog.String("queue", a.id), slog.Int64("epoch", a.row.Epoch))
+			r.proc.Resume(a.id)
+		case revoke:
+			r.revoke(ctx, a.id)
+		case forget:
+			again = r.forget(a.id) || again
+		case replan:
+			if !r.planner.retried[a.id] {
+				r.steps = append(r.steps, a)
+			}
+		case release, retake, remove:
+			r.steps = append(r.steps, a)
+		}
+	}
+	return again
+}
+
+func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
+	q := processor.Queue{
+		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
+		Partition: r.view.PartitionVersion, FailingSince: r.halt.reg.localTime(row.FailingSince),
+	}
+	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
+	r.logInternal(ctx, r.proc.Grant(q, r.view.QueueTotal))
+	r.moved(MoveGranted, 0)
+}
+
+func (r *reconciler) drain(ctx context.Context, row roster.ViewQueue) {
+	r.drains[row.ID] = time.Now()
+	r.proc.Drain(row.ID)
+	r.log.LogAttrs(ctx, slog.LevelDebug, "queue draining", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
+}
+
+// drainedFor returns how long ago the drain of a queue began. It returns 0 if the processor never had the queue.
+func (r *reconciler) drainedFor(id string) time.Duration {
+	if begin, ok := r.drains[id]; ok {
+		return time.Since(begin)
+	}
+	return 0
+}
+
+// revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs
+// the loss once.
+func (r *reconciler) revoke(ctx context.Context, id string) {
+	if !r.lost[id] {
+		r.lost[id] = true
+		r.log.LogAttrs(ctx, slog.LevelWarn, "queue lost", slog.String("queue", id))
+		r.moved(MoveLost, 0)
+	}
+	r.proc.Revoke(id, center.ErrFenced)
+}
+
+// forget reports whether the processor has forgotten the queue, so that it may be granted again under another epoch.
+func (r *reconciler) forget(id string) bool {
+	delete(r.lost, id)
+	return r.proc.Forget(id)
+}
+
+// retire makes the processor forget a queue, and keeps the server from working it again under this epoch (H3).
+func (r *reconciler) retire(id string, epoch int64) {
+	r.proc.Forget(id)
+	r.retired[id] = epoch
+}
+
+// nextJob returns a job for the most urgent of the steps that were decided on last and take a call, or nil if there are
+// none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever the reply
+// (H3), so the processor forgets the queue first.
+func (r *reconciler) nextJob() *job {
+	if j := r.window.closeEmpty(r.view); j != nil {
+		return j
+	}
+	if j := r.crashes.nextJob(r.view); j != nil {
+		return j
+	}
+	if handovers := r.takeReleases(); len(handovers) > 0 {
+		return r.release(handovers)
+	}
+	if len(r.steps) == 0 {
+		return nil
+	}
+	a := r.steps[0]
+	r.steps = r.steps[1:]
+	switch a.verb {
+	case remove:
+		return r.remove(a.row)
+	case retake:
+		return r.retake(a.row)
+	}
+	drained := []string{a.id} // one plan serves all drained queues
+	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
+		if a.verb == replan {
+			drained = append(drained, a.id)
+		}
+		return a.verb == replan
+	})
+	return r.planner.replan(drained)
+}
+
+// takeReleases takes the releases out of the steps: one transaction is for all.
+func (r *reconciler) takeReleases() (handovers []roster.Handover) {
+	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
+		if a.verb == release {
+			handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
+		}
+		return a.verb == release
+	})
+	return handovers
+}
+
+// release returns the job that hands drained queues over. If all were handed over, the outcome is known and the rows
+// need not be read again: when many servers join, this saves half of all reads.
+func (r *reconciler) release(handovers []roster.Handover) *job {
+	var suspended []*sweep
+	for _, h := range handovers {
+		if r.sweeper != nil {
+			suspended = append(suspended, r.sweeper.take(h.QueueID)...)
+		}
+		r.retire(h.QueueID, h.Epoch)
+	}
+	fresh, reads := r.view.fresh, r.view.reads
+	var released []string
+	return &job{
+		name: "release queues",
+		call: func(ctx context.Context) (err error) {
+			for _, sw := range suspended {
+				r.sweeper.suspend(ctx, sw)
+			}
+			released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
+			return err
+		},
+		then: func(ctx context.Context, _ error) (more bool) {
+			if r.view.invalidate(); len(released) == len(handovers) && r.view.reads == reads {
+				r.view.replace(r.view.Without(released))
+				r.view.fresh = fresh
+			}
+			for _, h := range handovers {
+				if slices.Contains(released, h.QueueID) {
+					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over", slog.String("queue", h.QueueID), slog.String("to", h.Requester))
+					r.moved(MoveReleased, r.drainedFor(h.QueueID))
+				}
+			}
+			return len(released) > 0
+		},
+	}
+}
+
+// remove returns the job that gives up a drained queue that is to be removed (N2).
+func (r *reconciler) remove(row roster.ViewQueue) *job {
+	r.retire(row.ID, row.Epoch)
+	var removed bool
+	return &job{
+		name: "remove queue " + row.ID,
+		call: func(ctx context.Context) (err error) {
+			removed, err = r.roster.Roster().Server(r.taskType, r.uuid).FinishRemoval(ctx, row.ID, row.Epoch)
+			return err
+		},
+		then: func(ctx context.Context, _ error) (more bool) {
+			r.view.invalidate()
+			if removed {
+				r.log.LogAttrs(ctx, slog.LevelInfo, "queue removed", slog.String("queue", row.ID))
+				r.moved(MoveRemoved, 0)
+			}
+			return removed
+		},
+	}
+}
+
+// retake returns the job that takes a queue back whose release was sent and did not happen, under a new epoch (H3).
+func (r *reconciler) retake(row roster.ViewQueue) *job {
+	var kept bool
+	return &job{
+		name: "retake queue " + row.ID,
+		call: func(ctx context.Context) (err error) {
+			kept, err = r.roster.Roster().Server(r.taskType, r.uuid).Retake(ctx, row.ID, row.Epoch)
+			return err
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			r.view.invalidate()
+			if kept && err == nil {
+				r.moved(MoveRetaken, 0)
+			}
+			return kept
+		},
+	}
+}
+
+// crashCounts resets the crash counts of queues that this server has worked without a crash (S14).
+type crashCounts struct {
+	*base
+	survived map[string]int64 // epochs under which queues were worked
+	reset    map[string]int64 // epochs under which their counts were reset
+}
+
+// note notes the queues that were worked. The processor forgets them at the end of a sweep.
+func (c *crashCounts) note() {
+	for _, h := range c.proc.Queues() {
+		if h.Survived {
+			c.survived[h.Queue.ID] = h.Queue.Epoch
+		}
+	}
+}
+
+// nextJob returns the job that resets the counts that are due, or nil if there are none.
+func (c *crashCounts) nextJob(view *ownView) *job {
+	c.note()
+	var due []center.QueueEpoch
+	for id, epoch := range c.survived {
+		if c.reset[id] != epoch {
+			due = append(due, center.QueueEpoch{ID: id, Epoch: epoch})
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	return &job{
+		name: "reset the crash counts of queues",
+		call: func(ctx context.Context) error {
+			return c.roster.Roster().Server(c.taskType, c.uuid).ResetCrashes(ctx, due)
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			if err != nil {
+				return false // the next heartbeat tries again
+			}
+			for _, q := range due {
+				c.reset[q.ID] = q.Epoch
+			}
+			view.invalidate()
+			return true
+		},
+	}
 }

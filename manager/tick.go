@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
 )
@@ -101,4 +102,74 @@ func (t *runTicker) open() (runID string, paused bool) {
 		return "", false
 	}
 	return found.Open, found.Paused
+}
+
+// rateShare is the part of rate_per_second that a server in mode RUN may use (X4): its part of the queues that the open
+// run has not finished. The processor cannot compute it, because the server claims only some of its queues at a time.
+// Each server counts the queues with each of its ticks. While the counts of the servers differ, for a second at most,
+// their parts may sum to more than 1.
+type rateShare struct {
+	*base
+	own, all int
+}
+
+// count counts the queues of the open run. It does nothing without a rate, so that a tick remains one statement.
+func (r *rateShare) count(ctx context.Context, open string, rate float64) (err error) {
+	if rate > 0 && open != "" {
+		r.own, r.all, err = r.runs.Engine().Sweeps.Unfinished(ctx, open, r.uuid)
+	}
+	return err
+}
+
+// apply passes the part to the processor.
+func (r *rateShare) apply() {
+	if r.all > 0 {
+		r.proc.SetRateShare(float64(r.own) / float64(r.all))
+	}
+}
+
+// problemInterval is the pause between two looks for problems of runs. It bounds the delay of the alert of a failed
+// run. A failure whose problem ends between two looks raises its alert all the same: the row of the run says that it is
+// still to be raised.
+const problemInterval = 30 * time.Second
+
+// runProblems looks for problems of the runs and the triggers of the task type (R19). Every
+// server looks, because the others may be gone.
+type runProblems struct {
+	*base
+	alerter *alerter
+	next    time.Time // when to look
+}
+
+// nextJob returns the job that looks for problems, or nil if it is not time for it.
+func (r *runProblems) nextJob() *job {
+	if time.Now().Before(r.next) {
+		return nil
+	}
+	r.next = time.Now().Add(problemInterval)
+	var raised []center.Condition
+	var list []runs.Problem
+	return &job{
+		name: "look for problems of runs",
+		call: func(ctx context.Context) (err error) {
+			if raised, err = r.runs.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
+				return err
+			}
+			list, err = r.runs.Runs().Problems(ctx, r.taskType)
+			return err
+		},
+		then: func(ctx context.Context, err error) (more bool) {
+			for _, a := range raised {
+				r.alerter.told(ctx, a, true, nil)
+			}
+			if err != nil {
+				return false
+			}
+			for _, p := range list {
+				r.alerter.episodes.see(p.Condition(), runLooks)
+			}
+			r.alerter.episodes.checked(runLooks)
+			return len(list) > 0
+		},
+	}
 }
