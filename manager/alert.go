@@ -50,9 +50,9 @@ type alerter struct {
 	waitLoggedAt time.Time // zero while the server waits for no queue
 }
 
-// follow notes the alerts that are due after a heartbeat. restricted says that the server must not work on all of its
+// look looks for conditions after a heartbeat. restricted says that the server must not work on all of its
 // queues now.
-func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
+func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
 	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {
 		select {
@@ -70,6 +70,7 @@ func (a *alerter) follow(ctx context.Context, p roster.HeartbeatReply, failing *
 	a.checkProgress(p, restricted)
 	a.checkBacklog()
 	a.episodes.checked(heartbeats)
+	a.agenda.add(time.Now(), tellAlerts)
 }
 
 // see notes a condition that a check of this heartbeat has found.
@@ -82,6 +83,7 @@ func (a *alerter) see(c center.Condition) {
 func (a *alerter) hear(c center.Condition) {
 	c.TaskType = cmp.Or(c.TaskType, a.taskType)
 	a.episodes.see(c, hearsay)
+	a.agenda.add(time.Now(), tellAlerts)
 }
 
 // awaited returns the owners that the server waits for, for the log.
@@ -238,8 +240,8 @@ func (e *episodes) checked(by source) {
 	e.counts.Store(&counts)
 }
 
-// nextJob returns the job that tells the roster what it has to know, or nil if that is nothing.
-func (a *alerter) nextJob() *job {
+// tellRoster returns the job that tells the roster what it has to know, or nil if that is nothing.
+func (a *alerter) tellRoster() *job {
 	due, over, waits := a.episodes.due, a.episodes.over, a.waitsDue
 	if len(due) == 0 && len(over) == 0 && !waits {
 		return nil

@@ -15,18 +15,16 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// base holds what all parts of a server share. Each session has a copy with its own uuid and log.
-//
-// Calls about ownership go through roster, calls about runs and their sweeps through runs.
+// base holds what all parts of a server share. Each session has a copy with its own uuid, log and agenda.
 type base struct {
 	taskType string
 	uuid     string // of the session; empty before the first one
 	roster   *center.Center
-	runs     *center.Center
 	proc     *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
 	settings *Settings            // in force; only the server's own goroutine uses them
 	cfg      Config
 	log      *slog.Logger
+	agenda   *agenda // of the session; nil before the first one
 }
 
 // withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each

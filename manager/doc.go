@@ -33,11 +33,12 @@
 //	callShare   how many calls of Execute the server may have in flight: its share of max_in_flight
 //	hungCalls   the queues of former sessions whose calls still hang, which no plan gives to this server
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
-//	runTicker   when to tick for the runs; sweeper: sweeps queues for the open run
+//	runTicker   ticks for the runs; sweeper: sweeps queues for the open run
 //	runProblems what has gone wrong with the runs
 //	alerter     raises what an operator should know
 //	configurer  applies changed settings
-//	jobRunner   runs what these have to ask of the roster, one job at a time, beside the session's goroutine
+//	agenda      what these have to ask of the roster, and from when on: a value, with pure functions for what is next
+//	jobRunner   does what is due, one job at a time, beside the session's goroutine
 //
 // # The way of a queue
 //
@@ -46,22 +47,23 @@
 //	planner.rebalance          plans in one transaction, which writes the owner into the queue's row
 //	heartbeater.sendHeartbeat  reads the figures of the server's queues; registration.renew passes on the reply
 //	session.wait               receives the reply
-//	session.follow             finds with ownView.mustRead that the figures differ from its last view
+//	session.follow             finds with ownView.mustRead that the figures differ from its last view; what else the
+//	                           reply asks for goes on the agenda, with agenda.after
 //	reconciler.reconcile       reads the queue's row with ownView.read
 //	decide                     finds the new queue; facts.begin returns grant
 //	reconciler.perform         calls reconciler.grant
 //	Processor.Grant            makes the queue due for its first select; see package processor
 //
 // The server that plans takes the last four steps as soon as its plan is written. A server that waits for another owner
-// polls in between (session.poll). In mode RUN, sweeper.claim claims the queue after a tick, and sweeper.grant calls
+// polls in between (ownView.pollAt). In mode RUN, sweeper.claim claims the queue after a tick, and sweeper.grant calls
 // Grant.
 //
 // On the way back, facts.keep returns drain and then release, for a queue that another server requests.
 // reconciler.release makes the processor forget the queue before it sends the release.
 //
 // decide is a pure function. It compares the rows as they were read with the queues that the processor has. The tests
-// named Model explore it and the planner of package internal/plan, against a modelled database with lost replies,
-// pauses, crashes and clocks that are set.
+// named Model explore it, the agenda and the planner of package internal/plan, against a modelled database with lost
+// replies, pauses, crashes and clocks that are set.
 //
 // # The way of an item
 //

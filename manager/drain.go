@@ -70,9 +70,7 @@ func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 // row, so that no plan gives one to this server, which could not work it (P9).
 type hungCalls struct {
 	*base
-	planner *planner
-	listed  map[string]int64 // the queues in the row, with the epochs under which the calls began
-	due     bool             // the processor has perhaps forgotten a queue; a job that fails waits for the next heartbeat
+	listed map[string]int64 // the queues in the row, with the epochs under which the calls began
 }
 
 // hungQueues makes the processor forget its drained queues, and returns the others with their epochs.
@@ -106,12 +104,8 @@ func (h *hungCalls) ended() (queues []string) {
 // ids returns the listed queues in order.
 func (h *hungCalls) ids() []string { return slices.Sorted(maps.Keys(h.listed)) }
 
-// nextJob returns the job that takes queues off the list whose calls have ended, or nil.
-func (h *hungCalls) nextJob() *job {
-	if !h.due {
-		return nil
-	}
-	h.due = false
+// clear returns the job that takes queues off the list whose calls have ended, or nil if there are none.
+func (h *hungCalls) clear() *job {
 	queues := h.ended()
 	if len(queues) == 0 {
 		return nil
@@ -129,7 +123,7 @@ func (h *hungCalls) nextJob() *job {
 				delete(h.listed, id)
 				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again", slog.String("queue", id))
 			}
-			h.planner.rebalanceDue = true
+			h.agenda.add(time.Now(), rebalance)
 			return false
 		},
 	}

@@ -32,13 +32,13 @@ func (e *FailingError) Error() string {
 func (e *FailingError) Unwrap() error { return e.Err }
 
 // failing returns an error if the dealer does nothing but fail, in mode RUN only during a run. A run that has failed
-// has an alert of its own, and there is no work until the next run.
-func (s *session) failing(stats processor.Stats) *FailingError {
+// has an alert of its own, and there is no work until the next run. The server must have a session.
+func (s *server) failing(stats processor.Stats) *FailingError {
 	if stats.FailingSince.IsZero() {
 		return nil
 	}
-	if s.ticker != nil {
-		if open, _ := s.ticker.open(); open == "" {
+	if ticker := s.session.Load().ticker; ticker != nil {
+		if open, _ := ticker.open(); open == "" {
 			return nil
 		}
 	}
@@ -50,7 +50,7 @@ func (s *server) ready() error {
 	if state := s.state.Load().(string); state != stateServing {
 		return fmt.Errorf("task %s is %s", s.taskType, state)
 	}
-	if e := s.session.Load().failing(s.proc.Stats()); e != nil {
+	if e := s.failing(s.proc.Stats()); e != nil {
 		return e
 	}
 	return nil
@@ -96,8 +96,6 @@ type failingQueues struct {
 	reg        *registration
 	view       *ownView
 	reconciler *reconciler
-	due        bool // the rows are to be compared; a job that fails waits for the next heartbeat
-	all        bool // the dealer does nothing but fail: that says more than each of its queues
 }
 
 const (
@@ -117,36 +115,32 @@ func fails(f *processor.QueueFailure) bool {
 	return f != nil && f.Until.Sub(f.Since) >= queueFailsAfter
 }
 
-// follow notes after a heartbeat that the rows are to be compared.
-func (f *failingQueues) follow(failing *FailingError) { f.due, f.all = true, failing != nil }
-
-// nextJob returns the job that records the queues that have begun to fail, and those that do not fail any more. It
-// returns nil if there are none.
-func (f *failingQueues) nextJob() *job {
-	if !f.due {
-		return nil
-	}
-	changed := f.changed()
-	f.due = len(changed) > failingPerJob
+// save returns the job that records the queues that have begun to fail, and those that do not fail any more. It returns
+// nil if there are none. If the dealer does nothing but fail, that says more than each of its queues: all is then set.
+func (f *failingQueues) save(all bool) *job {
+	changed := f.changed(all)
 	if len(changed) == 0 {
 		return nil
 	}
+	more := len(changed) > failingPerJob
 	changed = changed[:min(len(changed), failingPerJob)]
 	return &job{
 		name: "record failing queues",
 		call: func(ctx context.Context) error {
 			return f.roster.Roster().Server(f.taskType, f.uuid).SaveFailing(ctx, changed)
 		},
-		then: func(context.Context, error) (more bool) {
-			f.view.invalidate()
-			return f.due
+		then: func(context.Context, error) bool {
+			if f.view.invalidate(); more {
+				f.agenda.add(time.Now(), saveFailing)
+			}
+			return more
 		},
 	}
 }
 
 // changed returns the own queues whose rows are to change. A queue that must not be worked now does not fail. A queue
 // that drains for another server keeps what its row says.
-func (f *failingQueues) changed() (list []roster.FailingQueue) {
+func (f *failingQueues) changed(all bool) (list []roster.FailingQueue) {
 	holdings := map[string]processor.QueueState{}
 	for _, h := range f.proc.Queues() {
 		holdings[h.Queue.ID] = h
@@ -160,7 +154,7 @@ func (f *failingQueues) changed() (list []roster.FailingQueue) {
 		case row.Owner != f.uuid, !held && !rests:
 			continue
 		case rests || !fails(h.Failing):
-		case f.all && row.FailingSince.IsZero():
+		case all && row.FailingSince.IsZero():
 			continue
 		default:
 			q.Since = f.reg.dbTime(h.Failing.Since)

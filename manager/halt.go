@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/roster"
 )
 
 // halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is
@@ -80,11 +79,6 @@ func (h *halt) acknowledge() {
 	}
 }
 
-// barrierPassed reports whether all servers, this one included, have drained for the barrier.
-func (h *halt) barrierPassed(p roster.HeartbeatReply) bool {
-	return p.AllDrained && h.drained.Load() == p.PartitionVersion
-}
-
 // handOver starts to hand everything over. For at most 1.25 heartbeats the server works a queue until its requester
 // knows of the request.
 func (h *halt) handOver() { h.handOverBy = time.Now().Add(h.settings.HeartbeatInterval * 5 / 4) }
@@ -92,4 +86,43 @@ func (h *halt) handOver() { h.handOverBy = time.Now().Add(h.settings.HeartbeatIn
 func (h *halt) handingOver() bool { return !h.handOverBy.IsZero() }
 
 // overdue reports whether the server hands everything over and no longer waits for requesters.
-func (h *halt) overdue() bool { return h.handingOver() && !time.Now().Before(h.handOverBy) }
+func (h *halt) overdue() bool { return reached(h.handOverBy, time.Now()) }
+
+// awaitsRequesters reports whether the server hands everything over and waits until the requesters know of it.
+func (h *halt) awaitsRequesters() bool { return h.handingOver() && !h.overdue() }
+
+// leave starts to hand everything over because the server leaves. With a reservation no server is to request the queues
+// (P13), so it waits for no requester.
+func (h *halt) leave() {
+	h.leaving, h.unannounced = true, true
+	if h.handOver(); h.cfg.reservation().Within > 0 {
+		h.handOverBy = time.Now()
+	}
+	h.agenda.add(time.Now(), announceDrain)
+}
+
+// announce returns the job that says to the roster that the server leaves, so that it is assigned no queue and its
+// queues are requested, or reserved (P13). If the database does not answer soon, requesters are not waited for:
+// handOverAll hands everything over.
+func (h *halt) announce(view *ownView) *job {
+	by, reservation := h.handOverBy, h.cfg.reservation()
+	if reservation.Within > 0 {
+		by = time.Now().Add(h.settings.JudgeDeadInterval) // without it handOverAll reserves nothing
+	}
+	return &job{
+		name: "announce the drain",
+		call: func(ctx context.Context) error {
+			ctx, cancel := context.WithDeadline(ctx, by)
+			defer cancel()
+			return h.roster.Roster().Server(h.taskType, h.uuid).Drain(ctx, reservation)
+		},
+		then: func(_ context.Context, err error) (more bool) {
+			h.unannounced = false
+			if err != nil {
+				h.handOverBy = time.Now()
+			}
+			view.invalidate()
+			return true
+		},
+	}
+}

@@ -19,7 +19,7 @@ type itemStore struct{ s *server }
 func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	l, err := i.s.runs.Items().Load(ctx, i.s.taskType, q.ID, most, mostDead)
+	l, err := i.s.roster.Items().Load(ctx, i.s.taskType, q.ID, most, mostDead)
 	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
 }
 
@@ -27,7 +27,7 @@ func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead i
 func (i itemStore) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := i.s.runs.Items().Find(ctx, i.s.taskType, keys)
+	rows, err := i.s.roster.Items().Find(ctx, i.s.taskType, keys)
 	return failedItems(rows), err
 }
 
@@ -58,14 +58,14 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 			rows[n].State = center.ItemStarted
 		}
 	}
-	return i.s.runs.Items().Save(ctx, i.s.taskType, rows)
+	return i.s.roster.Items().Save(ctx, i.s.taskType, rows)
 }
 
 // Delete implements processor.ItemStore.
 func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return i.s.runs.Items().Forget(ctx, i.s.taskType, keys)
+	return i.s.roster.Items().Forget(ctx, i.s.taskType, keys)
 }
 
 // cursorStore keeps the processor's cursors in the rows of the queues, and the cursors of sweeps in the rows of the
@@ -78,7 +78,7 @@ func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error
 	defer cancel()
 	uuid, queue := c.s.session.Load().uuid, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
 	if q.Run != nil {
-		return c.s.runs.Engine().Sweeps.Cursor(ctx, q.Run.ID, uuid, queue)
+		return c.s.roster.Engine().Sweeps.Cursor(ctx, q.Run.ID, uuid, queue)
 	}
 	return c.s.roster.Roster().Server(c.s.taskType, uuid).Cursor(ctx, queue)
 }

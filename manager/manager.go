@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -112,6 +113,11 @@ func (c Config) withDefaults() Config {
 		c.ItemRetention = 30 * 24 * time.Hour
 	}
 	return c
+}
+
+// reservation keeps the queues of a server that leaves for the next process of this name (P13).
+func (c Config) reservation() roster.Reservation {
+	return roster.Reservation{Name: c.Name, Within: c.ReturnWithin}
 }
 
 func (c Config) validate() error {

@@ -138,7 +138,7 @@ func (k *key) process(p *process) {
 	k.text(p.uuid)
 	k.ints(int64(p.token), int64(p.state), int64(p.sessions), int64(p.endedSessions), int64(p.judgeDead), int64(p.wanted), int64(p.next.intervals.judgeDead), int64(p.next.judgeDead))
 	k.flags(p.paused, p.stop, p.cutShort, p.upgraded, p.noHeartbeat, p.noRoster, p.registered, p.gone, p.mustRead, p.drained, !p.handOverBy.IsZero(), k.w.overdue(p),
-		p.unconfirmed, p.replyStale, p.halted, p.due.announce, p.unannounced, p.due.audit, p.due.clear, k.w.db.haltedAt < p.lapsedAt)
+		p.unconfirmed, p.replyStale, p.halted, p.unannounced, k.w.db.haltedAt < p.lapsedAt)
 	k.times(k.here, p.start, p.tried, p.watch.lastLocal)
 	k.times(k.now, p.watch.since, p.watch.lastDB, p.joined)
 	k.heartbeatReply(p.reply)
@@ -153,7 +153,10 @@ func (k *key) process(p *process) {
 		k.ints(int64(a.verb), a.row.Epoch)
 		k.text(a.id + a.row.Requester)
 	}
-	k.call(p.due.assign)
+	for _, at := range p.agenda {
+		k.flags(!at.IsZero())
+	}
+	k.call(p.asked)
 	for _, h := range p.queues {
 		k.text(h.id)
 		k.ints(h.epoch)

@@ -26,7 +26,7 @@ func (w *world) join(p *process) {
 	p.judgeDead, p.wanted, p.next = w.db.judgeDead, w.db.judgeDead, announcement{}
 	p.watch = watch{judgeDead: p.judgeDead, margin: modelIntervals(p.judgeDead).margin()}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
-	p.blocked, p.retried, p.steps, p.due = nil, nil, nil, due{}
+	p.blocked, p.retried, p.steps, p.agenda, p.asked = nil, nil, nil, agenda{}, nil
 	p.listed = map[string]int64{}
 	for _, h := range slices.Clone(p.queues) {
 		if !w.forget(p, h.id) {
@@ -46,7 +46,8 @@ func (w *world) joined(p *process, c call, err bool) {
 		p.tried = w.local(p).Add(modelJudgeDead)
 	}
 	p.state, p.mustRead = serving, true
-	p.due.assign = &call{kind: callAssign}
+	p.agenda.add(longAgo, rebalance)
+	p.asked = &call{kind: callAssign}
 	w.lapse(p)
 	w.startJob(p)
 }
@@ -86,14 +87,15 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 	case !paused && p.state != leaving:
 		p.handOverBy = time.Time{}
 	}
-	p.due.audit, p.due.assign = reply.AuditDue, nil
-	if dead := reply.AnyDead && p.watched > 0; dead || reply.PlanDue {
+	r := heartbeatReply{HeartbeatReply: *reply, watched: p.watched}
+	p.agenda = p.agenda.after(r, known{settings: reply.SettingsVersion, inRuns: true}, longAgo)
+	if p.asked = nil; !p.agenda[rebalance].IsZero() {
 		c := &call{kind: callAssign}
-		if dead || w.without.dbClock {
+		if reply.AnyDead && p.watched > 0 || w.without.dbClock {
 			c.within, c.seen, c.watched = 2*modelHeartbeat, reply.Now, p.watched
 			c.inherited = p.watch.since.Before(p.joined) && reply.Now.Sub(p.joined) < p.watch.judgeDead
 		}
-		p.due.assign = c
+		p.asked = c
 	}
 }
 
@@ -116,7 +118,7 @@ func (w *world) decide(p *process, failed bool) {
 		}
 		again = w.perform(p, actions)
 	}
-	p.due.clear = len(p.listed) > 0
+	p.agenda.add(longAgo, moveQueues, clearHung)
 	w.startJob(p)
 }
 
@@ -156,41 +158,46 @@ func (w *world) perform(p *process, actions []action) (again bool) {
 	return again
 }
 
-// startJob starts the next job, unless one is running.
+// startJob is jobRunner.startNext.
 func (w *world) startJob(p *process) {
 	if p.job != nil || p.request != nil || p.state != serving && (p.state != leaving || p.cutShort) {
 		return
 	}
-	if c := w.nextJob(p); c != nil {
-		c.proc, c.session, c.uuid, c.sent = p.index, p.sessions, p.uuid, w.local(p)
-		p.job = c
+	for p.job == nil {
+		d, due := p.agenda.next(longAgo)
+		if !due {
+			return
+		}
+		p.agenda[d] = time.Time{}
+		if c := w.makeJob(p, d); c != nil {
+			c.proc, c.session, c.uuid, c.sent = p.index, p.sessions, p.uuid, w.local(p)
+			p.job = c
+		}
 	}
 }
 
-func (w *world) nextJob(p *process) *call {
-	if p.due.announce {
-		p.due.announce = false
+// longAgo is when a duty of the model is due.
+var longAgo = time.Unix(1, 0)
+
+// makeJob is session.job.
+func (w *world) makeJob(p *process, d duty) *call {
+	switch d {
+	case announceDrain:
 		return &call{kind: callAnnounce}
-	}
-	if c := w.nextStep(p); c != nil {
-		return c
-	}
-	if p.due.clear {
-		p.due.clear = false
+	case moveQueues:
+		return w.nextStep(p)
+	case clearHung:
 		if ended := p.endedHung(); len(ended) > 0 {
 			return &call{kind: callClear, hung: ended}
 		}
-	}
-	if c := p.due.assign; c != nil {
-		p.due.assign = nil
-		copied := *c
+	case rebalance:
+		copied := *p.asked
+		p.asked = nil
 		return &copied
-	}
-	if p.due.audit {
-		p.due.audit = false
+	case audit:
 		return &call{kind: callAudit}
 	}
-	return nil
+	return nil // it has no part in the model
 }
 
 // endedHung is hungCalls.ended.
@@ -204,8 +211,13 @@ func (p *process) endedHung() (ended []string) {
 	return ended
 }
 
-// nextStep is reconciler.nextJob.
+// nextStep is reconciler.moveQueues.
 func (w *world) nextStep(p *process) *call {
+	defer func() {
+		if len(p.steps) > 0 {
+			p.agenda.add(longAgo, moveQueues)
+		}
+	}()
 	var handovers []roster.Handover
 	var others []action
 	for _, a := range p.steps {
@@ -281,7 +293,8 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 		if !err && c.done {
 			p.listed = maps.Clone(p.listed)
 			maps.DeleteFunc(p.listed, func(id string, _ int64) bool { return slices.Contains(c.hung, id) })
-			p.due.assign = &call{kind: callAssign}
+			p.agenda.add(longAgo, rebalance)
+			p.asked = &call{kind: callAssign}
 		}
 		return false
 	case callRelease:
@@ -336,7 +349,8 @@ func (w *world) quit(p *process) {
 		return
 	}
 	p.state, p.mustRead = leaving, true
-	p.due.announce, p.unannounced = true, true
+	p.agenda.add(longAgo, announceDrain)
+	p.unannounced = true
 	if p.startHandOver(w); w.returns > 0 {
 		p.handOverBy = w.local(p)
 	}
@@ -366,9 +380,9 @@ func (w *world) end(p *process) {
 	*p = process{index: p.index, name: p.name, sessions: p.sessions, endedSessions: p.sessions, skew: p.skew, pace: p.pace, noHeartbeat: p.noHeartbeat, noRoster: p.noRoster}
 }
 
-// mustPoll is that of session.
+// mustPoll reports whether the server polls.
 func (w *world) mustPoll(p *process) bool {
-	return !p.handOverBy.IsZero() && !w.overdue(p) || p.ownView().hasIncoming()
+	return !p.ownView().pollAt(!p.handOverBy.IsZero() && !w.overdue(p)).IsZero()
 }
 
 // retire copies the map, which other states of the model share.

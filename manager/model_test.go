@@ -134,7 +134,8 @@ type process struct {
 	listed   map[string]int64 // hungCalls.listed; replaced, never changed
 	watched  time.Duration    // came with the reply
 	steps    []action         // that take a call; replaced, never changed
-	due      due
+	agenda   agenda           // its times tell only whether a duty is due
+	asked    *call            // the rebalance that is due; replaced, never changed
 
 	queues    []heldQueue // that the processor has
 	calls     []execution
@@ -142,13 +143,6 @@ type process struct {
 	heartbeat *call // that the heartbeater waits for
 	request   *call // that the server's own goroutine waits for
 	job       *call // that runs beside it
-}
-
-// due is what a session is to do in a job.
-type due struct {
-	announce, audit bool
-	clear           bool  // hungCalls.due
-	assign          *call // replaced, never changed
 }
 
 type processState int

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
@@ -18,30 +19,12 @@ type planner struct {
 	alerter *alerter
 	witness *witnessing
 
-	endedDue bool // another process of the host has ended
-	retryDue bool // after the next reply: expiring its servers has failed
-
-	// What the last reply asks for, until its job starts.
-	reply          heartbeatReply
-	rebalanceDue   bool
-	repartitionDue bool
-	auditDue       bool
-	planned        bool   // this server has planned
-	soon           func() // makes the heartbeater send a heartbeat at once
+	planned bool   // this server has planned
+	soon    func() // makes the heartbeater send a heartbeat at once
 
 	busy    int             // how often in succession the lock row was busy
 	blocked map[string]bool // queues that are to move while transactions hold their rows (L5)
 	retried map[string]bool // queues among them that this server has drained and rebalanced for
-}
-
-// follow notes what a heartbeat's reply says is due.
-func (p *planner) follow(r heartbeatReply, barrierPassed bool) {
-	p.block(r.Skipped)
-	p.reply = r
-	p.rebalanceDue = r.AnyDead && r.watched > 0 || r.PlanDue || r.SharesDue
-	p.repartitionDue = barrierPassed
-	p.auditDue = r.AuditDue
-	p.endedDue, p.retryDue = p.endedDue || p.retryDue, false
 }
 
 // block notes which queues are to move while transactions hold their rows.
@@ -51,25 +34,6 @@ func (p *planner) block(queues []string) {
 		p.blocked[id] = true
 	}
 	maps.DeleteFunc(p.retried, func(id string, _ bool) bool { return !p.blocked[id] })
-}
-
-// nextJob returns the job that is due, or nil.
-func (p *planner) nextJob() *job {
-	switch {
-	case p.endedDue:
-		p.endedDue = false
-		return p.expireEnded()
-	case p.rebalanceDue:
-		p.rebalanceDue = false
-		return p.rebalance(p.reply, false)
-	case p.repartitionDue:
-		p.repartitionDue = false
-		return p.finishRepartition()
-	case p.auditDue:
-		p.auditDue = false
-		return p.audit(p.reply)
-	}
-	return nil
 }
 
 // maxBusy is the number of consecutive attempts after which a server that sees a dead one waits for the lock row (S3).
@@ -118,7 +82,9 @@ func (p *planner) expireEnded() *job {
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
-			p.retryDue = err != nil
+			if err != nil {
+				p.agenda.add(time.Now().Add(p.settings.HeartbeatInterval), expireEnded)
+			}
 			p.rebalanced(done, err)
 			return true
 		},

@@ -30,7 +30,7 @@ type reconciler struct {
 	retired map[string]int64     // epochs under which a release was sent: the server never works them again (H3)
 }
 
-// reconcile takes the steps that the processor takes at once, and notes the others for nextJob. A step that waits for
+// reconcile takes the steps that the processor takes at once, and puts the others on the agenda. A step that waits for
 // something is decided on again by a later call: there is one after each heartbeat, each drain, each job, and each
 // change of the permit window.
 func (r *reconciler) reconcile(ctx context.Context) error {
@@ -40,7 +40,6 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 	if r.sweeper != nil && err == nil {
 		r.sweeper.checkEnds()
 	}
-	r.window.noteEmpty()
 	for again := true; again; {
 		actions := decide(r.facts())
 		if err != nil {
@@ -49,6 +48,7 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 		again = r.perform(ctx, actions)
 	}
 	r.halt.acknowledge()
+	r.agenda.add(time.Now(), closeWindows, resetCrashes, moveQueues, clearHung)
 	return err
 }
 
@@ -87,7 +87,7 @@ func (r *reconciler) claimable() (free []roster.ViewQueue) {
 	return free
 }
 
-// perform takes the steps that need only the processor. It notes the steps that call the database, for nextJob. It
+// perform takes the steps that need only the processor. It notes the steps that call the database, for moveQueues. It
 // reports whether more steps are possible at once.
 func (r *reconciler) perform(ctx context.Context, actions []action) (again bool) {
 	r.steps = nil
@@ -162,16 +162,15 @@ func (r *reconciler) retire(id string, epoch int64) {
 	r.retired[id] = epoch
 }
 
-// nextJob returns a job for the most urgent of the steps that were decided on last and take a call, or nil if there are
+// moveQueues returns a job for the most urgent of the steps that were decided on last and take a call, or nil if there are
 // none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever the reply
 // (H3), so the processor forgets the queue first.
-func (r *reconciler) nextJob() *job {
-	if j := r.window.closeEmpty(r.view); j != nil {
-		return j
-	}
-	if j := r.crashes.nextJob(r.view); j != nil {
-		return j
-	}
+func (r *reconciler) moveQueues() *job {
+	defer func() {
+		if len(r.steps) > 0 {
+			r.agenda.add(time.Now(), moveQueues)
+		}
+	}()
 	if handovers := r.takeReleases(); len(handovers) > 0 {
 		return r.release(handovers)
 	}
@@ -300,8 +299,8 @@ func (c *crashCounts) note() {
 	}
 }
 
-// nextJob returns the job that resets the counts that are due, or nil if there are none.
-func (c *crashCounts) nextJob(view *ownView) *job {
+// clear returns the job that resets the counts that are due, or nil if there are none.
+func (c *crashCounts) clear(view *ownView) *job {
 	c.note()
 	var due []center.QueueEpoch
 	for id, epoch := range c.survived {

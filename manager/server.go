@@ -41,7 +41,7 @@ type server struct {
 func newServer(m *Manager, t Task) *server {
 	s := &server{
 		base: base{
-			taskType: t.name, roster: m.c, runs: m.c, settings: new(Settings), cfg: m.cfg,
+			taskType: t.name, roster: m.c, settings: new(Settings), cfg: m.cfg,
 		},
 		task: t, host: hostName(), process: m.process, heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
 		alerts: make(chan center.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),

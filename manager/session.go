@@ -22,8 +22,7 @@ const (
 // own goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session,
 // under a new uuid (S6).
 //
-// It has 20 methods: three states, the events of wait, the jobs, and the steps of leaving. They use the same parts, so
-// a second type would hold the same fields.
+// It has 15 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
 type session struct {
 	*base
 	server      *server
@@ -45,7 +44,8 @@ type session struct {
 	problems   *runProblems // nil in mode CONTINUOUS
 	jobs       *jobRunner
 
-	rejoin bool // the row is gone, and another session is to begin
+	reply  heartbeatReply // the last one
+	rejoin bool           // the row is gone, and another session is to begin
 }
 
 // newSession returns a session that is not registered yet.
@@ -60,16 +60,24 @@ func newSession(s *server) *session {
 	ss.reg.report = ss.report
 	b.uuid = ss.reg.uuid
 	b.log = b.logOf(b.taskType)
+	b.agenda = &agenda{}
+	b.agenda.add(time.Now(), rebalance) // the roster has one more server
 	ss.view = &ownView{base: &b}
-	ss.jobs = newJobRunner(&b)
-	ss.alerter = &alerter{base: &b, incoming: s.alerts, episodes: s.episodes, backlog: s.backlog, lastBusy: time.Now(), progressAt: time.Now()}
-	ss.planner = &planner{base: &b, view: ss.view, alerter: ss.alerter, rebalanceDue: true, soon: s.heartbeater.soon, witness: s.witness} // the roster has one more server
+	ss.jobs = newJobRunner(&b, ss.view)
+	ss.alerter = &alerter{
+		base: &b, incoming: s.alerts, episodes: s.episodes, backlog: s.backlog, lastBusy: time.Now(), progressAt: time.Now(),
+	}
+	ss.planner = &planner{base: &b, view: ss.view, alerter: ss.alerter, soon: s.heartbeater.soon, witness: s.witness}
 	ss.halt = &halt{base: &b, reg: ss.reg}
 	ss.share = &callShare{base: &b, soon: s.heartbeater.soon}
-	ss.hung = &hungCalls{base: &b, planner: ss.planner, listed: hungQueues(b.proc)}
+	ss.hung = &hungCalls{base: &b, listed: hungQueues(b.proc)}
 	ss.window = &permitWindow{base: &b, reg: ss.reg}
-	ss.config = &configurer{base: &b, reg: ss.reg, soon: s.heartbeater.soon, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion, settingsDue: -1}
+	ss.config = &configurer{
+		base: &b, reg: ss.reg, soon: s.heartbeater.soon, window: ss.window, rejected: &s.rejected,
+		settingsVersion: unknownVersion,
+	}
 	if b.inRuns() {
+		b.agenda.add(time.Now(), tick, findProblems)
 		ss.ticker = &runTicker{base: &b}
 		ss.sweeper = &sweeper{base: &b, view: ss.view, ticker: ss.ticker, sweeps: map[string]*sweep{}}
 		ss.problems = &runProblems{base: &b, alerter: ss.alerter}
@@ -111,13 +119,140 @@ func (s *session) serving(ctx context.Context) stateFunc {
 	}
 }
 
+// pollInterval is the pause between two polls of a server that waits for a requested queue (S8).
+const pollInterval = 200 * time.Millisecond
+
+// outcome says how a wait ended.
+type outcome int
+
+const (
+	handled   outcome = iota // the session has handled an event
+	stopped                  // the context is done
+	leaseLost                // the row is gone, or the lease has expired
+)
+
+// wait starts the job that is due, waits for the next event of a session whose lease is valid, and deals with it.
+func (s *session) wait(ctx context.Context) outcome {
+	if !s.reg.lease.valid() {
+		return leaseLost
+	}
+	s.jobs.startNext(ctx, s.job)
+	timer := time.NewTimer(max(atOnce, time.Until(s.wakeAt())))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return stopped
+	case <-s.reg.gone:
+		return leaseLost
+	case <-timer.C:
+		s.onTime(ctx)
+	case r := <-s.reg.replies:
+		s.follow(ctx, r)
+	case <-s.server.ended:
+		s.agenda.add(time.Now(), expireEnded)
+	case err := <-s.jobs.ended:
+		if s.jobs.finish(ctx, err) {
+			s.reconcile(ctx, false)
+		}
+	case <-s.proc.Drained():
+		s.reconcile(ctx, lostByFence(s.proc.Queues()))
+	case <-s.proc.Emptied():
+		s.reconcile(ctx, false)
+	}
+	return handled
+}
+
+// job returns the job of a duty, or nil if there is nothing to do.
+func (s *session) job(d duty) *job {
+	switch d {
+	case announceDrain:
+		return s.halt.announce(s.view)
+	case saveEnds:
+		return s.sweeper.saveEnds()
+	case closeWindows:
+		return s.window.closeEmpty(s.view)
+	case resetCrashes:
+		return s.reconciler.crashes.clear(s.view)
+	case moveQueues:
+		return s.reconciler.moveQueues()
+	case readSettings:
+		return s.config.read(s.reply.SettingsVersion)
+	case clearHung:
+		return s.hung.clear()
+	case expireEnded:
+		return s.planner.expireEnded()
+	case rebalance:
+		return s.planner.rebalance(s.reply, false)
+	case repartition:
+		return s.planner.finishRepartition()
+	case audit:
+		return s.planner.audit(s.reply)
+	case claimQueues:
+		return s.sweeper.claim(s.reconciler.claimable)
+	case tick:
+		return s.ticker.tick()
+	case findProblems:
+		return s.problems.find()
+	case tellAlerts:
+		return s.alerter.tellRoster()
+	case saveFailing:
+		return s.failures.save(s.server.failing(s.proc.Stats()) != nil)
+	}
+	return nil
+}
+
+// wakeAt returns when the session has something to do if nothing happens before. While a job runs, no other starts.
+func (s *session) wakeAt() time.Time {
+	at := earliest(time.Now().Add(s.reg.lease.left()), s.view.pollAt(s.halt.awaitsRequesters()), s.window.changes())
+	if s.jobs.idle() {
+		return earliest(at, s.agenda.begins())
+	}
+	return at
+}
+
+// onTime does what the session's own goroutine does when it is time. It polls, that is, it reads whether a queue has
+// arrived. A server that hands everything over reads all its queues, because it waits until their requesters know of it.
+func (s *session) onTime(ctx context.Context) {
+	now := time.Now()
+	switch {
+	case reached(s.view.pollAt(s.halt.awaitsRequesters()), now):
+		if s.halt.handingOver() || !s.view.fresh || !s.view.incomingUnchanged(ctx) {
+			s.reconcile(ctx, true)
+		}
+		s.view.checked = time.Now() // the pause begins when a slow database has answered
+	case reached(s.window.changes(), now):
+		s.reconcile(ctx, false)
+	}
+}
+
+// follow takes a heartbeat's reply: it puts what the reply asks for on the agenda, and reconciles.
+func (s *session) follow(ctx context.Context, r heartbeatReply) {
+	s.view.checked = time.Now()
+	s.proc.Wake() // the lease was renewed; executors that met its end ask again
+	mustRead := !s.halt.isConfirmed() || s.view.mustRead(r.HeartbeatReply)
+	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
+		s.server.unheard = 0
+	}
+	*s.agenda = s.agenda.after(r, known{
+		settings: s.config.settingsVersion, drained: s.halt.drained.Load(),
+		inRuns: s.ticker != nil, openRuns: s.reply.OpenRuns,
+	}, time.Now())
+	if s.reply = r; s.ticker != nil {
+		s.ticker.active = r.OpenRuns
+	}
+	s.share.follow(r.Share)
+	s.config.reload(r.HeartbeatReply)
+	s.planner.block(r.Skipped)
+	s.reconcile(ctx, mustRead)
+	s.alerter.look(ctx, r.HeartbeatReply, s.server.failing(s.proc.Stats()), s.reconciler.restricted())
+}
+
 // reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh.
 func (s *session) reconcile(ctx context.Context, reread bool) {
 	if reread {
 		s.view.invalidate()
 	}
 	err := s.reconciler.reconcile(ctx)
-	s.hung.due = true
 	s.share.lowerEarly()
 	s.jobs.logChange(ctx, "read the queues", err)
 }
@@ -131,7 +266,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	s.cancelAll()
 	if !s.reg.ended() {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "lease expired without a heartbeat; all work is stopped until the database answers")
-		unheard, stop := s.listen(ctx)
+		unheard, stop := listen(ctx, s.settings.JudgeDeadInterval/2, s.roster.Roster().Server(s.taskType, s.uuid), s.reg.lease)
 		defer stop()
 		select {
 		case <-ctx.Done():
@@ -194,7 +329,7 @@ func (s *session) report() roster.ServerReport {
 	if s.view.owned.Load() > 0 {
 		b.State = center.StateServing
 	}
-	if e := s.failing(stats); e != nil {
+	if e := s.server.failing(stats); e != nil {
 		b.FailingSince = s.reg.dbTime(e.Since)
 	}
 	switch bad := s.server.rejected.Load(); {
@@ -206,28 +341,27 @@ func (s *session) report() roster.ServerReport {
 	return b
 }
 
-// A server is unheard if its heartbeats arrive, so that no other server expires it, and their replies come too late to renew
-// its lease, so that it works nothing. It would keep its queues idle for as long as the link is slow (S12).
+// A server is unheard if its heartbeats arrive, so that no other server expires it, and their replies come too late to
+// renew its lease, so that it works nothing. It would keep its queues idle for as long as the link is slow (S12).
 
-// listen looks, while the lease is expired, whether the server is unheard. It looks twice per judge_dead_interval, and closes
-// the channel when two looks in succession have found a fresh heartbeat in the roster. stop ends it.
-func (s *session) listen(ctx context.Context) (unheard <-chan struct{}, stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	found := make(chan struct{})
-	every, server := s.settings.JudgeDeadInterval/2, s.roster.Roster().Server(s.taskType, s.uuid)
+// listen looks at intervals, while the lease is expired, whether the server is unheard. It closes the channel when two
+// looks in succession have found a fresh heartbeat in the roster. stop ends it.
+func listen(ctx context.Context, every time.Duration, server roster.Server, l *lease) (<-chan struct{}, func()) {
+	ctx, stop := context.WithCancel(ctx)
+	unheard := make(chan struct{})
 	go func() {
 		for fresh := 0; fresh < 2; {
 			if sleep(ctx, every); ctx.Err() != nil {
 				return
 			}
 			age, err := server.HeartbeatAge(ctx)
-			if fresh++; err != nil || age > 2*every || s.reg.lease.valid() {
+			if fresh++; err != nil || age > 2*every || l.valid() {
 				fresh = 0
 			}
 		}
-		close(found)
+		close(unheard)
 	}()
-	return found, cancel
+	return unheard, stop
 }
 
 // giveUp leaves the roster because the server is unheard: other servers take its queues over at once. It raises an alert.

@@ -30,30 +30,20 @@ type configurer struct {
 	rejected *atomic.Pointer[rejectedSettings]
 
 	settingsVersion int64 // of the settings in force
-	settingsDue     int64 // the version that is to be read, -1: none
 	itemVersion     int64 // of the failed items that the processor knows
 	partition       int64 // the version of the queues under which the processor has loaded them (X6)
 }
 
-// follow notes what a heartbeat's reply says has changed. The processor loads its failed items again at once.
-func (c *configurer) follow(p roster.HeartbeatReply) {
-	c.settingsDue = -1
-	if p.SettingsVersion >= 0 && p.SettingsVersion != c.settingsVersion {
-		c.settingsDue = p.SettingsVersion
-	}
+// reload makes the processor load its failed items again if a heartbeat's reply says that they have changed.
+func (c *configurer) reload(p roster.HeartbeatReply) {
 	if p.ItemVersion != c.itemVersion || p.PartitionVersion != c.partition {
 		c.itemVersion, c.partition = p.ItemVersion, p.PartitionVersion
 		c.proc.Reload()
 	}
 }
 
-// nextJob returns the job that reads the settings again, or nil if they have not changed.
-func (c *configurer) nextJob() *job {
-	version := c.settingsDue
-	if version < 0 {
-		return nil
-	}
-	c.settingsDue = -1
+// read returns the job that reads the settings again, which have this version or a newer one.
+func (c *configurer) read(version int64) *job {
 	var row Settings
 	return &job{
 		name: "read the settings",

@@ -54,7 +54,7 @@ func (s *server) status() Status {
 	st.Server, st.LeaseValid, st.HeartbeatAge = session.uuid, lease.valid(), lease.age()
 	st.Queues, st.Work = int(session.view.owned.Load()), s.proc.Stats()
 	st.MaxInFlight, st.InFlight = session.share.limit(), s.proc.BatchesInFlight()
-	st.Failing, st.Backlog, st.Conditions = session.failing(st.Work), s.backlog.status(), maps.Clone(*s.episodes.counts.Load())
+	st.Failing, st.Backlog, st.Conditions = s.failing(st.Work), s.backlog.status(), maps.Clone(*s.episodes.counts.Load())
 	holdings := s.proc.Queues()
 	for _, h := range holdings {
 		if h.Draining {

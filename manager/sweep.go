@@ -52,7 +52,6 @@ type sweeper struct {
 	view   *ownView
 	ticker *runTicker
 	sweeps map[string]*sweep // by queue
-	ended  []*sweep          // whose end is to be saved
 }
 
 // saveInterval is the pause between two saves of the progress of a sweep.
@@ -62,10 +61,6 @@ const saveInterval = 5 * time.Second
 // It claims no more, because after a crash a queue that was claimed and not worked looks like work without progress.
 // Before that it saves how far the present sweeps have come. claim returns nil if there is nothing to do.
 func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
-	if !s.ticker.fresh {
-		return nil
-	}
-	s.ticker.fresh = false
 	saves := s.progressDue()
 	queues := s.claimable(free())
 	room := 2*s.settings.ThreadNumber - len(s.sweeps)
@@ -80,10 +75,10 @@ func (s *sweeper) claim(free func() []roster.ViewQueue) *job {
 		name: "claim queues of a run",
 		call: func(ctx context.Context) (err error) {
 			for _, p := range saves {
-				p.err = s.runs.Engine().Sweeps.Save(ctx, p.sweep.Sweep, p.progress)
+				p.err = s.roster.Engine().Sweeps.Save(ctx, p.sweep.Sweep, p.progress)
 			}
 			if len(queues) > 0 {
-				claimed, err = s.runs.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
+				claimed, err = s.roster.Engine().Sweeps.Claim(ctx, s.taskType, s.uuid, queues, room)
 			}
 			return err
 		},
@@ -207,24 +202,21 @@ func (s *sweeper) checkEnds() {
 			s.checkEnd(sw, h)
 		}
 	}
-	s.ended = nil
-	for _, sw := range s.sweeps {
-		if sw.end != nil && !sw.saving {
-			s.ended = append(s.ended, sw)
-		}
-	}
+	s.agenda.add(time.Now(), saveEnds)
 }
 
 // saveEnds returns the job that saves how sweeps have ended, or nil if none has. A sweep whose end cannot be saved now
 // stays until it can be.
 func (s *sweeper) saveEnds() *job {
-	if len(s.ended) == 0 {
-		return nil
+	var ended []*sweep
+	for _, sw := range s.sweeps {
+		if sw.end != nil && !sw.saving {
+			sw.saving = true
+			ended = append(ended, sw)
+		}
 	}
-	ended := s.ended
-	s.ended = nil
-	for _, sw := range ended {
-		sw.saving = true
+	if len(ended) == 0 {
+		return nil
 	}
 	errs := make([]error, len(ended))
 	return &job{
@@ -247,7 +239,7 @@ func (s *sweeper) saveEnds() *job {
 // endSaved forgets a sweep after its end was saved, or was refused for good, and reports whether it did.
 func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 	sw.saving = false
-	if err != nil && s.runs.IsTransient(err) {
+	if err != nil && s.roster.IsTransient(err) {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "end of a sweep not saved; trying again", slog.String("queue", sw.QueueID), slog.Any("error", err))
 		return false
 	}
@@ -255,7 +247,7 @@ func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 		s.log.LogAttrs(ctx, slog.LevelError, "end of a sweep not saved", slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 	delete(s.sweeps, sw.QueueID)
-	s.ticker.soon() // there may be room for another sweep, or for another run
+	s.agenda.add(time.Now(), tick) // there may be room for another sweep, or for another run
 	return true
 }
 
@@ -314,7 +306,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 }
 
 func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
-	err := s.runs.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
+	err := s.roster.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.count(sw, SweepDone)
 		s.log.LogAttrs(ctx, slog.LevelInfo, "queue swept", slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int64("items", sw.last.ItemsDone))
@@ -323,7 +315,7 @@ func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 }
 
 func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool) error {
-	failed, err := s.runs.Engine().Sweeps.Fail(ctx, sw.Sweep, sw.last, cause, final)
+	failed, err := s.roster.Engine().Sweeps.Fail(ctx, sw.Sweep, sw.last, cause, final)
 	if err == nil {
 		result := SweepRetry
 		if failed {
@@ -340,7 +332,7 @@ func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
 	if sw.waits != "" {
 		sw.last.Waits = new("")
 	}
-	err := s.runs.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
+	err := s.roster.Engine().Sweeps.Suspend(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.count(sw, SweepSuspended)
 	}
@@ -382,8 +374,14 @@ func (s *sweeper) suspend(ctx context.Context, sw *sweep) {
 	}
 }
 
-// suspendAll suspends all sweeps, because the server leaves, except those of queues that did not drain.
-func (s *sweeper) suspendAll(ctx context.Context, notDrained []string) {
+// leave saves how far the sweeps have come before other servers continue them, because this server leaves. It leaves out
+// the sweeps of queues that did not drain. No job may be running.
+func (s *sweeper) leave(ctx context.Context, jobs *jobRunner, notDrained []string) {
+	s.checkEnds()
+	if j := s.saveEnds(); j != nil {
+		jobs.start(ctx, j)
+		jobs.wait(ctx)
+	}
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	for id := range maps.Clone(s.sweeps) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
 )
 
@@ -17,55 +16,24 @@ const (
 	idleTickInterval = time.Minute
 )
 
-// runTicker decides when the server ticks, and keeps what the last tick found. A tick opens, ends and fires what is due
+// runTicker ticks, and keeps what the last tick found. A tick opens, ends and fires what is due
 // in the runs of a task type. Every server ticks: there is no leader. The heartbeat's reply reports new runs and
 // triggers, so that no server ticks while there is nothing to do.
 type runTicker struct {
 	*base
-	next   time.Time                       // when to tick
 	active bool                            // a run has not ended, as of the last heartbeat
-	fresh  bool                            // nothing was claimed since the last tick
 	last   atomic.Pointer[runs.TickResult] // what the last tick found; nil before the first
 }
 
-// timer returns a channel that fires at the time of the next tick.
-func (t *runTicker) timer() <-chan time.Time { return time.After(max(atOnce, time.Until(t.next))) }
-
-// soon makes the server tick at once.
-func (t *runTicker) soon() { t.next = time.Now() }
-
-// follow takes the time of the next tick from a heartbeat's reply.
-func (t *runTicker) follow(p roster.HeartbeatReply) {
-	if p.OpenRuns && !t.active {
-		t.soon()
-	}
-	t.active = p.OpenRuns
-	t.at(p.Now, p.NextFire)
-	t.at(p.Now, p.NextBegin)
-}
-
-// at makes the server tick when something is due. Both times are by the database's clock.
-func (t *runTicker) at(now, due time.Time) {
-	if due.IsZero() {
-		return
-	}
-	if at := time.Now().Add(max(0, due.Sub(now))); at.Before(t.next) {
-		t.next = at
-	}
-}
-
-// nextJob returns the job that does what is due for the runs, or nil if it is not time for it.
-func (t *runTicker) nextJob() *job {
-	if time.Now().Before(t.next) {
-		return nil
-	}
-	t.next = time.Now().Add(tickInterval)
+// tick returns the job that does what is due for the runs.
+func (t *runTicker) tick() *job {
+	t.agenda.add(time.Now().Add(tickInterval), tick)
 	var found runs.TickResult
 	share, rate := rateShare{base: t.base}, t.settings.RatePerSecond
 	return &job{
 		name: "tick",
 		call: func(ctx context.Context) (err error) {
-			found, err = t.runs.Engine().Scheduler.Tick(ctx, t.taskType)
+			found, err = t.roster.Engine().Scheduler.Tick(ctx, t.taskType)
 			if err == nil {
 				err = share.count(ctx, found.Open, rate)
 			}
@@ -83,16 +51,16 @@ func (t *runTicker) nextJob() *job {
 
 // ticked notes what a tick has found, and lets the sweeper claim queues of the open run.
 func (t *runTicker) ticked(found runs.TickResult) {
+	now := time.Now()
 	switch {
 	case found.More:
-		t.soon()
+		t.agenda.add(now, tick)
 	case !t.active && found.Open == "":
-		t.next = time.Now().Add(idleTickInterval)
+		t.agenda[tick] = now.Add(idleTickInterval)
 	}
-	t.at(found.Now, found.NextFire)
-	t.at(found.Now, found.NextBegin)
+	t.agenda.tickWhen(found.Now, now, found.NextFire, found.NextBegin)
+	t.agenda.add(now, claimQueues)
 	t.last.Store(&found)
-	t.fresh = true
 }
 
 // open returns the id of the run that was RUNNING at the last tick, "" if there was none, and whether it was paused.
@@ -116,7 +84,7 @@ type rateShare struct {
 // count counts the queues of the open run. It does nothing without a rate, so that a tick remains one statement.
 func (r *rateShare) count(ctx context.Context, open string, rate float64) (err error) {
 	if rate > 0 && open != "" {
-		r.own, r.all, err = r.runs.Engine().Sweeps.Unfinished(ctx, open, r.uuid)
+		r.own, r.all, err = r.roster.Engine().Sweeps.Unfinished(ctx, open, r.uuid)
 	}
 	return err
 }
@@ -138,24 +106,20 @@ const problemInterval = 30 * time.Second
 type runProblems struct {
 	*base
 	alerter *alerter
-	next    time.Time // when to look
 }
 
-// nextJob returns the job that looks for problems, or nil if it is not time for it.
-func (r *runProblems) nextJob() *job {
-	if time.Now().Before(r.next) {
-		return nil
-	}
-	r.next = time.Now().Add(problemInterval)
+// find returns the job that looks for problems.
+func (r *runProblems) find() *job {
+	r.agenda.add(time.Now().Add(problemInterval), findProblems)
 	var raised []center.Condition
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
 		call: func(ctx context.Context) (err error) {
-			if raised, err = r.runs.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
+			if raised, err = r.roster.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
 				return err
 			}
-			list, err = r.runs.Runs().Problems(ctx, r.taskType)
+			list, err = r.roster.Runs().Problems(ctx, r.taskType)
 			return err
 		},
 		then: func(ctx context.Context, err error) (more bool) {
@@ -169,6 +133,7 @@ func (r *runProblems) nextJob() *job {
 				r.alerter.episodes.see(p.Condition(), runLooks)
 			}
 			r.alerter.episodes.checked(runLooks)
+			r.agenda.add(time.Now(), tellAlerts)
 			return len(list) > 0
 		},
 	}

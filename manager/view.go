@@ -87,6 +87,17 @@ func (v *ownView) hasIncoming() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
 
+// pollAt returns when the server reads early whether a queue has arrived, or the zero time if it has no reason to: no
+// other server owns a queue that it requests, and it awaits no requesters. A server that keeps working reads its requests
+// with each heartbeat only. When many servers join, every other server has to hand a queue over, and polls by all of them
+// would be most of the load of the database.
+func (v *ownView) pollAt(awaitsRequesters bool) time.Time {
+	if !awaitsRequesters && !v.hasIncoming() {
+		return time.Time{}
+	}
+	return v.checked.Add(pollInterval)
+}
+
 // incomingUnchanged reports whether the queues that the server waits for are still the same. It sends one statement,
 // which reads no view (S8), and returns false if the statement fails.
 func (v *ownView) incomingUnchanged(ctx context.Context) bool {

@@ -25,8 +25,7 @@ type permitWindow struct {
 
 	window    *cron.Window // nil before update parses it from the settings
 	state     atomic.Pointer[cron.WindowState]
-	empty     []center.QueueEpoch // queues for which it is to be closed, because they are empty
-	changesAt time.Time           // when the window opens or closes next, by the database's clock; zero: never
+	changesAt time.Time // when the window opens or closes next, by the database's clock; zero: never
 }
 
 // update computes the present state of the window, and when it changes.
@@ -39,8 +38,8 @@ func (w *permitWindow) update(ctx context.Context) {
 	w.state.Store(&state)
 	w.changesAt = time.Time{}
 	for _, at := range []time.Time{state.NextStart, state.NextEnd} {
-		if at.After(now) && (w.changesAt.IsZero() || at.Before(w.changesAt)) {
-			w.changesAt = at
+		if at.After(now) {
+			w.changesAt = earliest(w.changesAt, at)
 		}
 	}
 }
@@ -55,13 +54,8 @@ func (w *permitWindow) parse(ctx context.Context) *cron.Window {
 	return window.From(w.started)
 }
 
-// timer returns a channel that fires when the window opens or closes next. It returns nil if it never does.
-func (w *permitWindow) timer() <-chan time.Time {
-	if w.changesAt.IsZero() {
-		return nil
-	}
-	return time.After(max(atOnce, w.changesAt.Sub(w.reg.dbTime(time.Now()))))
-}
+// changes returns when the window opens or closes next, by the local clock, or the zero time if it never does.
+func (w *permitWindow) changes() time.Time { return w.reg.localTime(w.changesAt) }
 
 // closed returns the queues that the window does not allow work on now.
 func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
@@ -78,27 +72,26 @@ func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
 	return closed
 }
 
-// noteEmpty notes for which queues an open-ended window is to be closed: a select has found them empty since it began.
-func (w *permitWindow) noteEmpty() {
-	w.empty = nil
+// empty returns the queues for which an open-ended window is to be closed: a select has found them empty since it began.
+func (w *permitWindow) empty() (queues []center.QueueEpoch) {
 	state := w.state.Load()
 	if !state.OpenEnded {
-		return
+		return nil
 	}
 	for _, h := range w.proc.Queues() {
 		if !h.Draining && !h.EmptySince.IsZero() && !w.reg.dbTime(h.EmptySince).Before(state.Since) {
-			w.empty = append(w.empty, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch})
+			queues = append(queues, center.QueueEpoch{ID: h.Queue.ID, Epoch: h.Queue.Epoch})
 		}
 	}
+	return queues
 }
 
-// closeEmpty returns the job that closes the window for the queues that were noted, or nil if there are none.
+// closeEmpty returns the job that closes the window for the queues that are empty, or nil if there are none.
 func (w *permitWindow) closeEmpty(view *ownView) *job {
-	if len(w.empty) == 0 {
+	queues, since := w.empty(), w.state.Load().Since
+	if len(queues) == 0 {
 		return nil
 	}
-	queues, since := w.empty, w.state.Load().Since
-	w.empty = nil
 	closed := false
 	return &job{
 		name: "close the window of empty queues",

@@ -232,7 +232,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "an idle server reserves nothing",
-		"drainAll", "for s.reservation().Within > 0 && s.halt.unannounced || !drainedAll",
+		"drainAll", "for s.cfg.reservation().Within > 0 && s.halt.unannounced || !drainedAll",
 		"for !drainedAll",
 		"TestIdleNamedWorkerReserves",
 	},

@@ -46,8 +46,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R6", "a run that waits for its time begins with the next heartbeat",
-		"follow", "t.at(p.Now, p.NextBegin)",
-		"t.at(p.Now, time.Time{})",
+		"after", "r.NextFire, r.NextBegin)",
+		"r.NextFire)",
 		"TestRunThatWaitsForItsTime",
 	},
 	{

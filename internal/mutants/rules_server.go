@@ -22,8 +22,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S3", "each heartbeat takes the lock",
-		"follow", "p.rebalanceDue = r.AnyDead && r.watched > 0 || ",
-		"p.rebalanceDue = r.watched >= 0 || ",
+		"after", "r.AnyDead && r.watched > 0 || ",
+		"r.watched >= 0 || ",
 		"TestTwoStatementsPerHeartbeat",
 	},
 	{
@@ -64,8 +64,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S8", "a waiting server does not poll",
-		"wait", "if s.mustPoll() {",
-		"if s == nil {",
+		"pollAt", "!awaitsRequesters && !v.hasIncoming()",
+		"v != nil",
 		"TestHandOverIsNoticedAtOnce",
 	},
 	{
