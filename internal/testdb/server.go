@@ -43,24 +43,36 @@ type plan struct {
 	role string // the KIND for server.sh; defaults to kind
 	env  []string
 	url  func(port int) string
-	disk int // the size of a disk of its own in megabytes, which takes root; 0 means no such disk
+	port func() (int, error) // chooses a port; defaults to freePort
+	disk int                 // the size of a disk of its own in megabytes, which takes root; 0 means no such disk
 }
 
 func start(p plan) (*Server, error) {
 	if !Installed(p.kind) {
 		return nil, notInstalled(p.kind)
 	}
-	dir, err := newDir()
-	if err != nil {
-		return nil, fmt.Errorf("create the directory of a %s server: %w", p.kind, err)
+	if p.port == nil {
+		p.port = freePort
 	}
-	s, err := launch(p, dir)
-	if err != nil {
+	for tries := 3; ; tries-- {
+		dir, err := newDir()
+		if err != nil {
+			return nil, fmt.Errorf("create the directory of a %s server: %w", p.kind, err)
+		}
+		s, err := launch(p, dir)
+		if err == nil {
+			return s, nil
+		}
 		_ = os.RemoveAll(dir)
-		return nil, fmt.Errorf("start a private %s server: %w", p.kind, err)
+		if tries == 1 || !strings.Contains(err.Error(), portTaken) {
+			return nil, fmt.Errorf("start a private %s server: %w", p.kind, err)
+		}
 	}
-	return s, nil
 }
+
+// portTaken is in the log of a server whose port another process took while the server was prepared. It is the text of the C
+// library for EADDRINUSE.
+const portTaken = "Address already in use"
 
 // URL returns the URL of an empty database on the server. Its user has all rights and no password.
 func (s *Server) URL() string { return s.url }
@@ -109,7 +121,7 @@ func (s *Server) ready() error {
 }
 
 func launch(p plan, dir string) (*Server, error) {
-	port, err := freePort()
+	port, err := p.port()
 	if err != nil {
 		return nil, err
 	}

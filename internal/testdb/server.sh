@@ -74,7 +74,11 @@ pgbouncer)
 		END
 	}
 	serve() { exec pgbouncer "$DIR/pgbouncer.ini"; }
-	ping() { pg_isready -h "$DIR" -p "$PORT" -q; }
+	# Without PORT, it stays up and listens only on the socket in DIR.
+	ping() {
+		pg_isready -h "$DIR" -p "$PORT" -q || return
+		! grep -q "cannot listen" "$DIR/log" || { kill "$server"; false; }
+	}
 	;;
 esac
 

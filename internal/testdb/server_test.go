@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -41,6 +42,41 @@ func TestServerKeepsCommits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The test holds the port that the server gets first, as another process does that takes it while the server is prepared.
+func TestServerWhosePortIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, database := range serverKinds(t) {
+		for _, kind := range Needs(database) {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				if !Installed(kind) {
+					Own(t, kind) // skips or fails
+				}
+				taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer taken.Close()
+				ports := []func() (int, error){
+					func() (int, error) { return taken.Addr().(*net.TCPAddr).Port, nil },
+					freePort,
+				}
+				server, err := start(plan{
+					kind: kind, url: func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) },
+					port: func() (int, error) {
+						next := ports[0]
+						ports = ports[1:]
+						return next()
+					},
+				})
+				if address := kept(t, server, err).URL(); address == taken.Addr().String() {
+					t.Errorf("the server is at %s, a port that it did not get", address)
+				}
+			})
+		}
 	}
 }
 
