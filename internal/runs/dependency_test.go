@@ -24,7 +24,8 @@ func TestConcurrentHalvesOfACycle(t *testing.T) {
 		blocker := centertest.Begin(t, first)
 		oneWriter := first.Dialect() == schema.SQLite // the second operator waits before it reads
 		if !oneWriter {
-			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule) VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`)
+			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule)
+				VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`)
 			must(t, err)
 		}
 		var both sync.WaitGroup
@@ -66,7 +67,8 @@ func TestConcurrentUpstreamsMakeOneRunOfAJoin(t *testing.T) {
 		blocker := centertest.Begin(t, first)
 		oneWriter := first.Dialect() == schema.SQLite // the second upstream waits before it reads
 		if !oneWriter {
-			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state)
+			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id,
+				scheduled_at, state)
 				VALUES ('x', 'a', 'k', 'x', '2000-01-01 00:00:00', 'READY'), ('y', 'b', 'k', 'y', '2000-01-01 00:00:00', 'READY')`)
 			must(t, err)
 		}

@@ -53,7 +53,8 @@ func (m *runModel) checkBackfills() {
 		if b.State == center.BackfillCancelled {
 			continue
 		}
-		if b.SlotsMade+b.SlotsKept != b.SlotsTotal || b.State == center.BackfillSuccess && b.RunsFailed+b.RunsCancelled+b.DependantsFailed > 0 {
+		if b.SlotsMade+b.SlotsKept != b.SlotsTotal || b.State == center.BackfillSuccess &&
+			b.RunsFailed+b.RunsCancelled+b.DependantsFailed > 0 {
 			m.Fatalf("the backfill is %+v, want all slots passed and its state to follow from its runs", b)
 		}
 		slots, err := m.c.Backfills().Slots(m.Context(), b.ID)
@@ -125,7 +126,8 @@ func (m *runModel) checkCommit(s runs.Sweep, err error) {
 	m.must(err)
 	queue, key := s.TaskType+"/"+s.QueueID, s.RunID+"/"+s.QueueID
 	if m.owners[queue].name != s.Server || m.epochs[queue] != s.Epoch {
-		m.Fatalf("commit to queue %s: got server %s and epoch %d, want owner %s and epoch %d", queue, s.Server, s.Epoch, m.owners[queue].name, m.epochs[queue])
+		m.Fatalf("commit to queue %s: got server %s and epoch %d, want owner %s and epoch %d", queue, s.Server, s.Epoch,
+			m.owners[queue].name, m.epochs[queue])
 	}
 	if s.Epoch < m.commits[key] {
 		m.Fatalf("commit to queue %s: got epoch %d after epoch %d", key, s.Epoch, m.commits[key])

@@ -39,7 +39,8 @@ func (m *runModel) drawRun(states ...string) string {
 
 // rewindTrigger makes the trigger due at a slot that it, or a deleted trigger of its name, has fired already.
 func (m *runModel) rewindTrigger() {
-	m.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run WHERE trigger_name = 't'), next_fire_at)`)
+	m.exec(`UPDATE schedule_trigger SET next_fire_at = COALESCE((SELECT MAX(scheduled_at) FROM schedule_run
+		WHERE trigger_name = 't'), next_fire_at)`)
 }
 
 // startBackfill starts a backfill of the slots of the last hour, if there are any.
@@ -49,7 +50,8 @@ func (m *runModel) startBackfill() {
 	from := now.Now.Add(-time.Duration(rapid.IntRange(1, 60).Draw(m.T, "minutes")) * time.Minute)
 	_, err = m.c.Engine().Backfills.Start(m.Context(), center.BackfillRange{
 		TaskType: "a", Trigger: "t", From: from, Parallel: rapid.IntRange(1, 3).Draw(m.T, "parallel"),
-		RerunFailed: rapid.Bool().Draw(m.T, "rerun failed"), NoDependants: rapid.Bool().Draw(m.T, "no dependants"), NewestFirst: rapid.Bool().Draw(m.T, "newest first"),
+		RerunFailed: rapid.Bool().Draw(m.T, "rerun failed"), NoDependants: rapid.Bool().Draw(m.T, "no dependants"),
+		NewestFirst: rapid.Bool().Draw(m.T, "newest first"),
 	}, "test")
 	if !errors.Is(err, center.ErrBackfillRange) {
 		m.must(err)
@@ -65,7 +67,8 @@ func (m *runModel) changeBackfill() {
 		pausing := func(paused bool) func(context.Context, string, string) error {
 			return func(ctx context.Context, id, actor string) error { return b.SetPaused(ctx, id, paused, actor) }
 		}
-		change := rapid.SampledFrom([]func(context.Context, string, string) error{pausing(true), pausing(false), b.Cancel}).Draw(m.T, "change")
+		changes := []func(context.Context, string, string) error{pausing(true), pausing(false), b.Cancel}
+		change := rapid.SampledFrom(changes).Draw(m.T, "change")
 		m.must(change(m.Context(), list[0].ID, "test"))
 	}
 }
@@ -82,10 +85,12 @@ func (m *runModel) moveQueue() {
 
 func (m *runModel) submit() {
 	var after []string
-	if up := m.drawRun(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" && rapid.Bool().Draw(m.T, "after") {
+	if up := m.drawRun(center.RunReady, center.RunRunning, center.RunFailed, center.RunSuccess); up != "" &&
+		rapid.Bool().Draw(m.T, "after") {
 		after = append(after, up)
 	}
-	_, _, err := m.c.Engine().Runs.Submit(m.Context(), m.drawTask(), center.Submission{Key: fmt.Sprint(rapid.IntRange(1, 5).Draw(m.T, "key")), After: after})
+	_, _, err := m.c.Engine().Runs.Submit(m.Context(), m.drawTask(),
+		center.Submission{Key: fmt.Sprint(rapid.IntRange(1, 5).Draw(m.T, "key")), After: after})
 	m.must(err)
 }
 
@@ -132,7 +137,8 @@ func (m *runModel) writeOne(sweeps []runs.Sweep) {
 	sweep := sweeps[rapid.IntRange(0, len(sweeps)-1).Draw(m.T, "sweep")]
 	var err error
 	ended := true
-	switch what := rapid.SampledFrom([]string{"save", "finish", "finish and crash", "fail", "suspend"}).Draw(m.T, "what"); what {
+	steps := []string{"save", "finish", "finish and crash", "fail", "suspend"}
+	switch what := rapid.SampledFrom(steps).Draw(m.T, "what"); what {
 	case "save":
 		err, ended = m.c.Engine().Sweeps.Save(m.Context(), sweep, runs.Progress{ItemsDone: sweep.ItemsDone + 1}), false
 	case "finish":
@@ -175,7 +181,9 @@ func (m *runModel) changeRun(do func(ctx context.Context, id string) error, stat
 
 // rerun reruns a run, which the engine must refuse unless the run failed or was cancelled or skipped.
 func (m *runModel) rerun(ctx context.Context, id string) error {
-	allowed := slices.Contains([]string{center.RunFailed, center.RunCancelled, center.RunDependentFailed, center.RunSkipped}, m.states[id])
+	allowed := slices.Contains([]string{
+		center.RunFailed, center.RunCancelled, center.RunDependentFailed, center.RunSkipped,
+	}, m.states[id])
 	err := m.c.Engine().Runs.Rerun(ctx, id, "test")
 	if !allowed && !errors.Is(err, center.ErrRunState) {
 		m.Fatalf("rerun a run that is %s: got %v, want %v", m.states[id], err, center.ErrRunState)

@@ -68,11 +68,15 @@ var runTasks = map[string][]center.After{
 
 func newRunModel(t *rapid.T, c *center.Center) *runModel {
 	m := &runModel{
-		T: t, c: c, owners: map[string]*modelServer{}, epochs: map[string]int64{}, states: map[string]string{}, commits: map[string]int64{},
+		T: t, c: c, owners: map[string]*modelServer{}, epochs: map[string]int64{}, states: map[string]string{},
+		commits: map[string]int64{},
 		servers: []*modelServer{newModelServer("A"), newModelServer("B"), newModelServer("C")},
 	}
 	for _, task := range m.tasks() {
-		settings := center.Settings{Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout, MaxRecoveries: 3}
+		settings := center.Settings{
+			Mode: center.ModeRun, Queues: 2, QueueRetry: time.Minute, RunTimeout: runTimeout,
+			MaxRecoveries: 3,
+		}
 		_, err := c.Tasks().Define(m.Context(), task, settings)
 		m.must(err)
 		m.must(centertest.RunAfter(m.Context(), c, task, runTasks[task]...))
@@ -82,7 +86,8 @@ func newRunModel(t *rapid.T, c *center.Center) *runModel {
 	}
 	m.defineTrigger()
 	_, err := c.Engine().Triggers.Define(m.Context(), center.Trigger{
-		Name: "u", Target: "e", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Overlap: center.OverlapWait,
+		Name: "u", Target: "e", Kind: center.TriggerEvery, Expression: "10m",
+		StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), Overlap: center.OverlapWait,
 	})
 	m.must(err)
 	return m
@@ -94,7 +99,8 @@ func newModelServer(name string) *modelServer {
 
 func (m *runModel) defineTrigger() {
 	_, err := m.c.Engine().Triggers.Define(m.Context(), center.Trigger{
-		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m", StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
+		Name: "t", Target: "a", Kind: center.TriggerEvery, Expression: "10m",
+		StartAt: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC),
 		Misfire: rapid.SampledFrom([]string{center.MisfireOne, center.MisfireSkip, center.MisfireAll}).Draw(m.T, "misfire"),
 		Overlap: rapid.SampledFrom([]string{center.OverlapSkip, center.OverlapWait}).Draw(m.T, "overlap"), CatchupMax: 3,
 	})
@@ -120,7 +126,8 @@ func (m *runModel) assign(task, queue string, to *modelServer) {
 	m.epochs[id]++
 	m.owners[id] = to
 	to.owned[id] = m.epochs[id]
-	m.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name, m.epochs[id], task, queue)
+	m.exec(`UPDATE schedule_queue SET cur_server = ?, epoch = ? WHERE task_type = ? AND queue_id = ?`, to.name,
+		m.epochs[id], task, queue)
 }
 
 // run takes random steps and then ends all runs. Steps that others depend on have a higher weight.
@@ -200,7 +207,8 @@ func (m *runModel) endAllRuns(servers bool) {
 func (m *runModel) sweepTask(task string) {
 	for _, q := range []string{"0", "1"} {
 		id := task + "/" + q
-		sweeps, err := m.c.Engine().Sweeps.Claim(m.Context(), task, m.owners[id].name, []center.QueueEpoch{{ID: q, Epoch: m.epochs[id]}}, 1)
+		sweeps, err := m.c.Engine().Sweeps.Claim(m.Context(), task, m.owners[id].name,
+			[]center.QueueEpoch{{ID: q, Epoch: m.epochs[id]}}, 1)
 		m.must(err)
 		for _, s := range sweeps {
 			m.checkCommit(s, m.c.Engine().Sweeps.FinishOnly(m.Context(), s))

@@ -21,12 +21,14 @@ func TestUnmetJoins(t *testing.T) {
 		want     []string // the joins that are found
 		slotless []string
 	}{
-		"both have slots":           {after("j", "a", "j", "b"), []string{"a", "b"}, nil, nil},
-		"one has none":              {after("j", "a", "j", "b"), []string{"a"}, []string{"j"}, []string{"b"}},
-		"submitted only":            {after("j", "a", "j", "b"), nil, nil, nil},
-		"any upstream":              {anyOf, []string{"a"}, nil, nil},
-		"one root":                  {after("a", "r", "b", "r", "j", "a", "j", "b"), []string{"r"}, nil, nil},
-		"a join behind a join":      {after("j", "a", "j", "b", "k", "j", "k", "a"), []string{"a"}, []string{"j", "k"}, []string{"b", "j"}},
+		"both have slots": {after("j", "a", "j", "b"), []string{"a", "b"}, nil, nil},
+		"one has none":    {after("j", "a", "j", "b"), []string{"a"}, []string{"j"}, []string{"b"}},
+		"submitted only":  {after("j", "a", "j", "b"), nil, nil, nil},
+		"any upstream":    {anyOf, []string{"a"}, nil, nil},
+		"one root":        {after("a", "r", "b", "r", "j", "a", "j", "b"), []string{"r"}, nil, nil},
+		"a join behind a join": {
+			after("j", "a", "j", "b", "k", "j", "k", "a"), []string{"a"}, []string{"j", "k"}, []string{"b", "j"},
+		},
 		"a join that meets another": {after("k", "j", "k", "c", "j", "a", "j", "b"), []string{"a", "b", "c"}, nil, nil},
 		"a cycle by hand":           {after("j", "a", "j", "b", "a", "j"), []string{"b"}, []string{"j"}, []string{"a"}},
 	} {

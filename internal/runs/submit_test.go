@@ -43,8 +43,10 @@ func TestSubmitAfterALostReply(t *testing.T) {
 func blockCommits(t *testing.T, c *center.Center) *sql.Tx {
 	t.Helper()
 	centertest.Exec(t, c,
-		`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
-		`CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON schedule_run DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()`)
+		`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql
+			AS 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END'`,
+		`CREATE CONSTRAINT TRIGGER wait_for_test AFTER INSERT ON schedule_run
+			DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_test()`)
 	tx := centertest.Begin(t, c)
 	_, err := tx.ExecContext(t.Context(), `SELECT pg_advisory_xact_lock(1)`)
 	must(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// R7: between a server's read and its claim, the open run was cancelled and rerun. Its queue is PENDING again, but the run
-// is not open: another run may be.
+// R7: between a server's read and its claim, the open run was cancelled and rerun. Its queue is PENDING again, but
+// the run is not open: another run may be.
 func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -22,7 +22,8 @@ func TestClaimOfARunThatIsNoLongerOpen(t *testing.T) {
 		must(t, err)
 		must(t, c.Engine().Runs.Cancel(t.Context(), id, "test"))
 		must(t, c.Engine().Runs.Rerun(t.Context(), id, "test"))
-		claimed, err := c.Engine().Sweeps.ClaimStaleRead(t.Context(), "settle", "server", id, center.QueueEpoch{ID: "0", Epoch: 7})
+		claimed, err := c.Engine().Sweeps.ClaimStaleRead(t.Context(), "settle", "server", id,
+			center.QueueEpoch{ID: "0", Epoch: 7})
 		if err != nil || claimed {
 			t.Fatalf("claim: got %t, %v, want false", claimed, err)
 		}

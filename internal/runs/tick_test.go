@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// A tick is one statement when nothing is due, and so is a claim when there is nothing to claim. A page of triggers takes a
-// number of statements that does not depend on the number of triggers.
+// A tick is one statement when nothing is due, and so is a claim when there is nothing to claim. A page of triggers
+// takes a number of statements that does not depend on the number of triggers.
 func TestRunsTakeFewStatements(t *testing.T) {
 	t.Parallel()
 	url, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
@@ -27,7 +27,8 @@ func TestRunsTakeFewStatements(t *testing.T) {
 		}
 	}
 	claim := func() { // of a queue that the run does not have
-		if _, err := c.Engine().Sweeps.Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "1", Epoch: 7}}, 1); err != nil {
+		if _, err := c.Engine().Sweeps.Claim(t.Context(), "settle", "server", []center.QueueEpoch{{ID: "1", Epoch: 7}},
+			1); err != nil {
 			t.Error(err)
 		}
 	}

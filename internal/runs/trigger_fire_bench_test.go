@@ -73,7 +73,8 @@ func (f *fireBench) run() {
 func (f *fireBench) checkFires() {
 	f.Helper()
 	var total, triggers int
-	must(f, f.workers[0].DB().QueryRowContext(f.Context(), `SELECT COUNT(trigger_name), COUNT(DISTINCT trigger_name) FROM schedule_run`).Scan(&total, &triggers))
+	must(f, f.workers[0].DB().QueryRowContext(f.Context(), `SELECT COUNT(trigger_name), COUNT(DISTINCT trigger_name)
+		FROM schedule_run`).Scan(&total, &triggers))
 	if total != benchTriggers || triggers != benchTriggers {
 		f.Fatalf("runs: got %d of %d triggers, want one of each of %d", total, triggers, benchTriggers)
 	}

@@ -31,7 +31,8 @@ func defineTriggers(t testing.TB, c *center.Center, n int, tasks ...string) {
 	t.Helper()
 	for i := range n {
 		_, err := c.Engine().Triggers.Define(t.Context(), center.Trigger{
-			Name: fmt.Sprintf("t%04d", i), Target: tasks[i%len(tasks)], Kind: center.TriggerEvery, Expression: "1h", StartAt: time.Now().Add(-time.Minute),
+			Name: fmt.Sprintf("t%04d", i), Target: tasks[i%len(tasks)], Kind: center.TriggerEvery, Expression: "1h",
+			StartAt: time.Now().Add(-time.Minute),
 		})
 		must(t, err)
 	}

@@ -12,7 +12,10 @@ func TestJitterDelaysFiringsAndKeepsSlots(t *testing.T) {
 	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	delays := map[time.Duration]bool{}
 	for i := range 50 {
-		tr := Trigger{Name: fmt.Sprint(i), Target: "t", Kind: TriggerCron, Expression: "0 0 * * * ?", Jitter: 10 * time.Minute}.WithDefaults()
+		tr := Trigger{
+			Name: fmt.Sprint(i), Target: "t", Kind: TriggerCron, Expression: "0 0 * * * ?",
+			Jitter: 10 * time.Minute,
+		}.WithDefaults()
 		tr, err := tr.replace(Trigger{}, false, "BASE", noon.Add(-30*time.Minute))
 		if err != nil {
 			t.Fatal(err)
@@ -39,10 +42,22 @@ func TestJitterDelaysFiringsAndKeepsSlots(t *testing.T) {
 
 func TestJitterAndExcludedDaysRefused(t *testing.T) {
 	for want, tr := range map[string]Trigger{
-		"jitter (25h0m0s) must be from 0s to 24h0m0s":                   {Kind: TriggerCron, Expression: "0 0 * * * ?", Jitter: 25 * time.Hour},
-		"jitter (1m0s) must not be set for kind ONCE":                   {Kind: TriggerOnce, Expression: "2026-08-01T12:00:00Z", Jitter: time.Minute},
-		"excluded_days (12-25) must be empty unless kind is CRON":       {Kind: TriggerEvery, Expression: "1h", ExcludedDays: "12-25"},
-		`excluded_days: "x" must be a day such as 2026-04-03, or 12-25`: {Kind: TriggerCron, Expression: "0 0 * * * ?", ExcludedDays: "x"},
+		"jitter (25h0m0s) must be from 0s to 24h0m0s": {
+			Kind: TriggerCron, Expression: "0 0 * * * ?",
+			Jitter: 25 * time.Hour,
+		},
+		"jitter (1m0s) must not be set for kind ONCE": {
+			Kind:       TriggerOnce,
+			Expression: "2026-08-01T12:00:00Z", Jitter: time.Minute,
+		},
+		"excluded_days (12-25) must be empty unless kind is CRON": {
+			Kind: TriggerEvery, Expression: "1h",
+			ExcludedDays: "12-25",
+		},
+		`excluded_days: "x" must be a day such as 2026-04-03, or 12-25`: {
+			Kind: TriggerCron, Expression: "0 0 * * * ?",
+			ExcludedDays: "x",
+		},
 	} {
 		tr.Name, tr.Target = "t", "t"
 		if err := tr.Validate(); err == nil || !strings.Contains(err.Error(), want) {
