@@ -58,8 +58,8 @@ var lockMutants = []mutant{
 	},
 	{
 		"L6", "the state is overwritten before it is read",
-		"claimOne", "UPDATE schedule_run_queue SET attempt = ",
-		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`', attempt = ",
+		"claimOne", "UPDATE schedule_run_queue SET\n",
+		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`',\n",
 		"TestConformance",
 	},
 	{

@@ -106,8 +106,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R12", "the failed items of a run outlive it",
-		"deleteItems", "run, end.QueueID, end.QueueID, end.No)",
-		"run, \"\", \"\", end.No)",
+		"Clean", `[]string{"schedule_run_item", "schedule_run_queue"}`,
+		`[]string{"schedule_run_queue"}`,
 		"TestConformance",
 	},
 	{
@@ -118,8 +118,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R10", "no tick repeats the end of a run",
-		"tick", "} else if p.allFinished {",
-		"} else if p.allFinished && p.mustStop {",
+		"tick", "} else if p.AllFinished {",
+		"} else if p.AllFinished && p.MustStop {",
 		"TestConformance",
 	},
 	{
@@ -214,8 +214,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "each failure of a trigger raises an alert",
-		"alertKnown", "return count > 0 && ",
-		"return count < 0 && ",
+		"alertKnown", "return e.Count > 0 && ",
+		"return e.Count < 0 && ",
 		"TestConformance",
 	},
 	{
@@ -256,8 +256,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a cancellation resolves a failure",
-		"unresolved", "', '` + RunCancelled + `')",
-		"')",
+		"unresolved", "endedWithout",
+		"failedStates",
 		"TestConformance",
 	},
 	{

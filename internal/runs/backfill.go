@@ -111,7 +111,8 @@ func (r BackfillRange) plan(t Trigger, now time.Time) (Backfill, []time.Time, er
 	b := Backfill{
 		TaskType: t.Target, Trigger: t.Name, Kind: t.Kind, Expression: t.Expression, TimeZone: t.TimeZone, StartAt: t.StartAt,
 		ExcludedDays: t.ExcludedDays, Params: t.Params, Priority: max(t.Priority, math.MinInt+1) - 1,
-		From: later(r.From.UTC().Truncate(time.Microsecond), t.StartAt), To: cmp.Or(r.To, now).UTC().Truncate(time.Microsecond),
+		From:     later(r.From.UTC().Truncate(time.Microsecond), t.StartAt),
+		To:       cmp.Or(r.To, now).UTC().Truncate(time.Microsecond),
 		Parallel: cmp.Or(r.Parallel, 1), RerunFailed: r.RerunFailed, Dependants: !r.NoDependants, NewestFirst: r.NewestFirst,
 		State: BackfillRunning,
 	}
@@ -122,37 +123,40 @@ func (r BackfillRange) plan(t Trigger, now time.Time) (Backfill, []time.Time, er
 		b.To = t.EndAt.Add(time.Microsecond) // a slot at the end fires
 	}
 	list := firstSlots(a.Schedule, b.From, b.To, b.NewestFirst, countedSlots+1)
+	const tooMany = "the range has %s%d slots; a backfill has at most %d"
 	switch n := len(list); {
 	case n == 0:
-		return Backfill{}, nil, fmt.Errorf("%w: %s has no slot in the range%s", ErrBackfillRange, t.Name, startText(t))
+		return Backfill{}, nil, badRange("%s has no slot in the range%s", t.Name, startText(t))
 	case n > countedSlots:
-		return Backfill{}, nil, fmt.Errorf("%w: the range has more than %d slots; a backfill has at most %d", ErrBackfillRange, countedSlots, maxBackfillSlots)
+		return Backfill{}, nil, badRange(tooMany, "more than ", countedSlots, maxBackfillSlots)
 	case n > maxBackfillSlots:
-		return Backfill{}, nil, fmt.Errorf("%w: the range has %d slots; a backfill has at most %d", ErrBackfillRange, n, maxBackfillSlots)
+		return Backfill{}, nil, badRange(tooMany, "", n, maxBackfillSlots)
 	}
 	b.NextSlotAt, b.SlotsTotal = list[0], len(list)
 	return b, list, nil
 }
 
 func (r BackfillRange) validate(t Trigger, now time.Time) error {
-	bad := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrBackfillRange, fmt.Sprintf(format, args...))
-	}
 	switch {
 	case t.Target != r.TaskType:
-		return bad("trigger %s fires %s", t.Name, t.Target)
+		return badRange("trigger %s fires %s", t.Name, t.Target)
 	case t.Kind == TriggerOnce:
-		return bad("trigger %s is of kind ONCE and has one slot, which it fires itself: rota trigger fire makes a run of it", t.Name)
+		return badRange("trigger %s is of kind ONCE and has one slot, which it fires itself: "+
+			"rota trigger fire makes a run of it", t.Name)
 	case r.Parallel < 0 || r.Parallel > maxBackfillParallel:
-		return bad("parallel (%d) must be from 1 to %d", r.Parallel, maxBackfillParallel)
+		return badRange("parallel (%d) must be from 1 to %d", r.Parallel, maxBackfillParallel)
 	case r.From.IsZero():
-		return bad("from must be set")
+		return badRange("from must be set")
 	case r.To.After(now):
-		return bad("to (%s) must not be in the future: the trigger fires these slots itself", instant(r.To))
+		return badRange("to (%s) must not be in the future: the trigger fires these slots itself", instant(r.To))
 	case !r.From.Before(cmp.Or(r.To, now)):
-		return bad("from (%s) must be before to (%s)", instant(r.From), instant(cmp.Or(r.To, now)))
+		return badRange("from (%s) must be before to (%s)", instant(r.From), instant(cmp.Or(r.To, now)))
 	}
 	return nil
+}
+
+func badRange(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBackfillRange, fmt.Sprintf(format, args...))
 }
 
 // startText says when the slots of a trigger begin, if they have a beginning.
@@ -230,10 +234,7 @@ func (b Backfill) action(state string) string {
 // readBackfills reads the backfills that a condition on b selects, in the order in which they were started.
 func readBackfills(ctx context.Context, l *roster.LockTx, where string, args ...any) ([]Backfill, error) {
 	list, err := sqldb.Records[Backfill](ctx, l, `SELECT {columns b} FROM schedule_backfill b WHERE `+where, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the backfills: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "read the backfills")
 }
 
 // update writes what changes in the row of a backfill, unless another transaction has changed the row meanwhile. It is
@@ -244,11 +245,8 @@ func (b Backfill) update(ctx context.Context, l *roster.LockTx) error {
 	if b.State != BackfillRunning {
 		ended = `, ended_at = {now}`
 	}
-	n, err := l.Exec(ctx, `UPDATE schedule_backfill SET state = ?, paused = ?, next_slot_at = ?, slots_made = ?, slots_kept = ?, message = ?,
-		version = version + 1`+ended+` WHERE backfill_id = ? AND version = ?`,
-		b.State, b.Paused, l.Dialect.TimeOrNull(b.NextSlotAt), b.SlotsMade, b.SlotsKept, sqldb.Clean(b.Message), b.ID, b.Version)
-	if err == nil && n == 0 {
-		err = sqldb.ErrRaced
-	}
-	return err
+	return sqldb.Changed(l.Exec(ctx, `UPDATE schedule_backfill SET state = ?, paused = ?, next_slot_at = ?,
+		slots_made = ?, slots_kept = ?, message = ?, version = version + 1`+ended+` WHERE backfill_id = ? AND version = ?`,
+		b.State, b.Paused, l.Dialect.TimeOrNull(b.NextSlotAt), b.SlotsMade, b.SlotsKept, sqldb.Clean(b.Message),
+		b.ID, b.Version))
 }

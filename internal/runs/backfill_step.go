@@ -15,12 +15,10 @@ const (
 	backfillSteps = 10  // backfills of a task type that one tick moves on
 )
 
-// openStates are the states of a run that has not ended.
-const openStates = `('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-
 // openSlots is the number of slots of a backfill b that are in progress: a run of the slot, its own or that of a
 // dependant, has not ended.
-const openSlots = `(SELECT COUNT(DISTINCT o.root_run_id) FROM schedule_run o WHERE o.backfill_id = b.backfill_id AND o.state IN ` + openStates + `)`
+const openSlots = `(SELECT COUNT(DISTINCT o.root_run_id) FROM schedule_run o
+	WHERE o.backfill_id = b.backfill_id AND o.state IN ` + openStates + `)`
 
 // backfillDue is the condition that a tick can move a backfill b on: the tick may make a run, or end the backfill.
 const backfillDue = `(b.state = '` + BackfillRunning + `' AND (NOT b.paused OR b.next_slot_at IS NULL)
@@ -30,8 +28,8 @@ const backfillDue = `(b.state = '` + BackfillRunning + `' AND (NOT b.paused OR b
 // (R20).
 func (s *Scheduler) moveBackfills(ctx context.Context, taskType string) error {
 	err := s.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
-		list, err := readBackfills(ctx, l, fmt.Sprintf(`b.task_type = ? AND b.own_sign = ? AND `+backfillDue+` ORDER BY b.backfill_id LIMIT %d`, backfillSteps),
-			l.TaskType, l.OwnSign)
+		list, err := readBackfills(ctx, l, fmt.Sprintf(`b.task_type = ? AND b.own_sign = ? AND `+backfillDue+`
+			ORDER BY b.backfill_id LIMIT %d`, backfillSteps), l.TaskType, l.OwnSign)
 		if err != nil {
 			return err
 		}
@@ -101,7 +99,8 @@ func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
 // newRun returns the run of a slot. It is READY although other runs may be open: it waits for them and is never
 // SKIPPED.
 func (b Backfill) newRun(l *roster.LockTx, slot time.Time) Run {
-	return newRun(l, Run{Key: b.runKey(slot), Trigger: b.Trigger, Backfill: b.ID, Priority: b.Priority, Params: b.Params}, slot)
+	r := Run{Key: b.runKey(slot), Trigger: b.Trigger, Backfill: b.ID, Priority: b.Priority, Params: b.Params}
+	return newRun(l, r, slot)
 }
 
 // insert inserts runs, with the runs of their dependants unless the backfill has none.
@@ -141,7 +140,8 @@ func (b Backfill) reopen(ctx context.Context, l *roster.LockTx, runID string) er
 
 // adopt makes a run that is in one of the states a run of this backfill.
 func (b Backfill) adopt(ctx context.Context, l *roster.LockTx, runID string, states []string) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_run SET backfill_id = ?, priority = ? WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`,
+	_, err := l.Exec(ctx, `UPDATE schedule_run SET backfill_id = ?, priority = ?
+		WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`,
 		append([]any{b.ID, b.Priority, runID}, sqldb.Args(states)...)...)
 	return err
 }
@@ -149,18 +149,19 @@ func (b Backfill) adopt(ctx context.Context, l *roster.LockTx, runID string, sta
 // end ends a backfill whose runs have all ended. A run of a dependant that is SKIPPED is no failure: another run does
 // its work.
 func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
-	var own, failed, dependants int
-	err := l.QueryRow(ctx, `SELECT COUNT(CASE WHEN task_type = ? THEN 1 END), COUNT(CASE WHEN task_type = ? AND state <> '`+RunSuccess+`' THEN 1 END),
-		COUNT(CASE WHEN task_type <> ? AND state NOT IN ('`+RunSuccess+`', '`+RunSkipped+`') THEN 1 END) FROM schedule_run WHERE backfill_id = ?`,
-		b.TaskType, b.TaskType, b.TaskType, b.ID).Scan(&own, &failed, &dependants)
+	type ends struct{ Own, Failed, Dependants int }
+	n, _, err := sqldb.Record[ends](ctx, l, `SELECT COUNT(CASE WHEN task_type = ? THEN 1 END),
+		COUNT(CASE WHEN task_type = ? AND state <> '`+RunSuccess+`' THEN 1 END),
+		COUNT(CASE WHEN task_type <> ? AND state NOT IN ('`+RunSuccess+`', '`+RunSkipped+`') THEN 1 END)
+		FROM schedule_run WHERE backfill_id = ?`, b.TaskType, b.TaskType, b.TaskType, b.ID)
 	if err != nil {
 		return err
 	}
 	b.State, b.Message = BackfillSuccess, ""
-	if failed+dependants > 0 {
-		b.State, b.Message = BackfillFailed, fmt.Sprintf("%d of %d runs did not succeed", failed, own)
-		if dependants > 0 {
-			b.Message += fmt.Sprintf(", and %s of dependants did not", plural.Of(dependants, "run", "runs"))
+	if n.Failed+n.Dependants > 0 {
+		b.State, b.Message = BackfillFailed, fmt.Sprintf("%d of %d runs did not succeed", n.Failed, n.Own)
+		if n.Dependants > 0 {
+			b.Message += fmt.Sprintf(", and %s of dependants did not", plural.Of(n.Dependants, "run", "runs"))
 		}
 	}
 	return b.finish(ctx, l)

@@ -44,21 +44,21 @@ func (bs *Backfills) List(ctx context.Context, f BackfillFilter, limit int) ([]B
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
 	list, err := sqldb.Records[BackfillRecord](ctx, bs.db, fmt.Sprintf(`SELECT {columns} FROM (
-		SELECT b.*, t.runs_open, t.runs_success, t.runs_failed, t.runs_cancelled, t.dependants_open, t.dependants_failed, {now} AS database_time
+		SELECT b.*, t.runs_open, t.runs_success, t.runs_failed, t.runs_cancelled, t.dependants_open, t.dependants_failed,
+			{now} AS database_time
 		FROM schedule_backfill b JOIN (SELECT p.backfill_id,
 				COUNT(CASE WHEN r.task_type = p.task_type AND r.state IN %[1]s THEN 1 END) AS runs_open,
 				COUNT(CASE WHEN r.task_type = p.task_type AND r.state = 'SUCCESS' THEN 1 END) AS runs_success,
 				COUNT(CASE WHEN r.task_type = p.task_type AND r.state IN %[2]s THEN 1 END) AS runs_failed,
 				COUNT(CASE WHEN r.task_type = p.task_type AND r.state = 'CANCELLED' THEN 1 END) AS runs_cancelled,
 				COUNT(CASE WHEN r.task_type <> p.task_type AND r.state IN %[1]s THEN 1 END) AS dependants_open,
-				COUNT(CASE WHEN r.task_type <> p.task_type AND (r.state IN %[2]s OR r.state = 'CANCELLED') THEN 1 END) AS dependants_failed
-			FROM (SELECT backfill_id, task_type FROM schedule_backfill WHERE own_sign = ?%[3]s ORDER BY backfill_id DESC LIMIT %[4]d) p
+				COUNT(CASE WHEN r.task_type <> p.task_type AND (r.state IN %[2]s OR r.state = 'CANCELLED') THEN 1 END)
+					AS dependants_failed
+			FROM (SELECT backfill_id, task_type FROM schedule_backfill WHERE own_sign = ?%[3]s
+				ORDER BY backfill_id DESC LIMIT %[4]d) p
 			LEFT JOIN schedule_run r ON r.backfill_id = p.backfill_id GROUP BY p.backfill_id) t ON t.backfill_id = b.backfill_id
 		) x ORDER BY backfill_id DESC`, openStates, failedStates, w.Text, max(limit, 1)), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the backfills: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the backfills")
 }
 
 // Get returns the backfill with that id, or ErrUnknownBackfill if there is none.
@@ -129,12 +129,13 @@ func (bs *Backfills) Queues(ctx context.Context, list []BackfillSlot) (queues []
 // first. After a crash of a server the others go on. Start returns ErrBackfillRange if the range or the trigger does
 // not allow a backfill, and ErrUnknownTrigger if no trigger has that name.
 func (bs *Backfills) Start(ctx context.Context, r BackfillRange, actor string) (b Backfill, err error) {
-	trigger, id, err := bs.prepare(ctx, r)
+	t, err := bs.triggerOf(ctx, r)
 	if err != nil {
 		return Backfill{}, fmt.Errorf("backfill %s: %w", r.TaskType, err)
 	}
+	id := newRunID(t.Now)
 	start := func() error {
-		return bs.triggers.change(ctx, trigger, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
+		return bs.triggers.change(ctx, t.Name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 			there, err := readBackfills(ctx, l, `b.backfill_id = ?`, id)
 			if err == nil && len(there) > 0 {
 				b = there[0] // the first attempt of this transaction was committed
@@ -157,43 +158,35 @@ func (bs *Backfills) Start(ctx context.Context, r BackfillRange, actor string) (
 	if errors.Is(err, sqldb.ErrUnknownCommit) && ctx.Err() == nil {
 		err = start()
 	}
-	if err != nil {
-		return Backfill{}, fmt.Errorf("backfill %s: %w", r.TaskType, err)
-	}
-	return b, nil
+	return b, sqldb.Wrap(err, "backfill %s", r.TaskType)
 }
 
-// prepare returns the trigger of a range and the id of a new backfill.
-func (bs *Backfills) prepare(ctx context.Context, r BackfillRange) (trigger, id string, err error) {
-	if trigger, err = bs.triggerOf(ctx, r); err != nil {
-		return "", "", err
+// triggerOf returns the trigger of a range.
+func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (TriggerRecord, error) {
+	f := TriggerFilter{Name: r.Trigger}
+	if r.Trigger == "" {
+		f.Target = r.TaskType
 	}
-	now, err := bs.db.Clock(ctx)
-	return trigger, newRunID(now), err
-}
-
-// triggerOf returns the name of the trigger of a range.
-func (bs *Backfills) triggerOf(ctx context.Context, r BackfillRange) (string, error) {
-	if r.Trigger != "" {
-		return r.Trigger, nil
+	list, err := bs.triggers.List(ctx, f)
+	if err == nil && len(list) != 1 && r.Trigger != "" {
+		err = fmt.Errorf("trigger %s: %w", r.Trigger, ErrUnknownTrigger)
 	}
-	list, err := bs.triggers.List(ctx, TriggerFilter{Target: r.TaskType})
+	if err == nil {
+		err = checkMode(ctx, bs.db, r.TaskType)
+	}
 	switch {
 	case err != nil:
-		return "", err
+		return TriggerRecord{}, err
 	case len(list) == 1:
-		return list[0].Name, nil
+		return list[0], nil
 	case len(list) == 0:
-		if err := checkMode(ctx, bs.db, r.TaskType); err != nil {
-			return "", err
-		}
-		return "", fmt.Errorf("%w: the task type has no trigger, and so no slots", ErrBackfillRange)
+		return TriggerRecord{}, badRange("the task type has no trigger, and so no slots")
 	}
 	var names []string
 	for _, t := range list {
 		names = append(names, t.Name)
 	}
-	return "", fmt.Errorf("%w: the task type has several triggers, name one of them: %s", ErrBackfillRange, strings.Join(names, ", "))
+	return TriggerRecord{}, badRange("the task type has several triggers, name one of them: %s", strings.Join(names, ", "))
 }
 
 func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
@@ -201,8 +194,9 @@ func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
 	if err := sqldb.Insert(ctx, l.Tx, "schedule_backfill", b); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",
-		b.ID, b.Trigger, plural.Of(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))})
+	reason := fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",
+		b.ID, b.Trigger, plural.Of(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))
+	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: reason})
 }
 
 // BackfillSlot is a slot of a backfill, and its run if it has one. A trigger, an operator or a backfill has made the
@@ -224,12 +218,16 @@ type PlannedSlot struct {
 // Preview returns what Start would write, and what the backfill would do with each slot, as of now. It changes nothing,
 // and fails as Start does.
 func (bs *Backfills) Preview(ctx context.Context, r BackfillRange) (b Backfill, list []PlannedSlot, err error) {
-	b, planned, err := bs.preview(ctx, r)
-	if err != nil {
-		return Backfill{}, nil, fmt.Errorf("backfill %s: %w", r.TaskType, err)
+	t, err := bs.triggerOf(ctx, r)
+	var planned []time.Time
+	if err == nil {
+		b, planned, err = r.plan(t.Trigger, t.Now)
 	}
 	b.OwnSign = bs.ownSign
-	found, err := bs.slotRuns(ctx, b, planned)
+	var found []BackfillSlot
+	if err == nil {
+		found, err = bs.slotRuns(ctx, b, planned)
+	}
 	if err != nil {
 		return Backfill{}, nil, fmt.Errorf("backfill %s: %w", r.TaskType, err)
 	}
@@ -237,24 +235,6 @@ func (bs *Backfills) Preview(ctx context.Context, r BackfillRange) (b Backfill, 
 		list = append(list, PlannedSlot{s, b.action(s.State)})
 	}
 	return b, list, nil
-}
-
-func (bs *Backfills) preview(ctx context.Context, r BackfillRange) (Backfill, []time.Time, error) {
-	name, err := bs.triggerOf(ctx, r)
-	if err != nil {
-		return Backfill{}, nil, err
-	}
-	list, err := bs.triggers.List(ctx, TriggerFilter{Name: name})
-	if err == nil && len(list) == 0 {
-		err = fmt.Errorf("trigger %s: %w", name, ErrUnknownTrigger)
-	}
-	if err == nil {
-		err = checkMode(ctx, bs.db, r.TaskType)
-	}
-	if err != nil {
-		return Backfill{}, nil, err
-	}
-	return r.plan(list[0].Trigger, list[0].Now)
 }
 
 // slotRuns returns the slots with their runs.
@@ -276,59 +256,46 @@ func (bs *Backfills) slotRuns(ctx context.Context, b Backfill, at []time.Time) (
 // SetPaused pauses or resumes a backfill. While it is paused no further slot gets a run. The runs that it has made go
 // on. SetPaused returns ErrBackfillState if the backfill has ended.
 func (bs *Backfills) SetPaused(ctx context.Context, id string, paused bool, actor string) error {
-	err := bs.operate(ctx, id, func(ctx context.Context, l *roster.LockTx, b Backfill) error {
+	err := bs.operate(ctx, id, actor, func(_ context.Context, _ *roster.LockTx, b *Backfill) (string, error) {
 		b.Paused = paused
-		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "backfill " + id + " was " + roster.PauseVerb(paused) + "d"}); err != nil {
-			return err
-		}
-		return b.update(ctx, l)
+		return roster.PauseVerb(paused) + "d", nil
 	})
-	if err != nil {
-		return fmt.Errorf("%s backfill %s: %w", roster.PauseVerb(paused), id, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "%s backfill %s", roster.PauseVerb(paused), id)
 }
 
 // Cancel ends a backfill and all its open runs, also the runs of dependants. It does not matter which servers own their
 // queues. Runs that have ended stay as they are. Cancel returns ErrBackfillState if the backfill has ended.
 func (bs *Backfills) Cancel(ctx context.Context, id, actor string) error {
-	err := bs.operate(ctx, id, func(ctx context.Context, l *roster.LockTx, b Backfill) error {
-		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1 WHERE backfill_id = ? AND state IN `+openStates, id)
-		if err != nil {
-			return err
-		}
+	err := bs.operate(ctx, id, actor, func(ctx context.Context, l *roster.LockTx, b *Backfill) (string, error) {
+		n, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE, version = version + 1
+			WHERE backfill_id = ? AND state IN `+openStates, id)
 		b.State = BackfillCancelled
 		b.Message = fmt.Sprintf("%d of %d slots were left, and %s open",
 			b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, plural.Of(n, "run was", "runs were"))
-		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: "backfill " + id + " was cancelled: " + b.Message}); err != nil {
-			return err
-		}
-		return b.update(ctx, l)
+		return "cancelled: " + b.Message, err
 	})
 	if err == nil {
 		err = bs.stopRuns(ctx, id)
 	}
-	if err != nil {
-		return fmt.Errorf("cancel backfill %s: %w", id, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "cancel backfill %s", id)
 }
 
 // stopRuns ends the runs of a cancelled backfill. Dependants end first, because otherwise they would fail with their
 // upstreams. After a crash the ticks end the other runs.
 func (bs *Backfills) stopRuns(ctx context.Context, id string) error {
-	runs, err := sqldb.Records[taskRun](ctx, bs.db, `SELECT run_id, task_type FROM schedule_run WHERE backfill_id = ? AND cancel_requested
-		AND state IN `+openStates+` ORDER BY run_id DESC`, id)
-	for _, r := range runs {
-		if err == nil {
-			err = bs.closer.stopRun(ctx, r.ID)
-		}
+	runs, err := sqldb.Records[string](ctx, bs.db, `SELECT run_id FROM schedule_run WHERE backfill_id = ?
+		AND cancel_requested AND state IN `+openStates+` ORDER BY run_id DESC`, id)
+	if err != nil {
+		return err
 	}
-	return err
+	return bs.closer.stopRuns(ctx, runs)
 }
 
-// operate runs f with an open backfill under the lock row of its task type.
-func (bs *Backfills) operate(ctx context.Context, id string, f func(context.Context, *roster.LockTx, Backfill) error) error {
+// operate runs f with an open backfill under the lock row of its task type, writes what f has changed and records an
+// event of the operator. f returns what was done.
+func (bs *Backfills) operate(ctx context.Context, id, actor string,
+	f func(context.Context, *roster.LockTx, *Backfill) (done string, err error),
+) error {
 	b, err := bs.Get(ctx, id)
 	if err != nil {
 		return err
@@ -343,7 +310,15 @@ func (bs *Backfills) operate(ctx context.Context, id string, f func(context.Cont
 		case list[0].State != BackfillRunning:
 			return fmt.Errorf("%w: it is %s", ErrBackfillState, list[0].State)
 		}
-		return f(ctx, l, list[0])
+		done, err := f(ctx, l, &list[0])
+		if err != nil {
+			return err
+		}
+		reason := "backfill " + id + " was " + done
+		if err := l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason}); err != nil {
+			return err
+		}
+		return list[0].update(ctx, l)
 	})
 }
 
@@ -355,8 +330,9 @@ func continueBackfills(ctx context.Context, t sqldb.Tx, runID string) error {
 		return err
 	}
 	for part := range slices.Chunk(append(ids, runID), roster.InsertRows) {
-		_, err := t.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '', ended_at = NULL, version = version + 1
-			WHERE state <> '`+BackfillCancelled+`' AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
+		_, err := t.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '', ended_at = NULL,
+			version = version + 1 WHERE state <> '`+BackfillCancelled+`'
+			AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
 				WHERE r.run_id IN (`+sqldb.Marks(len(part))+`) AND r.state IN `+openStates+`)`, sqldb.Args(part)...)
 		if err != nil {
 			return fmt.Errorf("continue the backfill: %w", err)
@@ -372,10 +348,11 @@ func CancelBackfills(ctx context.Context, l *roster.LockTx, trigger, reason stri
 	if trigger != "" {
 		where, args = where+` AND trigger_name = ?`, append(args, trigger)
 	}
-	n, err := l.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillCancelled+`', message = ?, ended_at = {now}, version = version + 1
-		WHERE `+where+` AND state = '`+BackfillRunning+`'`, args...)
+	n, err := l.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillCancelled+`', message = ?, ended_at = {now},
+		version = version + 1 WHERE `+where+` AND state = '`+BackfillRunning+`'`, args...)
 	if err != nil || n == 0 {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Reason: fmt.Sprintf("backfills were cancelled (%d): %s", n, reason)})
+	reason = fmt.Sprintf("backfills were cancelled (%d): %s", n, reason)
+	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Reason: reason})
 }

@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -18,59 +17,59 @@ const maxCleanedRuns = 100
 // nothing has resolved (R19): otherwise the problem would end although its cause remains. It keeps the runs of a
 // backfill that has not ended, and deletes the row of a backfill after its last run.
 func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted int, err error) {
-	var now time.Time
-	if err := db.QueryRow(ctx, `SELECT {now}`).Scan((*sqldb.Instant)(&now)); err != nil {
+	now, err := db.Clock(ctx)
+	if err != nil {
 		return 0, err
 	}
 	before := now.Add(-retention)
-	runs, err := sqldb.Records[taskRun](ctx, db, fmt.Sprintf(`SELECT r.run_id, r.task_type FROM schedule_run r WHERE r.run_id < ? AND r.finished_at < ?
-		AND r.state NOT IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`')
+	ids, err := sqldb.Records[string](ctx, db, fmt.Sprintf(`SELECT r.run_id FROM schedule_run r
+		WHERE r.run_id < ? AND r.finished_at < ? AND r.state NOT IN `+openStates+`
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-			WHERE d.upstream_run_id = r.run_id AND w.state IN ('`+RunWaiting+`', '`+RunReady+`', '`+RunRunning+`'))
-		AND NOT EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.backfill_id = r.backfill_id AND b.state = '`+BackfillRunning+`')
+			WHERE d.upstream_run_id = r.run_id AND w.state IN `+openStates+`)
+		AND NOT EXISTS (SELECT 1 FROM schedule_backfill b
+			WHERE b.backfill_id = r.backfill_id AND b.state = '`+BackfillRunning+`')
 		AND NOT `+lastFailure+`
 		ORDER BY r.run_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil {
 		return 0, err
 	}
-	if len(runs) == 0 {
+	if len(ids) == 0 {
 		return cleanBackfills(ctx, db, before)
 	}
-	ids := make([]string, len(runs))
-	for i, r := range runs {
-		ids[i] = r.ID
-	}
 	// The items and the queues go first: without the row of its run, their rows would never be found again.
-	n, full, err := deleteItems(ctx, db, ids)
-	if err != nil || full {
-		return n, err
+	for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {
+		n, full, err := deleteRows(ctx, db, table, ids)
+		deleted += n
+		if err != nil || full {
+			return deleted, err
+		}
 	}
-	queues, full, err := cleanRunQueues(ctx, db, ids)
-	n += queues
-	if err != nil || full {
-		return n, err
-	}
-	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		runs, err := t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) AND finished_at IS NOT NULL`, sqldb.Args(ids)...) // a rerun may have reopened one of them meanwhile
+	var runs, deps int
+	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+		// A rerun may have reopened one of them meanwhile.
+		runs, err = t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
+			AND finished_at IS NOT NULL`, sqldb.Args(ids)...)
 		if err != nil {
 			return err
 		}
-		deps, err := t.Exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
+		deps, err = t.Exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
 			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`, sqldb.Args(ids)...)
-		deleted = n + runs + deps
 		return err
 	})
-	return deleted, err
+	return deleted + runs + deps, err
 }
 
 // cleanBackfills deletes backfills that ended before an instant and have no runs left.
 func cleanBackfills(ctx context.Context, db *sqldb.DB, before time.Time) (int, error) {
-	const gone = `ended_at < ? AND state <> '` + BackfillRunning + `' AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.backfill_id = schedule_backfill.backfill_id)`
-	ids, err := sqldb.Records[string](ctx, db, fmt.Sprintf(`SELECT backfill_id FROM schedule_backfill WHERE backfill_id < ? AND `+gone+` ORDER BY backfill_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
+	const gone = `ended_at < ? AND state <> '` + BackfillRunning + `'
+		AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.backfill_id = schedule_backfill.backfill_id)`
+	ids, err := sqldb.Records[string](ctx, db, fmt.Sprintf(`SELECT backfill_id FROM schedule_backfill
+		WHERE backfill_id < ? AND `+gone+` ORDER BY backfill_id LIMIT %d`, maxCleanedRuns), newRunID(before), db.Time(before))
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	return db.Exec(ctx, `DELETE FROM schedule_backfill WHERE backfill_id IN (`+sqldb.Marks(len(ids))+`) AND `+gone, append(sqldb.Args(ids), db.Time(before))...)
+	return db.Exec(ctx, `DELETE FROM schedule_backfill WHERE backfill_id IN (`+sqldb.Marks(len(ids))+`) AND `+gone,
+		append(sqldb.Args(ids), db.Time(before))...)
 }
 
 // lastFailure is the condition that a run r has failed, that no operator has acknowledged it, and that no later run of
@@ -82,30 +81,28 @@ const lastFailure = `(` + unresolved + `
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
 		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id)
-		AND (s.failed_at IS NOT NULL AND s.state <> '` + RunSuccess + `' OR s.state = '` + RunSuccess + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
+		AND (s.failed_at IS NOT NULL AND s.state <> '` + RunSuccess + `'
+			OR s.state = '` + RunSuccess + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
 
-// cleanRunQueues deletes queues of runs, and reports whether more of them may be left.
-func cleanRunQueues(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {
-	type key struct{ Run, Queue string }
-	keys, err := sqldb.Records[key](ctx, db, fmt.Sprintf(`SELECT run_id, queue_id FROM schedule_run_queue WHERE run_id IN (%s)
-		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), CleanRows), sqldb.Args(runs)...)
-	if err != nil {
-		return 0, false, err
+// deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It
+// deletes the rows of a queue together, at most maxRunItems.
+func deleteRows(ctx context.Context, db *sqldb.DB, table string, runs []string) (deleted int, full bool, err error) {
+	const page = CleanRows - maxRunItems
+	read, err := sqldb.Records[runQueue](ctx, db, fmt.Sprintf(`SELECT {columns} FROM `+table+` WHERE run_id IN (%s)
+		ORDER BY run_id, queue_id LIMIT %d`, sqldb.Marks(len(runs)), page), sqldb.Args(runs)...)
+	last := map[string]string{} // the last queue of each run
+	for _, r := range read {
+		last[r.RunID] = r.QueueID
 	}
-	for len(keys) > 0 {
-		run, args := keys[0].Run, []any{}
-		for len(keys) > 0 && keys[0].Run == run {
-			args, keys = append(args, keys[0].Queue), keys[1:]
+	for _, run := range runs {
+		if queue, ok := last[run]; ok && err == nil {
+			var n int
+			n, err = db.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ? AND queue_id <= ?`, run, queue)
+			deleted += n
 		}
-		n, err := db.Exec(ctx, `DELETE FROM schedule_run_queue WHERE run_id = ? AND queue_id IN (`+sqldb.Marks(len(args))+`)`,
-			slices.Insert(args, 0, any(run))...)
-		if err != nil {
-			return deleted, false, err
-		}
-		deleted += n
 	}
-	return deleted, deleted >= CleanRows, nil
+	return deleted, len(read) == page, err
 }
 
 // CleanRows is the number of rows that one step of a clean-up deletes. It is small, so that no other transaction waits

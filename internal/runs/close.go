@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/dutyrota/rota/internal/plural"
@@ -58,10 +57,7 @@ func (c *closer) afterEnd(ctx context.Context, runID string, ended bool, err err
 	if err == nil && ended {
 		err = c.resolveDependants(ctx, runID)
 	}
-	if err != nil {
-		return fmt.Errorf("close run %s: %w", runID, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "close run %s", runID)
 }
 
 // queueCounts are the numbers of queues of a run by state, and the sums of their items.
@@ -73,31 +69,36 @@ type queueCounts struct {
 }
 
 func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts, err error) {
-	err = t.Each(ctx, func(rows *sql.Rows) error {
-		var state string
-		var n int
-		var done, failed int64
-		var atLeast sqldb.Flag
-		err := rows.Scan(&state, &n, &done, &failed, &atLeast)
-		sum.itemsDone, sum.itemsFailed, sum.atLeast = sum.itemsDone+done, sum.itemsFailed+failed, sum.atLeast || bool(atLeast)
-		switch state {
+	type group struct {
+		State        string
+		Queues       int
+		Done, Failed int64
+		AtLeast      bool
+	}
+	groups, err := sqldb.Records[group](ctx, t, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed), `+
+		anyLowerBound+` FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+	for _, g := range groups {
+		sum.itemsDone, sum.itemsFailed = sum.itemsDone+g.Done, sum.itemsFailed+g.Failed
+		sum.atLeast = sum.atLeast || g.AtLeast
+		switch g.State {
 		case RunQueueDone:
-			sum.done += n
+			sum.done = g.Queues
 		case RunQueueFailed:
-			sum.failed += n
+			sum.failed = g.Queues
 		case RunQueueCancelled:
-			sum.cancelled += n
+			sum.cancelled = g.Queues
 		default:
-			sum.open += n
+			sum.open += g.Queues
 		}
-		return err
-	}, `SELECT state, COUNT(*), SUM(items_done), SUM(items_failed), `+anyLowerBound+` FROM schedule_run_queue WHERE run_id = ? GROUP BY state ORDER BY state`, runID)
+	}
 	if err != nil || sum.failed == 0 {
 		return sum, err
 	}
 	var queue, why string
-	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
-	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s", sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
+	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue
+		WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s",
+		sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
 	return sum, err
 }
 
@@ -133,6 +134,16 @@ func (c *closer) stopRun(ctx context.Context, runID string) error {
 	return c.afterEnd(ctx, runID, ended, err)
 }
 
+// stopRuns calls stopRun for each of the runs.
+func (c *closer) stopRuns(ctx context.Context, runs []string) error {
+	for _, id := range runs {
+		if err := c.stopRun(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {
 	if open, err := lockRun(ctx, t, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
 		return false, err
@@ -140,7 +151,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	var from string
 	var cancel, late bool
 	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END
-		FROM schedule_run WHERE run_id = ?`, runID).Scan(&from, (*sqldb.Flag)(&cancel), (*sqldb.Flag)(&late))
+		FROM schedule_run WHERE run_id = ?`, runID).Scan(sqldb.Targets(&from, &cancel, &late)...)
 	if err != nil || !cancel && !late {
 		return false, err
 	}
@@ -151,8 +162,9 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if cancel {
 		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL,
-		finished_at = {now} WHERE run_id = ? AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, queueState, why, runID)
+	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?,
+		last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL, finished_at = {now}
+		WHERE run_id = ? AND state IN `+unfinished, queueState, why, runID)
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +176,8 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
 	}
 	if n > 0 {
-		why = fmt.Sprintf("%s: %d of %d queues were not done", why, sum.cancelled+sum.failed, sum.cancelled+sum.failed+sum.done)
+		left := sum.cancelled + sum.failed
+		why = fmt.Sprintf("%s: %d of %d queues were not done", why, left, left+sum.done)
 	}
 	return true, endRunAs(ctx, t, runID, from, state, why, sum)
 }
@@ -172,24 +185,17 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 // CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types
 // resolves the dependants.
 func CancelAll(ctx context.Context, l *roster.LockTx) error {
-	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-	if _, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign); err != nil {
-		return fmt.Errorf("cancel the runs: %w", err)
-	}
+	const open = ` WHERE task_type = ? AND own_sign = ? AND state IN ` + openStates
+	_, err := l.Exec(ctx, `UPDATE schedule_run SET cancel_requested = TRUE`+open, l.TaskType, l.OwnSign)
 	var ids []string
-	err := l.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`, l.TaskType, l.OwnSign)
+	if err == nil {
+		ids, err = sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run`+open+` ORDER BY run_id`,
+			l.TaskType, l.OwnSign)
+	}
 	for _, id := range ids {
 		if err == nil {
 			_, err = stopRunTx(ctx, l.Tx, id)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("cancel the runs: %w", err)
-	}
-	return nil
+	return sqldb.Wrap(err, "cancel the runs")
 }

@@ -22,9 +22,9 @@ const (
 // upstreams has one run for the runs of all of them that belong together: runs of the same slot or, if they were
 // submitted, of the same key. If Any is set, each run of each upstream makes a run, unless they have the same key.
 type After struct {
-	Upstream string // a task type of mode RUN
-	Rule     string // Defaults to SUCCESS.
-	Any      bool   // the same for all upstreams of a task type; without a meaning for a single one
+	Upstream string `db:"upstream"` // a task type of mode RUN
+	Rule     string `db:"rule"`     // Defaults to SUCCESS.
+	Any      bool   `db:"any_of"`   // the same for all upstreams of a task type; without a meaning for a single one
 }
 
 // String returns the upstream, followed by the rule unless that is the default.
@@ -37,7 +37,7 @@ func (a After) String() string {
 
 // Edge is a row of schedule_task_after.
 type Edge struct {
-	TaskType string
+	TaskType string `db:"task_type"`
 	After
 }
 
@@ -46,11 +46,9 @@ type Dependencies struct{ db *sqldb.DB }
 
 // After returns the static dependencies of a task type, by upstream.
 func (d *Dependencies) After(ctx context.Context, taskType string) (after []After, err error) {
-	after, err = sqldb.Records[After](ctx, d.db, `SELECT upstream, rule, any_of FROM schedule_task_after WHERE task_type = ? ORDER BY upstream`, taskType)
-	if err != nil {
-		return nil, fmt.Errorf("read what %s runs after: %w", taskType, err)
-	}
-	return after, nil
+	after, err = sqldb.Records[After](ctx, d.db, `SELECT {columns} FROM schedule_task_after
+		WHERE task_type = ? ORDER BY upstream`, taskType)
+	return after, sqldb.Wrap(err, "read what %s runs after", taskType)
 }
 
 // WriteAfter replaces the static dependencies of a task type. Without after it removes them all. They apply to runs
@@ -118,26 +116,18 @@ func replaceAfter(ctx context.Context, t sqldb.Tx, taskType string, after []Afte
 	if _, err := t.Exec(ctx, `DELETE FROM schedule_task_after WHERE task_type = ?`, taskType); err != nil {
 		return err
 	}
+	var edges []Edge
 	for _, a := range after {
-		if _, err := t.Exec(ctx, `INSERT INTO schedule_task_after (task_type, upstream, rule, any_of) VALUES (?, ?, ?, ?)`,
-			taskType, a.Upstream, cmp.Or(a.Rule, RuleSuccess), a.Any); err != nil {
-			return err
-		}
+		a.Rule = cmp.Or(a.Rule, RuleSuccess)
+		edges = append(edges, Edge{taskType, a})
 	}
-	return nil
+	return sqldb.Insert(ctx, t, "schedule_task_after", edges...)
 }
 
 // ReadEdges returns the static dependencies of all task types.
-func ReadEdges(ctx context.Context, t sqldb.Tx) ([]Edge, error) { return readEdges(ctx, t) }
-
-func (d *Dependencies) edges(ctx context.Context) ([]Edge, error) { return readEdges(ctx, d.db) }
-
-func readEdges(ctx context.Context, q sqldb.Eacher) ([]Edge, error) {
-	edges, err := sqldb.Records[Edge](ctx, q, `SELECT task_type, upstream, rule, any_of FROM schedule_task_after ORDER BY task_type, upstream`)
-	if err != nil {
-		return nil, fmt.Errorf("read the dependencies: %w", err)
-	}
-	return edges, nil
+func ReadEdges(ctx context.Context, q sqldb.Eacher) ([]Edge, error) {
+	edges, err := sqldb.Records[Edge](ctx, q, `SELECT {columns} FROM schedule_task_after ORDER BY task_type, upstream`)
+	return edges, sqldb.Wrap(err, "read the dependencies")
 }
 
 // ValidAfter checks dependencies as far as that needs no database.
@@ -188,9 +178,9 @@ func Cycle(edges []Edge, from string) []string {
 	return walk([]string{from})
 }
 
-// downstream returns the direct and indirect dependants of root, each after its upstreams. It leaves out the members of a
-// cycle and their dependants, because their runs would wait for each other forever. Only manual changes of the rows can
-// make a cycle.
+// downstream returns the direct and indirect dependants of root, each after its upstreams. It leaves out the members
+// of a cycle and their dependants, because their runs would wait for each other forever. Only manual changes of the
+// rows can make a cycle.
 func downstream(edges []Edge, root string) (order []string) {
 	reached := map[string]bool{root: true}
 	for grown := true; grown; {
@@ -203,7 +193,9 @@ func downstream(edges []Edge, root string) (order []string) {
 	}
 	placed := map[string]bool{root: true}
 	blocked := func(name string) bool {
-		return slices.ContainsFunc(edges, func(e Edge) bool { return e.TaskType == name && reached[e.Upstream] && !placed[e.Upstream] })
+		return slices.ContainsFunc(edges, func(e Edge) bool {
+			return e.TaskType == name && reached[e.Upstream] && !placed[e.Upstream]
+		})
 	}
 	for grown := true; grown; {
 		grown = false

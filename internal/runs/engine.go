@@ -62,7 +62,8 @@ type core struct {
 	ownSign string
 }
 
-// RunEnd is a task type and the state in which runs of it ended: SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or SKIPPED.
+// RunEnd is a task type and the state in which runs of it ended: SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or
+// SKIPPED.
 type RunEnd struct{ TaskType, State string }
 
 // endCounts counts the runs that an Engine has ended.

@@ -33,7 +33,8 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
 		type keyed struct{ TaskType, Key, ID string }
 		list, err := sqldb.Records[keyed](ctx, l, `SELECT task_type, run_key, run_id FROM schedule_run
-			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id`, args...)
+			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`)
+			ORDER BY run_id`, args...)
 		if err != nil {
 			return nil, fmt.Errorf("find runs by key: %w", err)
 		}
@@ -87,7 +88,8 @@ func newGraphBuilder(ctx context.Context, l *roster.LockTx, roots []Run) (*graph
 	if err != nil {
 		return nil, err
 	}
-	g := &graphBuilder{newID: func() string { return newRunID(l.NextInstant()) }, edges: edges, order: downstream(edges, l.TaskType)}
+	newID := func() string { return newRunID(l.NextInstant()) }
+	g := &graphBuilder{newID: newID, edges: edges, order: downstream(edges, l.TaskType)}
 	if len(roots) == 0 || len(g.order) == 0 {
 		return g, nil
 	}
@@ -105,11 +107,11 @@ func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 		return err
 	}
 	for _, d := range g.lateDeps {
-		n, err := l.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state = '`+RunWaiting+`'`, d.Run)
+		waits, err := lockRun(ctx, l.Tx, d.Run, RunWaiting)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
+		if waits {
 			g.deps = append(g.deps, d)
 		}
 	}
@@ -145,7 +147,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		}
 		err := sqldb.Insert(ctx, l.Tx, "schedule_run", rows...)
 		if l.Dialect.Class(err) == sqldb.Duplicate {
-			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row is not held: the next try finds it
+			err = sqldb.ErrRaced // another transaction made the run of a dependant, whose lock row this one does not hold
 		}
 		if err != nil {
 			return fmt.Errorf("insert runs: %w", err)
@@ -212,7 +214,8 @@ func (g *graphBuilder) addDependants(root Run) {
 func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 	id, there := g.existing[taskKey{name, p.key}]
 	r := graphRun{Run: p.upstreams[0].Run, fresh: !there}
-	r.ID, r.TaskType, r.Key, r.State, r.RootID, r.ScheduledAt, r.Backfill = id, name, p.key, RunWaiting, root.ID, root.ScheduledAt, root.Backfill
+	r.ID, r.TaskType, r.Key, r.State = id, name, p.key, RunWaiting
+	r.RootID, r.ScheduledAt, r.Backfill = root.ID, root.ScheduledAt, root.Backfill
 	r.NotBefore, r.EndBefore, r.MaxAttempts = time.Time{}, time.Time{}, 0
 	if !there {
 		r.ID = g.newID()

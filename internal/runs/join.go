@@ -36,7 +36,7 @@ type UnmetJoin struct {
 // UnmetJoins returns the joins of which one upstream has slots and another has none. It reads the triggers of all task
 // types. It leaves out joins whose upstreams are only submitted.
 func (d *Dependencies) UnmetJoins(ctx context.Context, triggers []TriggerRecord) ([]UnmetJoin, error) {
-	edges, err := d.edges(ctx)
+	edges, err := ReadEdges(ctx, d.db)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,9 @@ func (g *graphBuilder) joinPlans(name string, root Run, plans []runPlan, missing
 
 // lockJoins locks the lock rows of joins, and returns the runs of their upstreams by task type and slotKey. With the
 // lock, the later of two transactions that make runs of two upstreams sees the run of the other transaction (R18).
-func lockJoins(ctx context.Context, l *roster.LockTx, g *graphBuilder, names []string, roots []Run) (map[taskKey][]graphRun, error) {
+func lockJoins(ctx context.Context, l *roster.LockTx, g *graphBuilder, names []string,
+	roots []Run,
+) (map[taskKey][]graphRun, error) {
 	var upstreams []string
 	for _, name := range names {
 		if err := lockJoin(ctx, l, name); err != nil {
@@ -206,7 +208,8 @@ func depths(edges []Edge) map[string]int {
 
 // lockJoin locks the lock row of a task type, and makes it if no server of the task type has started yet.
 func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
-	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ? AND own_sign = ?`, name, l.OwnSign)
+	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1
+		WHERE task_type = ? AND own_sign = ?`, name, l.OwnSign)
 	if err != nil || n > 0 {
 		return err
 	}
@@ -219,7 +222,9 @@ func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
 
 // allStates are the states of runs. A condition on them lets a statement find runs of a slot by the index of the
 // states.
-var allStates = []string{RunWaiting, RunReady, RunRunning, RunSuccess, RunFailed, RunDependentFailed, RunCancelled, RunSkipped}
+var allStates = []string{
+	RunWaiting, RunReady, RunRunning, RunSuccess, RunFailed, RunDependentFailed, RunCancelled, RunSkipped,
+}
 
 // otherRuns returns the runs of the task types that belong to the same slots or keys as the roots. A root that was
 // SKIPPED does not count until it is reopened.
@@ -247,7 +252,9 @@ func otherRuns(ctx context.Context, l *roster.LockTx, taskTypes []string, roots 
 }
 
 // readOthers adds the runs of the task types whose column at the end of where has a value of the list.
-func readOthers(ctx context.Context, l *roster.LockTx, found map[taskKey][]graphRun, taskTypes []string, where string, args, list []any) error {
+func readOthers(ctx context.Context, l *roster.LockTx, found map[taskKey][]graphRun, taskTypes []string, where string,
+	args, list []any,
+) error {
 	for part := range slices.Chunk(list, roster.InsertRows) {
 		all := slices.Concat(sqldb.Args(taskTypes), []any{l.OwnSign}, args, part)
 		others, err := sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
@@ -48,8 +47,10 @@ func (s *Scheduler) openNext(ctx context.Context, taskType string) (ended []stri
 func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	var paused bool
 	var running int
-	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type AND r.own_sign = k.own_sign
-		AND r.state = '`+RunRunning+`') FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).Scan((*sqldb.Flag)(&paused), &running)
+	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
+		AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`')
+		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).
+		Scan(sqldb.Targets(&paused, &running)...)
 	return paused || running > 0 || l.RequestedTotal > 0, err
 }
 
@@ -60,17 +61,16 @@ const mayBegin = `(not_before IS NULL OR not_before <= {now})`
 // others. In the order of slots, its runs would hold up the other runs of their priority for as long as the backfill
 // lasts. So its runs stand in the order in which they were made.
 func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
-	err = l.QueryRow(ctx, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunReady+`'
-		AND NOT paused AND NOT cancel_requested AND `+mayBegin+` ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`, l.TaskType, l.OwnSign).Scan(&id)
-	if sqldb.NoRows(err) {
-		return "", nil
-	}
+	id, _, err = sqldb.Record[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ?
+		AND state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`
+		ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`,
+		l.TaskType, l.OwnSign)
 	return id, err
 }
 
 // openRun opens a READY run and returns its new state. With the run's row locked it reads the upstreams again, because
 // a rerun may have reopened one of them.
-func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout time.Duration) (state string, err error) {
+func openRun(ctx context.Context, l *roster.LockTx, runID string, byDefault time.Duration) (state string, err error) {
 	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
 	if err == nil && !ready {
 		err = sqldb.ErrRaced
@@ -85,102 +85,100 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, defaultTimeout
 	if state != RunReady {
 		return state, moveRun(ctx, l.Tx, runID, RunReady, state, cause)
 	}
-	total, err := snapshotQueues(ctx, l, runID)
+	r, err := runRow(ctx, l, runID)
+	if err != nil {
+		return "", err
+	}
+	total, err := snapshotQueues(ctx, l, r)
 	if err != nil {
 		return "", err
 	}
 	if total == 0 {
 		return RunFailed, moveRun(ctx, l.Tx, runID, RunReady, RunFailed, "the task type has no queues")
 	}
-	timeout, err := runTimeout(ctx, l, defaultTimeout)
+	timeout, err := runTimeout(ctx, l, byDefault)
 	if err != nil {
 		return "", err
 	}
-	var r Run
-	if err := l.QueryRow(ctx, `SELECT end_before FROM schedule_run WHERE run_id = ?`, runID).Scan((*sqldb.Instant)(&r.EndBefore)); err != nil {
-		return "", err
-	}
-	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?, started_at = COALESCE(started_at, {now}),
-		deadline_at = ?, finished_at = NULL WHERE run_id = ?`, total, l.Dialect.Time(r.earlier(l.Now.Add(timeout))), runID)
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?,
+		started_at = COALESCE(started_at, {now}), deadline_at = ?, finished_at = NULL WHERE run_id = ?`,
+		total, l.Dialect.Time(r.earlier(l.Now.Add(timeout))), runID)
 	return RunRunning, err
 }
 
 // runTimeout returns the timeout of a run. It is never zero, even if the row of the task type was deleted.
 func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) (time.Duration, error) {
-	var timeout time.Duration
-	err := l.QueryRow(ctx, `SELECT run_timeout_ms FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan((*sqldb.Millis)(&timeout))
-	if err != nil && !sqldb.NoRows(err) {
-		return 0, fmt.Errorf("read run_timeout: %w", err)
-	}
-	return cmp.Or(timeout, byDefault), nil
+	timeout, _, err := sqldb.Record[time.Duration](ctx, l, `SELECT run_timeout_ms FROM schedule_task_type
+		WHERE task_type = ?`, l.TaskType)
+	return cmp.Or(timeout, byDefault), sqldb.Wrap(err, "read run_timeout")
 }
 
 // snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues
 // that are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed:
 // then items have moved to other queues, and all queues are swept again.
-func snapshotQueues(ctx context.Context, l *roster.LockTx, runID string) (total int, err error) {
+func snapshotQueues(ctx context.Context, l *roster.LockTx, r Run) (total int, err error) {
 	queues, err := l.NamedQueues(ctx)
 	numbered := errors.Is(err, roster.ErrNumbered)
 	if err != nil && !numbered {
 		return 0, fmt.Errorf("read the queues: %w", err)
 	}
 	queues = slices.DeleteFunc(queues, func(q roster.NamedQueue) bool { return q.Removing })
-	rows, err := runQueueIDs(ctx, l, runID)
+	rows, err := sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ?
+		ORDER BY queue_id`, r.ID)
 	if err != nil {
 		return 0, err
 	}
 	if len(rows) > 0 {
-		var was int
-		if err := l.QueryRow(ctx, `SELECT queue_total FROM schedule_run WHERE run_id = ?`, runID).Scan(&was); err != nil {
-			return 0, err
-		}
-		if !numbered || was == len(queues) {
-			return was, cancelRemovedQueues(ctx, l, runID, rows, queues)
+		if !numbered || r.QueueTotal == len(queues) {
+			return r.QueueTotal, cancelRemovedQueues(ctx, l, r.ID, rows, queues)
 		}
 		for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {
-			if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ?`, runID); err != nil {
+			if _, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ?`, r.ID); err != nil {
 				return 0, err
 			}
 		}
 	}
-	return len(queues), insertRunQueues(ctx, l, runID, queues)
-}
-
-func runQueueIDs(ctx context.Context, l *roster.LockTx, runID string) ([]string, error) {
-	return sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
+	return len(queues), insertRunQueues(ctx, l, r.ID, queues)
 }
 
 // cancelRemovedQueues cancels the rows of queues that were removed since the run was first opened.
-func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string, queues []roster.NamedQueue) error {
+func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string,
+	queues []roster.NamedQueue,
+) error {
 	gone := slices.DeleteFunc(rows, func(id string) bool {
 		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
 	})
-	return endRunQueues(ctx, l.Tx, RunQueueCancelled, queueRemoved, gone, `run_id = ?`, runID)
+	return endRunQueues(ctx, l.Tx, runID, RunQueueCancelled, queueRemoved, gone)
 }
 
 const queueRemoved = "the queue was removed"
 
+// runQueue is the key of a row of schedule_run_queue.
+type runQueue struct {
+	RunID   string `db:"run_id"`
+	QueueID string `db:"queue_id"`
+}
+
 func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues []roster.NamedQueue) error {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		args := make([]any, 0, 2*len(part))
-		for _, q := range part {
-			args = append(args, runID, q.ID)
+		rows := make([]runQueue, len(part))
+		for i, q := range part {
+			rows[i] = runQueue{runID, q.ID}
 		}
-		_, err := l.Exec(ctx, `INSERT INTO schedule_run_queue (run_id, queue_id) VALUES `+
-			strings.TrimSuffix(strings.Repeat("(?, ?), ", len(part)), ", "), args...)
-		if err != nil {
+		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_queue", rows...); err != nil {
 			return fmt.Errorf("insert the queues of run %s: %w", runID, err)
 		}
 	}
 	return nil
 }
 
-// endRunQueues ends the unfinished rows of the queues in the runs that the condition where selects.
-func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []string, where string, args ...any) error {
+// endRunQueues ends the unfinished rows of the queues in a run.
+func endRunQueues(ctx context.Context, t sqldb.Tx, runID, state, why string, queues []string) error {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		all := append([]any{state, why}, args...)
-		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?, next_attempt_at = NULL, finished_at = {now} WHERE `+where+
-			` AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`') AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(all, sqldb.Args(part)...)...)
+		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?,
+			next_attempt_at = NULL, finished_at = {now}
+			WHERE run_id = ? AND state IN `+unfinished+` AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
+			append([]any{state, why, runID}, sqldb.Args(part)...)...)
 		if err != nil {
 			return fmt.Errorf("end queues of runs: %w", err)
 		}
@@ -190,12 +188,13 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, state, why string, queues []s
 
 // endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
 func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
-	open, err := sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
+	open, err := sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run
+		WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("read the open run: %w", err)
 	}
 	for _, id := range open {
-		if err := endRunQueues(ctx, l.Tx, state, why, queues, `run_id = ?`, id); err != nil {
+		if err := endRunQueues(ctx, l.Tx, id, state, why, queues); err != nil {
 			return err
 		}
 	}
@@ -216,8 +215,9 @@ func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]
 	}
 	slices.Sort(names)
 	for part := range slices.Chunk(slices.Compact(names), roster.InsertRows) {
-		list, err := sqldb.Records[taskLimit](ctx, l, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type WHERE run_start_timeout_ms > 0
-			AND task_type IN (`+sqldb.Marks(len(part))+`) ORDER BY task_type`, sqldb.Args(part)...)
+		list, err := sqldb.Records[taskLimit](ctx, l, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type
+			WHERE run_start_timeout_ms > 0 AND task_type IN (`+sqldb.Marks(len(part))+`) ORDER BY task_type`,
+			sqldb.Args(part)...)
 		if err != nil {
 			return nil, fmt.Errorf("read run_start_timeout: %w", err)
 		}
@@ -252,18 +252,20 @@ func (r Run) earlier(at time.Time) time.Time {
 // restartLimit begins the wait of a run anew, after it was reopened. An EndBefore that has passed does not count any
 // more: otherwise no run that failed because of it could be rerun.
 func restartLimit(ctx context.Context, t sqldb.Tx, runID string) error {
-	if _, err := t.Exec(ctx, `UPDATE schedule_run SET end_before = NULL WHERE run_id = ? AND end_before <= {now}`, runID); err != nil {
+	_, err := t.Exec(ctx, `UPDATE schedule_run SET end_before = NULL WHERE run_id = ? AND end_before <= {now}`, runID)
+	if err != nil {
 		return err
 	}
 	var r Run
 	var limit time.Duration
-	var now sqldb.Instant
-	err := t.QueryRow(ctx, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0) FROM schedule_run r
-		LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID).
-		Scan(&now, (*sqldb.Instant)(&r.NotBefore), (*sqldb.Instant)(&r.EndBefore), (*sqldb.Millis)(&limit))
+	var now time.Time
+	err = t.QueryRow(ctx, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0)
+		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID).
+		Scan(sqldb.Targets(&now, &r.NotBefore, &r.EndBefore, &limit)...)
 	if err != nil {
 		return fmt.Errorf("read run_start_timeout: %w", err)
 	}
-	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = ? WHERE run_id = ?`, t.Dialect.TimeOrNull(r.startDeadline(time.Time(now), limit)), runID)
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = ? WHERE run_id = ?`,
+		t.Dialect.TimeOrNull(r.startDeadline(now, limit)), runID)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 // The kinds of problems. They are also the kinds of the alerts about them.
 const (
-	ProblemFailed  = condition.RunFailed    // a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded; a submitted run has none
+	ProblemFailed  = condition.RunFailed    // a run is FAILED or DEPENDENT_FAILED, and no later one has succeeded
 	ProblemOverdue = condition.RunOverdue   // an open run has used 90 % of run_timeout
 	ProblemStalled = condition.RunStalled   // no item of an open run has ended for half an hour
 	ProblemMissed  = condition.SlotMissed   // a slot of a trigger never fires, and no run of a later slot has succeeded
@@ -68,15 +68,13 @@ func (p Problem) Text() string {
 		return p.failedText()
 	case ProblemOverdue:
 		if p.Until.Equal(p.Since) {
-			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened", p.State, instant(p.Since))
+			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened",
+				p.State, instant(p.Since))
 		}
 		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
 	case ProblemStalled:
-		text := fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s", p.State, instant(p.Since), instant(p.Until))
-		if p.Message != "" {
-			text += ": " + p.Message
-		}
-		return text
+		return strings.TrimSuffix(fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s: %s",
+			p.State, instant(p.Since), instant(p.Until), p.Message), ": ")
 	case ProblemMissed:
 		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
 	case ProblemSkipped:
@@ -98,7 +96,8 @@ func (t Trigger) SkippedTooLong(now time.Time) bool {
 }
 
 func skippedText(slots int64, since time.Time) string {
-	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open", plural.Of(slots, "slot was", "slots were"), instant(since))
+	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open",
+		plural.Of(slots, "slot was", "slots were"), instant(since))
 }
 
 // failedText describes a failed run, or several in succession.
@@ -117,7 +116,8 @@ func (p Problem) failedText() string {
 	if p.Kind == NoteCancelled {
 		verb = "were cancelled"
 	}
-	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s", p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
+	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s",
+		p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
 }
 
 // instant formats a time for people, in UTC.
@@ -125,26 +125,29 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // hint says what an operator can do.
 func (p Problem) hint() string {
+	show, ackAll := "rota run show "+p.RunID, "rota run ack "+p.TaskType
 	switch p.Kind {
 	case ProblemFailed:
 		if p.Backfill != "" {
 			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
 		}
 		if p.Trigger == "" {
-			return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; rota run ack " + p.TaskType + " acknowledges all"
+			return show + "; then rota run rerun or rota run ack; " + ackAll + " acknowledges all"
 		}
-		return "rota run show " + p.RunID + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
+		return show + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
 	case ProblemOverdue:
 		if p.State == RunReady {
-			return "rota run show " + p.RunID + " says what it waits for"
+			return show + " says what it waits for"
 		}
-		return "rota run show " + p.RunID + "; it fails at its deadline; run_timeout sets the deadline of the next run"
+		return show + "; it fails at its deadline; run_timeout sets the deadline of the next run"
 	case ProblemStalled:
-		return "rota run show " + p.RunID + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
+		return show + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
 	case ProblemMissed:
-		return "the next success of the trigger ends this, or rota run ack " + p.TaskType + "; misfire of the trigger decides what late slots do"
+		return "the next success of the trigger ends this, or " + ackAll +
+			"; misfire of the trigger decides what late slots do"
 	case ProblemSkipped:
-		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait; the next slot that fires ends this, or rota run ack " + p.TaskType
+		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
+			" the next slot that fires ends this, or " + ackAll
 	case ProblemLate:
 		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
 	case ProblemInvalid:
@@ -157,8 +160,8 @@ func (p Problem) hint() string {
 // a second or two.
 const lateTriggerMS = 60_000
 
-// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none has
-// fired for so long.
+// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none
+// has fired for so long.
 const (
 	skippedSlots = 3
 	skippedFor   = 24 * time.Hour
@@ -171,45 +174,56 @@ const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
 	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
-	overdueProblems = `SELECT '` + ProblemOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id AS first_run_id, 1 AS count, r.state,
-			r.message, r.started_at AS since, r.deadline_at AS until
+	overdueProblems = `SELECT '` + ProblemOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `'
+		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
-	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
-			r.message, COALESCE(r.not_before, r.created_at), COALESCE(r.deadline_at, r.not_before, r.created_at)
+	unopenedProblems = `SELECT '` + ProblemOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+			r.run_id, 1, r.state, r.message, COALESCE(r.not_before, r.created_at),
+			COALESCE(r.deadline_at, r.not_before, r.created_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `') AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
-			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0 AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
+		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `')
+				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
+			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
+				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
 
-	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that may
-	// last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
-	stalledProblems = `SELECT '` + ProblemStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1, r.state,
-			COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at, COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
+	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that
+	// may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
+	stalledProblems = `SELECT '` + ProblemStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1,
+			r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
+				WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at,
+			COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
-		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused AND r.started_at < ` + stallBegan + `
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused
+		AND r.started_at < ` + stallBegan + `
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 
-	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message, g.missed_at, g.missed_at
+	missedProblems = `SELECT '` + ProblemMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message,
+			g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
 			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
 
-	skippedProblems = `SELECT '` + ProblemSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message, g.skipped_since, g.skipped_since
-		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + ` OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
+	skippedProblems = `SELECT '` + ProblemSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message,
+			g.skipped_since, g.skipped_since
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + `
+			OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
 
-	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `' THEN '` + ProblemInvalid + `' ELSE '` + ProblemLate + `' END,
+	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `'
+				THEN '` + ProblemInvalid + `' ELSE '` + ProblemLate + `' END,
 			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
-		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s
-		AND (g.status = '` + TriggerError + `' OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.status = '` + TriggerError + `'
+			OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
 )
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
 // (R19). It is two statements, and up to three more for each trigger whose runs have failed.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
-	list, err := rs.failures(ctx, taskType)
+	list, err := rs.endings(ctx, taskType, unresolved, ProblemFailed)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed runs: %w", err)
 	}
@@ -219,19 +233,18 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 	}
 	list = append(list, others...)
 	slices.SortStableFunc(list, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.RunID, b.RunID))
+		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.RunID, b.RunID))
 	})
 	return list, nil
 }
 
-// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one record,
-// until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was meant so.
+// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one
+// record, until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was
+// meant so.
 func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.endings(ctx, taskType, calledOff, NoteCancelled)
-	if err != nil {
-		return nil, fmt.Errorf("list the cancelled runs: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the cancelled runs")
 }
 
 // otherProblems lists the problems except failed runs.
@@ -241,26 +254,30 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 	if taskType != "" {
 		run, trigger, args = ` AND r.task_type = ?`, ` AND g.target = ?`, append(args, taskType)
 	}
-	parts := []string{overdueProblems, unopenedProblems, stalledProblems, missedProblems, skippedProblems, brokenProblems}
+	parts := []string{
+		overdueProblems, unopenedProblems, stalledProblems, missedProblems, skippedProblems, brokenProblems,
+	}
 	for i := range parts {
 		parts[i] = fmt.Sprintf(parts[i], run, trigger)
 	}
-	return sqldb.Records[Problem](ctx, rs.db, `SELECT {columns} FROM (`+strings.Join(parts, ` UNION ALL `)+`) x ORDER BY task_type, kind, trigger_name, run_id`,
-		slices.Repeat(args, len(parts))...)
+	return sqldb.Records[Problem](ctx, rs.db, `SELECT {columns} FROM (`+strings.Join(parts, ` UNION ALL `)+`) x
+		ORDER BY task_type, kind, trigger_name, run_id`, slices.Repeat(args, len(parts))...)
 }
 
 const (
-	// failedStates are the states of runs that have not done their work although no operator has cancelled them.
+	// failedStates are the states of runs that have not done their work although no operator has cancelled them,
+	// endedWithout with those that an operator has cancelled.
 	failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
+	endedWithout = `('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `')`
 	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a
 	// rerun is still the one that failed: the cancellation has not done its work.
-	unresolved = `state IN ('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `') AND failed_at IS NOT NULL AND acked_at IS NULL`
+	unresolved = `state IN ` + endedWithout + ` AND failed_at IS NOT NULL AND acked_at IS NULL`
 	// calledOff is the condition that an operator cancelled a run which had not failed.
 	calledOff = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
 )
 
-// Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun has
-// failed before.
+// Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun
+// has failed before.
 func (r Run) Unresolved() bool {
 	return r.Ended() && r.State != RunSuccess && r.State != RunSkipped && !r.FailedAt.IsZero() && r.AckedAt.IsZero()
 }
@@ -273,37 +290,38 @@ type failedTrigger struct{ TaskType, Name, Backfill string }
 // the runs of a backfill have slots (R19).
 func (t failedTrigger) apart() bool { return t.Name == "" || t.Backfill != "" }
 
-// failures lists the failed runs of each trigger as one problem: a trigger that fires each minute must not give 1,440
-// problems a day. A run counts if no operator has acknowledged it and no later run of its trigger has succeeded. A
-// submitted run, and a run of a backfill, counts until an operator acknowledges it or a rerun of it succeeds (R19).
+// endings lists the runs under a condition, those of each trigger as one record of that kind: a trigger that fires each
+// minute must not give 1,440 problems a day. A run counts if no operator has acknowledged it and no later run of its
+// trigger has succeeded. A submitted run, and a run of a backfill, counts until an operator acknowledges it or a rerun
+// of it succeeds (R19).
 //
 // It sends statements for each trigger alone, so that every database reads the newest success once for each trigger. In
 // one statement, with a join, a subquery or a window, one database or another read it once for each failed run, and
 // 20,000 failed runs took minutes.
-func (rs *Runs) failures(ctx context.Context, taskType string) ([]Problem, error) {
-	return rs.endings(ctx, taskType, unresolved, ProblemFailed)
-}
-
-// endings lists the runs under a condition, those of each trigger as one record of that kind.
 func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (list []Problem, err error) {
-	triggers, err := rs.triggersOf(ctx, taskType, condition)
+	w := sqldb.Where{Args: []any{rs.ownSign}}
+	w.Equal("task_type", taskType)
+	triggers, err := sqldb.Records[failedTrigger](ctx, rs.db, `SELECT task_type, trigger_name, backfill_id
+		FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
+		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range triggers {
-		first, last, count, err := rs.endingsOf(ctx, rs.db, t, condition)
+		e, err := rs.endingsOf(ctx, rs.db, t, condition)
 		if err != nil {
 			return nil, err
 		}
-		if count == 0 {
+		if e.Count == 0 {
 			continue
 		}
-		runs, err := sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (?, ?) ORDER BY run_id`, first, last)
+		runs, err := sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (?, ?)
+			ORDER BY run_id`, e.First, e.Last)
 		if err != nil {
 			return nil, err
 		}
 		if len(runs) > 0 { // otherwise they were deleted meanwhile
-			p := newFailure(runs[0], runs[len(runs)-1], count)
+			p := newFailure(runs[0], runs[len(runs)-1], e.Count)
 			p.Kind = kind
 			list = append(list, p)
 		}
@@ -316,33 +334,35 @@ func newFailure(first, last Run, count int64) Problem {
 		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
 	}
 	return Problem{
-		Kind: ProblemFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID, FirstID: first.ID, Count: count,
-		State: last.State, Message: last.Message, Since: first.FinishedAt, Until: last.FinishedAt,
+		Kind: ProblemFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID,
+		FirstID: first.ID, Count: count, State: last.State, Message: last.Message,
+		Since: first.FinishedAt, Until: last.FinishedAt,
 	}
 }
 
-// triggersOf lists the triggers that have runs under a condition.
-func (rs *Runs) triggersOf(ctx context.Context, taskType, condition string) (list []failedTrigger, err error) {
-	w := sqldb.Where{Args: []any{rs.ownSign}}
-	w.Equal("task_type", taskType)
-	list, err = sqldb.Records[failedTrigger](ctx, rs.db, `SELECT task_type, trigger_name, backfill_id FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
-		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
-	return list, err
+// ending are the first and the last of some runs, and their number.
+type ending struct {
+	First, Last string
+	Count       int64
 }
 
-// endingsOf returns the first and the last run of a trigger under a condition since its newest success, and their number.
-func (rs *Runs) endingsOf(ctx context.Context, db rowReader, t failedTrigger, condition string) (first, last string, count int64, err error) {
+// endingsOf returns the ending of the runs of a trigger under a condition since its newest success.
+func (rs *Runs) endingsOf(ctx context.Context, q sqldb.Eacher, t failedTrigger, condition string) (ending, error) {
 	same, args := t.condition(rs.ownSign)
-	var newest sqldb.Instant
 	if !t.apart() {
-		err = db.QueryRow(ctx, `SELECT MAX(scheduled_at) FROM schedule_run WHERE `+same+` AND state = '`+RunSuccess+`'`, args...).Scan(&newest)
+		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT MAX(scheduled_at) FROM schedule_run
+			WHERE `+same+` AND state = '`+RunSuccess+`'`, args...)
 		if err != nil {
-			return "", "", 0, err
+			return ending{}, err
 		}
-		same, args = same+` AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(since(newest)))
+		if newest.IsZero() {
+			newest = time.Unix(0, 0) // before all runs
+		}
+		same, args = same+` AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(newest))
 	}
-	err = db.QueryRow(ctx, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run WHERE `+same+` AND `+condition, args...).Scan((*sqldb.Text)(&first), (*sqldb.Text)(&last), &count)
-	return first, last, count, err
+	e, _, err := sqldb.Record[ending](ctx, q, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run
+		WHERE `+same+` AND `+condition, args...)
+	return e, err
 }
 
 // condition selects the runs of the trigger. A success of a backfill counts for its trigger, too.
@@ -356,14 +376,6 @@ func (t failedTrigger) condition(ownSign string) (string, []any) {
 	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}
 }
 
-// since returns the instant of the newest success, or one before all runs if there is none.
-func since(newest sqldb.Instant) time.Time {
-	if at := time.Time(newest); !at.IsZero() {
-		return at
-	}
-	return time.Unix(0, 0)
-}
-
 // unalerted is the condition that a run has failed, and that neither an alert nor an operator has taken note of it.
 const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND alerted_at IS NULL`
 
@@ -375,18 +387,15 @@ const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND ale
 //
 // AlertFailures is one statement if there is nothing to raise.
 func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []condition.Condition, err error) {
-	var due int
-	err = rs.db.QueryRow(ctx, `SELECT COUNT(*) FROM (SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1) u`, taskType, rs.ownSign).Scan(&due)
-	if err == nil && due > 0 {
+	_, due, err := sqldb.Record[int](ctx, rs.db, `SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1`,
+		taskType, rs.ownSign)
+	if err == nil && due {
 		err = rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 			raised, err = rs.alertFailures(ctx, l)
 			return err
 		})
 	}
-	if err != nil {
-		return nil, fmt.Errorf("raise the alerts of failed runs of %s$%s: %w", taskType, rs.ownSign, err)
-	}
-	return raised, nil
+	return raised, sqldb.Wrap(err, "raise the alerts of failed runs of %s$%s", taskType, rs.ownSign)
 }
 
 // maxAlertedRuns bounds the failed runs of which one call of AlertFailures takes note. The next call continues.
@@ -428,7 +437,8 @@ func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err err
 	for _, r := range failed {
 		ids = append(ids, r.ID)
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN (`+sqldb.Marks(len(ids))+`)`, sqldb.Args(ids)...)
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN (`+sqldb.Marks(len(ids))+`)`,
+		sqldb.Args(ids)...)
 	return failed, err
 }
 
@@ -438,8 +448,8 @@ func (rs *Runs) alertKnown(ctx context.Context, l *roster.LockTx, of failedTrigg
 	if of.Name == "" {
 		return false, nil
 	}
-	first, _, count, err := rs.endingsOf(ctx, l, of, unresolved)
-	return count > 0 && !slices.ContainsFunc(group, func(r Run) bool { return r.ID == first }), err
+	e, err := rs.endingsOf(ctx, l, of, unresolved)
+	return e.Count > 0 && !slices.ContainsFunc(group, func(r Run) bool { return r.ID == e.First }), err
 }
 
 func triggerOf(r Run) failedTrigger { return failedTrigger{r.TaskType, r.Trigger, r.Backfill} }

@@ -28,7 +28,8 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 		if rank[next] <= rank[state] {
 			continue
 		}
-		state, cause = next, strings.TrimSuffix(fmt.Sprintf("%s (run %s) %s: %s", u.Name, u.ID, u.State, u.Message), ": ")
+		state = next
+		cause = strings.TrimSuffix(fmt.Sprintf("%s (run %s) %s: %s", u.Name, u.ID, u.State, u.Message), ": ")
 		if u.State == "" {
 			cause = fmt.Sprintf("run %s is gone", u.ID)
 		}
@@ -52,7 +53,8 @@ func stateAfter(upstream, rule string) string {
 // resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end
 // state if one of them has not. It reports whether the run has ended.
 func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error) {
-	if err := c.roster.InsertLockRow(ctx, r.TaskType); err != nil { // perhaps no server of the task type has started in this own_sign
+	// Perhaps no server of the task type has started in this own_sign.
+	if err := c.roster.InsertLockRow(ctx, r.TaskType); err != nil {
 		return false, err
 	}
 	err = c.roster.UnderLock(ctx, r.TaskType, func(ctx context.Context, l *roster.LockTx) error {
@@ -71,24 +73,23 @@ func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 		ended = state != RunReady
 		return moveRun(ctx, l.Tx, r.ID, RunWaiting, state, cause)
 	})
-	if err != nil {
-		return false, fmt.Errorf("resolve run %s of %w", r.ID, err)
-	}
-	return ended, nil
+	return ended && err == nil, sqldb.Wrap(err, "resolve run %s", r.ID)
 }
 
 // checkPileUp keeps the runs of a trigger from piling up at a slow dependant whose setting coalesce is on (R4). It
 // returns SKIPPED if another run of the same trigger is READY and not paused: that run has not started yet, and so it
 // also does the work of the skipped one. A run of a backfill does the work of its own slot only (R20).
 func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
-	var other string
-	err = l.QueryRow(ctx, `SELECT o.run_id FROM schedule_run r JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign
-		AND o.state = '`+RunReady+`' AND o.trigger_name = r.trigger_name AND o.backfill_id IS NULL AND r.backfill_id IS NULL AND NOT o.paused AND NOT o.cancel_requested
-		JOIN schedule_task_type t ON t.task_type = r.task_type AND t.coalesce_runs WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID).Scan(&other)
-	if sqldb.NoRows(err) {
-		return RunReady, "", nil
+	other, found, err := sqldb.Record[string](ctx, l, `SELECT o.run_id FROM schedule_run r
+		JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign AND o.state = '`+RunReady+`'
+			AND o.trigger_name = r.trigger_name AND o.backfill_id IS NULL AND r.backfill_id IS NULL
+			AND NOT o.paused AND NOT o.cancel_requested
+		JOIN schedule_task_type t ON t.task_type = r.task_type AND t.coalesce_runs
+		WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID)
+	if err != nil || !found {
+		return RunReady, "", err
 	}
-	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), err
+	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), nil
 }
 
 // maxResolved bounds the runs that one call resolves. Later ticks resolve the others.
@@ -127,12 +128,11 @@ func (c *closer) resolveDependants(ctx context.Context, runID string) error {
 // dependants returns the WAITING runs that have this run as an upstream. A run that is to be cancelled does not fail
 // instead: its tick cancels it.
 func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
-	runs, err = sqldb.Records[taskRun](ctx, c.db, `SELECT w.run_id, w.task_type FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND NOT w.cancel_requested ORDER BY w.run_id`, runID, c.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the dependants of run %s: %w", runID, err)
-	}
-	return runs, nil
+	runs, err = sqldb.Records[taskRun](ctx, c.db, `SELECT w.run_id, w.task_type
+		FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND NOT w.cancel_requested
+		ORDER BY w.run_id`, runID, c.ownSign)
+	return runs, sqldb.Wrap(err, "read the dependants of run %s", runID)
 }
 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state.
@@ -140,4 +140,4 @@ const resolvable = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule
 		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
 	RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `', '` + RunSkipped + `')))
 	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id
-		WHERE d.run_id = w.run_id AND u.state IN ('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')))`
+		WHERE d.run_id = w.run_id AND u.state IN ` + openStates + `))`

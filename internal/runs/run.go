@@ -36,6 +36,12 @@ const (
 	RunQueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
 )
 
+// openStates are the states of a run that has not ended, unfinished those of a queue of a run that is not finished.
+const (
+	openStates = `('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
+	unfinished = `('` + RunQueuePending + `', '` + RunQueueRunning + `')`
+)
+
 // ErrUnknownRun means that no run in this own_sign has that id.
 var ErrUnknownRun = errors.New("unknown run")
 
@@ -48,10 +54,12 @@ type Run struct {
 	ID       string `json:"run_id"` // UUIDv7: sorts by time
 	TaskType string `json:"task_type"`
 	OwnSign  string `json:"own_sign"`
-	Key      string `json:"run_key"`                 // a task type has one run per key
-	RootID   string `json:"root_run_id"`             // the run for which this one was made as a dependant; or its own ID
-	Trigger  string `json:"trigger_name" db:",null"` // the name of the trigger that fired it or its root; empty if it was submitted
-	Backfill string `json:"backfill_id" db:",null"`  // the backfill that made it or its root, or reopened it last (R20); may be empty
+	Key      string `json:"run_key"`     // a task type has one run per key
+	RootID   string `json:"root_run_id"` // the run for which this one was made as a dependant; or its own ID
+	// Trigger is the name of the trigger that fired it or its root; empty if it was submitted.
+	Trigger string `json:"trigger_name" db:",null"`
+	// Backfill is the id of the backfill that made it or its root, or reopened it last (R20); empty if there is none.
+	Backfill string `json:"backfill_id" db:",null"`
 	State    string `json:"state"`
 	Message  string `json:"message"` // why it is in that state: the error of the queue or upstream that failed first
 
@@ -67,8 +75,9 @@ type Run struct {
 	EndBefore   time.Time `json:"end_before,omitzero"`
 	MaxAttempts int       `json:"max_attempts"`
 
-	QueueTotal  int   `json:"queue_total"` // the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal)
-	ItemsDone   int64 `json:"items_done"`  // the sum over all queues, set when the run ends
+	// QueueTotal is the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal).
+	QueueTotal  int   `json:"queue_total"`
+	ItemsDone   int64 `json:"items_done"` // the sum over all queues, set when the run ends
 	ItemsFailed int64 `json:"items_failed"`
 	// ItemsAtLeast means that ItemsDone and ItemsFailed are lower bounds: a sweep ended without recording its end, because
 	// its process died or the run was cancelled (R15).
@@ -76,7 +85,7 @@ type Run struct {
 
 	ScheduledAt time.Time `json:"scheduled_at"` // the trigger's slot, or when it was submitted
 	CreatedAt   time.Time `json:"created_at"`
-	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows of the user belong to the next run (R9)
+	StartedAt   time.Time `json:"started_at,omitzero"`  // when it was opened; newer rows belong to the next run (R9)
 	DeadlineAt  time.Time `json:"deadline_at,omitzero"` // when it fails by itself; never zero while it is RUNNING
 	FinishedAt  time.Time `json:"finished_at,omitzero"`
 	FailedAt    time.Time `json:"failed_at,omitzero"`  // when it last became FAILED or DEPENDENT_FAILED; a rerun keeps it
@@ -130,24 +139,31 @@ func newRunID(now time.Time) string {
 
 // readRun returns the run with that id. It returns ErrUnknownRun if it does not exist.
 func (c core) readRun(ctx context.Context, runID string) (Run, error) {
-	r, found, err := sqldb.Record[Run](ctx, c.db, `SELECT {columns} FROM schedule_run WHERE run_id = ? AND own_sign = ?`, runID, c.ownSign)
+	r, err := runRow(ctx, c.db, runID)
+	if err == nil && r.OwnSign != c.ownSign {
+		err = ErrUnknownRun
+	}
+	return r, sqldb.Wrap(err, "read run %s", runID)
+}
+
+// runRow reads the row of a run. It returns ErrUnknownRun if there is none.
+func runRow(ctx context.Context, q sqldb.Eacher, runID string) (Run, error) {
+	r, found, err := sqldb.Record[Run](ctx, q, `SELECT {columns} FROM schedule_run WHERE run_id = ?`, runID)
 	if err == nil && !found {
 		err = ErrUnknownRun
 	}
-	if err != nil {
-		return Run{}, fmt.Errorf("read run %s: %w", runID, err)
-	}
-	return r, nil
+	return r, err
 }
 
 // lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
 func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+
+		sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
 	return n > 0, err
 }
 
-// lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction ends.
-// Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
+// lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction
+// ends. Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
 func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	var state string
 	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
@@ -157,9 +173,9 @@ func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	return state == RunRunning, err
 }
 
-// moveRun changes the state of a run whose row is locked. If the run fails or is skipped, moveRun also records an event.
-// If it fails, moveRun notes that no alert has been raised (R19): a later success may end the problem before a server
-// looks for problems.
+// moveRun changes the state of a run whose row is locked. If the run fails or is skipped, moveRun also records an
+// event. If it fails, moveRun notes that no alert has been raised (R19): a later success may end the problem before a
+// server looks for problems.
 func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
 	set, fails := ``, to == RunFailed || to == RunDependentFailed
 	switch {
@@ -168,15 +184,13 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 	case (Run{State: to}).Ended():
 		set = `, finished_at = {now}`
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+` WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from)
-	if err == nil && n == 0 {
-		err = sqldb.ErrRaced
-	}
+	err := sqldb.Changed(t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+`
+		WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from))
 	if err != nil || !fails && to != RunSkipped {
 		return err
 	}
-	r := Run{ID: runID, State: to, Message: message}
-	if err := t.QueryRow(ctx, `SELECT task_type, own_sign FROM schedule_run WHERE run_id = ?`, runID).Scan(&r.TaskType, &r.OwnSign); err != nil {
+	r, err := runRow(ctx, t, runID)
+	if err != nil {
 		return err
 	}
 	return roster.RecordEvents(ctx, t, r.TaskType, r.OwnSign, r.endEvent())
@@ -187,16 +201,17 @@ func (r Run) endEvent() roster.Event {
 	return roster.Event{Kind: roster.EventRun, Reason: strings.TrimSuffix("run "+r.ID+" is "+r.State+": "+r.Message, ": ")}
 }
 
-// wrongState returns err, or else ErrRunState with the present state of the run.
-func wrongState(ctx context.Context, t sqldb.Tx, runID string, err error) error {
+// inState returns ErrRunState with the present state of a run if a statement has not found the run in a state that
+// allows it.
+func inState(ctx context.Context, t sqldb.Tx, runID string, found bool, err error) error {
+	if err != nil || found {
+		return err
+	}
+	r, err := runRow(ctx, t, runID)
 	if err != nil {
 		return err
 	}
-	var state string
-	if err := t.QueryRow(ctx, `SELECT state FROM schedule_run WHERE run_id = ?`, runID).Scan(&state); err != nil {
-		return err
-	}
-	return fmt.Errorf("%w: it is %s", ErrRunState, state)
+	return fmt.Errorf("%w: it is %s", ErrRunState, r.State)
 }
 
 // taskRun is the id of a run and its task type, which names the lock row.

@@ -48,11 +48,8 @@ func (rs *Runs) FailedItems(ctx context.Context, f RunItemFilter, limit int) ([]
 	w.Equal("queue_id", f.QueueID)
 	list, err := sqldb.Records[RunItem](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id = ?%s
 		ORDER BY queue_id, item_no LIMIT %d`, w.Text, max(limit, 1)), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the failed items of run %s: %w", f.RunID, err)
-	}
 	slices.SortStableFunc(list, func(a, b RunItem) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
-	return list, nil
+	return list, sqldb.Wrap(err, "read the failed items of run %s", f.RunID)
 }
 
 // saveItems records the failed items of a sweep. The caller has fenced the queue and written its row in this
@@ -61,7 +58,8 @@ func saveItems(ctx context.Context, t sqldb.Tx, s Sweep, p Progress) error {
 	if len(p.Failed) == 0 && !p.Whole {
 		return nil
 	}
-	rows, err := sqldb.Records[RunItem](ctx, t, `SELECT {columns} FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
+	rows, err := sqldb.Records[RunItem](ctx, t, `SELECT {columns} FROM schedule_run_item
+		WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
 	if err != nil {
 		return fmt.Errorf("read the failed items: %w", err)
 	}
@@ -71,19 +69,17 @@ func saveItems(ctx context.Context, t sqldb.Tx, s Sweep, p Progress) error {
 		for _, no := range gone {
 			args = append(args, no)
 		}
-		_, err := t.Exec(ctx, `DELETE FROM schedule_run_item WHERE run_id = ? AND queue_id = ? AND item_no IN (`+sqldb.Marks(len(gone))+`)`, args...)
+		_, err := t.Exec(ctx, `DELETE FROM schedule_run_item
+			WHERE run_id = ? AND queue_id = ? AND item_no IN (`+sqldb.Marks(len(gone))+`)`, args...)
 		if err != nil {
 			return fmt.Errorf("delete failed items: %w", err)
 		}
 	}
-	return insertItems(ctx, t, s, lastItemNo(rows), added)
-}
-
-func lastItemNo(rows []RunItem) int64 {
-	if len(rows) == 0 {
-		return 0
+	last := int64(0)
+	if len(rows) > 0 {
+		last = rows[len(rows)-1].No
 	}
-	return rows[len(rows)-1].No
+	return insertItems(ctx, t, s, last, added)
 }
 
 func insertItems(ctx context.Context, t sqldb.Tx, s Sweep, last int64, added []ItemFailure) error {
@@ -92,14 +88,13 @@ func insertItems(ctx context.Context, t sqldb.Tx, s Sweep, last int64, added []I
 	}
 	var args []any
 	for n, f := range added {
-		args = append(args, s.RunID, s.QueueID, last+int64(n)+1, f.Key, s.Attempt, f.Error, time.Since(f.At).Milliseconds())
+		no, age := last+int64(n)+1, time.Since(f.At).Milliseconds()
+		args = append(args, s.RunID, s.QueueID, no, f.Key, s.Attempt, f.Error, age)
 	}
-	_, err := t.Exec(ctx, `INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, last_error, failed_at) VALUES `+
+	_, err := t.Exec(ctx, `INSERT INTO schedule_run_item
+		(run_id, queue_id, item_no, item_key, attempt, last_error, failed_at) VALUES `+
 		strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, {ago ?}), ", len(added)), ", "), args...)
-	if err != nil {
-		return fmt.Errorf("insert failed items: %w", err)
-	}
-	return nil
+	return sqldb.Wrap(err, "insert failed items")
 }
 
 // mergeItems returns the rows to delete and the failures to insert. An item that failed in an earlier attempt keeps its
@@ -142,30 +137,4 @@ func cut(s string, most int) string {
 		return string(runes[:most])
 	}
 	return s
-}
-
-// deleteItems deletes failed items of runs, at most CleanRows, and reports whether more of them may be left.
-func deleteItems(ctx context.Context, db *sqldb.DB, runs []string) (deleted int, full bool, err error) {
-	read, err := sqldb.Records[RunItem](ctx, db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id IN (%s)
-		ORDER BY run_id, queue_id, item_no LIMIT %d`, sqldb.Marks(len(runs)), CleanRows), sqldb.Args(runs)...)
-	if err != nil {
-		return 0, false, err
-	}
-	ends := map[string]RunItem{} // the last row to delete, by run
-	for _, i := range read {
-		ends[i.RunID] = i
-	}
-	for _, run := range runs {
-		end, ok := ends[run]
-		if !ok {
-			continue
-		}
-		n, err := db.Exec(ctx, `DELETE FROM schedule_run_item WHERE run_id = ? AND (queue_id < ? OR queue_id = ? AND item_no <= ?)`,
-			run, end.QueueID, end.QueueID, end.No)
-		if err != nil {
-			return deleted, false, err
-		}
-		deleted += n
-	}
-	return deleted, len(read) >= CleanRows, nil
 }

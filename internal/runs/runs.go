@@ -26,8 +26,8 @@ type RunFilter struct {
 	Trigger  string // the name of a trigger
 }
 
-// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues, and
-// Message is what one of them waits for, or why its last attempt failed.
+// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues,
+// and Message is what one of them waits for, or why its last attempt failed.
 type RunRecord struct {
 	Run
 
@@ -41,7 +41,7 @@ type RunRecord struct {
 	SweptDone   int64     `json:"-" db:"swept_done"`
 	SweptFailed int64     `json:"-" db:"swept_failed"`
 	SweptLoose  int64     `json:"-" db:"swept_at_least"` // above 0 if SweptDone and SweptFailed are lower bounds
-	QueueError  string    `json:"-" db:"queue_error"`    // of a queue that is RUNNING: for what it waits, or why its last attempt failed
+	QueueError  string    `json:"-" db:"queue_error"`    // of a RUNNING queue: what it waits for, or its last error
 	Now         time.Time `json:"-" db:"database_time"`  // by the database's clock, when this was read
 }
 
@@ -60,25 +60,27 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
 	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
-		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled, t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
-		FROM schedule_run r JOIN (SELECT p.run_id, COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
-				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running, COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
-				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed, COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
-				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed, MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least,
+		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled,
+			t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
+		FROM schedule_run r JOIN (SELECT p.run_id,
+				COUNT(CASE WHEN q.state = 'PENDING' THEN 1 END) AS queues_pending,
+				COUNT(CASE WHEN q.state = 'RUNNING' THEN 1 END) AS queues_running,
+				COUNT(CASE WHEN q.state = 'DONE' THEN 1 END) AS queues_done,
+				COUNT(CASE WHEN q.state = 'FAILED' THEN 1 END) AS queues_failed,
+				COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
+				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed,
+				MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least,
 				COALESCE(MAX(CASE WHEN q.state = 'RUNNING' THEN q.last_error END), '') AS queue_error
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
 		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the runs: %w", err)
-	}
 	for i := range list {
 		if r := &list[i]; r.State == RunRunning {
 			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
 			r.Message = cmp.Or(r.Message, r.QueueError)
 		}
 	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the runs")
 }
 
 // Latest returns the newest run of a task type. It returns ErrUnknownTask if the task type has no row, ErrNoRuns if its
@@ -96,12 +98,10 @@ func (rs *Runs) Latest(ctx context.Context, taskType string) (RunRecord, error) 
 
 // Queues returns the queues of a run in natural order. A run has none before it is opened.
 func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ? ORDER BY queue_id`, runID)
-	if err != nil {
-		return nil, fmt.Errorf("read the queues of run %s: %w", runID, err)
-	}
+	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ?
+		ORDER BY queue_id`, runID)
 	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
-	return queues, nil
+	return queues, sqldb.Wrap(err, "read the queues of run %s", runID)
 }
 
 // RunDay counts the runs of a task type in one state that were scheduled on one day.
@@ -120,59 +120,50 @@ func (rs *Runs) Days(ctx context.Context, days int) ([]RunDay, error) {
 	}
 	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
 	list, err := sqldb.Records[RunDay](ctx, rs.db, `SELECT {columns} FROM (
-		SELECT task_type, `+rs.db.ScheduledDay+` AS day, state, COUNT(*) AS runs FROM schedule_run WHERE own_sign = ? AND scheduled_at >= ?
-		GROUP BY task_type, `+rs.db.ScheduledDay+`, state) x ORDER BY task_type, day, state`, rs.ownSign, rs.db.Time(first))
-	if err != nil {
-		return nil, fmt.Errorf("count the runs by day: %w", err)
-	}
-	return list, nil
+		SELECT task_type, `+rs.db.ScheduledDay+` AS day, state, COUNT(*) AS runs FROM schedule_run
+		WHERE own_sign = ? AND scheduled_at >= ? GROUP BY task_type, `+rs.db.ScheduledDay+`, state
+		) x ORDER BY task_type, day, state`, rs.ownSign, rs.db.Time(first))
+	return list, sqldb.Wrap(err, "count the runs by day")
 }
 
 // maxGraphRuns bounds the runs of a graph that Graph reads. No reader could follow a larger graph.
 const maxGraphRuns = 1_000
 
-// Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the edges
-// between them. It returns ErrUnknownRun if the run does not exist.
+// Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the
+// edges between them. It returns ErrUnknownRun if the run does not exist.
 func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
 	if _, err := rs.readRun(ctx, runID); err != nil {
 		return nil, nil, err
 	}
-	seen, edges := map[string]bool{runID: true}, map[RunDep]bool{}
-	for front := []string{runID}; len(front) > 0 && len(seen) < maxGraphRuns; {
-		var next []string
-		reached := func(id string) {
-			if !seen[id] {
-				seen[id], next = true, append(next, id)
-			}
-		}
+	ids, edges := []string{runID}, map[RunDep]bool{}
+	for front := ids; len(front) > 0 && len(ids) < maxGraphRuns; {
 		found, err := rs.edges(ctx, front)
 		if err != nil {
 			return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
 		}
+		known := len(ids)
 		for _, d := range found {
 			if !edges[d] {
 				edges[d], deps = true, append(deps, d)
 			}
-			reached(d.Run)
-			reached(d.Upstream)
+			for _, id := range []string{d.Run, d.Upstream} {
+				if !slices.Contains(ids, id) {
+					ids = append(ids, id)
+				}
+			}
 		}
-		front = next
+		front = ids[known:]
 	}
-	var ids []any
-	for id := range seen {
-		ids = append(ids, id)
-	}
-	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, ids...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the graph of run %s: %w", runID, err)
-	}
-	return runs, deps, nil
+	runs, err = sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run
+		WHERE run_id IN (`+sqldb.Marks(len(ids))+`) ORDER BY run_id`, sqldb.Args(ids)...)
+	return runs, deps, sqldb.Wrap(err, "read the graph of run %s", runID)
 }
 
 // edges returns the edges from or to one of the runs.
 func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]RunDep, error) {
+	marks := sqldb.Marks(len(runIDs))
 	return sqldb.Records[RunDep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
-		WHERE run_id IN (`+sqldb.Marks(len(runIDs))+`) OR upstream_run_id IN (`+sqldb.Marks(len(runIDs))+`) ORDER BY run_id, upstream_run_id`,
+		WHERE run_id IN (`+marks+`) OR upstream_run_id IN (`+marks+`) ORDER BY run_id, upstream_run_id`,
 		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
 }
 
@@ -187,9 +178,7 @@ type QueueRun struct {
 func (rs *Runs) OfQueue(ctx context.Context, taskType, queueID string, limit int) ([]QueueRun, error) {
 	list, err := sqldb.Records[QueueRun](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (SELECT q.* FROM
 		(SELECT run_id FROM schedule_run WHERE own_sign = ? AND task_type = ? ORDER BY run_id DESC LIMIT %d) r
-		JOIN schedule_run_queue q ON q.run_id = r.run_id WHERE q.queue_id = ?) x ORDER BY run_id DESC`, max(limit, 1)), rs.ownSign, taskType, queueID)
-	if err != nil {
-		return nil, fmt.Errorf("read the runs of queue %s of %s: %w", queueID, taskType, err)
-	}
-	return list, nil
+		JOIN schedule_run_queue q ON q.run_id = r.run_id WHERE q.queue_id = ?) x ORDER BY run_id DESC`, max(limit, 1)),
+		rs.ownSign, taskType, queueID)
+	return list, sqldb.Wrap(err, "read the runs of queue %s of %s", queueID, taskType)
 }

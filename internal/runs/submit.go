@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,8 +21,8 @@ const (
 	maxParams   = 60_000 // bytes; fits into the text column of every database
 )
 
-// Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon as it
-// can.
+// Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon
+// as it can.
 type Submission struct {
 	Key    string   // there is one run per key; without a key each call makes a run
 	Params string   // for the dealer
@@ -42,7 +41,7 @@ func (s Submission) validate() error {
 	case s.MaxAttempts < 0 || s.MaxAttempts > maxAttempts:
 		return fmt.Errorf("max_attempts (%d) must be from 0 to %d", s.MaxAttempts, maxAttempts)
 	case !s.EndBefore.IsZero() && !s.EndBefore.After(s.NotBefore):
-		return fmt.Errorf("end_before (%s) must be after not_before (%s)", s.EndBefore.UTC().Format(time.RFC3339), s.NotBefore.UTC().Format(time.RFC3339))
+		return fmt.Errorf("end_before (%s) must be after not_before (%s)", instant(s.EndBefore), instant(s.NotBefore))
 	}
 	return validParams(s.Params)
 }
@@ -56,9 +55,9 @@ func (s Submission) run() Run {
 }
 
 // Submit makes a run of a task type of mode RUN, and the runs of its dependants, and returns its id. A task type has
-// one run per key. If the key has a run already, Submit ignores the other fields, records no event and returns the id of
-// that run, and existed is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply was
-// lost, Submit cannot know this, and existed is false.
+// one run per key. If the key has a run already, Submit ignores the other fields, records no event and returns the id
+// of that run, and existed is true. A run that is SKIPPED is then reopened, as Rerun does. After a commit whose reply
+// was lost, Submit cannot know this, and existed is false.
 //
 // The run is opened when the runs in After have succeeded and no other run of the task type is RUNNING. It never
 // overlaps and is never skipped. If one of the runs in After does not succeed, it ends DEPENDENT_FAILED.
@@ -78,7 +77,8 @@ func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runI
 			if err != nil || existed || s.Actor == "" {
 				return err
 			}
-			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: s.Actor, Reason: "run " + runID + " was submitted"})
+			reason := "run " + runID + " was submitted"
+			return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: s.Actor, Reason: reason})
 		})
 	}
 	if err = cmp.Or(roster.ValidName("key", s.Key, maxRunKey), s.validate()); err == nil {
@@ -119,17 +119,11 @@ func ensureLockRow(ctx context.Context, r *roster.Roster, taskType string) error
 	return r.InsertLockRow(ctx, taskType)
 }
 
-// rowReader is a database or a transaction.
-type rowReader interface {
-	QueryRow(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // checkMode returns ErrUnknownTask if the task type has no row, and ErrNoRuns if its mode is not RUN.
-func checkMode(ctx context.Context, db rowReader, taskType string) error {
-	var mode string
-	err := db.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(&mode)
+func checkMode(ctx context.Context, q sqldb.Eacher, taskType string) error {
+	mode, found, err := sqldb.Record[string](ctx, q, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, taskType)
 	switch {
-	case sqldb.NoRows(err):
+	case err == nil && !found:
 		return roster.ErrUnknownTask
 	case err == nil && mode != ModeRun:
 		return ErrNoRuns
@@ -174,9 +168,8 @@ func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
 func checkUpstreams(ctx context.Context, l *roster.LockTx, after []string) ([]string, error) {
 	after = slices.Compact(slices.Sorted(slices.Values(after)))
 	for _, id := range after {
-		var n int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run WHERE run_id = ? AND own_sign = ?`, id, l.OwnSign).Scan(&n)
-		if err == nil && n == 0 {
+		r, err := runRow(ctx, l, id)
+		if err == nil && r.OwnSign != l.OwnSign {
 			err = ErrUnknownRun
 		}
 		if err != nil {

@@ -3,7 +3,6 @@ package runs
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,14 +18,18 @@ type Sweep struct {
 	RunID, Key, Params string
 	TaskType           string
 	QueueID            string
-	QueueTotal         int    // of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a repartition
-	Server             string // the uuid of the server that claimed it
-	Epoch              int64  // the queue's epoch at the claim
+	// QueueTotal is of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a
+	// repartition.
+	QueueTotal int
+	Server     string // the uuid of the server that claimed it
+	Epoch      int64  // the queue's epoch at the claim
 
 	MaxAttempts int // of the queue in this run; 0 is queue_max_attempts of the task type
 
-	Attempt    int // 1 for the first
-	Recoveries int // takeovers since the last progress: sweeps that did not record their end, because their processes died or lost the queue
+	Attempt int // 1 for the first
+	// Recoveries counts the takeovers since the last progress: sweeps that did not record their end, because their
+	// processes died or lost the queue.
+	Recoveries int
 	// Cursor, ItemsDone and ItemsFailed are what earlier sweeps of the queue in this run saved.
 	Cursor                 string
 	ItemsDone, ItemsFailed int64
@@ -84,7 +87,9 @@ type claimCandidate struct {
 // Claim also claims a row that is RUNNING under the server's own epoch: its sweep has ended and did not record its end.
 // Claim skips rows that wait for their next attempt, and all rows while the run is paused. A queue that was taken over
 // more than max_recoveries times without progress fails, unless an item is known to have ended the process.
-func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch, limit int) (sweeps []Sweep, err error) {
+func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []roster.QueueEpoch,
+	limit int,
+) (sweeps []Sweep, err error) {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
 		list, err := sw.candidates(ctx, taskType, part)
 		if err != nil {
@@ -96,7 +101,8 @@ func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []r
 			}
 			s, ok, err := sw.claimOne(ctx, taskType, server, q, part)
 			if err != nil {
-				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w", q.Queue, q.Run, taskType, sw.ownSign, err)
+				return sweeps, fmt.Errorf("claim queue %s of run %s of %s$%s: %w",
+					q.Queue, q.Run, taskType, sw.ownSign, err)
 			}
 			if ok {
 				sweeps = append(sweeps, s)
@@ -107,17 +113,23 @@ func (sw *Sweeps) Claim(ctx context.Context, taskType, server string, queues []r
 }
 
 // candidates returns the given queues that are in the open run and that their owner may claim.
-func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []roster.QueueEpoch) (list []claimCandidate, err error) {
+func (sw *Sweeps) candidates(ctx context.Context, taskType string,
+	queues []roster.QueueEpoch,
+) (list []claimCandidate, err error) {
 	epochs := make(map[string]int64, len(queues))
 	args := []any{taskType, sw.ownSign}
 	for _, q := range queues {
 		epochs[q.ID] = q.Epoch
 		args = append(args, q.ID)
 	}
-	list, err = sqldb.Records[claimCandidate](ctx, sw.db, `SELECT q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0), q.progress_at
-		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`' AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
-		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`) AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
+	list, err = sqldb.Records[claimCandidate](ctx, sw.db, `SELECT
+			q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0), q.progress_at
+		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id
+		LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`'
+		AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
+		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`)
+		AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
 		ORDER BY q.queue_id`, args...)
 	return slices.DeleteFunc(list, func(q claimCandidate) bool {
 		return q.State != RunQueuePending && q.Epoch > epochs[q.Queue]
@@ -128,7 +140,9 @@ func (sw *Sweeps) candidates(ctx context.Context, taskType string, queues []rost
 const retryDue = `(next_attempt_at IS NULL OR next_attempt_at <= {now})`
 
 // claimOne claims one queue in a transaction that fences it, and reports whether it did.
-func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claimCandidate, held []roster.QueueEpoch) (s Sweep, ok bool, err error) {
+func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claimCandidate,
+	held []roster.QueueEpoch,
+) (s Sweep, ok bool, err error) {
 	own := held[slices.IndexFunc(held, func(h roster.QueueEpoch) bool { return h.ID == q.Queue })]
 	s = Sweep{RunID: q.Run, TaskType: taskType, QueueID: q.Queue, Server: server, Epoch: own.Epoch}
 	limit := cmp.Or(q.MaxRecoveries, sw.defaults.MaxRecoveries)
@@ -142,11 +156,14 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 			return err
 		}
 		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
-		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
+		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET
+			attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
 			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END, `+lowerBound+`,
 			last_error = CASE WHEN state = '`+RunQueueRunning+`' THEN '' ELSE last_error END,
-			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL, started_at = COALESCE(started_at, {now}), progress_at = {now}
-			WHERE run_id = ? AND queue_id = ? AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
+			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL,
+			started_at = COALESCE(started_at, {now}), progress_at = {now}
+			WHERE run_id = ? AND queue_id = ?
+			AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
 			server, own.Epoch, q.Run, q.Queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
@@ -174,43 +191,41 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 }
 
 func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) error {
-	return t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at, r.deadline_at,
-		q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
-		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
-		Scan(&s.Key, &s.Params, &s.MaxAttempts, &s.QueueTotal, (*sqldb.Instant)(&s.ScheduledAt), (*sqldb.Instant)(&s.StartedAt), (*sqldb.Instant)(&s.DeadlineAt),
-			&s.Attempt, &s.Recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)
+	return t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at,
+			r.deadline_at, q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
+		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
+		WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
+		Scan(sqldb.Targets(&s.Key, &s.Params, &s.MaxAttempts, &s.QueueTotal, &s.ScheduledAt, &s.StartedAt, &s.DeadlineAt,
+			&s.Attempt, &s.Recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)...)
 }
 
-// readFailedBefore reads the items that failed in earlier sweeps. The attempts of a rerun begin at 1 again: the items of
-// before get attempt 0, so that a failure in the new attempt is recorded as new.
-func readFailedBefore(ctx context.Context, t sqldb.Tx, s *Sweep) error {
-	err := t.Each(ctx, func(rows *sql.Rows) error {
-		var key string
-		err := rows.Scan(&key)
-		s.FailedBefore = append(s.FailedBefore, key)
-		return err
-	}, `SELECT item_key FROM schedule_run_item WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
+// readFailedBefore reads the items that failed in earlier sweeps. The attempts of a rerun begin at 1 again: the items
+// of before get attempt 0, so that a failure in the new attempt is recorded as new.
+func readFailedBefore(ctx context.Context, t sqldb.Tx, s *Sweep) (err error) {
+	s.FailedBefore, err = sqldb.Records[string](ctx, t, `SELECT item_key FROM schedule_run_item
+		WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
 	if err == nil && s.Attempt == 1 && s.Recoveries == 0 && len(s.FailedBefore) > 0 {
 		_, err = t.Exec(ctx, `UPDATE schedule_run_item SET attempt = 0 WHERE run_id = ? AND queue_id = ?`, s.RunID, s.QueueID)
 	}
 	return err
 }
 
-// killerKnown reports whether an item explains why the process of an earlier sweep has ended (S14): an owner has executed
-// it alone and not recorded its end, or has declared it dead since the last sweep of the queue began. The item may be of
-// another queue. The next sweep then goes on without the item.
+// killerKnown reports whether an item explains why the process of an earlier sweep has ended (S14): an owner has
+// executed it alone and not recorded its end, or has declared it dead since the last sweep of the queue began. The
+// item may be of another queue. The next sweep then goes on without the item.
 func (sw *Sweeps) killerKnown(ctx context.Context, t sqldb.Tx, s Sweep, since time.Time) (bool, error) {
-	var n int
-	err := t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_failed_item f JOIN schedule_task_running r
+	_, known, err := sqldb.Record[int](ctx, t, `SELECT 1 FROM schedule_failed_item f JOIN schedule_task_running r
 		ON r.task_type = f.task_type AND r.own_sign = f.own_sign AND r.partition_version = f.partition_version
-		WHERE f.task_type = ? AND f.own_sign = ? AND (f.state = 'STARTED' OR f.state = 'DEAD' AND f.next_attempt_at >= ?)`,
-		s.TaskType, sw.ownSign, sw.db.TimeOrNull(since)).Scan(&n)
-	return n > 0, err
+		WHERE f.task_type = ? AND f.own_sign = ?
+		AND (f.state = 'STARTED' OR f.state = 'DEAD' AND f.next_attempt_at >= ?) LIMIT 1`,
+		s.TaskType, sw.ownSign, sw.db.TimeOrNull(since))
+	return known, err
 }
 
 func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {
-	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now} WHERE run_id = ? AND queue_id = ?`,
-		fmt.Sprintf("taken over more than %d times without progress", limit), s.RunID, s.QueueID)
+	cause := fmt.Sprintf("taken over more than %d times without progress", limit)
+	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now}
+		WHERE run_id = ? AND queue_id = ?`, cause, s.RunID, s.QueueID)
 	return err
 }
 
@@ -227,24 +242,22 @@ func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
 func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
 	p.Whole = true
 	err := sw.update(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
-	if err != nil {
-		return err
+	if err == nil {
+		sw.tryClose(ctx, s)
 	}
-	sw.tryClose(ctx, s)
-	return nil
+	return err
 }
 
 // tryClose closes the run if no queue is left. It only logs an error, because the end of the queue is committed already
 // and the next tick closes the run.
 func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
-	var open int
-	err := sw.db.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ?
-		AND state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, s.RunID).Scan(&open)
-	if err == nil && open == 0 {
+	_, open, err := sqldb.Record[int](ctx, sw.db, `SELECT 1 FROM schedule_run_queue
+		WHERE run_id = ? AND state IN `+unfinished+` LIMIT 1`, s.RunID)
+	if err == nil && !open {
 		err = sw.closer.closeRun(ctx, s.RunID)
 	}
 	if err != nil {
-		sw.log.LogAttrs(ctx, slog.LevelDebug, "the next tick closes the run", slog.String("task_type", s.TaskType), slog.Any("error", err))
+		sw.log.DebugContext(ctx, "the next tick closes the run", "task_type", s.TaskType, "error", err)
 	}
 }
 
@@ -261,21 +274,22 @@ func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
 func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
 	var most int
 	var retry time.Duration
-	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT queue_max_attempts, queue_retry_ms FROM schedule_task_type WHERE task_type = ?`), s.TaskType).
-		Scan(&most, (*sqldb.Millis)(&retry))
+	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT queue_max_attempts, queue_retry_ms
+		FROM schedule_task_type WHERE task_type = ?`), s.TaskType).Scan(sqldb.Targets(&most, &retry)...)
 	if err != nil && !sqldb.NoRows(err) {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
 	most, retry = cmp.Or(s.MaxAttempts, most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
 	if !final && s.Attempt < most {
 		again := retryDelay(retry, s.Attempt)
-		return false, sw.update(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`, sqldb.Clean(cause), -again.Milliseconds())
+		return false, sw.update(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`,
+			sqldb.Clean(cause), -again.Milliseconds())
 	}
-	if err := sw.update(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause)); err != nil {
-		return false, err
+	err = sw.update(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause))
+	if err == nil {
+		sw.tryClose(ctx, s)
 	}
-	sw.tryClose(ctx, s)
-	return true, nil
+	return err == nil, err
 }
 
 // maxRetryDelay bounds the doubling.
@@ -294,14 +308,12 @@ func retryDelay(first time.Duration, n int) time.Duration {
 // server under that epoch.
 func (sw *Sweeps) Cursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
 	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT cursor_value FROM schedule_run_queue
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), runID, q.ID, server, q.Epoch).Scan(&cursor)
+		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`),
+		runID, q.ID, server, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
 		err = fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)
 	}
-	if err != nil {
-		return "", fmt.Errorf("read the cursor of queue %s of run %s: %w", q.ID, runID, err)
-	}
-	return cursor, nil
+	return cursor, sqldb.Wrap(err, "read the cursor of queue %s of run %s", q.ID, runID)
 }
 
 // update writes the row of a sweep, and its failed items, in a transaction of the dealers' pool that fences the queue.
@@ -325,15 +337,13 @@ func (sw *Sweeps) update(ctx context.Context, s Sweep, p Progress, what, state, 
 		tried = true
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("%s queue %s of run %s: %w", what, s.QueueID, s.RunID, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "%s queue %s of run %s", what, s.QueueID, s.RunID)
 }
 
 // fence fences the queue of a sweep (R8): its owner cannot change until the transaction ends.
 func (sw *Sweeps) fence(ctx context.Context, t sqldb.Tx, s Sweep) error {
-	return sw.roster.Server(s.TaskType, s.Server).Fence(ctx, t.Raw, []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}})
+	own := []roster.QueueEpoch{{ID: s.QueueID, Epoch: s.Epoch}}
+	return sw.roster.Server(s.TaskType, s.Server).Fence(ctx, t.Raw, own)
 }
 
 func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set string, args ...any) (int, error) {
@@ -355,7 +365,8 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 }
 
 func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n int, err error) {
-	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
+	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue
+		WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
 		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
 	return n, err
 }
@@ -366,9 +377,6 @@ func (sw *Sweeps) Unfinished(ctx context.Context, runID, server string) (own, al
 	err = sw.db.QueryRow(ctx, `SELECT COUNT(CASE WHEN o.cur_server = ? THEN 1 END), COUNT(*)
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 		LEFT JOIN schedule_queue o ON o.task_type = r.task_type AND o.own_sign = r.own_sign AND o.queue_id = q.queue_id
-		WHERE q.run_id = ? AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')`, server, runID).Scan(&own, &all)
-	if err != nil {
-		return 0, 0, fmt.Errorf("count the unfinished queues of run %s: %w", runID, err)
-	}
-	return own, all, nil
+		WHERE q.run_id = ? AND q.state IN `+unfinished, server, runID).Scan(&own, &all)
+	return own, all, sqldb.Wrap(err, "count the unfinished queues of run %s", runID)
 }

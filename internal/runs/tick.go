@@ -2,7 +2,6 @@ package runs
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -21,18 +20,18 @@ type TickResult struct {
 	NextBegin time.Time
 	// LastSuccess is the slot of the newest run that has succeeded and is still kept; zero if there is none.
 	LastSuccess time.Time
-	More        bool // more work may be due already
+	More        bool `db:"-"` // more work may be due already
 }
 
 // tickState is the result of the one statement that a tick runs when nothing is due.
 type tickState struct {
 	TickResult
-	mustStop    bool // the RUNNING run was cancelled, or its deadline has passed
-	allFinished bool // all queues of the RUNNING run are finished
-	canOpen     bool // a run is READY, and neither a pause nor a repartition stops it
-	mustEnd     bool // a run was cancelled before it was opened, or has waited for too long
-	canResolve  bool // the upstreams of a WAITING run decide its next state
-	canBackfill bool // a backfill may make a run, or nothing is left of it
+	MustStop    bool // the RUNNING run was cancelled, or its deadline has passed
+	AllFinished bool // all queues of the RUNNING run are finished
+	CanOpen     bool // a run is READY, and neither a pause nor a repartition stops it
+	MustEnd     bool // a run was cancelled before it was opened, or has waited for too long
+	CanResolve  bool // the upstreams of a WAITING run decide its next state
+	CanBackfill bool // a backfill may make a run, or nothing is left of it
 }
 
 // Scheduler does what is due for runs: it fires triggers, opens and ends runs, and lets dependants start.
@@ -51,55 +50,44 @@ type Scheduler struct {
 // returns ErrUnknownTask if the task type has no lock row in this own_sign.
 func (s *Scheduler) Tick(ctx context.Context, taskType string) (TickResult, error) {
 	p, err := s.readState(ctx, taskType)
-	if err != nil {
-		return TickResult{}, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
+	if err == nil && p.due() {
+		if err = s.tick(ctx, taskType, p); err == nil {
+			p, err = s.readState(ctx, taskType)
+			p.More = p.due()
+		}
 	}
-	did, err := s.tick(ctx, taskType, &p)
-	if err != nil {
-		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
-	}
-	if !did {
-		return p.TickResult, nil
-	}
-	after, err := s.readState(ctx, taskType)
-	if err != nil {
-		return p.TickResult, fmt.Errorf("tick %s$%s: %w", taskType, s.ownSign, err)
-	}
-	after.More = after.due()
-	return after.TickResult, nil
+	return p.TickResult, sqldb.Wrap(err, "tick %s$%s", taskType, s.ownSign)
 }
 
 // due reports whether the tick has anything to do.
 func (p tickState) due() bool {
-	return p.mustStop || p.allFinished || p.mustEnd || p.canResolve || p.canBackfill || p.fires() || p.canOpen && p.Open == ""
+	return p.MustStop || p.AllFinished || p.MustEnd || p.CanResolve || p.CanBackfill || p.fires() ||
+		p.CanOpen && p.Open == ""
 }
 
 func (p tickState) fires() bool { return !p.NextFire.IsZero() && !p.NextFire.After(p.Now) }
 
-// tick does what is due, and reports whether it did anything.
-func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (did bool, err error) {
-	if !p.due() {
-		return false, nil
-	}
-	if p.mustStop {
+// tick does what is due.
+func (s *Scheduler) tick(ctx context.Context, taskType string, p tickState) (err error) {
+	if p.MustStop {
 		err = s.closer.stopRun(ctx, p.Open)
-	} else if p.allFinished {
+	} else if p.AllFinished {
 		err = s.closer.closeRun(ctx, p.Open)
 	}
-	if err == nil && p.mustEnd {
+	if err == nil && p.MustEnd {
 		err = s.endWaiting(ctx, taskType)
 	}
-	if err == nil && p.canResolve {
+	if err == nil && p.CanResolve {
 		err = s.resolveDue(ctx, taskType)
 	}
 	if err == nil && p.fires() {
 		err = s.fireDue(ctx, taskType)
 	}
-	if err == nil && p.canBackfill {
+	if err == nil && p.CanBackfill {
 		err = s.moveBackfills(ctx, taskType)
 	}
 	if err != nil {
-		return true, err
+		return err
 	}
 	ended, err := s.openNext(ctx, taskType)
 	for _, id := range ended {
@@ -107,31 +95,30 @@ func (s *Scheduler) tick(ctx context.Context, taskType string, p *tickState) (di
 			err = s.closer.resolveDependants(ctx, id)
 		}
 	}
-	return true, err
+	return err
 }
 
-func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState, err error) {
-	found := false
-	open := `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
-	err = s.db.Each(ctx, func(rows *sql.Rows) error {
-		found = true
-		err := rows.Scan((*sqldb.Instant)(&p.Now), (*sqldb.Text)(&p.Open), (*sqldb.Instant)(&p.Opened), (*sqldb.Flag)(&p.Paused), (*sqldb.Flag)(&p.mustStop), (*sqldb.Flag)(&p.allFinished),
-			(*sqldb.Flag)(&p.canOpen), (*sqldb.Flag)(&p.mustEnd), (*sqldb.Flag)(&p.canResolve), (*sqldb.Flag)(&p.canBackfill), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin), (*sqldb.Instant)(&p.LastSuccess))
-		p.allFinished = p.allFinished && p.Open != ""
-		return err
-	}, `SELECT {now}, r.run_id, r.started_at, COALESCE(r.paused, FALSE),
-		CASE WHEN r.cancel_requested OR r.deadline_at < {now} THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id AND q.state IN ('`+RunQueuePending+`', '`+RunQueueRunning+`')) THEN FALSE ELSE TRUE END,
-		CASE WHEN NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`' AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`) THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`') AND (w.cancel_requested OR w.deadline_at < {now})) THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`) THEN TRUE ELSE FALSE END,
-		CASE WHEN EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign AND `+backfillDue+`) THEN TRUE ELSE FALSE END,
-		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type AND g.status = '`+TriggerActive+`'),
+func (s *Scheduler) readState(ctx context.Context, taskType string) (tickState, error) {
+	const open = `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
+	truth := func(condition string) string { return `, CASE WHEN ` + condition + ` THEN TRUE ELSE FALSE END` }
+	p, found, err := sqldb.Record[tickState](ctx, s.db, `SELECT {now}, r.run_id, COALESCE(r.paused, FALSE), r.started_at,
+		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type
+			AND g.status = '`+TriggerActive+`'),
 		(SELECT MIN(w.not_before) `+open+`= '`+RunReady+`' AND w.not_before > {now}),
-		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)
+		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)`+
+		truth(`r.cancel_requested OR r.deadline_at < {now}`)+
+		truth(`r.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q
+			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`)+
+		truth(`NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`'
+			AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`)`)+
+		truth(`EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`')
+			AND (w.cancel_requested OR w.deadline_at < {now}))`)+
+		truth(`EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`)`)+
+		truth(`EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign
+			AND `+backfillDue+`)`)+`
 		FROM schedule_task_running k
 		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
-		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id`, taskType, s.ownSign)
+		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id DESC`, taskType, s.ownSign)
 	if err == nil && !found {
 		err = roster.ErrUnknownTask
 	}
@@ -144,20 +131,20 @@ const maxPerTick = 100
 // endWaiting ends the runs that were cancelled before they were opened, and the runs that have waited for too long
 // (R13).
 func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
-	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT run_id, task_type FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state IN ('`+RunWaiting+`', '`+RunReady+`') AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
-	for _, r := range runs {
-		if err == nil {
-			err = s.closer.stopRun(ctx, r.ID)
-		}
+	runs, err := sqldb.Records[string](ctx, s.db, fmt.Sprintf(`SELECT run_id FROM schedule_run
+		WHERE task_type = ? AND own_sign = ? AND state IN ('`+RunWaiting+`', '`+RunReady+`')
+		AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
+	if err != nil {
+		return err
 	}
-	return err
+	return s.closer.stopRuns(ctx, runs)
 }
 
 // resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or that have a failed upstream.
 func (s *Scheduler) resolveDue(ctx context.Context, taskType string) error {
-	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w WHERE w.task_type = ? AND w.own_sign = ?
-		AND w.state = '`+RunWaiting+`' AND `+resolvable+` ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
+	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w
+		WHERE w.task_type = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND `+resolvable+`
+		ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	if err != nil {
 		return err
 	}

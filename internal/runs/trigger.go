@@ -107,10 +107,8 @@ func (t Trigger) WithDefaults() Trigger {
 
 // Validate checks a trigger as far as that needs no database. Only the database knows whether the target can have runs.
 func (t Trigger) Validate() error {
-	if _, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()); err != nil { // any time serves: only the error is used
-		return fmt.Errorf("trigger %s: %w", t.Name, err)
-	}
-	return nil
+	_, err := t.WithDefaults().replace(Trigger{}, false, "", time.Now()) // any time serves: only the error is used
+	return sqldb.Wrap(err, "trigger %s", t.Name)
 }
 
 func (t Trigger) validate() error {
@@ -191,7 +189,8 @@ func (t Trigger) runKey(slot time.Time) string {
 // ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if no trigger
 // has that name.
 func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
-	t, found, err := sqldb.Record[Trigger](ctx, l, `SELECT {columns} FROM schedule_trigger WHERE own_sign = ? AND name = ?`, l.OwnSign, name)
+	t, found, err := sqldb.Record[Trigger](ctx, l, `SELECT {columns} FROM schedule_trigger
+		WHERE own_sign = ? AND name = ?`, l.OwnSign, name)
 	if err == nil && !found {
 		err = ErrUnknownTrigger
 	}
@@ -203,7 +202,7 @@ func writeTrigger(ctx context.Context, l *roster.LockTx, t, old Trigger, there b
 	if err := writeTriggerRow(ctx, l, t, old, there); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + t.Name + " was defined"})
+	return recordTrigger(ctx, l, actor, "trigger "+t.Name+" was defined")
 }
 
 func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, there bool) error {
@@ -218,11 +217,8 @@ func writeTriggerRow(ctx context.Context, l *roster.LockTx, t, old Trigger, ther
 		}
 		return err
 	}
-	n, err := sqldb.Update(ctx, l.Tx, "schedule_trigger", row, `own_sign = ? AND name = ? AND version = ?`, l.OwnSign, t.Name, old.Version)
-	if err == nil && n == 0 {
-		err = sqldb.ErrRaced
-	}
-	return err
+	return sqldb.Changed(sqldb.Update(ctx, l.Tx, "schedule_trigger", row, `own_sign = ? AND name = ? AND version = ?`,
+		l.OwnSign, t.Name, old.Version))
 }
 
 // maxJitter is the upper bound of Jitter.

@@ -46,9 +46,9 @@ type firing struct {
 	slots []time.Time
 }
 
-// fireTriggers advances triggers and inserts the runs of their slots in one transaction (R2). It needs a few statements,
-// independent of the number of triggers. It returns the number of slots whose runs are SKIPPED. It compares the version
-// of each trigger although it holds the lock row, because an operator may edit the row by hand.
+// fireTriggers advances triggers and inserts the runs of their slots in one transaction (R2). It needs a few
+// statements, independent of the number of triggers. It returns the number of slots whose runs are SKIPPED. It
+// compares the version of each trigger although it holds the lock row, because an operator may edit the row by hand.
 func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skipped int, err error) {
 	if len(firings) == 0 {
 		return 0, nil
@@ -118,8 +118,8 @@ func forgetSkipped(ctx context.Context, l *roster.LockTx, trigger string) (int, 
 // row is invalid gets the status ERROR, and the others are not affected.
 func dueTriggers(ctx context.Context, l *roster.LockTx) (firings []firing, err error) {
 	due, err := sqldb.Records[Trigger](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_trigger
-		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ? ORDER BY next_fire_at, name LIMIT %d`, firePage),
-		l.OwnSign, l.Dialect.Time(l.Now), l.TaskType)
+		WHERE own_sign = ? AND status = '`+TriggerActive+`' AND next_fire_at <= ? AND target = ?
+		ORDER BY next_fire_at, name LIMIT %d`, firePage), l.OwnSign, l.Dialect.Time(l.Now), l.TaskType)
 	if err != nil {
 		return nil, fmt.Errorf("read the triggers: %w", err)
 	}
@@ -198,15 +198,15 @@ func (t Trigger) runTemplate(open []Run) Run {
 }
 
 // openRuns returns at most two runs of the task type that are RUNNING or READY, the RUNNING run first. It leaves out
-// READY runs that are paused, cancelled or not to begin yet: they may never start, and must not skip the slots after them. It also leaves
-// out the runs of backfills: a long backfill always has an open run, and would skip all slots meanwhile (R20).
+// READY runs that are paused, cancelled or not to begin yet: they may never start, and must not skip the slots after
+// them. It also leaves out the runs of backfills: a long backfill always has an open run, and would skip all slots
+// meanwhile (R20).
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
-	open, err = sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL
-		AND (state = '`+RunRunning+`' OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`) ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the open runs: %w", err)
-	}
-	return open, nil
+	open, err = sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run
+		WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL AND (state = '`+RunRunning+`'
+			OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`)
+		ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
+	return open, sqldb.Wrap(err, "read the open runs")
 }
 
 // firedColumns are the columns of a trigger that change when it fires. The user sets none of them.
@@ -239,8 +239,5 @@ func advanceTriggers(ctx context.Context, l *roster.LockTx, firings []firing) er
 	if err == nil && n != len(firings) {
 		err = sqldb.ErrRaced
 	}
-	if err != nil {
-		return fmt.Errorf("advance the triggers: %w", err)
-	}
-	return nil
+	return sqldb.Wrap(err, "advance the triggers")
 }

@@ -39,8 +39,8 @@ func (ts *Triggers) List(ctx context.Context, f TriggerFilter) ([]TriggerRecord,
 	w := sqldb.Where{Args: []any{ts.ownSign}}
 	w.Equal("name", f.Name)
 	w.Equal("target", f.Target)
-	list, err := sqldb.Records[TriggerRecord](ctx, ts.db, `SELECT {columns} FROM (SELECT t.*, {now} AS database_time FROM schedule_trigger t
-		WHERE own_sign = ?`+w.Text+`) x ORDER BY name`, w.Args...)
+	list, err := sqldb.Records[TriggerRecord](ctx, ts.db, `SELECT {columns} FROM (
+		SELECT t.*, {now} AS database_time FROM schedule_trigger t WHERE own_sign = ?`+w.Text+`) x ORDER BY name`, w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the triggers: %w", err)
 	}
@@ -78,10 +78,7 @@ func (ts *Triggers) Compare(ctx context.Context, t Trigger, n int) (a TriggerDif
 	if a, err = ts.compare(ctx, t.WithDefaults()); err == nil {
 		a.Next, err = a.Trigger.Next(n)
 	}
-	if err != nil {
-		return TriggerDiff{}, fmt.Errorf("trigger %s: %w", t.Name, err)
-	}
-	return a, nil
+	return a, sqldb.Wrap(err, "trigger %s", t.Name)
 }
 
 func (ts *Triggers) compare(ctx context.Context, t Trigger) (a TriggerDiff, err error) {
@@ -221,9 +218,9 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 }
 
 // keepDue keeps the slots that are due of a trigger whose schedule is about to change: the new schedule does not know
-// them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must not
-// fire now, because it is paused, invalid or about to get another target, they are missed. keepDue returns the trigger
-// as it is then.
+// them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must
+// not fire now, because it is paused, invalid or about to get another target, they are missed. keepDue returns the
+// trigger as it is then.
 func keepDue(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
 	if t.NextFireAt.IsZero() || t.NextFireAt.After(l.Now) {
 		return t, nil
@@ -322,12 +319,9 @@ func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, act
 		if err := writeTriggerRow(ctx, l, t, old, true); err != nil {
 			return err
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was " + roster.PauseVerb(paused) + "d"})
+		return recordTrigger(ctx, l, actor, "trigger "+name+" was "+roster.PauseVerb(paused)+"d")
 	})
-	if err != nil {
-		return fmt.Errorf("%s trigger %s: %w", roster.PauseVerb(paused), name, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "%s trigger %s", roster.PauseVerb(paused), name)
 }
 
 // Delete deletes a trigger. Its runs stay, and a new trigger of the same name fires no slot a second time while the run
@@ -336,10 +330,7 @@ func (ts *Triggers) Delete(ctx context.Context, name, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, _ Trigger) error {
 		return DeleteTrigger(ctx, l, name, actor)
 	})
-	if err != nil {
-		return fmt.Errorf("delete trigger %s: %w", name, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "delete trigger %s", name)
 }
 
 // DeleteTrigger deletes the row of a trigger under its target's lock row, and writes an event.
@@ -350,7 +341,12 @@ func DeleteTrigger(ctx context.Context, l *roster.LockTx, name, actor string) er
 	if err := CancelBackfills(ctx, l, name, "trigger "+name+" was deleted"); err != nil {
 		return err
 	}
-	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was deleted"})
+	return recordTrigger(ctx, l, actor, "trigger "+name+" was deleted")
+}
+
+// recordTrigger records an event about a trigger.
+func recordTrigger(ctx context.Context, l *roster.LockTx, actor, reason string) error {
+	return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: reason})
 }
 
 // Fire makes a run of a trigger at once, independent of its slots and status, and returns the run's id. It changes
@@ -373,7 +369,7 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 				return err
 			}
 		}
-		return l.Record(ctx, roster.Event{Kind: roster.EventTrigger, Actor: actor, Reason: "trigger " + name + " was fired as run " + runID})
+		return recordTrigger(ctx, l, actor, "trigger "+name+" was fired as run "+runID)
 	})
 	if err != nil {
 		return "", fmt.Errorf("fire trigger %s: %w", name, err)
@@ -390,11 +386,13 @@ func (ts *Triggers) IfStill(seen Trigger) *Triggers {
 }
 
 // change runs f under the lock row of the trigger's target.
-func (ts *Triggers) change(ctx context.Context, name string, f func(context.Context, *roster.LockTx, Trigger) error) error {
-	var target string
-	err := ts.db.QueryRow(ctx, `SELECT target FROM schedule_trigger WHERE own_sign = ? AND name = ?`, ts.ownSign, name).Scan(&target)
-	if sqldb.NoRows(err) {
-		return ErrUnknownTrigger
+func (ts *Triggers) change(ctx context.Context, name string,
+	f func(context.Context, *roster.LockTx, Trigger) error,
+) error {
+	target, found, err := sqldb.Record[string](ctx, ts.db, `SELECT target FROM schedule_trigger
+		WHERE own_sign = ? AND name = ?`, ts.ownSign, name)
+	if err == nil && !found {
+		err = ErrUnknownTrigger
 	}
 	if err != nil {
 		return err

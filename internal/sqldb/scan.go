@@ -131,3 +131,20 @@ func Affected(res sql.Result, err error) (int, error) {
 	n, err := res.RowsAffected()
 	return int(n), err
 }
+
+// Changed returns ErrRaced if a statement that has to change a row has changed none, because another transaction came
+// before it.
+func Changed(rows int, err error) error {
+	if err == nil && rows == 0 {
+		err = ErrRaced
+	}
+	return err
+}
+
+// Wrap returns an error that begins with what was being done, or nil if err is nil.
+func Wrap(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
