@@ -70,14 +70,14 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a queue goes to a server that lacks a label of its pin",
-		"first", "|| barred != nil && barred[s]",
+		"first", " && !g.bars(s)",
 		"",
 		"TestPlanByLoadObeysPins",
 	},
 	{
 		"P16", "a zone gets more than its part",
-		"zoneOpen", "if b.zones == nil {",
-		"if b.zones == nil || row >= 0 {",
+		"open", "b.zoneHas[zone].queues < b.zoneMost[zone]",
+		"row >= 0",
 		"TestPlanByLoadObeysZones",
 	},
 	{
@@ -88,7 +88,7 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a request of a dead owner's queue outlives the grant",
-		"newPlanning", "if r.owner != none {",
+		"newRoster", "if w.owner != none {",
 		"if true {",
 		"TestPlanByLoadGrantsWithoutOldRequests",
 	},

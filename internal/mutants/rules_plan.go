@@ -40,26 +40,26 @@ var planMutants = []mutant{
 	},
 	{
 		"P2", "the larger quota goes to the server that owns least",
-		"compareGain", "compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b])",
-		"compareTrue(p.owned[b] > p.shares[b], p.owned[a] > p.shares[a])",
+		"compareGain", "compareTrue(d.owned[s] > d.shares[s], d.owned[t] > d.shares[t])",
+		"compareTrue(d.owned[t] > d.shares[t], d.owned[s] > d.shares[s])",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
 		"P2", "the smaller remainder is rounded up",
-		"compare", "cmp.Compare(p.parts[b], p.parts[a])",
-		"cmp.Compare(p.parts[a], p.parts[b])",
+		"compare", "d.parts[t]-d.parts[s]",
+		"d.parts[s]-d.parts[t]",
 		"TestPlanOfWeights",
 	},
 	{
 		"P2", "all weights above 0 count alike",
-		"weigh", "min(max(0, s.Weight), MaxWeight)",
+		"setServers", "min(max(0, s.Weight), MaxWeight)",
 		"min(max(0, s.Weight), 1)",
 		"TestPlanProperties|TestPlanAgainstAllAssignments",
 	},
 	{
 		"P2", "a server of weight 0 gets nothing although the others are full",
-		"exactShares", "reserve[s] = 1",
-		"reserve[s] = 0",
+		"reserve", "list[s] = 1",
+		"list[s] = 0",
 		"TestPlanOfWeights",
 	},
 	{
@@ -88,8 +88,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "a server gets a queue more than its limit",
-		"bounds", "most = p.limits.QueuesPerServer\n",
-		"most = p.limits.QueuesPerServer + 1\n",
+		"divide", "d.shares[s] = most",
+		"d.shares[s] = most + 1",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -100,8 +100,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P8", "a queue moves although the servers are as even without it",
-		"evenQuotas", "e.saveMove() || e.saveOne()",
-		"e.saveMove()",
+		"flowQuotas", "f.saveMove() || f.saveOne()",
+		"f.saveMove()",
 		"TestPlanMovesNoRowForNothing",
 	},
 	{
@@ -112,20 +112,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P8", "a move between two servers that are rounded alike names the totals",
-		"rule", "if r.parts[from] == 0 || r.up[from] || !r.up[to] {",
-		"if r.parts[from] == 0 {",
-		"TestPlanNamesItsRules",
+		"rule", "if d.parts[from] == 0 || d.up[from] || !d.up[to] {",
+		"if d.parts[from] == 0 {",
+		"TestPlanNamesItsRules -rapid.checks=1000",
 	},
 	{
 		"P7", "a server is rounded up beyond its limit",
-		"choose", "e.hasRoom(s) && ",
+		"choose", "f.hasRoom(s) && ",
 		"",
 		"TestPlanRoundsUpWithinTheLimit",
 	},
 	{
 		"P9", "a server gets the queue of its own hung call",
-		"barHung", "set[s] = true",
-		"set[s] = false",
+		"newGroup", " || slices.Contains(hung, s)",
+		"",
 		"TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -268,7 +268,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "servers without the labels get queues",
-		"mayOwn", "s.Eligible && p.limits.Require.Matches(s)",
+		"mayOwn", "s.Eligible && l.Require.Matches(s)",
 		"s.Eligible",
 		"TestConformance",
 	},
@@ -280,20 +280,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "the zones do not share the queues",
-		"divide", "if p.zones != nil && len(up) > 0 {",
-		"if false {",
+		"roundUp", "z := &d.byZone[d.zones[s]]",
+		"z := &d.byZone[0*d.zones[s]]",
 		"TestConformance",
 	},
 	{
 		"P14", "a zone is rounded up although another one keeps a queue then",
-		"spread", "return cmp.Or(p.compareGain(next(a), next(b)), ",
-		"return cmp.Or(p.compareGain(next(b), next(a)), ",
+		"roundUp", "cmp.Or(d.compareGain(s, t), ",
+		"cmp.Or(d.compareGain(t, s), ",
 		"TestPlanAgainstAllAssignments",
 	},
 	{
 		"P14", "any server gets a pinned queue",
-		"bar", "set[s] = !row.Pin.Matches(server)",
-		"set[s] = false && !row.Pin.Matches(server)",
+		"newGroup", "!pin.Matches(server) || ",
+		"!pin.Matches(server) && false || ",
 		"TestConformance",
 	},
 	{
@@ -304,20 +304,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "pinned queues are not shared with a server that joins",
-		"evenQuotas", "for e.improve() {",
-		"for false && e.improve() {",
+		"flowQuotas", "for f.chains.improve() {",
+		"for false && f.chains.improve() {",
 		"TestPlanEvensByAChain|TestPlanLeavesNoChain",
 	},
 	{
 		"P14", "the zones have their parts after the servers of restricted queues",
-		"gain", "if w > 0 && e.zones != nil",
-		"if false && e.zones != nil",
+		"gain", "if v > 0 && f.zones",
+		"if false && f.zones",
 		"TestPlanLeavesNoChain -rapid.checks=3000",
 	},
 	{
 		"P14", "restricted queues move more than must",
-		"evenQuotas", "for e.saveMove() || e.saveOne() {",
-		"for e.saveOne() {",
+		"flowQuotas", "for f.saveMove() || f.saveOne() {",
+		"for f.saveOne() {",
 		"TestPlanOfRestrictedQueuesAgainstAllAssignments -rapid.checks=2000",
 	},
 	{
@@ -340,20 +340,20 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "a server that is to be rounded up is not",
-		"compareGain", "compareTrue(p.servers[a].RoundedUp, p.servers[b].RoundedUp)",
+		"compareGain", "compareTrue(d.servers[s].RoundedUp, d.servers[t].RoundedUp)",
 		"0",
 		"TestPlanAgainstAllAssignments",
 	},
 	{
 		"P15", "a task type with pinned queues does not follow a choice",
-		"evenQuotas", "again = e.choose()",
+		"flowQuotas", "again = f.choose()",
 		"again = false",
 		"TestTotalsProperties|TestTotalsOfPinnedQueues",
 	},
 	{
 		"P15", "totals that differ by two stay",
-		"improves", "l.gives(from)*l.weights[to] > l.takes(to)",
-		"l.gives(from)*l.weights[to]-2 > l.takes(to)",
+		"improves", "l.has[from].gives()",
+		"amount{l.has[from].queues - 1, l.has[from].weight}.gives()",
 		"TestTotalsOfManyTaskTypes|TestTotalsAgainstAllChoices",
 	},
 	{
@@ -364,8 +364,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "a zone gives more than its part",
-		"may", "return from.zone == to.zone ||",
-		"return true ||",
+		"may", "from.zone == to.zone ||",
+		"true ||",
 		"TestTotalsKeepZones",
 	},
 	{
@@ -376,7 +376,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "the queues elsewhere do not count",
-		"compareElsewhere", "cmp.Compare(p.servers[a].Elsewhere*p.weights[b], p.servers[b].Elsewhere*p.weights[a])",
+		"elsewhere", "r.servers[s].Elsewhere",
 		"0",
 		"TestConformance",
 	},

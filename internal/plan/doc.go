@@ -24,7 +24,7 @@
 // Pins (P14) and calls that hang (P9) keep some server from some queue. Suppose that four queues are pinned to a zone
 // with two servers. They should be two for each, and the other queues of these servers make room for them: the quotas
 // do not follow from the weights alone. To assign the pinned queues first, one by one, and to let the others even out
-// the rest, left all four with one server. So evening computes the quotas: it moves queues along chains of servers
+// the rest, left all four with one server. So flow computes the quotas: it moves queues along chains of servers
 // while that makes the sum of the squared numbers smaller, and then undoes the moves that the sum does not need.
 //
 // # Loads

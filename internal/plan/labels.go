@@ -51,7 +51,8 @@ func (l Labels) Check() error {
 		case !labelKey.MatchString(key):
 			return fmt.Errorf("label (%s) must be a name of a to z, digits and -._/ with at most 63 characters", key)
 		case !labelValue.MatchString(l[key]):
-			return fmt.Errorf("label %s (%s) must have a value of letters, digits and -._ with at most 63 characters", key, l[key])
+			return fmt.Errorf("label %s (%s) must have a value of letters, digits and -._ with at most 63 characters",
+				key, l[key])
 		}
 	}
 	return nil
@@ -135,17 +136,18 @@ func (s Server) hangs(queue string) bool { return slices.Contains(s.HungQueues, 
 
 // Matches reports whether the server has the labels.
 func (s Selector) Matches(server Server) bool {
-	return !s.never && !slices.ContainsFunc(s.terms, func(t term) bool { return !slices.Contains(t.values, server.label(t.key)) })
+	lacks := func(t term) bool { return !slices.Contains(t.values, server.label(t.key)) }
+	return !s.never && !slices.ContainsFunc(s.terms, lacks)
 }
 
 // zones returns for each server the number of its value of the label. The values count in the order of their oldest
-// servers. Without a label it returns nil.
+// servers. Without a label, all are in zone 0.
 func zones(servers []Server, label string) []int {
+	list := make([]int, len(servers))
 	if label == "" {
-		return nil
+		return list
 	}
 	numbers := map[string]int{}
-	list := make([]int, len(servers))
 	for i, s := range servers {
 		value := s.label(label)
 		if _, there := numbers[value]; !there {

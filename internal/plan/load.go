@@ -67,46 +67,38 @@ type LoadResult struct {
 // loadBalancing evens the loads of a roster (P16). It begins with the rows where they are after the hand-overs under
 // way.
 type loadBalancing struct {
-	*roster
+	tally
 	evenParts
 	load   []float64 // of the rows
 	sorted []int     // the rows, by load
 	at     []int     // of the rows: the position of the server that is to own it, or none
 
-	sums   []float64 // of the servers
-	count  []int     // of the servers: their rows, as far as they take room
-	mine   [][]int   // of the servers: their rows, by load
-	idlest *idle
+	sums    []float64 // of the servers
+	mine    [][]int   // of the servers: their rows, by load
+	idle    *ranking  // the idlest server first
+	busiest *ranking  // the busiest server first, all in one list
 
 	before []float64 // of the servers: the sums in the beginning
 	joins  []bool    // of the servers: whether the server is new, or had no rows in the beginning
 
-	incomplete bool // the loads of over a tenth of the rows that have owners are not known, and those of some are
-	budget     int  // moves that are left; negative: any number
-
-	zoneRows []int // of the zones: how many rows their servers have
-	zoneMost []int // of the zones: their parts of the rows, rounded up
+	incomplete bool  // the loads of over a tenth of the rows that have owners are not known, and those of some are
+	budget     int   // moves that are left; negative: any number
+	zoneMost   []int // of the zones: their parts of the rows, rounded up
 }
 
 func newLoadBalancing(r *roster) *loadBalancing {
 	n := len(r.weights)
 	b := &loadBalancing{
-		roster: r, load: loadsOf(r), sorted: make([]int, len(r.rows)), at: holders(r),
-		sums: make([]float64, n), count: make([]int, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
+		tally: newTally(r), load: loadsOf(r), sorted: make([]int, len(r.rows)), at: r.holders(),
+		sums: make([]float64, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
 	}
 	for i := range b.sorted {
 		b.sorted[i] = i
 	}
 	slices.SortFunc(b.sorted, b.byLoad)
 	b.evenParts = partsOf(b.load, b.sorted, r.weights)
-	for s, zone := range r.zones {
-		if zone == len(b.zoneRows) {
-			b.zoneRows, b.zoneMost = append(b.zoneRows, 0), append(b.zoneMost, 0)
-		}
-		b.zoneMost[zone] += r.weights[s]
-	}
-	for zone, weight := range b.zoneMost {
-		b.zoneMost[zone] = (len(r.rows)*weight + r.weight - 1) / r.weight
+	for _, zone := range b.zoneHas {
+		b.zoneMost = append(b.zoneMost, (len(r.rows)*zone.weight+r.weight-1)/r.weight)
 	}
 	owned, measured := 0, 0
 	for _, i := range b.sorted {
@@ -126,17 +118,15 @@ func newLoadBalancing(r *roster) *loadBalancing {
 	for s, mine := range b.mine {
 		b.joins = append(b.joins, len(mine) == 0 || r.servers[s].New)
 	}
-	b.idlest = newIdle(b)
+	b.rank()
 	return b
 }
 
-// size implements measure.
-func (b *loadBalancing) size(s int) int { return b.count[s] }
-
 // rule implements measure.
 func (b *loadBalancing) rule(from, to int) Rule {
-	switch zone := b.zoneOf(from); {
-	case b.zones != nil && zone != b.zoneOf(to) && b.zoneRows[zone] >= b.zoneMost[zone]:
+	zone := b.zones[from]
+	switch {
+	case zone != b.zones[to] && b.zoneHas[zone].queues >= b.zoneMost[zone]:
 		return Spread
 	case b.joins[to]:
 		return Idle
@@ -165,33 +155,71 @@ func (b *loadBalancing) result() *LoadResult {
 	return r
 }
 
-// add adds a row to the sums of a server, or with -1 takes it from them.
+// add adds a row to what a server has, or with -1 takes it from it.
 func (b *loadBalancing) add(row, s, n int) {
 	b.sums[s] += float64(n) * b.load[row]
-	b.count[s] += n
-	if b.zones != nil {
-		b.zoneRows[b.zones[s]] += n
-	}
+	b.count(s, n)
 }
 
 // put gives a row to a server, or to none.
 func (b *loadBalancing) put(row, s int) {
+	change := func(s, n int) {
+		b.busiest.change(s, func() { b.idle.change(s, func() { b.add(row, s, n) }) })
+	}
 	if from := b.at[row]; from != none {
 		i, _ := slices.BinarySearchFunc(b.mine[from], row, b.byLoad)
 		b.mine[from] = slices.Delete(b.mine[from], i, i+1)
-		b.add(row, from, -1)
-		b.idlest.changed(from)
+		change(from, -1)
 	}
 	if b.at[row] = s; s != none {
 		i, _ := slices.BinarySearchFunc(b.mine[s], row, b.byLoad)
 		b.mine[s] = slices.Insert(b.mine[s], i, row)
-		b.add(row, s, 1)
-		b.idlest.changed(s)
+		change(s, 1)
 	}
 }
 
 // byLoad compares rows: the largest load first, then the natural order.
 func (b *loadBalancing) byLoad(i, j int) int { return cmp.Or(cmp.Compare(b.load[j], b.load[i]), i-j) }
+
+// rank sorts the servers by what they have.
+func (b *loadBalancing) rank() {
+	type kind struct{ weight, zone int }
+	b.idle = newRanking(len(b.has), func(s int) kind { return kind{b.weights[s], b.zones[s]} }, func(s, t int) int {
+		return cmp.Or(compareTrue(b.hasRoom(s), b.hasRoom(t)), b.compareIdle(s, t, 0))
+	})
+	b.busiest = newRanking(len(b.has), func(int) int { return 0 }, func(s, t int) int {
+		return cmp.Or(cmp.Compare(b.busy(t, s, 0), b.busy(s, t, 0)), s-t)
+	})
+}
+
+// compareIdle puts the server first that will have less load for its weight if it gets so much more, then the one that
+// has fewer rows, then the one whose process has less of other task types, and then the older one.
+func (b *loadBalancing) compareIdle(s, t int, more float64) int {
+	v, w := max(1, b.weights[s]), max(1, b.weights[t])
+	return cmp.Or(
+		cmp.Compare(b.busy(s, t, more), b.busy(t, s, more)),
+		fraction{b.has[s].queues, v}.compare(fraction{b.has[t].queues, w}),
+		b.elsewhere(s).compare(b.elsewhere(t)),
+		s-t)
+}
+
+// busy returns how busy a server is if it gets so much more load, for comparison with what it returns for another one:
+// its load multiplied with the weight of the other one. So it is exact where a division would not be.
+func (b *loadBalancing) busy(s, other int, more float64) float64 {
+	return (b.sums[s] + more) * float64(max(1, b.weights[other]))
+}
+
+// idlest returns the accepted server with room that will have the least load for its weight if it gets the row, or
+// none. It leaves out the row's own server, and servers that must not get the row.
+func (b *loadBalancing) idlest(row int, accept func(s int) bool) int {
+	best := none
+	for s := range b.idle.first(b.groupOf[row], b.at[row]) {
+		if accept(s) && b.hasRoom(s) && (best == none || b.compareIdle(s, best, b.load[row]) < 0) {
+			best = s
+		}
+	}
+	return best
+}
 
 // loadsOf returns the loads of the rows. Without any that is known, all are alike.
 func loadsOf(r *roster) []float64 {

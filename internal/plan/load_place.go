@@ -9,18 +9,20 @@ import (
 // room, and not what it has requested: a queue without an owner comes before one that another server works.
 func (p *planning) grantByLoad() {
 	b := newLoadBalancing(p.roster)
-	clear(b.count)
+	for s := range b.has {
+		b.has[s].queues = 0
+	}
 	for _, row := range b.rows {
-		if s := row.owner; s != none && s < len(b.weights) {
-			b.count[s]++
+		if s := row.owner; s != none && s < len(b.has) {
+			b.has[s].queues++
 		}
 	}
-	b.idlest = newIdle(b)
+	b.rank()
 	for _, i := range b.sorted {
 		if p.rows[i].owner != none {
 			continue
 		}
-		if s := b.place(i, anyWeight); s != none {
+		if s := b.place(i, true); s != none {
 			b.put(i, s)
 			p.grant(i, s)
 		}
@@ -33,10 +35,7 @@ func (p *planning) assignByLoad() []int {
 	b.balance()
 	for i, s := range b.at {
 		if owner := p.rows[i].owner; s == none && owner != none && owner < len(p.weights) {
-			b.count[owner]++ // the row stays with its owner, because no other server may get it or has room
-			if b.zones != nil {
-				b.zoneRows[b.zones[owner]]++
-			}
+			b.count(owner, 1) // the row stays with its owner, because no other server may get it or has room
 		}
 	}
 	p.measure = b
@@ -69,22 +68,18 @@ func (b *loadBalancing) obey() {
 	}
 	slices.SortFunc(rows, b.byLoad)
 	for _, i := range rows {
-		from := b.at[i]
-		var to int
+		from, to := b.at[i], none
 		switch {
 		case from == none:
-			b.put(i, b.place(i, anyWeight))
-			continue
-		case b.limits.QueuesPerServer > 0 && b.count[from] > b.limits.QueuesPerServer:
-			if to = b.place(i, anyWeight); to == none {
-				b.put(i, b.owner(i))
+			to = b.place(i, true)
+		case b.beyond(from) > 0:
+			if to = b.place(i, true); to == none {
+				b.put(i, b.keeper(i))
 			}
 		case b.weights[from] == 0:
-			to = b.place(i, withWeight)
+			to = b.place(i, false)
 		default: // its zone has too many
-			to = b.idlest.forRow(i, func(g *idleGroup) bool {
-				return withWeight(g) && g.zone != b.zones[from] && b.zoneOpen(i, g.zone)
-			})
+			to = b.idlest(i, func(s int) bool { return b.zones[s] != b.zones[from] && b.open(i, s) })
 		}
 		if to != none {
 			b.put(i, to)
@@ -92,40 +87,26 @@ func (b *loadBalancing) obey() {
 	}
 }
 
-func anyWeight(*idleGroup) bool    { return true }
-func withWeight(g *idleGroup) bool { return g.weight > 0 }
-
-// owner returns the position of the row's owner, or none if it gets no queues or must not keep the row.
-func (b *loadBalancing) owner(row int) int {
-	if s := b.rows[row].owner; b.mayGet(row, s) {
-		return s
-	}
-	return none
-}
-
 // surplus returns the rows of servers with a weight that are beyond max_queues_per_server or the part of their zone:
 // first those that a server does not own yet, then those with the smallest loads.
 func (b *loadBalancing) surplus() (rows []int) {
-	leave := make([]int, len(b.zoneRows)) // rows that leave servers of the zone because of the other limit
-	stay := make([][]int, len(b.zoneRows))
+	leave := make([]int, len(b.zoneHas)) // rows that leave servers of the zone because of the other limit
+	stay := make([][]int, len(b.zoneHas))
 	for s, mine := range b.mine {
 		if b.weights[s] == 0 {
 			continue
 		}
-		if most := b.limits.QueuesPerServer; most > 0 && len(mine) > most {
+		zone := b.zones[s]
+		if n := b.beyond(s); n > 0 {
 			mine = slices.SortedFunc(slices.Values(mine), b.byStay)
-			rows = append(rows, mine[most:]...)
-			if b.zones != nil {
-				leave[b.zones[s]] += len(mine) - most
-			}
-			mine = mine[:most]
+			rows = append(rows, mine[len(mine)-n:]...)
+			leave[zone] += n
+			mine = mine[:len(mine)-n]
 		}
-		if b.zones != nil {
-			stay[b.zones[s]] = append(stay[b.zones[s]], mine...)
-		}
+		stay[zone] = append(stay[zone], mine...)
 	}
 	for zone, mine := range stay {
-		if n := b.zoneRows[zone] - leave[zone] - b.zoneMost[zone]; n > 0 {
+		if n := b.zoneHas[zone].queues - leave[zone] - b.zoneMost[zone]; n > 0 {
 			slices.SortFunc(mine, b.byStay)
 			rows = append(rows, mine[max(0, len(mine)-n):]...)
 		}
@@ -135,32 +116,26 @@ func (b *loadBalancing) surplus() (rows []int) {
 
 // byStay compares rows of servers: a row that the server owns already comes first, then the load decides.
 func (b *loadBalancing) byStay(i, j int) int {
-	return cmp.Or(compareTrue(b.owner(i) == b.at[i], b.owner(j) == b.at[j]), b.byLoad(i, j))
+	return cmp.Or(compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]), b.byLoad(i, j))
 }
 
-// hasRoom reports whether a server may get one more row.
-func (b *loadBalancing) hasRoom(s int) bool { return within(b.count[s], b.limits.QueuesPerServer) }
-
-// place returns the server with room that should get a row which has none: the idlest with a weight in a zone that has
-// less than its part, then in any zone, then one without a weight.
-func (b *loadBalancing) place(row int, among func(g *idleGroup) bool) int {
-	for _, rule := range []func(g *idleGroup) bool{
-		func(g *idleGroup) bool { return g.weight > 0 && b.zoneOpen(row, g.zone) },
-		withWeight,
-		func(g *idleGroup) bool { return g.weight == 0 },
+// place returns the server with room that should get a row: the idlest with a weight in a zone that has less than its
+// part, then in any zone, then one of the reserve, which has no weight.
+func (b *loadBalancing) place(row int, reserve bool) int {
+	for _, accept := range []func(s int) bool{
+		func(s int) bool { return b.open(row, s) },
+		func(s int) bool { return b.weights[s] > 0 },
+		func(s int) bool { return b.weights[s] == 0 && reserve },
 	} {
-		if s := b.idlest.forRow(row, func(g *idleGroup) bool { return rule(g) && among(g) }); s != none {
+		if s := b.idlest(row, accept); s != none {
 			return s
 		}
 	}
 	return none
 }
 
-// zoneOpen reports whether a row may go to a zone that then has no more than its part (P14).
-func (b *loadBalancing) zoneOpen(row, zone int) bool {
-	if b.zones == nil {
-		return true
-	}
-	from := b.at[row]
-	return from != none && b.zones[from] == zone || b.zoneRows[zone] < b.zoneMost[zone]
+// open reports whether a server has a weight, and its zone will have no more than its part if it gets the row (P14).
+func (b *loadBalancing) open(row, s int) bool {
+	from, zone := b.at[row], b.zones[s]
+	return b.weights[s] > 0 && (from != none && b.zones[from] == zone || b.zoneHas[zone].queues < b.zoneMost[zone])
 }

@@ -2,51 +2,62 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
-	"sort"
 )
 
-// MaxWeight is the greatest weight of a server. With more, products of weights and numbers of queues would not fit.
-const MaxWeight = 1000
+// rounding is a total that is divided in proportion to weights. Ten queues on servers of the weights 1, 1 and 2 are
+// 2.5, 2.5 and 5. The shares are 2, 2 and 5. The first two servers are open: each has a part of 2 of the whole 4 left,
+// which is half a queue, and one of them is rounded up.
+type rounding struct {
+	*roster
+	owned  []int  // of all servers: the rows that it owns
+	shares []int  // of all servers; rounded down
+	parts  []int  // of all servers: by how much the share was rounded down, as a part of whole
+	whole  int    // the weights of the servers that are not at their limit
+	open   []int  // the servers with such a part, in the order in which they are rounded up
+	up     []bool // of all servers: whether the share is rounded up
+	byZone []zonePart
+}
 
-// weigh notes the weights of the servers that get queues. If none has a weight, all count alike.
-func (p *planning) weigh(servers []Server) {
-	for _, s := range servers {
-		w := min(max(0, s.Weight), MaxWeight)
-		p.weights = append(p.weights, w)
-		p.weight += w
-	}
-	if p.weight == 0 {
-		for s := range p.weights {
-			p.weights[s] = 1
-		}
-		p.weight = len(p.weights)
-	}
+// zonePart is the open servers of a zone, the sum of their parts and how many of them are rounded up (P14).
+type zonePart struct {
+	open             []int
+	parts, up, owned int
 }
 
 // exactShares returns how many queues each server should get: its exact share rounded down or up, within the limit. A
 // server of weight 0 gets what the limits of the others leave (P2).
 func (p *planning) exactShares(owners []int) []int {
-	left, nothing := len(p.rows), make([]int, len(p.weights))
-	owned := count(owners, len(nothing))
-	r := p.divide(left, p.bounds(nothing), p.weights, owned)
-	shares := r.rounded()
-	for _, n := range shares {
-		left -= n
+	owned := count(owners, len(p.weights))
+	r := p.divide(len(p.rows), p.weights, owned)
+	left := len(p.rows)
+	for s := range p.weights {
+		left -= r.size(s)
 	}
 	if left > 0 { // all servers with a weight are full
-		reserve := make([]int, len(shares))
-		for s, w := range p.weights {
-			if w == 0 {
-				reserve[s] = 1
-			}
+		full := r.shares
+		r = p.divide(left, reserve(p.weights), owned)
+		for s, n := range full {
+			r.shares[s] += n
 		}
-		r = p.divide(len(p.rows), p.bounds(shares), reserve, owned)
-		shares = r.rounded()
 	}
 	p.measure = r
+	shares := make([]int, len(p.weights))
+	for s := range shares {
+		shares[s] = r.size(s)
+	}
 	return shares
+}
+
+// reserve returns the weight 1 for servers of weight 0, and 0 for the others.
+func reserve(weights []int) []int {
+	list := make([]int, len(weights))
+	for s, w := range weights {
+		if w == 0 {
+			list[s] = 1
+		}
+	}
+	return list
 }
 
 // count returns how many rows each server owns.
@@ -60,183 +71,97 @@ func count(owners []int, servers int) []int {
 	return owned
 }
 
-// bounds returns the range in which the share of each server must lie. A server with more than its limit keeps what it
-// has.
-func (p *planning) bounds(least []int) []bound {
-	list := make([]bound, len(least))
-	for s, n := range least {
-		most := len(p.rows)
-		if p.limits.QueuesPerServer > 0 {
-			most = p.limits.QueuesPerServer
-		}
-		list[s] = bound{n, max(n, most)}
-	}
-	return list
-}
-
-// bound is the range of a share.
-type bound struct{ least, most int }
-
-// rounding is a total that is divided in proportion to the weights. Ten queues on servers of the weights 1, 1 and 2 are
-// 2.5, 2.5 and 5. The shares are 2, 2 and 5. The first two servers are open: each has a part of 2 of the whole 4 left,
-// which is half a queue, and one of them is rounded up.
-type rounding struct {
-	shares []int  // of all servers; rounded down
-	open   []int  // the servers whose exact shares are no whole numbers, in the order in which they are rounded up
-	up     []bool // of all servers: whether the share is rounded up
-	parts  []int  // of all servers: by how much the share was rounded down, as a part of whole
-	whole  int
-
-	zoneOf    []int      // of all servers; nil: the queues are not spread
-	zoneParts []zonePart // of the zones
-}
-
-// zonePart is the sum of the parts of a zone's servers, and how many of them are rounded up (P14).
-type zonePart struct{ parts, up int }
-
-// rounded returns the shares with those that are rounded up.
-func (r rounding) rounded() []int {
-	shares := slices.Clone(r.shares)
-	for s := range shares {
-		shares[s] = r.size(s)
-	}
-	return shares
-}
-
-// size implements measure.
-func (r rounding) size(s int) int {
-	if r.up[s] {
-		return r.shares[s] + 1
-	}
-	return r.shares[s]
-}
-
-// rule implements measure.
-func (r rounding) rule(from, to int) Rule {
-	if r.zoneOf != nil && r.zoneOf[from] != r.zoneOf[to] {
-		a, b := r.zoneParts[r.zoneOf[from]], r.zoneParts[r.zoneOf[to]]
-		if a.up*r.whole >= a.parts || b.up*r.whole <= b.parts {
-			return Spread
+// divide divides a total in proportion to the weights. The share of a server that would exceed its limit is the limit,
+// and the others divide the rest: ten queues on the weights 1, 1 and 2, of which nobody may have more than four, are 3,
+// 3 and 4. The shares are rounded down or up, never by one or more as by divisor methods. Each zone gets its part of
+// the servers that are rounded up (P14). The sum is less than the total if the limits leave no room.
+func (r *roster) divide(total int, weights, owned []int) *rounding {
+	n := len(weights)
+	d := &rounding{roster: r, owned: owned, shares: make([]int, n), parts: make([]int, n), up: make([]bool, n)}
+	for s, w := range weights {
+		if w > 0 {
+			d.open = append(d.open, s)
+			d.whole += w
 		}
 	}
-	if r.parts[from] == 0 || r.up[from] || !r.up[to] {
-		return Balance
-	}
-	return Totals
-}
-
-// divide divides a total in proportion to the weights. A share whose proportion is out of its bounds is what the bound
-// says, and the others divide the rest: ten queues on the weights 1, 1 and 2, of which nobody may have more than four,
-// are 3, 3 and 4. The shares are rounded down or up, never by one or more as by divisor methods. If there are zones,
-// each gets its part of the servers that are rounded up (P14). The sum is less than the total if the bounds leave no
-// room.
-func (p *planning) divide(total int, bounds []bound, weights, owned []int) rounding {
-	reached := levelOf(total, bounds, weights)
-	n := len(bounds)
-	r := rounding{shares: make([]int, n), parts: make([]int, n), up: make([]bool, n), zoneOf: p.zones}
-	rest := total
-	for s, b := range bounds {
-		share, bounded := reached.bounded(b, weights[s])
-		if !bounded {
-			r.open = append(r.open, s) // its share is in proportion
-			r.whole += weights[s]
+	slices.SortStableFunc(d.open, func(s, t int) int { return weights[t] - weights[s] })
+	for most := r.limits.QueuesPerServer; most > 0 && len(d.open) > 0; d.open = d.open[1:] { // the heaviest is full first
+		s := d.open[0]
+		if total*weights[s] < most*d.whole {
+			break
 		}
-		r.shares[s] = share
-		rest -= share
+		d.shares[s] = most
+		total -= most
+		d.whole -= weights[s]
 	}
-	left := rest
-	for _, s := range r.open {
-		r.shares[s], r.parts[s] = rest*weights[s]/r.whole, rest*weights[s]%r.whole
-		left -= r.shares[s]
+	for _, s := range d.open {
+		d.shares[s], d.parts[s] = total*weights[s]/d.whole, total*weights[s]%d.whole
 	}
-	r.open = slices.DeleteFunc(r.open, func(s int) bool { return r.parts[s] == 0 })
-	order := preference{p, r, weights, owned}
-	slices.SortStableFunc(r.open, order.compare)
-	up := r.open[:min(left, len(r.open))]
-	if p.zones != nil && len(up) > 0 {
-		up = order.spread()
-	}
-	for _, s := range up {
-		r.up[s] = true
-	}
-	for s, zone := range p.zones {
-		for zone >= len(r.zoneParts) {
-			r.zoneParts = append(r.zoneParts, zonePart{})
-		}
-		r.zoneParts[zone].parts += r.parts[s]
-		if r.up[s] {
-			r.zoneParts[zone].up++
-		}
-	}
-	return r
+	d.open = slices.DeleteFunc(d.open, func(s int) bool { return d.parts[s] == 0 })
+	slices.Sort(d.open)
+	slices.SortStableFunc(d.open, d.compare)
+	d.roundUp()
+	return d
 }
 
-// preference is the order in which servers are rounded up. Of nine queues on two servers, the one that owns five keeps
-// them, and no queue moves.
-type preference struct {
-	*planning
-	rounding
-	weights, owned []int
-}
-
-// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down,
-// because that saves a move. Of the others, the one with the larger remainder comes first, then the one whose process
-// has less of other task types for its weight (P15), then the one that owns more, and then the older one, as the
-// servers are sorted.
-func (p preference) compare(a, b int) int {
-	return cmp.Or(p.compareGain(a, b), cmp.Compare(p.parts[b], p.parts[a]), p.compareElsewhere(a, b), p.owned[b]-p.owned[a])
-}
-
-// compareGain compares by what goes before the remainders, of servers and of zones.
-func (p preference) compareGain(a, b int) int {
-	return cmp.Or(
-		compareTrue(p.servers[a].RoundedUp, p.servers[b].RoundedUp),
-		compareTrue(p.owned[a] > p.shares[a], p.owned[b] > p.shares[b]))
-}
-
-// compareElsewhere puts the server first whose process has less of other task types for its weight.
-func (p preference) compareElsewhere(a, b int) int {
-	return cmp.Compare(p.servers[a].Elsewhere*p.weights[b], p.servers[b].Elsewhere*p.weights[a])
-}
-
-// spread chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
+// roundUp chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
 // down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
 // next server does, then the one with the larger remainder, then the one whose next server's process has less
 // elsewhere, then the one that owns most.
-func (p preference) spread() (up []int) {
-	type zone struct{ part, owned int }
-	byZone := map[int][]int{}
-	list := map[int]*zone{}
-	total := 0
-	for _, s := range p.open {
-		z := p.zones[s]
-		if list[z] == nil {
-			list[z] = &zone{}
+func (d *rounding) roundUp() {
+	left := 0
+	for s, zone := range d.zones {
+		if zone == len(d.byZone) {
+			d.byZone = append(d.byZone, zonePart{})
 		}
-		byZone[z] = append(byZone[z], s)
-		list[z].part += p.parts[s]
-		list[z].owned += p.owned[s]
-		total += p.parts[s]
+		left += d.parts[s]
 	}
-	left := total / p.whole
-	var open []int // the zones that may be rounded up
-	for _, z := range slices.Sorted(maps.Keys(list)) {
-		n := list[z].part / p.whole
-		up = append(up, byZone[z][:n]...)
-		left -= n
-		if list[z].part%p.whole > 0 {
+	for _, s := range d.open {
+		z := &d.byZone[d.zones[s]]
+		z.open, z.parts, z.owned = append(z.open, s), z.parts+d.parts[s], z.owned+d.owned[s]
+	}
+	if len(d.open) == 0 {
+		return
+	}
+	left /= d.whole
+	var open []*zonePart // the zones that may be rounded up
+	up := func(z *zonePart) {
+		d.up[z.open[z.up]] = true
+		z.up++
+		left--
+	}
+	for i := range d.byZone {
+		z := &d.byZone[i]
+		for z.up < z.parts/d.whole {
+			up(z)
+		}
+		if z.parts%d.whole > 0 {
 			open = append(open, z)
 		}
 	}
-	next := func(z int) int { return byZone[z][list[z].part/p.whole] }
-	slices.SortStableFunc(open, func(a, b int) int {
-		return cmp.Or(p.compareGain(next(a), next(b)), list[b].part%p.whole-list[a].part%p.whole,
-			p.compareElsewhere(next(a), next(b)), list[b].owned-list[a].owned)
+	slices.SortStableFunc(open, func(a, b *zonePart) int {
+		s, t := a.open[a.up], b.open[b.up]
+		return cmp.Or(d.compareGain(s, t), b.parts%d.whole-a.parts%d.whole,
+			d.elsewhere(s).compare(d.elsewhere(t)), b.owned-a.owned)
 	})
-	for _, z := range open[:min(left, len(open))] {
-		up = append(up, next(z))
+	for _, z := range open[:left] {
+		up(z)
 	}
-	return up
+}
+
+// compare puts a server first that is to be rounded up (P15), then one that owns more than its share rounded down,
+// because that saves a move: of nine queues on two servers, the one that owns five keeps them. Of the others, the one
+// with the larger remainder comes first, then the one whose process has less of other task types for its weight (P15),
+// then the one that owns more, and then the older one, as the servers are sorted.
+func (d *rounding) compare(s, t int) int {
+	return cmp.Or(d.compareGain(s, t), d.parts[t]-d.parts[s],
+		d.elsewhere(s).compare(d.elsewhere(t)), d.owned[t]-d.owned[s])
+}
+
+// compareGain compares by what goes before the remainders, of servers and of zones.
+func (d *rounding) compareGain(s, t int) int {
+	return cmp.Or(compareTrue(d.servers[s].RoundedUp, d.servers[t].RoundedUp),
+		compareTrue(d.owned[s] > d.shares[s], d.owned[t] > d.shares[t]))
 }
 
 // compareTrue puts what is true first.
@@ -250,46 +175,23 @@ func compareTrue(a, b bool) int {
 	return 1
 }
 
-// level is how many queues a weight gets: the fraction queues/weight.
-type level struct{ queues, weight int }
-
-func (l level) compare(other level) int {
-	return cmp.Compare(l.queues*other.weight, other.queues*l.weight)
+// size implements measure.
+func (d *rounding) size(s int) int {
+	if d.up[s] {
+		return d.shares[s] + 1
+	}
+	return d.shares[s]
 }
 
-// bounded returns the share of a server that is at one of its bounds at the level, or false if its share is in
-// proportion.
-func (l level) bounded(b bound, weight int) (share int, bounded bool) {
-	switch {
-	case weight == 0 || l.compare(level{b.least, weight}) < 0:
-		return b.least, true
-	case l.compare(level{b.most, weight}) >= 0:
-		return b.most, true
-	}
-	return 0, false
-}
-
-// levelOf returns the highest level at which a share reaches a bound, and at which the shares are not more than the
-// total. Above it, up to the level of the result, no other share reaches one.
-func levelOf(total int, bounds []bound, weights []int) level {
-	levels := []level{{0, 1}}
-	for s, w := range weights {
-		if w > 0 {
-			levels = append(levels, level{bounds[s].least, w}, level{bounds[s].most, w})
+// rule implements measure.
+func (d *rounding) rule(from, to int) Rule {
+	if a, b := d.byZone[d.zones[from]], d.byZone[d.zones[to]]; d.zones[from] != d.zones[to] {
+		if a.up*d.whole >= a.parts || b.up*d.whole <= b.parts {
+			return Spread
 		}
 	}
-	slices.SortFunc(levels, level.compare)
-	levels = slices.CompactFunc(levels, func(a, b level) bool { return a.compare(b) == 0 })
-	tooHigh := func(i int) bool {
-		l, rest, weight := levels[i], total, 0
-		for s, b := range bounds {
-			share, bounded := l.bounded(b, weights[s])
-			rest -= share
-			if !bounded {
-				weight += weights[s]
-			}
-		}
-		return l.queues*weight > rest*l.weight
+	if d.parts[from] == 0 || d.up[from] || !d.up[to] {
+		return Balance
 	}
-	return levels[max(1, sort.Search(len(levels), tooHigh))-1]
+	return Totals
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 )
@@ -46,23 +45,19 @@ func BalanceTotals(tasks []Task) map[string][]string {
 
 // balancing is one computation of BalanceTotals.
 type balancing struct {
-	totals, weights []int // of the processes
-	tasks           []openTask
-	at              [][]place // of the processes: their open servers
+	has   []amount // of the processes
+	tasks []openTask
+	at    [][]place // of the processes: their open servers
 
 	search int    // the number of the present search
 	seen   []int  // of the processes: the last search that reached it
 	last   []step // of the processes: the last step to it in that search
 }
 
-// openTask is a task type with the servers whose shares may be rounded up or down. In each zone at least so many are
-// rounded up as zoneLeast says, and one more at most if zoneOpen says so.
+// openTask is a task type with the servers whose shares may be rounded up or down.
 type openTask struct {
-	open      []openServer
-	zoneLeast map[int]int
-	zoneOpen  map[int]bool
-	zoneUp    map[int]int
-	searched  map[int]int // of the zones: the last search that has tried the steps from the servers that are rounded up
+	open  []openServer
+	zones []openZone
 }
 
 type openServer struct {
@@ -72,29 +67,33 @@ type openServer struct {
 	up      bool
 }
 
+// openZone is how many open servers of a zone are rounded up, and how many may be (P14).
+type openZone struct {
+	up, least, most int
+	searched        int // the last search that has tried the steps from the servers that are rounded up
+}
+
 // place is an open server: its task type, and its number there.
 type place struct{ task, server int }
 
+// step is a move of one queue of a task type from one open server to another.
+type step struct{ task, from, to int }
+
 func newBalancing(tasks []Task) *balancing {
-	var names []string
+	number := map[string]int{} // of the processes, in order of their ids
 	for _, task := range tasks {
 		for _, s := range task.Servers {
-			if s.Process != "" {
-				names = append(names, s.Process)
-			}
+			number[s.Process] = 0
 		}
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	n := len(names)
-	l := &balancing{
-		totals: make([]int, n), weights: make([]int, n), tasks: make([]openTask, len(tasks)),
-		at: make([][]place, n), seen: make([]int, n), last: make([]step, n),
+	delete(number, "")
+	for i, process := range slices.Sorted(maps.Keys(number)) {
+		number[process] = i
 	}
-	number := make(map[string]int, n)
-	for i, name := range names {
-		number[name] = i
-		l.weights[i] = 1
+	n := len(number)
+	l := &balancing{
+		has: slices.Repeat([]amount{{weight: 1}}, n), tasks: make([]openTask, len(tasks)),
+		at: make([][]place, n), seen: make([]int, n), last: make([]step, n),
 	}
 	for t, task := range tasks {
 		l.add(t, task, number)
@@ -111,47 +110,37 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 		if planned[i] == none {
 			planned[i] = row.owner
 		}
-		if planned[i] != none && p.servers[planned[i]].Process != "" {
-			l.totals[number[p.servers[planned[i]].Process]]++
+		if s := planned[i]; s != none && p.servers[s].Process != "" {
+			l.has[number[p.servers[s].Process]].queues++
 		}
 	}
 	if task.Fixed || task.Limits.choose() || task.Limits.Loads != nil || p.hung || len(p.weights) == 0 {
 		return
 	}
-	o := openTask{zoneLeast: map[int]int{}, zoneOpen: map[int]bool{}, zoneUp: map[int]int{}, searched: map[int]int{}}
-	open := func(at int, up bool) (zone int, counts bool) {
-		s := p.servers[at]
+	r := p.swappable(planned)
+	if !p.restricted {
+		r = p.divide(len(p.rows), p.weights, count(p.holders(), len(p.weights)))
+	}
+	o := openTask{zones: make([]openZone, 1+slices.Max(p.zones))}
+	parts := make([]int, len(o.zones))
+	for _, at := range r.open {
+		s, zone := p.servers[at], p.zones[at]
 		if s.Process == "" {
-			return 0, false
-		}
-		if p.zones != nil {
-			zone = p.zones[at]
+			continue
 		}
 		process := number[s.Process]
-		l.weights[process] = max(l.weights[process], p.weights[at])
+		l.has[process].weight = max(l.has[process].weight, p.weights[at])
 		l.at[process] = append(l.at[process], place{t, len(o.open)})
-		o.open = append(o.open, openServer{s.UUID, process, zone, up})
-		if up {
-			o.zoneUp[zone]++
+		o.open = append(o.open, openServer{s.UUID, process, zone, r.up[at]})
+		parts[zone] += r.parts[at]
+		if r.up[at] {
+			o.zones[zone].up++
 		}
-		return zone, true
 	}
-	if p.restricted {
-		for at, up := range p.swappable(planned) {
-			if zone, counts := open(at, up); counts && up {
-				o.zoneLeast[zone]++
-			}
-		}
-	} else {
-		r := p.divide(len(p.rows), p.bounds(make([]int, len(p.weights))), p.weights, count(holders(p.roster), len(p.weights)))
-		parts := map[int]int{}
-		for _, at := range r.open {
-			if zone, counts := open(at, r.up[at]); counts {
-				parts[zone] += r.parts[at]
-			}
-		}
-		for zone, part := range parts {
-			o.zoneLeast[zone], o.zoneOpen[zone] = part/r.whole, part%r.whole > 0
+	for zone, part := range parts {
+		z := &o.zones[zone]
+		if z.least, z.most = z.up, z.up; !p.restricted && len(o.open) > 0 {
+			z.least, z.most = part/r.whole, (part+r.whole-1)/r.whole
 		}
 	}
 	l.tasks[t] = o
@@ -160,12 +149,13 @@ func (l *balancing) add(t int, task Task, number map[string]int) {
 // swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get,
 // although some rows are restricted: those that have one more and such a row, and those that have one less. It looks at
 // the servers of the weight that most of them have.
-func (p *planning) swappable(planned []int) iter.Seq2[int, bool] {
-	total, free := make([]int, len(p.weights)), make([]bool, len(p.weights))
+func (p *planning) swappable(planned []int) *rounding {
+	n := len(p.weights)
+	r := &rounding{up: make([]bool, n), parts: make([]int, n)}
+	total, free := count(planned, len(p.servers)), make([]bool, n)
 	for i, s := range planned {
-		if s != none && s < len(p.weights) {
-			total[s]++
-			free[s] = free[s] || p.barred[i] == nil
+		if s != none && s < n {
+			free[s] = free[s] || len(p.groupOf[i].servers) == n
 		}
 	}
 	servers := map[int]int{} // by weight
@@ -179,44 +169,35 @@ func (p *planning) swappable(planned []int) iter.Seq2[int, bool] {
 			least = min(least, total[s])
 		}
 	}
-	return func(yield func(int, bool) bool) {
-		for s, w := range p.weights {
-			up := total[s] == least+1 && free[s] && within(least, p.limits.QueuesPerServer)
-			if w == common && (up || total[s] == least) && !yield(s, up) {
-				return
-			}
+	for s, w := range p.weights {
+		r.up[s] = total[s] == least+1 && free[s] && within(least, p.limits.QueuesPerServer)
+		if w == common && (r.up[s] || total[s] == least) {
+			r.open = append(r.open, s)
 		}
 	}
+	return r
 }
 
-// gives and takes return how much the square of a process's total changes if the process gives a queue or takes one.
-// With the totals 5 and 2, the first square falls from 25 to 16, by 9, and the second one rises from 4 to 9, by 5: the
-// sum becomes smaller by 4. Callers divide by the weights of the processes.
-func (l *balancing) gives(process int) int { return 2*l.totals[process] - 1 }
-func (l *balancing) takes(process int) int { return 2*l.totals[process] + 1 }
-
-// improves reports whether the sum of the squares, each divided by the weight, becomes smaller if one process gives a
-// queue and another one takes it.
+// improves reports whether the sum of the squares becomes smaller if one process gives a queue and another one takes
+// it.
 func (l *balancing) improves(from, to int) bool {
-	return l.gives(from)*l.weights[to] > l.takes(to)*l.weights[from]
+	return l.has[from].gives().compare(l.has[to].takes()) > 0
 }
 
 // improve moves one queue from a process with a large total to one with a small total, perhaps by way of others.
 // Suppose that P serves only task type S, R serves only T, and Q serves both: P gives Q a queue of S, and Q gives R one
 // of T. improve reports whether it could, and notes the task types.
 func (l *balancing) improve(changed map[int]bool) bool {
-	byTotal := make([]int, len(l.totals))
-	lowest := 0
-	for i := range byTotal {
-		byTotal[i] = i
-		if l.takes(i)*l.weights[lowest] < l.takes(lowest)*l.weights[i] {
-			lowest = i
-		}
+	if len(l.has) == 0 {
+		return false
 	}
-	slices.SortStableFunc(byTotal, func(a, b int) int {
-		return cmp.Compare(l.gives(b)*l.weights[a], l.gives(a)*l.weights[b])
-	})
-	for _, from := range byTotal {
+	givers := make([]int, len(l.has))
+	for i := range givers {
+		givers[i] = i
+	}
+	lowest := slices.MinFunc(givers, l.compareTakers)
+	slices.SortStableFunc(givers, func(a, b int) int { return l.has[b].gives().compare(l.has[a].gives()) })
+	for _, from := range givers {
 		if !l.improves(from, lowest) {
 			return false
 		}
@@ -227,26 +208,20 @@ func (l *balancing) improve(changed map[int]bool) bool {
 	return false
 }
 
-// step is a move of one queue of a task type from the open server of one process to that of another.
-type step struct {
-	task     int
-	from, to int // open servers of the task type
-}
+// compareTakers puts the process first that should rather get a queue.
+func (l *balancing) compareTakers(a, b int) int { return l.has[a].takes().compare(l.has[b].takes()) }
 
 // improveFrom moves a queue away from one process, as improve does. No process has a smaller total than lowest.
 func (l *balancing) improveFrom(from, lowest int, changed map[int]bool) bool {
-	best := -1
-	for _, to := range l.reach(from, lowest) { // the nearest first
-		if l.improves(from, to) && (best < 0 || l.takes(to)*l.weights[best] < l.takes(best)*l.weights[to]) {
-			best = to
-		}
-	}
-	if best < 0 {
+	reached := slices.DeleteFunc(l.reach(from, lowest), func(to int) bool { return !l.improves(from, to) })
+	if len(reached) == 0 {
 		return false
 	}
 	var path []step
-	for at := best; at != from; at = l.tasks[path[len(path)-1].task].open[path[len(path)-1].from].process {
-		path = append(path, l.last[at])
+	for at := slices.MinFunc(reached, l.compareTakers); at != from; { // of equals the nearest
+		s := l.last[at]
+		path = append(path, s)
+		at = l.tasks[s.task].open[s.from].process
 	}
 	for i, s := range path { // from the end on: each process takes before it gives
 		if !l.may(s) { // two steps of one task type can be too many for a zone
@@ -273,10 +248,11 @@ func (l *balancing) reach(from, lowest int) (reached []int) {
 		for _, place := range l.at[at[0]] {
 			task := l.tasks[place.task]
 			giver := task.open[place.server]
-			if !giver.up || task.searched[giver.zone] == l.search {
+			zone := &task.zones[giver.zone]
+			if !giver.up || zone.searched == l.search {
 				continue
 			}
-			task.searched[giver.zone] = l.search
+			zone.searched = l.search
 			for to, s := range task.open {
 				step := step{place.task, place.server, to}
 				if l.seen[s.process] == l.search || !l.may(step) {
@@ -284,7 +260,7 @@ func (l *balancing) reach(from, lowest int) (reached []int) {
 				}
 				l.seen[s.process], l.last[s.process] = l.search, step
 				reached, at = append(reached, s.process), append(at, s.process)
-				if l.takes(s.process)*l.weights[lowest] <= l.takes(lowest)*l.weights[s.process] {
+				if l.compareTakers(s.process, lowest) <= 0 {
 					return reached
 				}
 			}
@@ -297,40 +273,30 @@ func (l *balancing) reach(from, lowest int) (reached []int) {
 func (l *balancing) may(s step) bool {
 	t := l.tasks[s.task]
 	from, to := t.open[s.from], t.open[s.to]
-	if !from.up || to.up {
-		return false
-	}
-	most := t.zoneLeast[to.zone]
-	if t.zoneOpen[to.zone] {
-		most++
-	}
-	return from.zone == to.zone || t.zoneUp[from.zone] > t.zoneLeast[from.zone] && t.zoneUp[to.zone] < most
+	gives, takes := t.zones[from.zone], t.zones[to.zone]
+	return from.up && !to.up && (from.zone == to.zone || gives.up > gives.least && takes.up < takes.most)
 }
 
 func (l *balancing) move(s step) {
 	t := l.tasks[s.task]
 	from, to := &t.open[s.from], &t.open[s.to]
 	from.up, to.up = false, true
-	t.zoneUp[from.zone]--
-	t.zoneUp[to.zone]++
-	l.totals[from.process]--
-	l.totals[to.process]++
+	t.zones[from.zone].up--
+	t.zones[to.zone].up++
+	l.has[from.process].queues--
+	l.has[to.process].queues++
 }
 
 // TotalsBalanced reports whether BalanceTotals has nothing to do, whichever servers may have which queues: no queue
 // that goes from one process to another makes the sum smaller. The maps have the totals and the weights of the
 // processes.
 func TotalsBalanced(totals, weights map[string]int) bool {
-	l := &balancing{}
-	highest, lowest := 0, 0
-	for i, process := range slices.Sorted(maps.Keys(totals)) {
-		l.totals, l.weights = append(l.totals, totals[process]), append(l.weights, max(1, weights[process]))
-		if l.gives(i)*l.weights[highest] > l.gives(highest)*l.weights[i] {
-			highest = i
-		}
-		if l.takes(i)*l.weights[lowest] < l.takes(lowest)*l.weights[i] {
-			lowest = i
-		}
+	var gives, takes []fraction
+	for process, n := range totals {
+		has := amount{n, weights[process]}
+		gives, takes = append(gives, has.gives()), append(takes, has.takes())
 	}
-	return len(totals) == 0 || !l.improves(highest, lowest)
+	slices.SortFunc(gives, fraction.compare)
+	slices.SortFunc(takes, fraction.compare)
+	return len(totals) == 0 || gives[len(gives)-1].compare(takes[0]) <= 0
 }

@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// chains looks for chains of moves: each server of a chain gives a row to the next one.
+type chains struct {
+	flow   *flow
+	search int    // the number of the present search
+	seen   []int  // of the servers: the last search that reached it
+	via    []slot // of the servers: the group of which it takes a row in that search
+}
+
+// improve moves a row along a chain that makes the servers more even. It reports whether there was one.
+func (c *chains) improve() bool {
+	f := c.flow
+	var takers []int // the server of each zone that should get the next row
+	for _, list := range f.ranking.kinds {
+		if f.hasRoom(list[0]) {
+			takers = append(takers, list[0])
+		}
+	}
+	slices.SortFunc(takers, f.ranking.compare)
+	for zone, givers := range f.givers() {
+		c.search++ // what a server that has more could not improve, one that has less cannot either
+		last := f.ranking.kinds[zone][:1]
+		if i := slices.IndexFunc(takers, func(s int) bool { return f.zones[s] != zone }); i >= 0 {
+			last = []int{last[0], takers[i]}
+		}
+		for _, from := range givers {
+			gains := func(to int) bool { return f.hasRoom(to) && f.gain(from, to) > 0 }
+			if !slices.ContainsFunc(last, gains) {
+				break
+			}
+			if c.seen[from] == c.search {
+				continue
+			}
+			c.seen[from], c.via[from] = c.search, slot{}
+			if to := c.reach([]int{from}, gains); to != none {
+				c.shift(from, to)
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// givers returns the servers of each zone that have rows, those first that should rather give one.
+func (f *flow) givers() [][]int {
+	byZone := make([][]int, len(f.zoneHas))
+	for s, has := range f.has {
+		if has.queues > 0 {
+			byZone[f.zones[s]] = append(byZone[f.zones[s]], s)
+		}
+	}
+	for _, list := range byZone {
+		slices.SortStableFunc(list, func(s, t int) int {
+			return cmp.Or(compareTrue(f.beyond(s) > 0, f.beyond(t) > 0), compareTrue(f.weights[s] == 0, f.weights[t] == 0),
+				f.has[t].gives().compare(f.has[s].gives()))
+		})
+	}
+	return byZone
+}
+
+// makeRoom gives a row of the group to a server that is full, and moves a row of it, by a chain, to a server that has
+// room.
+func (c *chains) makeRoom(g *split) bool {
+	c.search++
+	to := c.reach(c.enter(g, -1, nil), c.flow.hasRoom)
+	if to == none {
+		return false
+	}
+	c.shift(none, to)
+	return true
+}
+
+// reach follows all chains from the servers. It returns the server at the end of one that should rather get a row than
+// others, among those that are accepted, or none. The chains have the fewest steps.
+func (c *chains) reach(at []int, accept func(s int) bool) int {
+	best := none
+	for i := 0; i < len(at); i++ {
+		s := at[i]
+		if c.via[s].split != nil && accept(s) && (best == none || c.flow.compareTakers(s, best) < 0) {
+			best = s
+		}
+		for _, slot := range c.flow.slots[s] {
+			if slot.n[slot.at] > 0 {
+				at = c.enter(slot.split, slot.at, at)
+			}
+		}
+	}
+	return best
+}
+
+// enter notes that the search has reached a group, by way of one of its servers. It appends the servers that are
+// reached so.
+func (c *chains) enter(g *split, from int, at []int) []int {
+	if g.seen == c.search {
+		return at
+	}
+	g.seen, g.from = c.search, from
+	for k, s := range g.servers {
+		if c.seen[s] != c.search {
+			c.seen[s], c.via[s] = c.search, slot{g, k}
+			at = append(at, s)
+		}
+	}
+	return at
+}
+
+// shift moves a row along the chain that ends with a server, from its end on. from is the server with which it begins,
+// or none if it begins with a row that has no server.
+func (c *chains) shift(from, to int) {
+	for s := to; s != from; {
+		via := c.via[s]
+		c.flow.give(via.split, via.at, 1)
+		if via.from < 0 {
+			return
+		}
+		c.flow.give(via.split, via.from, -1)
+		s = via.servers[via.from]
+	}
+}

@@ -1,0 +1,203 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// roster is what a plan reads: the rows of the queues that it assigns, and the servers.
+type roster struct {
+	limits     Limits
+	rows       []row          // in natural order of the ids
+	servers    []Server       // the live servers: first those that get queues, the oldest first, then the others
+	position   map[string]int // of the servers, by uuid
+	weights    []int          // of the servers that get queues
+	weight     int            // their sum
+	zones      []int          // of the servers that get queues: numbers from 0; all 0 if the queues are not spread (P14)
+	groups     []*group       // the rows by the servers that may get them, those with the fewest servers first
+	groupOf    []*group       // of the rows
+	restricted bool           // some server must not get some row
+	hung       bool           // calls of a queue hang (P9)
+	preferred  bool           // a server with a weight has the labels of the setting prefer (P14)
+}
+
+// row is a queue as it was read, and where the plan puts it. A change is made from one row, so that it never compares
+// the rows of two queues.
+type row struct {
+	*Queue
+	owner     int // position in servers, or none
+	requester int // position in servers, or none
+	rule      Rule
+}
+
+// none is the position of no server.
+const none = -1
+
+// newRoster sorts the queues by id and the servers by register_time and uuid (P1). It returns the queues that are
+// removed (N2) or reserved (P13) apart: they are not assigned.
+func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unassigned []row) {
+	r = &roster{limits: limits, rows: make([]row, 0, len(queues))}
+	servers = slices.SortedFunc(slices.Values(servers), byAge)
+	r.preferred = limits.prefer(servers)
+	names := newReturning(servers, limits.mayOwn)
+	owned := make(map[string]int, len(servers))
+	for _, i := range order(queues) {
+		w := row{Queue: &queues[i], owner: none, requester: none}
+		if w.Removing || names.waits(w.Queue) {
+			unassigned = append(unassigned, w)
+			continue
+		}
+		if limits.choose() {
+			owned[cmp.Or(names.returned(w.Queue), w.Owner)]++
+		}
+		r.rows = append(r.rows, w)
+	}
+	r.setServers(servers, limits.chosen(servers, owned, len(names.absent)))
+	for i := range unassigned {
+		unassigned[i].owner = r.at(unassigned[i].Owner)
+	}
+	for i := range r.rows {
+		w := &r.rows[i]
+		if w.owner = r.at(w.Owner); w.owner == none {
+			w.owner, w.rule = r.at(names.returned(w.Queue)), Unowned
+		}
+		if w.owner != none {
+			w.requester = r.at(w.Requester)
+		}
+	}
+	r.setGroups()
+	return r, unassigned
+}
+
+// byAge compares servers by register_time and uuid (P1).
+func byAge(a, b Server) int {
+	return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
+}
+
+// mayOwn reports whether a server may get queues, as far as its state and require say so (P14).
+func (l Limits) mayOwn(s Server) bool { return s.Eligible && l.Require.Matches(s) }
+
+// prefer takes their weights from the servers that lack a label of the setting prefer, if a server that has a weight
+// has it: they become a reserve (P2, P14). It reports whether there is such a server.
+func (l Limits) prefer(servers []Server) bool {
+	preferred := slices.ContainsFunc(servers, func(s Server) bool {
+		return l.mayOwn(s) && s.Weight > 0 && l.Prefer.Matches(s)
+	})
+	for i, s := range servers {
+		if preferred && !l.Prefer.Matches(s) {
+			servers[i].Weight = 0
+		}
+	}
+	return preferred
+}
+
+// choose reports whether the limits choose which servers get queues.
+func (l Limits) choose() bool { return l.InFlight > 0 || l.Servers > 0 || l.ServersPerHost > 0 }
+
+// chosen returns the servers that get queues, the oldest first. The limits choose the heaviest, among equals those that
+// own most queues, so that few queues move, then those whose processes have fewer queues elsewhere (P15), and then the
+// older ones (P10, P12). If the queues came before the weights, a light server that has given its last queue to a heavy
+// one would make room for a server that then gets queues: planning again would change something. absent servers, which
+// return soon, keep their places (P13).
+func (l Limits) chosen(servers []Server, owned map[string]int, absent int) (list []Server) {
+	servers = slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !l.mayOwn(s) })
+	if !l.choose() {
+		return servers
+	}
+	slices.SortStableFunc(servers, func(a, b Server) int {
+		return cmp.Or(b.Weight-a.Weight, owned[b.UUID]-owned[a.UUID], a.Elsewhere-b.Elsewhere)
+	})
+	ofHost := map[string]int{}
+	for _, s := range servers {
+		n := len(list) + absent
+		if within(n, l.InFlight) && within(n, l.Servers) && within(ofHost[s.Host], l.ServersPerHost) {
+			s.RoundedUp = false
+			list = append(list, s)
+			ofHost[s.Host]++
+		}
+	}
+	slices.SortFunc(list, byAge)
+	return list
+}
+
+// within reports whether there is room for one more within a limit; 0 is no limit.
+func within(n, limit int) bool { return limit == 0 || n < limit }
+
+// MaxWeight is the greatest weight of a server. With more, products of weights and numbers of queues would not fit.
+const MaxWeight = 1000
+
+// setServers notes the servers: first those that are chosen to get queues, then the others, which stand by or may own
+// none. If no chosen server has a weight, all count alike.
+func (r *roster) setServers(servers, chosen []Server) {
+	r.servers, r.position = slices.Grow(chosen, len(servers)-len(chosen)), make(map[string]int, len(servers))
+	for i, s := range chosen {
+		r.position[s.UUID] = i
+		r.weights = append(r.weights, min(max(0, s.Weight), MaxWeight))
+		r.weight += r.weights[i]
+	}
+	if r.weight == 0 {
+		r.weights, r.weight = slices.Repeat([]int{1}, len(chosen)), len(chosen)
+	}
+	r.zones = zones(chosen, r.limits.Spread)
+	for _, s := range servers {
+		if _, works := r.position[s.UUID]; !works {
+			r.position[s.UUID] = len(r.servers)
+			r.servers = append(r.servers, s)
+		}
+	}
+}
+
+// at returns the position of a live server, or none.
+func (r *roster) at(uuid string) int {
+	if s, live := r.position[uuid]; live {
+		return s
+	}
+	return none
+}
+
+// uuid returns the uuid of the server at a position, "" for none.
+func (r *roster) uuid(s int) string {
+	if s == none {
+		return ""
+	}
+	return r.servers[s].UUID
+}
+
+// working returns the servers that get queues.
+func (r *roster) working() []Server { return r.servers[:len(r.weights)] }
+
+// mayGet reports whether a server gets queues, and may get this one (P9, P14).
+func (r *roster) mayGet(row, s int) bool {
+	return s != none && s < len(r.weights) && !r.groupOf[row].bars(s)
+}
+
+// holder returns the position of the server that has the row, or none if it gets no queues or must not get the row: the
+// owner, or with loads the server to which the owner hands the row over.
+func (r *roster) holder(row int) int {
+	if to := r.rows[row].requester; r.limits.Loads != nil && r.mayGet(row, to) {
+		return to
+	}
+	return r.keeper(row)
+}
+
+// keeper returns the position of the row's owner, or none if it gets no queues or must not get the row.
+func (r *roster) keeper(row int) int {
+	if s := r.rows[row].owner; r.mayGet(row, s) {
+		return s
+	}
+	return none
+}
+
+// holders returns the holder of each row.
+func (r *roster) holders() []int {
+	list := make([]int, len(r.rows))
+	for i := range list {
+		list[i] = r.holder(i)
+	}
+	return list
+}
+
+// elsewhere returns how many queues of other task types the server's process has, for its weight (P15).
+func (r *roster) elsewhere(s int) fraction {
+	return fraction{r.servers[s].Elsewhere, max(1, r.weights[s])}
+}
