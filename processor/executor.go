@@ -133,11 +133,16 @@ func (e *executor) finishLocked() {
 	for _, g := range c.grants {
 		g.inFlight--
 	}
-	if c.outcome == failed {
+	switch c.outcome {
+	case failed:
 		s.stats.LastError, s.stats.LastErrorTime = c.err, c.now
-	}
-	if c.outcome == lost {
-		s.loseLocked(c)
+	case lost: // one of its queues
+		for _, g := range c.grants {
+			if !g.draining {
+				s.drainLocked(g, c.now)
+				g.lost = true
+			}
+		}
 	}
 	e.work.finishLocked(s)
 	if c.outcome == untrusted && c.wakes == s.wakes {

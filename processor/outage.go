@@ -282,14 +282,15 @@ func (p *sample) fail(took, timeout time.Duration) {
 func (p *sample) exhausted() bool { return p.tried >= sampleMost }
 
 // observeLocked gives the end of a call to the outage and to the streaks, and does what follows. If the breaker opens,
-// all lanes are sampled and the unstarted items are dropped.
+// all lanes are sampled and the unstarted items are dropped. If it closes, all lanes are due.
 func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
 	switch s.outage.observe(e, s.settings.ProbeMax > 0) {
 	case firstSuccess:
 		s.rounds.Add(1)
 	case breakerClosed:
 		s.rounds.Add(1)
-		s.closeBreakerLocked(e.now)
+		s.limiter.probe(false)
+		s.due.advance(e.now)
 	case breakerOpened:
 		for _, g := range s.grants {
 			g.lane.untried = s.capabilities.keyed && !s.capabilities.cursored
@@ -310,12 +311,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
 func (s *scheduler) expireOutageLocked(now time.Time) {
 	if s.stats.InFlight == 0 && s.outage.quiet(now, s.settings) {
 		s.outage.end()
-		s.closeBreakerLocked(now)
+		s.limiter.probe(false)
+		s.due.advance(now)
 	}
-}
-
-// closeBreakerLocked makes all lanes due.
-func (s *scheduler) closeBreakerLocked(now time.Time) {
-	s.limiter.probe(false)
-	s.due.advance(now)
 }

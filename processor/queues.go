@@ -156,7 +156,8 @@ func (p *Processor) Queues() []QueueState {
 	for _, g := range s.grants {
 		all = append(all, QueueState{
 			Queue: g.queue, Draining: g.draining, Lost: g.lost, InFlight: g.inFlight, Drained: g.draining && g.inFlight == 0,
-			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now), Sweep: s.sweepStateLocked(g),
+			EmptySince: g.emptySince, Survived: g.survived, Failing: s.failureLocked(g, now),
+			Sweep: g.lane.sweep.state(g, &s.outage, s.settings),
 		})
 	}
 	slices.SortFunc(all, func(a, b QueueState) int { return compareQueues(a.Queue, b.Queue) })
@@ -218,16 +219,6 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 	s.wakeNextLocked(now)
 	if g.inFlight == 0 {
 		notify(s.signals.drained)
-	}
-}
-
-// loseLocked drains all queues of a call that met the loss of one of them.
-func (s *scheduler) loseLocked(c *call) {
-	for _, g := range c.grants {
-		if !g.draining {
-			s.drainLocked(g, c.now)
-			g.lost = true
-		}
 	}
 }
 
@@ -297,9 +288,9 @@ type Work struct {
 
 // Worked returns the work for a queue. It is zero if the queue is not held.
 func (p *Processor) Worked(queueID string) Work {
-	p.scheduler.mu.Lock()
-	defer p.scheduler.mu.Unlock()
-	if g := p.scheduler.grants[queueID]; g != nil {
+	s := p.lock()
+	defer s.mu.Unlock()
+	if g := s.grants[queueID]; g != nil {
 		return g.work
 	}
 	return Work{}

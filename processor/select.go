@@ -63,7 +63,8 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		c.selection.Queue = Queue{}
 		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
-	c.givesUp = l.sweep != nil && s.sweepsGiveUpLocked(now)
+	_, giveUp := s.sweepsWaitLocked(now)
+	c.givesUp = l.sweep != nil && giveUp
 	if l.batches == 0 {
 		return
 	}
@@ -89,6 +90,7 @@ func (c *selectCall) perform() error {
 	n := list.size()
 	c.lane.unheld, c.lane.crowded = 0, false
 	if n == 0 {
+		c.step = ends
 		return nil
 	}
 	page := newPage(list, n, c.parts)
@@ -275,9 +277,6 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
 	if c.capabilities.paged && c.outcome == done {
-		if c.found == nil {
-			c.step = ends
-		}
 		l.pass.advance(c)
 	}
 	s.stats.countSelect(c)
@@ -294,7 +293,9 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	case c.outcome == done:
 		l.rest.reset()
 		l.foundNothing = c.step != moves
-		c.noteEmptyLocked(s)
+		if l.sweep == nil && c.empty() {
+			c.noteEmptyLocked(s)
+		}
 		at := c.nextSelectAt(s.settings)
 		if c.step != moves {
 			at = s.outage.pace(l, s.settings, at, c.now, 0)
@@ -305,8 +306,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	}
 }
 
-// evidence returns what the select says about the dealer and its queues. In CONTINUOUS, no item of the lane can fail again
-// if nothing is in flight, waits for its next attempt or is to be executed.
+// evidence returns what the select says about the dealer and its queues.
 func (c *selectCall) evidence() evidence {
 	e := evidence{now: c.now, err: c.err, wide: true}
 	switch w := c.lane.sweep; {
@@ -314,10 +314,9 @@ func (c *selectCall) evidence() evidence {
 		e.selects, e.failed, e.mute = true, true, c.env.blames(c.err)
 	case c.outcome != done:
 	case w != nil:
-		e.selects, e.exhausted = true, w.ItemsFailed == 0 && completesSweep(c)
+		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()
 	default:
-		e.selects, e.exhausted = true, len(c.inFlight) == 0 && c.unstarted() == 0 && c.completesPass() &&
-			c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
+		e.selects, e.exhausted = true, c.empty() && c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
 	}
 	return e
 }
@@ -352,12 +351,8 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	s.placeLocked(l, c.now)
 }
 
-// noteEmptyLocked records that the queues had nothing to execute. If items were in flight during the select, this is
-// not certain: they may be selectable again. endsWithLocked records the end of a sweep.
+// noteEmptyLocked records that the queues had nothing to execute.
 func (c *selectCall) noteEmptyLocked(s *scheduler) {
-	if len(c.inFlight) > 0 || c.lane.sweep != nil || !c.completesPass() {
-		return
-	}
 	for _, g := range c.grants {
 		s.surviveLocked(c.lane, g)
 		if g.emptySince.IsZero() {
@@ -367,10 +362,18 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 	}
 }
 
-// completesPass reports whether the lane has had nothing to execute since its pass began, if this select has found
-// nothing.
-func (c *selectCall) completesPass() bool {
-	return !c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After)
+// empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the
+// select, this is not certain: they may be selectable again.
+func (c *selectCall) empty() bool {
+	return len(c.inFlight) == 0 && c.unstarted() == 0 &&
+		(!c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After))
+}
+
+// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
+// A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
+// behind a page only if the pass has found nothing before.
+func (c *selectCall) completesSweep() bool {
+	return c.empty() && c.lane.pass.waiting == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
 }
 
 // nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an

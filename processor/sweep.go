@@ -65,17 +65,6 @@ type sweep struct {
 // defaultMaxRepeats is the number of consecutive selects without progress after which a sweep fails by default.
 const defaultMaxRepeats = 3
 
-// sweepStateLocked returns the state for Queues.
-func (s *scheduler) sweepStateLocked(g *grant) SweepState {
-	if g.lane.sweep == nil {
-		return SweepState{}
-	}
-	state := g.lane.sweep.SweepState
-	state.Cursor, state.FailedItems = g.queue.Cursor, slices.Clip(state.FailedItems)
-	state.Waits = g.lane.sweep.waits(&s.outage, s.settings)
-	return state
-}
-
 // fingerprint finds out whether a page holds only items that the sweep has been through. With a cursor it looks at the
 // first item only, because a single repetition there is enough.
 func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
@@ -102,15 +91,16 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 		w.addErrorLocked(c.gaveUp[0].Err)
 		w.keepFailedLocked(c.gaveUp, false)
 	}
+	wait, _ := s.sweepsWaitLocked(c.now)
 	switch {
 	case l.sweepEnded(): // a batch has failed during the select
-	case c.outcome == failed && !allPermanent(c.err) && s.sweepWaitsLocked(c.now):
+	case c.outcome == failed && wait && !allPermanent(c.err):
 		return false
 	case c.outcome == failed:
 		s.failSweepLocked(l, c.err)
 	case c.outcome != done:
 		return false
-	case completesSweep(c):
+	case c.completesSweep():
 		w.Swept, w.AllFailed = true, true
 		c.grants[0].emptySince = c.lane.pass.began
 		s.surviveLocked(l, c.grants[0])
@@ -140,14 +130,6 @@ func (w *sweep) notePassLocked(c *selectCall) {
 	}
 }
 
-// completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
-// A page of only failed items therefore completes the sweep only if it had room for other items (R9), and a select
-// behind a page only if the pass has found nothing before.
-func completesSweep(c *selectCall) bool {
-	return c.completesPass() && len(c.inFlight) == 0 && c.lane.pass.waiting == 0 &&
-		(c.found == nil || c.found.unstarted() == 0 && c.found.fetched < c.selection.Limit)
-}
-
 // countRepeatsLocked returns the number of consecutive selects that found nothing new. A page of items that are all in
 // flight, or have failed, does not count while batches are in flight, or if the pass of a Paged dealer goes on.
 func (w *sweep) countRepeatsLocked(c *selectCall) int {
@@ -168,12 +150,13 @@ func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 	if b.capabilities.cursored {
 		w.waiting, w.onlyFailed = 1, b.outcome == failed && n == 1
 	}
+	wait, _ := s.sweepsWaitLocked(b.now)
 	switch {
 	case b.outcome == done:
 		w.ItemsDone += n
 		s.sweptRun.done += n
 	case b.outcome != failed, b.result.retryNow: // it says nothing about the items, or they are tried in smaller batches
-	case b.result.pause && !allPermanent(b.err) && s.sweepWaitsLocked(b.now):
+	case b.result.pause && wait && !allPermanent(b.err):
 	case b.result.waiting > 0 && b.result.waiting == b.result.failed:
 		w.ItemsDone += int64(b.result.done)
 	default:
@@ -256,10 +239,11 @@ func (r sweptRun) givesUp(left remainder, s *Settings, openSince, now time.Time)
 	return poison && !left.untested && waited >= max(worked, patientPauses*s.Retry)
 }
 
-// sweepsGiveUpLocked reports whether an outage has begun and sweeps wait no longer for its end.
-func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
+// sweepsWaitLocked reports whether sweeps wait for the end of an outage, and whether they wait no longer for one. While
+// they wait, nothing fails a sweep.
+func (s *scheduler) sweepsWaitLocked(now time.Time) (wait, giveUp bool) {
 	if !s.outage.open() {
-		return false
+		return false, false
 	}
 	var left remainder
 	for _, g := range s.grants {
@@ -269,27 +253,29 @@ func (s *scheduler) sweepsGiveUpLocked(now time.Time) bool {
 			left.expected += g.queue.Run.ItemsFailed
 		}
 	}
-	return s.sweptRun.givesUp(left, s.settings, s.outage.openSince, now)
+	giveUp = s.sweptRun.givesUp(left, s.settings, s.outage.openSince, now)
+	return !giveUp, giveUp
 }
 
-// sweepWaitsLocked reports whether a failure that would fail a sweep makes it wait instead, because of an outage.
-func (s *scheduler) sweepWaitsLocked(now time.Time) bool {
-	return s.outage.open() && !s.sweepsGiveUpLocked(now)
-}
-
-// waits says for what a sweep waits; empty if it does not.
-func (w *sweep) waits(o *outage, s *Settings) string {
-	if w.Ended() || !o.open() {
-		return ""
+// state returns the state for Queues.
+func (w *sweep) state(g *grant, o *outage, s *Settings) SweepState {
+	if w == nil {
+		return SweepState{}
 	}
-	text := "it waits: nothing has succeeded since " + o.since.UTC().Format(time.RFC3339)
+	state := w.SweepState
+	state.Cursor, state.FailedItems = g.queue.Cursor, slices.Clip(state.FailedItems)
+	if w.Ended() || !o.open() {
+		return state
+	}
+	state.Waits = "it waits: nothing has succeeded since " + o.since.UTC().Format(time.RFC3339)
 	if w.waiting > 0 {
-		text += ", and " + count(w.waiting, "item that has failed is", "items that have failed are") + " tried again"
+		state.Waits += ", and " + count(w.waiting, "item that has failed is", "items that have failed are") + " tried again"
 	}
 	if horizon := s.horizon(); horizon < math.MaxInt64 {
-		text += ", until " + o.openSince.Add(horizon).UTC().Format(time.RFC3339) + " at the latest"
+		state.Waits += ", until " + o.openSince.Add(horizon).UTC().Format(time.RFC3339) + " at the latest"
 	}
-	return text + " (X5)"
+	state.Waits += " (X5)"
+	return state
 }
 
 // expects reports whether a failed batch says nothing new about an outage, because the attempt before has failed like
