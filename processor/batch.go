@@ -35,17 +35,14 @@ type position struct {
 
 // batchResult is what a batch means for its items and its lane.
 type batchResult struct {
-	done         int           // items
-	failed, dead int           // items; if a call has failed and failed is 0, nothing is known about the items
-	named        []itemError   // the failed items, if the error names them
-	pause        bool          // the lane pauses
-	retryAfter   time.Duration // the length of the pause, if RetryAfter set one
-	retryNow     bool          // the items are selected again at once
-	retryAt      time.Time     // the item that a cursor waits for backs off until then
-	passed       []SweptItem   // of a sweep, the items that it passes, at most maxFailedItems
-	waiting      int           // failed items whose failure is no attempt; in a sweep they wait for the end of an outage
-	first        uint64        // the latest record.first of the items that failed; 0 if none failed alone or by name
-	recovered    bool          // an item that had failed is done
+	repetition
+	done         int         // items
+	failed, dead int         // items; if a call has failed and failed is 0, nothing is known about the items
+	named        []itemError // the failed items, if the error names them
+	passed       []SweptItem // of a sweep, the items that it passes, at most maxFailedItems
+	waiting      int         // failed items whose failure is no attempt; in a sweep they wait for the end of an outage
+	first        uint64      // the latest record.first of the items that failed; 0 if none failed alone or by name
+	recovered    bool        // an item that had failed is done
 
 	discardFailure string // why the last Discard failed; empty if none did
 }
@@ -103,7 +100,7 @@ func (b *batch) bind() (err error) {
 	b.bound = b.ctx
 	switch {
 	case b.capabilities.cursored:
-		if b.position.cursor, err = b.items.cursor(b.to - 1); err != nil {
+		if b.position.cursor, err = b.items.place(b.to - 1); err != nil {
 			return err
 		}
 		b.position.known = true
@@ -286,7 +283,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if l.sweep != nil {
 		l.sweep.countBatchLocked(s, b)
 	}
-	l.rest.observe(&b.result, b.outcome == lost)
+	l.rest.observe(b.result.repetition, b.outcome == lost)
 	if b.result.retryNow && l.foundNothing { // in NOTSLEEP the lane may rest already
 		l.foundNothing = false
 		if l.inDueLanes() {

@@ -155,14 +155,7 @@ type failureLines struct {
 type failureLine struct {
 	timer *time.Timer
 	count int
-	last  failureRecord
-}
-
-// failureRecord is what is logged of a failure, beside its text.
-type failureRecord struct {
-	ctx   context.Context
-	level slog.Level
-	attrs []slog.Attr
+	last  func(more ...slog.Attr) // writes the last of them
 }
 
 // failureLineEvery is the pause between two lines of a kind.
@@ -170,23 +163,23 @@ const failureLineEvery = time.Minute
 
 // log logs a failure, or counts it. It keeps ctx and attrs.
 func (f *failureLines) log(ctx context.Context, level slog.Level, text string, attrs []slog.Attr) {
+	write := func(more ...slog.Attr) { f.logger.LogAttrs(ctx, level, text, append(attrs, more...)...) }
 	if level <= slog.LevelDebug {
-		f.logger.LogAttrs(ctx, level, text, attrs...)
+		write()
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	line := f.kinds[text]
-	if line != nil {
+	if line := f.kinds[text]; line != nil {
 		line.count++
-		line.last = failureRecord{ctx, level, attrs}
+		line.last = write
 		return
 	}
 	if f.kinds == nil {
 		f.kinds = map[string]*failureLine{}
 	}
 	f.kinds[text] = &failureLine{timer: time.AfterFunc(failureLineEvery, func() { f.next(text) })}
-	f.logger.LogAttrs(ctx, level, text, attrs...)
+	write()
 }
 
 // next logs the failures of the last minute.
@@ -197,18 +190,22 @@ func (f *failureLines) next(text string) {
 	if line == nil {
 		return // flush was faster
 	}
-	if line.count == 0 {
+	if !line.flush() {
 		delete(f.kinds, text)
 		return
 	}
-	f.write(line, text)
 	line.timer.Reset(failureLineEvery)
 }
 
-// write logs the failures that a line has counted, with the last of them as the example.
-func (f *failureLines) write(line *failureLine, text string) {
-	f.logger.LogAttrs(line.last.ctx, line.last.level, text, append(line.last.attrs, slog.Int("count", line.count))...)
-	line.count, line.last = 0, failureRecord{}
+// flush logs the failures that are counted and not logged yet, with the last of them as the example. It reports whether
+// there are any.
+func (l *failureLine) flush() bool {
+	if l.count == 0 {
+		return false
+	}
+	l.last(slog.Int("count", l.count))
+	l.count, l.last = 0, nil
+	return true
 }
 
 // flush logs the failures that are counted and not logged yet.
@@ -216,11 +213,8 @@ func (f *failureLines) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, text := range slices.Sorted(maps.Keys(f.kinds)) {
-		line := f.kinds[text]
-		line.timer.Stop()
-		if line.count > 0 {
-			f.write(line, text)
-		}
+		f.kinds[text].timer.Stop()
+		f.kinds[text].flush()
 	}
 	f.kinds = nil
 }

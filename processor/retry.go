@@ -63,15 +63,19 @@ func (s *Settings) horizon() time.Duration {
 	return max(time.Hour, time.Duration(min(sum, float64(10*365*24*time.Hour))))
 }
 
-// rest decides how long a lane rests before its next select. The failures of a page set its fields. The scheduler's
-// lock guards it.
-type rest struct {
-	failures   int           // number of pauses in a row
+// repetition says when the failed items of batches are selected again.
+type repetition struct {
 	pause      bool          // a failure makes the lane pause
 	retryAfter time.Duration // the length of the pause, if RetryAfter set one
-	retryNow   bool          // the page left suspects, which are selected again at once
-	retryAt    time.Time     // the first item of a cursored lane backs off until then
-	notBefore  time.Time     // the page holds only retries: no select begins before
+	retryNow   bool          // there are suspects, which are selected again at once
+	retryAt    time.Time     // the item that a cursor waits for backs off until then
+}
+
+// rest decides how long a lane rests before its next select. The scheduler's lock guards it.
+type rest struct {
+	repetition           // of the page
+	failures   int       // number of pauses in a row
+	notBefore  time.Time // the page holds only retries: no select begins before
 }
 
 // nextPause returns the pause after one more failure. It is after, if that is positive.
@@ -82,11 +86,8 @@ func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
 	return s.queuePause(r.failures, after)
 }
 
-// reset makes the next pause as short as the first one.
-func (r *rest) reset() { r.failures = 0 }
-
 // observe counts a batch of the page. stops says that it met the loss of a queue.
-func (r *rest) observe(b *batchResult, stops bool) {
+func (r *rest) observe(b repetition, stops bool) {
 	if b.pause || stops {
 		r.pause, r.retryAfter = true, max(r.retryAfter, b.retryAfter)
 	}
@@ -107,7 +108,7 @@ func (r *rest) afterPage(s *Settings, now time.Time) time.Time {
 	case r.retryNow:
 		at = now
 	default:
-		r.reset()
+		r.failures = 0
 		if r.notBefore.After(at) {
 			at = r.notBefore
 		}

@@ -45,10 +45,7 @@ type TestOptions struct {
 // unless ctx does.
 func RunOnce[T any](ctx context.Context, d TaskDealer[T], o TestOptions) (Stats, error) {
 	r := &testRun{}
-	env := Env{
-		TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"),
-		Hooks: Hooks{Select: r.hookSelect, Execute: r.hookExecute},
-	}
+	env := Env{TaskType: cmp.Or(o.TaskType, "test"), OwnSign: cmp.Or(o.OwnSign, "BASE"), Hooks: r.hooks()}
 	p, err := New(d, env, o.settings())
 	if err != nil {
 		return Stats{}, err
@@ -133,24 +130,28 @@ func (r *testRun) drainEmpty() (left int) {
 	return left
 }
 
-func (r *testRun) hookSelect(ctx context.Context, s Selection) (context.Context, func(int, error)) {
-	return ctx, func(_ int, err error) {
-		if err != nil {
-			r.addError(fmt.Errorf("select queue %s: %w", s.Queue.ID, err))
-			r.giveUp(s.Queue)
-		}
-	}
-}
-
-func (r *testRun) hookExecute(ctx context.Context, b Batch) (context.Context, func(Result)) {
-	return ctx, func(res Result) {
-		if res.Outcome != OutcomeFailed {
-			return
-		}
-		r.addError(fmt.Errorf("execute %s of queue %s: %w", countItems(b.Items), b.Queues[0].ID, res.Err))
-		if !r.p.capabilities.tracksItems() {
-			r.giveUp(b.Queues...)
-		}
+// hooks returns the hooks that keep the errors of the dealer, and give up queues.
+func (r *testRun) hooks() Hooks {
+	return Hooks{
+		Select: func(ctx context.Context, s Selection) (context.Context, func(int, error)) {
+			return ctx, func(_ int, err error) {
+				if err != nil {
+					r.addError(fmt.Errorf("select queue %s: %w", s.Queue.ID, err))
+					r.giveUp(s.Queue)
+				}
+			}
+		},
+		Execute: func(ctx context.Context, b Batch) (context.Context, func(Result)) {
+			return ctx, func(res Result) {
+				if res.Outcome != OutcomeFailed {
+					return
+				}
+				r.addError(fmt.Errorf("execute %s of queue %s: %w", countItems(b.Items), b.Queues[0].ID, res.Err))
+				if !r.p.capabilities.tracksItems() {
+					r.giveUp(b.Queues...)
+				}
+			}
+		},
 	}
 }
 
@@ -176,10 +177,8 @@ func (r *testRun) addSweepErrors() {
 // giveUp drains queues. A queue without an ID stands for all queues of a SetSelector.
 func (r *testRun) giveUp(queues ...Queue) {
 	for _, h := range r.p.Queues() {
-		for _, q := range queues {
-			if q.ID == "" || q.ID == h.Queue.ID {
-				r.p.Drain(h.Queue.ID)
-			}
+		if slices.ContainsFunc(queues, func(q Queue) bool { return q.ID == "" || q.ID == h.Queue.ID }) {
+			r.p.Drain(h.Queue.ID)
 		}
 	}
 }

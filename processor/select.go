@@ -242,7 +242,7 @@ func (c *selectCall) findStep(returned items, p *page) (err error) {
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 	case c.quota > 0 || c.untested < c.wanted:
-		if c.last, err = returned.position(p.fetched - 1); err != nil {
+		if c.last, err = returned.place(p.fetched - 1); err != nil {
 			return err
 		}
 		c.step = moves
@@ -291,7 +291,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		at := c.now.Add(l.rest.nextPause(s.settings, after))
 		s.restLocked(l, s.outage.pace(l, s.settings, at, c.now, after))
 	case c.outcome == done:
-		l.rest.reset()
+		l.rest.failures = 0
 		l.foundNothing = c.step != moves
 		if l.sweep == nil && c.empty() {
 			c.noteEmptyLocked(s)

@@ -28,8 +28,8 @@ type items interface {
 	pick(indexes []int32) items
 	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
 	keys(dst []string, from, to int) ([]string, error)
-	cursor(i int) (string, error)
-	position(i int) (string, error)
+	// place returns the cursor of an item, or its position if the dealer is Paged.
+	place(i int) (string, error)
 	// fingerprints returns a hash of each of the first n items that is equal for equal items. It returns nil if it cannot
 	// distinguish items.
 	fingerprints(n int) ([]uint64, error)
@@ -159,14 +159,12 @@ func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error)
 	return dst, nil
 }
 
-func (i *typedItems[T]) cursor(n int) (_ string, err error) {
+func (i *typedItems[T]) place(n int) (_ string, err error) {
 	defer recovered(&err)
+	if i.paged != nil {
+		return i.paged.Position(i.list[n]), nil
+	}
 	return i.cursored.Cursor(i.list[n]), nil
-}
-
-func (i *typedItems[T]) position(n int) (_ string, err error) {
-	defer recovered(&err)
-	return i.paged.Position(i.list[n]), nil
 }
 
 func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
