@@ -9,29 +9,29 @@ import (
 
 // watch finds what is wrong with the selects of a lane, and alerts it. Only the lane's select uses it.
 type watch struct {
-	crashesTold bool      // the alert about crashes was sent
-	parkedAt    time.Time // when the alert about parked items was last sent (X2), zero while there is no reason
-	comparedAt  time.Time // when the items of a page were last compared with each other
-	repeats     repeats
+	crashesAlerted bool      // the alert about crashes was sent
+	parkedAt       time.Time // when the alert about parked items was last sent (X2), zero while there is no reason
+	comparedAt     time.Time // when the items of a page were last compared with each other
+	repeats        repeats
 }
 
 // begin sends, before a select, the alerts that are due.
 func (w *watch) begin(c *selectCall) {
-	w.tellCrashes(c)
-	if r := &w.repeats; r.err != nil && !r.told {
-		r.told = true
+	w.alertCrashes(c)
+	if r := &w.repeats; r.err != nil && !r.alerted {
+		r.alerted = true
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelError, r.err.Error(), slog.String("queue", c.queueIDs()))
 		c.env.Alert(Alert{Kind: AlertNoEffect, Queue: c.selection.Queue.ID, Text: r.err.Error()})
 	}
 }
 
-// tellCrashes sends one alert per lane if its queues have crashed too often.
-func (w *watch) tellCrashes(c *selectCall) {
+// alertCrashes sends one alert per lane if its queues have crashed too often.
+func (w *watch) alertCrashes(c *selectCall) {
 	l := c.lane
-	if l.crashes == 0 || w.crashesTold {
+	if l.crashes == 0 || w.crashesAlerted {
 		return
 	}
-	w.crashesTold = true
+	w.crashesAlerted = true
 	what := "its items are executed one by one, to find the one that ends the process"
 	if !c.capabilities.tracksItems() {
 		what = "the dealer is not Keyed, so the item that ends the process cannot be found, " +
@@ -46,9 +46,9 @@ func (w *watch) tellCrashes(c *selectCall) {
 // notifies operators.
 const alertPause = time.Minute
 
-// tellParked sends an alert if the selects may miss items behind failed ones, because more than most have failed (X2).
+// alertParked sends an alert if the selects may miss items behind failed ones, because more than most have failed (X2).
 // The select of a Paged dealer goes on behind them.
-func (w *watch) tellParked(c *selectCall, parked int64, most int) {
+func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 	switch {
 	case parked <= int64(most) || c.capabilities.paged && !c.lane.pass.ignored:
 		w.parkedAt = time.Time{}
@@ -63,12 +63,12 @@ func (w *watch) tellParked(c *selectCall, parked int64, most int) {
 	}
 }
 
-// tellOnce logs a condition and sends its alert, once per queue and process.
-func (c *selectCall) tellOnce(a Alert) {
+// alertOnce logs a condition and sends its alert, once per queue and process.
+func (c *selectCall) alertOnce(a Alert) {
 	a.Queue = c.selection.Queue.ID
 	about := a
 	about.Text = ""
-	if _, told := c.told.LoadOrStore(about, true); !told {
+	if _, told := c.alerted.LoadOrStore(about, true); !told {
 		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
 		c.env.Alert(a)
 	}
@@ -89,8 +89,8 @@ func (e *foreignError) Error() string {
 // and in sweeps, which have a trail. A dead item at the head of a page counts: the cursor passes it at once, so that the
 // next select returns it only if it ignores the cursor.
 func (w *watch) inspect(c *selectCall, returned items, p *page) error {
-	w.tellLimit(c, p)
-	if err := w.tellTwice(c, returned); err != nil {
+	w.alertLimit(c, p)
+	if err := w.alertDuplicates(c, returned); err != nil {
 		return err
 	}
 	if p.unstarted() == 0 || c.lane.sweep != nil ||
@@ -108,8 +108,8 @@ func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 // returns some twice, such as a join, mostly does so in any page, and the search needs the key of each item.
 const compareEvery = time.Minute
 
-// tellTwice reports an item that the dealer has returned twice.
-func (w *watch) tellTwice(c *selectCall, returned items) error {
+// alertDuplicates reports an item that the dealer has returned twice.
+func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 	if !c.capabilities.tracksItems() || returned.size() < 2 || c.began.Sub(w.comparedAt) < compareEvery {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (w *watch) tellTwice(c *selectCall, returned items) error {
 		if seen[print] {
 			keys, err := returned.keys(nil, i, i+1)
 			if err == nil {
-				c.tellOnce(Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
+				c.alertOnce(Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
 					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueIDs(), keys[0])})
 			}
 			return err
@@ -130,9 +130,9 @@ func (w *watch) tellTwice(c *selectCall, returned items) error {
 	return err
 }
 
-// tellLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
+// alertLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
 // items that back off or are dead, and exactly fetch_number of them or not all: other items may be behind them.
-func (w *watch) tellLimit(c *selectCall, p *page) {
+func (w *watch) alertLimit(c *selectCall, p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {
@@ -147,20 +147,20 @@ func (w *watch) tellLimit(c *selectCall, p *page) {
 			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {
-		c.tellOnce(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+		c.alertOnce(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }
 
 // repeats detects that Execute succeeds without effect: the selects of a lane return items that were executed just
 // before. It compares the first items of pages. Only the lane's select uses it.
 type repeats struct {
-	pages [4]uint64 // the last pages; NOTSLEEP may alternate between a few
-	next  int       // index of the oldest page
-	count int       // repeated pages, minus pages that were new
-	began time.Time // when the select of the last page began
-	pause time.Duration
-	err   error // why the lane pauses; nil if it does not
-	told  bool  // the alert for err was sent
+	pages   [4]uint64 // the last pages; NOTSLEEP may alternate between a few
+	next    int       // index of the oldest page
+	count   int       // repeated pages, minus pages that were new
+	began   time.Time // when the select of the last page began
+	pause   time.Duration
+	err     error // why the lane pauses; nil if it does not
+	alerted bool  // the alert for err was sent
 }
 
 const (
@@ -199,7 +199,7 @@ func (w *watch) checkRepeatsLocked(c *selectCall, s *scheduler) {
 	}
 	pause := r.observe(c.signature, c.began, s.settings)
 	if pause == 0 {
-		r.told, r.err = r.told && r.count > 0, nil
+		r.alerted, r.err = r.alerted && r.count > 0, nil
 		return
 	}
 	why := "although Execute succeeded with it: it does not change what Select returns"

@@ -16,14 +16,14 @@ type batch struct {
 	page *page
 	mark mark
 
-	bound    context.Context // the context of Execute
-	serial   bool            // the lane gives no other batch until this one ends
-	isolated bool            // of a lane whose items are executed one by one
-	entered  bool            // the batch holds Env.Alone
-	recorded bool            // the store has a record that the item has begun
-	hookEnd  func(Result)    // the end of Hooks.Execute
-	position position
-	result   batchResult
+	bound      context.Context // the context of Execute
+	serial     bool            // the lane gives no other batch until this one ends
+	isolated   bool            // of a lane whose items are executed one by one
+	holdsAlone bool            // the batch holds the value of Env.Alone
+	recorded   bool            // the store has a record that the item has started
+	hookEnd    func(Result)    // the end of Hooks.Execute
+	position   position
+	result     batchResult
 }
 
 // position is the position of the cursor after a batch.
@@ -75,7 +75,7 @@ func (b *batch) perform() error {
 		return err
 	}
 	if b.mark < ordinary {
-		return b.performNot()
+		return b.performRecorded()
 	}
 	if b.isolated {
 		if err := b.beginIsolated(); err != nil {
@@ -118,9 +118,9 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// performNot returns the outcome of an item that is not executed. One whose Discard is due fails with its recorded error
+// performRecorded returns the outcome of an item that is not executed. One whose Discard is due fails with its recorded error
 // again. The cursor passes a dead item when its record is in the store. The cursor of a sweep passes no failed item (X3).
-func (b *batch) performNot() error {
+func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err
 	}
@@ -302,11 +302,11 @@ func (b *batch) evidence(round uint64) evidence {
 	}
 	e.failed, e.err, e.first, e.failedOf = true, b.err, b.result.first, b.failedOf
 	e.wide = !b.capabilities.tracksItems()
-	e.mute = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
+	e.inconclusive = b.mark < ordinary || b.result.retryNow || b.env.blames(b.err)
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
 	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
-	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause && !e.mute && !e.known {
+	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause && !e.inconclusive && !e.known {
 		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them say no more
 			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
 		}
@@ -345,7 +345,7 @@ func (b *batch) moveCursorLocked() (moved bool) {
 }
 
 func (b *batch) reset() {
-	if b.entered {
+	if b.holdsAlone {
 		<-b.env.Alone
 	}
 	*b = batch{call: b.call}

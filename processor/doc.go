@@ -107,7 +107,7 @@
 // Settings.MaxCrashes the lane is isolated, and the processor executes its items one by one (S14): the pages of the
 // lane give single items, and the store has a record of each item during its execution. Isolated lanes take turns
 // (scheduler.turn), and Env.Alone lets the process execute one such item at a time, because a record proves nothing if
-// another item may have ended the process. The next owner finds the record of the item that ended it (judgeBegun).
+// another item may have ended the process. The next owner finds the record of the item that ended it (declareDead).
 // After a page that was executed to its end, Survived asks the caller to reset the count, and the lane has batches
 // again. Items of other queues go on meanwhile. One of these may end the process, and then the recorded item is dead
 // without being the cause. Rejected: to stop all other work meanwhile, because one queue would stop a whole process.

@@ -63,7 +63,7 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	}
 	stored, err := l.store.Load(c.ctx, g.queue, int(max(most, startedRoom)), int(max(mostDead, 0)))
 	if err == nil {
-		err = l.judgeBegun(c, g, stored.Items)
+		err = l.declareDead(c, g, stored.Items)
 	}
 	failedBefore := map[string]record{}
 	others := stored.More || len(stored.Items) > 0

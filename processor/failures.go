@@ -236,7 +236,7 @@ func (c *call) discardDue(i FailedItem) bool {
 	return c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
 }
 
-// item returns the update in the form of the store, which keeps the time of the begin of an item that begins alone.
+// item returns the update in the form of the store, which keeps the time at which an item starts that is executed alone.
 func (u *update) item(now time.Time) FailedItem {
 	f := FailedItem{Key: u.key, Attempts: u.attempts, Dead: u.dead, Started: u.started}
 	if u.cause != nil {

@@ -64,10 +64,10 @@ func (f filter) early(r record) bool { return r.doubtful && r.last < f.round || 
 
 // division has the items of a page by class.
 type division struct {
-	of      [classes][]int32 // indexes of the items to keep
-	backing []int32          // indexes of items that back off, one of which may be the probe of the lane
-	marks   []mark           // of all items; nil while all are ordinary
-	size    int              // number of all items
+	of         [classes][]int32 // indexes of the items to keep
+	backingOff []int32          // indexes of items that back off, one of which may be the probe of the lane
+	marks      []mark           // of all items; nil while all are ordinary
+	size       int              // number of all items
 }
 
 // keep adds the item at an index to a class and notes its mark.
@@ -168,7 +168,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		r, known := g.failures.recallLocked(key)
 		if !known {
 			if r, known = stored[key]; known {
-				l.unheld++
+				l.uncached++
 			}
 		}
 		class, m := f.judge(i, r, known)
@@ -181,7 +181,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		case backsOff:
 			c.retryAt = earlier(c.retryAt, r.retryAt)
 			if f.samples {
-				d.backing = append(d.backing, int32(i))
+				d.backingOff = append(d.backingOff, int32(i))
 			}
 		case givenUp:
 			c.gaveUp = append(c.gaveUp, SweptItem{Key: key, Err: r.cause, At: f.now})
@@ -223,7 +223,7 @@ func (d *division) keepSample(l *lane, n int) (more bool) {
 	case len(d.of[retried]) > 0:
 		kept = l.spread(d.of[retried], 1)
 	default:
-		kept = l.spread(d.backing, 1)
+		kept = l.spread(d.backingOff, 1)
 	}
 	d.of[fresh], d.of[suspected], d.of[retried] = nil, nil, nil
 	for _, i := range kept {

@@ -77,7 +77,7 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 func (b *batch) beginIsolated() (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
-		b.entered = true
+		b.holdsAlone = true
 	case <-b.ctx.Done():
 		return context.Cause(b.ctx)
 	}
@@ -86,7 +86,7 @@ func (b *batch) beginIsolated() (err error) {
 	}
 	if err != nil {
 		b.result.pause = true
-		return fmt.Errorf("record the begin of item: %w", err)
+		return fmt.Errorf("record the start of the item: %w", err)
 	}
 	b.recorded = true
 	return nil
@@ -103,7 +103,7 @@ func (b *batch) forgetBegin() {
 		return
 	}
 	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {
-		b.logError("delete the begin of an item", b.keys[0], err)
+		b.logError("delete the start of an item", b.keys[0], err)
 	}
 }
 
@@ -133,10 +133,10 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
-// judgeBegun declares the items dead that an earlier owner has begun alone and not ended: that owner was expired, and
-// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, judgeBegun does
+// declareDead declares the items dead that an earlier owner has started alone and not ended: that owner was expired, and
+// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, declareDead does
 // nothing: the owner has left, or could not delete a record. A sweep has no Discard.
-func (l *failureLog) judgeBegun(c *selectCall, g *grant, list []FailedItem) error {
+func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {
 		f := &list[i]

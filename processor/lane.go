@@ -33,8 +33,8 @@ type lane struct {
 	// Only the lane's select uses these.
 	pass        pass // of a Paged dealer
 	retryCredit int  // calls for other items since the last retries
-	unheld      int  // how many items of the last page have records that memory does not hold (X2)
-	crowded     bool // the last page was full and held nothing to execute
+	uncached    int  // how many items of the last page have records that memory does not hold (X2)
+	saturated   bool // the last page was full and held nothing to execute
 	watch       watch
 
 	failures *failureLog

@@ -13,13 +13,13 @@ type evidence struct {
 	failed  bool // the call has failed; some of its items may be done
 
 	// Of a failed call:
-	err      error
-	mute     bool     // it says nothing about an outage: the items are at fault, or the batch is divided
-	known    bool     // all items that failed had failed before the last success, so they are poison
-	expected bool     // an earlier sweep has failed like this
-	items    []string // the items that failed, by queue and key; nil if no item is known to be the cause
-	first    uint64   // batchResult.first
-	wide     bool     // it has failed for no single item: a select, or a batch of a dealer that does not know items
+	err          error
+	inconclusive bool     // it says nothing about an outage: the items are at fault, or the batch is divided
+	known        bool     // all items that failed had failed before the last success, so they are poison
+	expected     bool     // an earlier sweep has failed like this
+	items        []string // the items that failed, by queue and key; nil if no item is known to be the cause
+	first        uint64   // batchResult.first
+	wide         bool     // it has failed for no single item: a select, or a batch of a dealer that does not know items
 
 	// failedOf returns the keys of the items of a queue that have failed alone or by name, and reports whether none of
 	// its items is done. It is set for a failed batch only.
@@ -93,7 +93,7 @@ func (o *outage) observe(e evidence, probes bool) (c change) {
 		if o.succeed(e.now) {
 			c = breakerClosed
 		}
-	case !e.failed || e.mute:
+	case !e.failed || e.inconclusive:
 	case !probes, e.known, e.expected && !o.open():
 		o.clean = false
 	case o.fail(e.now, e.items...):

@@ -129,7 +129,7 @@ func TestOutageObserves(t *testing.T) {
 		"second item again":             {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"b"}}, true, noChange, false, false},
 		"no item is the cause":          {failing(false, false, "a", "b"), evidence{failed: true}, true, breakerOpened, false, true},
 		"third item, without a breaker": {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, false, noChange, false, false},
-		"third item, mute":              {failing(true, false, "a", "b"), evidence{failed: true, mute: true}, true, noChange, false, false},
+		"third item, inconclusive":      {failing(true, false, "a", "b"), evidence{failed: true, inconclusive: true}, true, noChange, false, false},
 		"third item, known":             {failing(false, false, "a", "b"), evidence{failed: true, known: true}, true, noChange, false, false},
 		"third item, expected":          {failing(false, false, "a", "b"), evidence{failed: true, expected: true}, true, noChange, false, false},
 		"cancelled":                     {failing(true, false), evidence{}, true, noChange, true, false},

@@ -6,21 +6,21 @@ import "time"
 // execute, the next select goes on behind that page (X2). The next pass begins at the start of the source again. Only
 // the lane's select uses it.
 type pass struct {
-	after   string        // the position behind which the selects go on; empty at the start of the source
-	began   time.Time     // when the first select of the pass began; for another dealer, when its last select began
-	barren  time.Duration // the duration of the selects that found few items to execute
-	arrived bool          // a select has found many items to execute, or the end of the source
-	ended   bool          // a select has reached the end of the source
-	worked  bool          // an item was found to execute, or one was in flight
-	waiting int           // items of a sweep that wait for the end of an outage
-	closes  uint32        // how often the breaker had closed when the pass began
-	dropped int           // how many items of the last page are not executed now, if the pass has stayed there
-	ignored bool          // a select has ignored the position
-	retryAt time.Time     // when the first item that backs off may be retried; zero if none backs off
+	after    string        // the position behind which the selects go on; empty at the start of the source
+	began    time.Time     // when the first select of the pass began; for another dealer, when its last select began
+	overhead time.Duration // the duration of the selects that found few items to execute
+	arrived  bool          // a select has found many items to execute, or the end of the source
+	ended    bool          // a select has reached the end of the source
+	worked   bool          // an item was found to execute, or one was in flight
+	waiting  int           // items of a sweep that wait for the end of an outage
+	closes   uint32        // how often the breaker had closed when the pass began
+	dropped  int           // how many items of the last page are not executed now, if the pass has stayed there
+	ignored  bool          // a select has ignored the position
+	retryAt  time.Time     // when the first item that backs off may be retried; zero if none backs off
 }
 
 const (
-	// passShare is the least ratio of the time between the starts of two passes to the barren time of the first.
+	// passShare is the least ratio of the time between the starts of two passes to the overhead time of the first.
 	passShare = 20
 
 	// parkedRoom is how many failed items a select may return beside the items to execute, in multiples of
@@ -62,7 +62,7 @@ func (p *pass) room(most int) int {
 }
 
 // againAt returns the earliest time of the next pass.
-func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.barren) }
+func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.overhead) }
 
 // advance moves the pass after a select that has succeeded.
 func (p *pass) advance(c *selectCall) {
@@ -73,7 +73,7 @@ func (p *pass) advance(c *selectCall) {
 	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0
 	p.retryAt = earlier(p.retryAt, c.retryAt)
 	if c.step == moves {
-		p.after, p.barren = c.last, p.barren+c.took
+		p.after, p.overhead = c.last, p.overhead+c.took
 		return
 	}
 	p.dropped = 0

@@ -28,7 +28,7 @@ type setup struct {
 	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
 	lines        failureLines
-	told         sync.Map // the alerts of tellOnce, without their texts
+	alerted      sync.Map // the alerts of alertOnce, without their texts
 }
 
 // New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting

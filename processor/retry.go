@@ -11,7 +11,7 @@ import (
 // are over. One failing call a minute is no load.
 const maxQueuePause = time.Minute
 
-// retryFloor is the shortest time from the begin of a select that found only retries to the next one. The retries
+// retryFloor is the shortest time from the start of a select that found only retries to the next one. The retries
 // that become due in the meantime share a page.
 const retryFloor = 500 * time.Millisecond
 

@@ -88,7 +88,7 @@ func (c *selectCall) perform() error {
 		return err
 	}
 	n := list.size()
-	c.lane.unheld, c.lane.crowded = 0, false
+	c.lane.uncached, c.lane.saturated = 0, false
 	if n == 0 {
 		c.step = ends
 		return nil
@@ -99,7 +99,7 @@ func (c *selectCall) perform() error {
 		foreign = page.assignQueues()
 		if e, ok := errors.AsType[*foreignError](foreign); ok {
 			text := "a select returned items of other queues: " + e.Error()
-			c.tellOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
+			c.alertOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
 		}
 	}
 	err = c.preparePage(list, page)
@@ -171,13 +171,13 @@ func (c *selectCall) limit() int {
 // select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert tells it.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	parked := int64(l.unheld)
+	parked := int64(l.uncached)
 	for _, g := range c.grants {
 		parked += g.failures.waiting()
 	}
-	l.watch.tellParked(c, parked, most)
-	if l.crowded { // there may be many more
-		parked += int64(l.unheld)
+	l.watch.alertParked(c, parked, most)
+	if l.saturated { // there may be many more
+		parked += int64(l.uncached)
 	}
 	return l.pass.room(int(min(parked, int64(most))))
 }
@@ -224,7 +224,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 			return err
 		}
 	}
-	c.lane.crowded = p.unstarted() == 0 && p.fetched >= c.selection.Limit
+	c.lane.saturated = p.unstarted() == 0 && p.fetched >= c.selection.Limit
 	if err = c.lane.watch.inspect(c, returned, p); err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (c *selectCall) evidence() evidence {
 	e := evidence{now: c.now, err: c.err, wide: true}
 	switch w := c.lane.sweep; {
 	case c.outcome == failed:
-		e.selects, e.failed, e.mute = true, true, c.env.blames(c.err)
+		e.selects, e.failed, e.inconclusive = true, true, c.env.blames(c.err)
 	case c.outcome != done:
 	case w != nil:
 		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()

@@ -99,7 +99,7 @@ func (t *typedSource[T]) capabilities() capabilities {
 }
 
 func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
-	defer entered(&err)
+	defer caught(&err)
 	var list []T
 	if t.setSelector != nil {
 		list, err = t.setSelector.SelectSet(ctx, s, owned)
@@ -118,7 +118,7 @@ type typedItems[T any] struct {
 func (i *typedItems[T]) size() int { return len(i.list) }
 
 func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
-	defer entered(&err)
+	defer caught(&err)
 	return i.dealer.Execute(ctx, i.list[from:to:to])
 }
 
@@ -180,7 +180,7 @@ func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 }
 
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {
-	defer entered(&err)
+	defer caught(&err)
 	return i.discarder.Discard(ctx, i.list[n], cause)
 }
 
@@ -196,9 +196,9 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// entered is recovered for a call that returns an error of the dealer. It cuts the text of the error here, where it
+// caught is recovered for a call that returns an error of the dealer. It cuts the text of the error here, where it
 // enters, so that all that logs, stores or counts the error has a short one.
-func entered(err *error) {
+func caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}
 	}

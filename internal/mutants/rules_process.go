@@ -22,8 +22,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "the next pass over dead items begins at once",
-		"againAt", "passShare * p.barren",
-		"0 * p.barren",
+		"againAt", "passShare * p.overhead",
+		"0 * p.overhead",
 		"TestPassesOverDeadItemsAreRare",
 	},
 	{

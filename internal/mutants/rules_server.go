@@ -232,7 +232,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "the item that has ended its process is executed again",
-		"judgeBegun", "if !f.Started ||",
+		"declareDead", "if !f.Started ||",
 		"if f.Started ||",
 		"TestItemThatEndsItsProcessIsDead",
 	},
