@@ -64,7 +64,7 @@ func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 }
 
 // alertOnce logs a condition and sends its alert, once per queue and process.
-func (c *selectCall) alertOnce(a Alert) {
+func (w *watch) alertOnce(c *selectCall, a Alert) {
 	a.Queue = c.selection.Queue.ID
 	about := a
 	about.Text = ""
@@ -120,7 +120,7 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 		if seen[print] {
 			keys, err := returned.keys(nil, i, i+1)
 			if err == nil {
-				c.alertOnce(Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
+				w.alertOnce(c, Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
 					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueIDs(), keys[0])})
 			}
 			return err
@@ -147,7 +147,7 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {
-		c.alertOnce(Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+		w.alertOnce(c, Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }
 

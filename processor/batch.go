@@ -16,14 +16,12 @@ type batch struct {
 	page *page
 	mark mark
 
-	bound      context.Context // the context of Execute
-	serial     bool            // the lane gives no other batch until this one ends
-	isolated   bool            // of a lane whose items are executed one by one
-	holdsAlone bool            // the batch holds the value of Env.Alone
-	recorded   bool            // the store has a record that the item has started
-	hookEnd    func(Result)    // the end of Hooks.Execute
-	position   position
-	result     batchResult
+	bound     context.Context // the context of Execute
+	serial    bool            // the lane gives no other batch until this one ends
+	isolation isolation       // of a lane whose items are executed one by one
+	hookEnd   func(Result)    // the end of Hooks.Execute
+	position  position
+	result    batchResult
 }
 
 // position is the position of the cursor after a batch.
@@ -51,13 +49,13 @@ type batchResult struct {
 func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
-	b.lane, b.page, b.mark, b.isolated = l, l.page, m, l.isolated
+	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
 	b.span = b.page.take(end)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
 	}
-	if b.isolated && m == ordinary {
+	if l.isolated && m == ordinary {
 		b.mark = single
 	}
 	b.serial = b.capabilities.cursored || l.isolated // X3, S14
@@ -77,8 +75,8 @@ func (b *batch) perform() error {
 	if b.mark < ordinary {
 		return b.performRecorded()
 	}
-	if b.isolated {
-		if err := b.beginIsolated(); err != nil {
+	if b.isolation.due {
+		if err := b.isolation.begin(b); err != nil {
 			return err
 		}
 	}
@@ -160,7 +158,7 @@ func (b *batch) conclude() {
 	}
 	executeErr := b.err
 	b.recordResult()
-	b.forgetBegin()
+	b.isolation.end(b)
 	if b.hookEnd != nil {
 		b.hookEnd(Result{
 			Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took,
@@ -275,7 +273,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.serial {
 		b.continuePageLocked(s)
 	}
-	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.unrecorded()) {
+	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
 		for _, part := range b.page.parts {
 			s.surviveLocked(l, part.grant)
 		}
@@ -317,7 +315,7 @@ func (b *batch) evidence(round uint64) evidence {
 // continuePageLocked makes the rest of the page ready, or drops it, so that it is selected again: if nothing may start,
 // if an item could not begin alone, or if the cursor has not moved.
 func (b *batch) continuePageLocked(s *scheduler) {
-	goesOn := !s.asleep && !s.stopping && !b.unrecorded()
+	goesOn := !s.asleep && !s.stopping && !b.isolation.missed(b.mark)
 	if b.capabilities.cursored {
 		goesOn = b.moveCursorLocked() && goesOn
 	}
@@ -345,7 +343,7 @@ func (b *batch) moveCursorLocked() (moved bool) {
 }
 
 func (b *batch) reset() {
-	if b.holdsAlone {
+	if b.isolation.held {
 		<-b.env.Alone
 	}
 	*b = batch{call: b.call}

@@ -28,7 +28,6 @@ type call struct {
 
 	// When the call was claimed:
 	wakes   uint64 // the scheduler's
-	closes  uint32 // the breaker's
 	quota   int    // how many items of a select the outage lets the processor try; 0 while the breaker is closed
 	round   uint64 // setup.rounds
 	doubted bool   // so much had failed since the last success that a failure says little about its item

@@ -87,7 +87,7 @@ func (e *executor) beginLocked(c *call, w work) {
 	e.call, e.work = c, w
 	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
-	c.closes, c.round = s.outage.closes, s.rounds.Load()
+	c.round = s.rounds.Load()
 	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.cursored)
 	c.quota = e.quotaLocked()
 	for _, g := range c.grants {

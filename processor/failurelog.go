@@ -116,7 +116,7 @@ func (l *failureLog) lookUp(c *call, g *grant, keys []string, found map[string]r
 	}
 	for _, i := range list {
 		if c.capabilities.keyed || i.Queue == g.queue.ID { // a cursor is the key of an item in its own queue only
-			found[i.Key] = c.recordOf(i, now)
+			found[i.Key] = i.record(c, now)
 		}
 	}
 	return nil

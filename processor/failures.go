@@ -180,7 +180,7 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	complete := f.dead.replaceLocked(stored.Dead)
 	f.partial.Store(stored.More || !complete)
 	for _, i := range stored.Items {
-		f.keepLocked(i.Key, c.recordOf(i, now))
+		f.keepLocked(i.Key, i.record(c, now))
 	}
 }
 
@@ -202,15 +202,17 @@ func (f *failures) rememberLocked(r *Run) {
 	}
 }
 
-// recordOf returns the record of an item of the store. After an outage that is over, it keeps its pause.
-func (c *call) recordOf(i FailedItem, now time.Time) record {
+// record returns the record of an item of the store. After an outage that is over, it keeps its pause.
+func (i FailedItem) record(c *call, now time.Time) record {
 	if c.lane.sweep != nil {
-		return recordInSweep(i)
+		return i.recordInSweep()
 	}
 	r := record{
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
-		retryAt: now.Add(i.RetryIn), discardDue: c.discardDue(i), stored: true, saved: !i.Started,
+		retryAt: now.Add(i.RetryIn), stored: true, saved: !i.Started,
 	}
+	most := c.settings.ItemMaxAttempts
+	r.discardDue = c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
 	if i.Attempts < 2 { // it may have opened the breaker of an outage
 		r.first, r.last = firstRound, firstRound
 	}
@@ -220,20 +222,14 @@ func (c *call) recordOf(i FailedItem, now time.Time) record {
 	return r
 }
 
-// recordInSweep returns what the record of an item in the store means in a sweep. An item that is dead has ended its
+// recordInSweep returns what the record means in a sweep. An item that is dead has ended its
 // process, or died in mode CONTINUOUS: the sweep passes it. Another one is executed alone, and a success deletes its
 // record.
-func recordInSweep(i FailedItem) record {
+func (i FailedItem) recordInSweep() record {
 	if i.Dead {
 		return record{dead: true, stored: true, cause: Permanent(fmt.Errorf("item %s is dead: %s", i.Key, i.LastError))}
 	}
 	return record{batchLimit: 1, stored: true}
-}
-
-// discardDue reports whether only the Discard of an item of the store is missing.
-func (c *call) discardDue(i FailedItem) bool {
-	most := c.settings.ItemMaxAttempts
-	return c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
 }
 
 // item returns the update in the form of the store, which keeps the time at which an item starts that is executed alone.

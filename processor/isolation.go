@@ -72,12 +72,19 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	l.isolated, l.crashes = false, 0
 }
 
-// beginIsolated waits until no other item of the process is executed alone, and records that the item begins. If it
-// cannot record that, the processor does not execute the item: nothing could name the item if it ended the process.
-func (b *batch) beginIsolated() (err error) {
+// isolation is the state of a batch of a lane whose items are executed one by one.
+type isolation struct {
+	due      bool
+	held     bool // the batch holds the value of Env.Alone
+	recorded bool // the store has a record that the item has started
+}
+
+// begin waits until no other item of the process is executed alone, and records that the item starts. If it cannot
+// record that, the processor does not execute the item: nothing could name the item if it ended the process.
+func (i *isolation) begin(b *batch) (err error) {
 	select {
 	case b.env.Alone <- struct{}{}:
-		b.holdsAlone = true
+		i.held = true
 	case <-b.ctx.Done():
 		return context.Cause(b.ctx)
 	}
@@ -86,20 +93,20 @@ func (b *batch) beginIsolated() (err error) {
 	}
 	if err != nil {
 		b.result.pause = true
-		return fmt.Errorf("record the start of the item: %w", err)
+		return fmt.Errorf("record the start of item: %w", err)
 	}
-	b.recorded = true
+	i.recorded = true
 	return nil
 }
 
-// unrecorded reports whether the item should have been executed alone and was not, because its begin was not recorded.
-func (b *batch) unrecorded() bool { return b.isolated && b.mark >= ordinary && !b.recorded }
+// missed reports whether the item should have been executed alone and was not, because its start was not recorded.
+func (i *isolation) missed(m mark) bool { return i.due && m >= ordinary && !i.recorded }
 
-// forgetBegin removes the record of an item that was cancelled, as long as this server may still own the queue. Another
-// outcome has replaced or deleted the record, except in a sweep, which keeps its failed items with the run.
-func (b *batch) forgetBegin() {
+// end removes the record of an item that was cancelled, as long as this server may still own the queue. Another outcome
+// has replaced or deleted the record, except in a sweep, which keeps its failed items with the run.
+func (i *isolation) end(b *batch) {
 	ended := b.outcome == cancelled || b.outcome == failed && b.lane.sweep != nil
-	if !b.recorded || !ended || !b.env.Trusted() {
+	if !i.recorded || !ended || !b.env.Trusted() {
 		return
 	}
 	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {

@@ -106,7 +106,13 @@ func (p *page) bind(bind func(context.Context, []Queue, *string) context.Context
 	}
 }
 
-func (p *page) unstarted() int { return p.end - p.next }
+// unstarted returns how many items are left to execute; none if there is no page.
+func (p *page) unstarted() int {
+	if p == nil {
+		return 0
+	}
+	return p.end - p.next
+}
 
 // peek returns the end and the mark of the next batch, which has at most n items.
 func (p *page) peek(n int) (end int, m mark) {

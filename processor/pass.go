@@ -66,10 +66,7 @@ func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.overhead) 
 
 // advance moves the pass after a select that has succeeded.
 func (p *pass) advance(c *selectCall) {
-	unstarted := 0
-	if c.found != nil {
-		unstarted = c.found.unstarted()
-	}
+	unstarted := c.found.unstarted()
 	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0
 	p.retryAt = earlier(p.retryAt, c.retryAt)
 	if c.step == moves {

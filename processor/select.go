@@ -99,7 +99,7 @@ func (c *selectCall) perform() error {
 		foreign = page.assignQueues()
 		if e, ok := errors.AsType[*foreignError](foreign); ok {
 			text := "a select returned items of other queues: " + e.Error()
-			c.alertOnce(Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
+			c.lane.watch.alertOnce(c, Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
 		}
 	}
 	err = c.preparePage(list, page)
@@ -126,7 +126,7 @@ func (c *selectCall) prepare() error {
 			return fmt.Errorf("load cursor: %w", err)
 		}
 	}
-	c.selection.After = c.lane.pass.start(c.began, c.closes, c.lane.sweep != nil || c.quota > 0)
+	c.selection.After = c.lane.pass.start(c.began, c.lane.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
 	return nil
 }
@@ -284,7 +284,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	switch {
 	case l.sweep != nil && l.sweep.endsWithLocked(s, c):
 		s.passTurnLocked(l)
-	case c.unstarted() > 0:
+	case c.found.unstarted() > 0:
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
 		after := retryAfter(c.err)
@@ -319,14 +319,6 @@ func (c *selectCall) evidence() evidence {
 		e.selects, e.exhausted = true, c.empty() && c.lane.pass.retryTime(c.retryAt, c.now).IsZero()
 	}
 	return e
-}
-
-// unstarted returns how many items the select has found to execute.
-func (c *selectCall) unstarted() int {
-	if c.found == nil {
-		return 0
-	}
-	return c.found.unstarted()
 }
 
 // addPageLocked makes the page the one that the lane's batches are taken from.
@@ -365,7 +357,7 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 // empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the
 // select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
-	return len(c.inFlight) == 0 && c.unstarted() == 0 &&
+	return len(c.inFlight) == 0 && c.found.unstarted() == 0 &&
 		(!c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After))
 }
 

@@ -214,7 +214,7 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "a sweep leaves the record of an item that failed alone",
-		"forgetBegin", "ended := b.outcome == cancelled ||",
+		"end", "ended := b.outcome == cancelled ||",
 		"ended := b.outcome == cancelled || false &&",
 		"TestCrashedSweepExecutesItemsOneByOne",
 	},
