@@ -86,8 +86,8 @@ func (e *foreignError) Error() string {
 
 // inspect looks at a page that the dealer has returned, and that was filtered. The signature of the page is equal for
 // pages with an equal first item. There is none if the items cannot be distinguished, for pages that hold failed items,
-// and in sweeps, which have a trail. A dead item at the head of a page counts: the cursor passes it at once, so that the
-// next select returns it only if it ignores the cursor.
+// and in sweeps, which have a trail. A dead item at the head of a page counts: the cursor passes it at once, so that
+// the next select returns it only if it ignores the cursor.
 func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 	w.alertLimit(c, p)
 	if err := w.alertDuplicates(c, returned); err != nil {

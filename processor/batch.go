@@ -116,8 +116,9 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// performRecorded returns the outcome of an item that is not executed. One whose Discard is due fails with its recorded error
-// again. The cursor passes a dead item when its record is in the store. The cursor of a sweep passes no failed item (X3).
+// performRecorded returns the outcome of an item that is not executed. One whose Discard is due fails with its
+// recorded error again. The cursor passes a dead item when its record is in the store. The cursor of a sweep passes
+// no failed item (X3).
 func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err

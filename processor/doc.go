@@ -1,6 +1,6 @@
 // Package processor works the queues that a server owns: it selects their items and executes them. A user implements
 // TaskDealer. Package manager has a Processor for every task type and tells it which queues it may work. The package
-// knows no SQL and nothing about the roster. Env connects it to both.
+// knows no SQL and nothing about the roster. Env connects it to both. Rules such as X5 are in docs/protocol.md.
 //
 // # The way of an item
 //
@@ -26,7 +26,7 @@
 //	filter.judge        whether an item of a page is executed now, and in which batch, by its record
 //	failure.judge       whether a failure is no attempt of its item, an attempt or the last one; passes in a sweep
 //	outage.observe      whether the evidence of a call that has ended opens or closes the circuit breaker
-//	streak.observe      whether the dealer does nothing but fail; queueStreak of one queue
+//	streak.observe      whether the dealer does nothing but fail, by the same evidence; queueStreak for one queue
 //	rest.afterPage      when the lane is selected again; outage.pace delays it in an outage
 //	pace.pageSize       how many items a page has
 //	sweptRun.givesUp    whether a sweep waits for the end of an outage
@@ -83,11 +83,9 @@
 // dead are dropped from the result of a select. The limit of the select grows by their number, to ten times
 // fetch_number at most (X2).
 //
-// Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position. A
-// pass begins again at the start of the source, where items may be due again or new. It does so seldom enough that the
-// selects of failed items take a twentieth of the lane's time. Two alternatives are worse. A list of the keys to leave
-// out grows with the failed items, and no database reads a long list well. A limit that grows with the failed items
-// makes every select read all of them.
+// Behind a full page that holds few items to execute, the select of a Paged dealer goes on: pass has the position (X2).
+// Two alternatives are worse. A list of the keys to leave out grows with the failed items, and no database reads a long
+// list well. A limit that grows with the failed items makes every select read all of them.
 //
 // The pauses of an item follow a policy: the nth is Retry x RetryFactor^(n-1), at most RetryMax, with jitter. With the
 // defaults of package center (1 s, 2, 6 h, a jitter of one half, 25 attempts) the 24 pauses are 1 s to 16,384 s and
@@ -103,22 +101,21 @@
 //
 // # Items that end their process
 //
-// Queue.Crashes says how many owners in a row were expired before they had executed a page of the queue. Beyond
-// Settings.MaxCrashes the lane is isolated, and the processor executes its items one by one (S14): the pages of the
-// lane give single items, and the store has a record of each item during its execution. Isolated lanes take turns
-// (scheduler.turn), and Env.Alone lets the process execute one such item at a time, because a record proves nothing if
-// another item may have ended the process. The next owner finds the record of the item that ended it (declareDead).
-// After a page that was executed to its end, Survived asks the caller to reset the count, and the lane has batches
-// again. Items of other queues go on meanwhile. One of these may end the process, and then the recorded item is dead
-// without being the cause. Rejected: to stop all other work meanwhile, because one queue would stop a whole process.
+// Rule S14 says how such an item is found. Beyond Settings.MaxCrashes the lane of the queue is isolated: its pages give
+// single items, and the store has a record of each during its execution. Isolated lanes take turns (scheduler.turn),
+// and Env.Alone lets the process execute one such item at a time. The next owner finds the record of the item that
+// ended it (declareDead). After a page that was executed to its end, Survived asks the caller to reset the count, and
+// the lane has batches again. Items of other queues go on meanwhile. One of these may end the process, and then the
+// recorded item is dead without being the cause. Rejected: to stop all other work meanwhile, because one queue would
+// stop a whole process.
 //
 // # Outages
 //
 // If what Execute calls is down, every item fails, and an attempt proves nothing about the item. A block of poison
-// looks the same until a healthy item is found. Three pure values keep the two apart (X5). outage judges the failures
-// since the last success: whether they are doubted, and whether they open the circuit breaker. sample says how many
-// items an open breaker lets each select try. failure, in blame.go, says what one failure means for its item: an
-// attempt, or a doubt.
+// looks the same until a healthy item is found. Rule X5 says what the processor does. Three pure values decide it.
+// outage judges the failures since the last success: whether they are doubted, and whether they open the circuit
+// breaker. sample says how many items an open breaker lets each select try. failure, in blame.go, says what one
+// failure means for its item: an attempt, or a doubt.
 //
 // For example, 3,000 bad rows stand before the healthy ones. The first three failures count as attempts. The breaker
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
@@ -129,28 +126,23 @@
 // until the service is back: then the retries succeed, and no attempt was lost.
 //
 // setup.rounds orders failures and successes: it rises with a success after a failure. A record keeps the rounds of the
-// first and of the last failure of its item.
-//
-// An item counts as evidence if it fails alone, by name in Failures, or with a RetryAfter. A failure of a select counts
-// as an item of its own, and so does each failure of a dealer that is not Keyed or is Cursored. Permanent errors and
-// errors of data do not count. The breaker also closes after a minute without a failure (twice ProbeMax): the failing
-// items are gone, dead or elsewhere. The breakers of the servers are independent: one server may reach the service
-// while another cannot.
+// first and of the last failure of its item. An item counts as evidence if it fails alone, by name in Failures, or
+// with a RetryAfter. A failure of a select counts as an item of its own, and so does each failure of a dealer that is
+// not Keyed or is Cursored. The breaker also closes after a minute without a failure (twice ProbeMax): the failing
+// items are gone, dead or elsewhere.
 //
 // A queue in which only n poison items remain still ends. If they had failed before the last success, they are dead by
 // the policy. Otherwise their failures are doubted for the 63 hours of the policy, and count from then on. Permanent
 // errors are quicker, and so is Settings.CountInOutage. A healthy item that arrives is the next probe, and closes the
 // breaker.
 //
-// A sweep has no attempts to count, and its end waits for each item. So an item whose failure is doubted waits, and so
-// does a sweep that would otherwise fail: after a failed select, a failed batch that is not blamed on items, or a
-// failed job of Each. sweptRun.givesUp says for how long. An item of Run.FailedBefore is known to be poison, and passes
-// at once. Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too
-// long for poison or too short for an outage; to expect as many failures as before, whichever items fail, because an
-// outage during a rerun then fails healthy items.
+// A sweep has no attempts to count, and its end waits for each item that waits. sweptRun.givesUp says for how long.
+// Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too long for
+// poison or too short for an outage; to expect as many failures as before, whichever items fail, because an outage
+// during a rerun then fails healthy items.
 //
-// The alternative, one breaker for all servers in the database, would need a write per failure and a leader for the
-// probe.
+// The breakers of the servers are independent: one server may reach the service while another cannot. One breaker for
+// all servers in the database would need a write per failure and a leader for the probe.
 //
 // # Calls without effect
 //
@@ -167,16 +159,14 @@
 // A queue that is granted with a Run is swept (mode RUN). Its lane does not rest when a select finds nothing. It leaves
 // the cycle for good when a select has found nothing while nothing was in flight (R9), or when the sweep has failed.
 // Only the queue as a whole is tried again, by another grant (R11). A Keyed item that fails alone or by name is
-// therefore passed. A failure that cannot be blamed on an item fails the sweep. The record of a passed item is like
-// that of a dead item, and the limit of the next select grows by it. A page of only passed items therefore completes
-// the sweep if, and only if, the page had room for other items. In NOTSLEEP a sweep that finds nothing beside the items
-// in flight waits for them. Nothing new will come, so asking again in a loop is useless.
+// therefore passed, and a failure that cannot be blamed on an item fails the sweep. The record of a passed item is like
+// that of a dead item, and the limit of the next select grows by it. In NOTSLEEP a sweep that finds nothing beside the
+// items in flight waits for them. Nothing new will come, so asking again in a loop is useless.
 //
 // The cursor of a sweep is saved and loaded like any other. It passes no failed item (X3), because no attempt and no
-// rerun would return to an item that it has passed: the sweep fails there, and the queue is tried again from that item
-// on. A failed batch loads the cursor at once, because its commit may have succeeded. The alternative, keeping the
-// cursor in memory and saving it now and then, is less work. But it executed again what was committed without a reply,
-// and it overwrote the cursors that fences had saved.
+// rerun would return to an item that it has passed. A failed batch loads the cursor at once, because its commit may
+// have succeeded. The alternative, keeping the cursor in memory and saving it now and then, is less work. But it
+// executed again what was committed without a reply, and it overwrote the cursors that fences had saved.
 //
 // If Execute does not change what Select returns, a sweep would never end. A sweep therefore keeps a trail of its
 // recent items, by key, cursor or value. The trail is at least as long as the largest page. SweepMaxRepeats consecutive
@@ -226,8 +216,8 @@
 //   - There is no order between items or between queues, except for the items of a cursor.
 //   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not
 //     return, and Stalled names the queue.
-//   - If a select returns an item twice, both are executed, possibly at the same time. One page of a queue per minute is
-//     searched for such items, for the alert BAD_PAGE.
+//   - If a select returns an item twice, both are executed, possibly at the same time. One page of a queue per minute
+//     is searched for such items, for the alert BAD_PAGE.
 //   - Not every failure is recorded. A process that dies forgets its suspects, and what its ItemStore could not save.
 //   - Without Keyed or Cursored, the failure of an item is a failure of its batch. Its queue pauses, or its sweep
 //     fails.

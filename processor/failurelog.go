@@ -87,8 +87,9 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	return nil
 }
 
-// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one, or
-// no queue if the item does not matter. find asks the store only for queues of which memory may not hold all records.
+// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one,
+// or no queue if the item does not matter. find asks the store only for queues of which memory may not hold all
+// records.
 func (l *failureLog) find(c *call, n int, item func(i int) (*grant, string)) (map[string]record, error) {
 	found := map[string]record{}
 	for _, g := range c.grants {

@@ -232,7 +232,8 @@ func (i FailedItem) recordInSweep() record {
 	return record{batchLimit: 1, stored: true}
 }
 
-// item returns the update in the form of the store, which keeps the time at which an item starts that is executed alone.
+// item returns the update in the form of the store, which keeps the time at which an item starts that is executed
+// alone.
 func (u *update) item(now time.Time) FailedItem {
 	f := FailedItem{Key: u.key, Attempts: u.attempts, Dead: u.dead, Started: u.started}
 	if u.cause != nil {

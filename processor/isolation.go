@@ -140,8 +140,8 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
-// declareDead declares the items dead that an earlier owner has started alone and not ended: that owner was expired, and
-// so were others before it. A Discarder gets the items before they are dead. With fewer crashes, declareDead does
+// declareDead declares the items dead that an earlier owner has started alone and not ended: that owner was expired,
+// and so were others before it. A Discarder gets the items before they are dead. With fewer crashes, declareDead does
 // nothing: the owner has left, or could not delete a record. A sweep has no Discard.
 func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) error {
 	var dead []FailedItem

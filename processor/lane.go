@@ -24,7 +24,7 @@ type lane struct {
 	order     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	closes  uint32 // how often the breaker had closed when the last select was claimed; that select reads it without the lock
+	closes  uint32 // how often the breaker had closed when the last select was claimed, which may read it
 	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
 	probes  int    // number of items that were probes; only the lane's select uses it
 
