@@ -18,8 +18,8 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// The variants of dealers with bad items, and with a service that can be down. They are keyed, and the oldest items come
-// first.
+// The variants of dealers with bad items, and with a service that can be down. They are keyed, and the oldest items
+// come first.
 const (
 	blocked variant = "BLOCK"       // the bad items of all queues are within reach of the selects: 9 x fetch_number
 	behind  variant = "BLOCK PAGED" // healthy items lie behind that reach, and the dealer can go on behind a page
@@ -71,7 +71,8 @@ func (blocking) Key(id int64) string { return strconv.FormatInt(id, 10) }
 // Select returns the oldest items. Bad items are older than all others.
 func (b blocking) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
 	b.notes.add(note{What: "select"})
-	return b.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY made, id LIMIT ?`, s.Total, s.Queue.Index, s.Limit)
+	return b.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY made, id LIMIT ?`, s.Total,
+		s.Queue.Index, s.Limit)
 }
 
 // errDown is the error of the service that all items need.
@@ -157,8 +158,8 @@ func (s workerSteps) pace(n int) float64 {
 }
 
 // blockOfBadItems: bad items are in front of the healthy items of all queues, for workers that run and for workers that
-// start. The healthy items are done at four fifths of their pace within two minutes. The bad items die or wait, and no other item does.
-// When an operator has repaired them, they are done, too.
+// start. The healthy items are done at four fifths of their pace within two minutes. The bad items die or wait, and
+// no other item does. When an operator has repaired them, they are done, too.
 func blockOfBadItems(s *stage) {
 	const measured = 300
 	before := s.pace(measured)
@@ -170,7 +171,8 @@ func blockOfBadItems(s *stage) {
 				s.t.Fatalf("%s, healthy items are done at %.0f a second after two minutes; it was %.0f", when, pace, before)
 			}
 		}
-		s.t.Logf("%s, healthy items are done at %.0f a second after %.1f s; it was %.0f", when, pace, time.Since(from).Seconds(), before)
+		s.t.Logf("%s, healthy items are done at %.0f a second after %.1f s; it was %.0f", when, pace,
+			time.Since(from).Seconds(), before)
 	}
 	s.addBad(blockSize)
 	flows("after the bad items came")
@@ -178,9 +180,12 @@ func blockOfBadItems(s *stage) {
 	s.start(workers - 1)
 	flows("after all workers have died")
 	s.stopSupply()
-	s.until("all healthy items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == blockSize })
+	s.until("all healthy items are done", func() bool {
+		return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == blockSize
+	})
 	dead := func(of string) int {
-		return s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ? AND item_key `+of+` LIKE '10________'`, center.ItemDead)
+		return s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ? AND item_key `+of+` LIKE '10________'`,
+			center.ItemDead)
 	}
 	s.until("bad items die", func() bool { return dead("") > 0 }) // the others wait
 	if n := dead("NOT"); n != 0 {
@@ -193,11 +198,12 @@ func blockOfBadItems(s *stage) {
 	s.must(err)
 }
 
-// secondOutage: the service of all items is down for longer than a worker waits with its alert, twice within a few minutes.
-// Each outage is told once, also by a worker that has started in between, and no item dies.
+// secondOutage: the service of all items is down for longer than a worker waits with its alert, twice within a few
+// minutes. Each outage is told once, also by a worker that has started in between, and no item dies.
 func secondOutage(s *stage) {
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertFailing+":%")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
+			center.AlertFailing+":%")
 	}
 	for n := 1; n <= 2; n++ {
 		s.exec(`INSERT INTO outages (id) VALUES (1)`)
@@ -217,9 +223,10 @@ func secondOutage(s *stage) {
 	}
 }
 
-// queueThatFails: all items of one queue fail while the others succeed (X7). The row of the queue is edited so that it looks
-// as if its owner had found that out eleven minutes ago, and the owner is killed in the same moment. The next owner goes on from
-// there: the queue is told by its name, and no other queue is, until one of its items succeeds.
+// queueThatFails: all items of one queue fail while the others succeed (X7). The row of the queue is edited so that
+// it looks as if its owner had found that out eleven minutes ago, and the owner is killed in the same moment. The
+// next owner goes on from there: the queue is told by its name, and no other queue is, until one of its items
+// succeeds.
 func queueThatFails(s *stage) {
 	const queue = `schedule_queue WHERE task_type = '` + taskType + `' AND queue_id = '0'`
 	s.until("items of queue 0 fail", func() bool {
@@ -231,7 +238,8 @@ func queueThatFails(s *stage) {
 	edit, err := s.c.DB().BeginTx(s.t.Context(), nil)
 	s.must(err)
 	defer edit.Rollback() // does nothing after a commit
-	_, err = edit.ExecContext(s.t.Context(), bind(s.c, `UPDATE schedule_queue SET failing_since = ? WHERE task_type = ? AND queue_id = '0'`),
+	_, err = edit.ExecContext(s.t.Context(), bind(s.c,
+		`UPDATE schedule_queue SET failing_since = ? WHERE task_type = ? AND queue_id = '0'`),
 		time.Now().UTC().Add(-11*time.Minute).Format("2006-01-02 15:04:05"), taskType)
 	s.must(err)
 	pid := s.count(`SELECT cur_pid FROM schedule_assignment WHERE task_type = ? AND queue_id = '0'`, taskType)
@@ -239,11 +247,13 @@ func queueThatFails(s *stage) {
 	s.must(edit.Commit())
 
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertQueueFailing+": no item of queue 0 %")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
+			center.AlertQueueFailing+": no item of queue 0 %")
 	}
 	s.until("the next owner tells the queue", func() bool { return told() > 0 })
 	s.works(queues * s.backlog)
-	if fails, all := s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NOT NULL`), s.count(`SELECT COUNT(*) FROM schedule_queue WHERE failing_since IS NOT NULL`); fails != 1 || all != 1 {
+	fails := s.count(`SELECT COUNT(*) FROM ` + queue + ` AND failing_since IS NOT NULL`)
+	if all := s.count(`SELECT COUNT(*) FROM schedule_queue WHERE failing_since IS NOT NULL`); fails != 1 || all != 1 {
 		s.t.Errorf("%d queues fail by their rows, %d of them is queue 0, want only that", all, fails)
 	}
 	if found := s.queuesThatFail(); len(found) != 1 || !strings.Contains(found[0].Text, ": 0 (11m") {
@@ -253,7 +263,8 @@ func queueThatFails(s *stage) {
 	s.until("queue 0 fails no more", func() bool {
 		return s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NULL`) == 1 && len(s.queuesThatFail()) == 0
 	})
-	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertQueueFailing+":%"); n != told() {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
+		center.AlertQueueFailing+":%"); n != told() {
 		s.t.Errorf("%d alerts about queues that fail, want %d, of queue 0 only", n, told())
 	}
 }
@@ -266,8 +277,8 @@ func (s *scene) queuesThatFail() []center.Condition {
 	return slices.DeleteFunc(found, func(c center.Condition) bool { return c.Kind != condition.QueueFailing })
 }
 
-// sampledGently checks 22. It suits scenarios without bad items: an item that failed before and after a success of another one
-// is retried at the pace of its retry policy.
+// sampledGently checks 22. It suits scenarios without bad items: an item that failed before and after a success of
+// another one is retried at the pace of its retry policy.
 func sampledGently(s *stage, _ *History) {
 	var tries []Try
 	for _, w := range s.workers {

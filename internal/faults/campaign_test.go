@@ -91,13 +91,15 @@ func (s *score) play(t *testing.T, kind string, sc scenario, seed uint64) {
 func (c *campaign) print(first uint64) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	line := func(of, scenario string, s *score) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", of, scenario, s.runs, s.failed, s.items, s.violation) // Flush returns the error
+		// Flush returns the error
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\n", of, scenario, s.runs, s.failed, s.items, s.violation)
 	}
 	_, _ = fmt.Fprintln(w, "database\tscenario\truns\tfailed\titems\tviolations")
 	var sum score
 	for _, s := range c.scores {
 		line(s.kind, s.scenario, s)
-		sum.runs, sum.failed, sum.items, sum.violation = sum.runs+s.runs, sum.failed+s.failed, sum.items+s.items, sum.violation+s.violation
+		sum.runs, sum.failed = sum.runs+s.runs, sum.failed+s.failed
+		sum.items, sum.violation = sum.items+s.items, sum.violation+s.violation
 	}
 	line(fmt.Sprintf("all, from seed %d", first), "", &sum)
 	return w.Flush()

@@ -24,8 +24,8 @@ func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.In
 // slack is how much two readings of the same clock may differ: SQLite stores milliseconds.
 const slack = time.Millisecond
 
-// reaction is the time between the permission to start a call and the note of its start. A process that is stopped between
-// the two writes the note when it wakes.
+// reaction is the time between the permission to start a call and the note of its start. A process that is stopped
+// between the two writes the note when it wakes.
 const reaction = 20 * time.Millisecond
 
 // Check returns the violations of a history, ordered by invariant. It is pure.
@@ -93,7 +93,10 @@ func (c *checker) raise(e Event, queue, to string) {
 		return
 	}
 	last := grants[len(grants)-1]
-	c.grants[queue] = append(grants, Event{At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: to, Epoch: last.Epoch + 1})
+	c.grants[queue] = append(grants, Event{
+		At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: to,
+		Epoch: last.Epoch + 1,
+	})
 }
 
 func changesOwner(kind string) bool {
@@ -113,17 +116,19 @@ func (c *checker) epochsRise() {
 			if e.Epoch <= before.Epoch {
 				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
 			}
-			regranted := before.Kind == center.EventRepartitioned && e.From == "" // the smaller number of queues did not include it
+			// the smaller number of queues did not include it
+			regranted := before.Kind == center.EventRepartitioned && e.From == ""
 			if e.From != before.To && !regranted {
-				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d belongs to %q", queue, e.Epoch, e.From, before.Epoch, before.To)
+				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d belongs to %q", queue, e.Epoch, e.From, before.Epoch,
+					before.To)
 			}
 			before = e
 		}
 	}
 }
 
-// fenceHolds checks 2: each effect belongs to the owner of its epoch, and no effect of an older epoch committed after an
-// effect of a newer epoch had counted.
+// fenceHolds checks 2: each effect belongs to the owner of its epoch, and no effect of an older epoch committed after
+// an effect of a newer epoch had counted.
 func (c *checker) fenceHolds() {
 	type grant struct {
 		queue string
@@ -161,8 +166,8 @@ func (c *checker) noneLater(queue string, effects []Effect) {
 }
 
 // oneByOne checks 3: two processes execute one queue at the same time only if the process with the older epoch was in
-// trouble for longer than its trust. Outside the database they do so only if that process stood still: a running process
-// stops in time.
+// trouble for longer than its trust. Outside the database they do so only if that process stood still: a running
+// process stops in time.
 func (c *checker) oneByOne() {
 	for _, spans := range c.spans {
 		for i, a := range spans {
@@ -198,8 +203,9 @@ func (c *checker) excused(older, newer Span, kind Kind) bool {
 	})
 }
 
-// tooLong reports whether the process outlived its trust in the window, whenever its last heartbeat was. A pause counts as
-// soon as it uses up the margin between the trust and the judge_dead_interval, because it may come at the end of the trust.
+// tooLong reports whether the process outlived its trust in the window, whenever its last heartbeat was. A pause
+// counts as soon as it uses up the margin between the trust and the judge_dead_interval, because it may come at the
+// end of the trust.
 func (c *checker) tooLong(w Window) bool {
 	if w.Kind == Pause {
 		return w.length() > (c.JudgeDead-c.Trust)/2
@@ -207,8 +213,8 @@ func (c *checker) tooLong(w Window) bool {
 	return w.length() > c.Trust
 }
 
-// plannedMoves checks 4: the last call of the old owner ends before the release, and the first call of the new owner begins
-// after it.
+// plannedMoves checks 4: the last call of the old owner ends before the release, and the first call of the new owner
+// begins after it.
 func (c *checker) plannedMoves() {
 	for queue, grants := range c.grants {
 		for i, e := range grants {
@@ -241,8 +247,8 @@ func (c *checker) onceEach() {
 	}
 }
 
-// trustEnds checks 9: no call begins in a partition after the end of the trust, and no call of an expired server begins. The
-// exception is a call that a pause interrupted while it began.
+// trustEnds checks 9: no call begins in a partition after the end of the trust, and no call of an expired server
+// begins. The exception is a call that a pause interrupted while it began.
 func (c *checker) trustEnds() {
 	expired := map[string]time.Time{}
 	for _, e := range c.Events {
@@ -255,7 +261,8 @@ func (c *checker) trustEnds() {
 			c.fault(9, "began after the server had expired at %s: %s", clock(at), s)
 		}
 		for _, w := range c.Windows {
-			if w.Kind == Partition && w.of(s.Process) && s.Begin.After(w.From.Add(c.Trust+reaction)) && s.Begin.Before(w.To) && !c.waking(s) {
+			if w.Kind == Partition && w.of(s.Process) && s.Begin.After(w.From.Add(c.Trust+reaction)) && s.Begin.Before(w.To) &&
+				!c.waking(s) {
 				c.fault(9, "began in a partition that had lasted since %s: %s", clock(w.From), s)
 			}
 		}
@@ -298,12 +305,13 @@ func (c *checker) settled() {
 	}
 }
 
-// drainsEnd checks 21: a process that drains a queue begins no call of it, unless it stood still between the permission and
-// the call.
+// drainsEnd checks 21: a process that drains a queue begins no call of it, unless it stood still between the
+// permission and the call.
 func (c *checker) drainsEnd() {
 	for _, d := range c.Drains {
 		for _, s := range c.spans[d.Queue] {
-			if s.Process == d.Process && s.Epoch == d.Epoch && s.Begin.After(d.From.Add(reaction)) && (d.To.IsZero() || s.Begin.Before(d.To)) && !c.waking(s) {
+			if s.Process == d.Process && s.Epoch == d.Epoch && s.Begin.After(d.From.Add(reaction)) &&
+				(d.To.IsZero() || s.Begin.Before(d.To)) && !c.waking(s) {
 				c.fault(21, "began although the process had drained the queue since %s: %s", clock(d.From), s)
 			}
 		}

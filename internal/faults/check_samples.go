@@ -20,8 +20,8 @@ const (
 	sampledAfter   = time.Second
 )
 
-// CheckTries returns the violations of invariant 22: while nothing succeeds, a process makes few selects and few calls in a
-// second. It is pure.
+// CheckTries returns the violations of invariant 22: while nothing succeeds, a process makes few selects and few
+// calls in a second. It is pure.
 func CheckTries(tries []Try) []Violation {
 	var f findings
 	processes := map[int][]Try{}
@@ -62,6 +62,7 @@ func (f *findings) sampled(process int, failed []Try) {
 	}
 	seconds := 1 + max(0, last.Sub(from).Seconds())
 	if float64(selects) > sampledSelects*seconds || float64(calls) > sampledCalls*seconds {
-		f.fault(22, "process %d made %d selects and %d calls within %.1f s of %s, and none succeeded", process, selects, calls, seconds, clock(from))
+		f.fault(22, "process %d made %d selects and %d calls within %.1f s of %s, and none succeeded", process, selects,
+			calls, seconds, clock(from))
 	}
 }

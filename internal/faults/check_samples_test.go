@@ -17,7 +17,10 @@ func TestCheckTries(t *testing.T) {
 		add(selects, true)
 		add(calls, false)
 		if done {
-			list = append(list, Try{Process: 1, At: time.Unix(0, 0).Add(time.Duration(seconds / 2 * float64(time.Second))), Done: true})
+			list = append(list, Try{
+				Process: 1, At: time.Unix(0, 0).Add(time.Duration(seconds / 2 * float64(time.Second))),
+				Done: true,
+			})
 		}
 		return list
 	}

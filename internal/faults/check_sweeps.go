@@ -52,7 +52,8 @@ func (c *runChecker) allEnd() {
 	}
 }
 
-// allSwept checks 14: the items that existed when a run opened are done when it has succeeded, by this run or an earlier run.
+// allSwept checks 14: the items that existed when a run opened are done when it has succeeded, by this run or an
+// earlier run.
 func (c *runChecker) allSwept() {
 	done := map[int64]time.Time{}
 	for _, e := range c.Effects {
@@ -61,7 +62,8 @@ func (c *runChecker) allSwept() {
 		}
 	}
 	for _, r := range c.Runs {
-		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" { // a message means that queues were removed
+		// a message means that queues were removed
+		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" {
 			continue
 		}
 		var left []int64
@@ -72,7 +74,8 @@ func (c *runChecker) allSwept() {
 		}
 		if len(left) > 0 {
 			first := slices.Min(left)
-			c.fault(14, "%s left %d items, the first of them %d, which was there %s before it began", name(r), len(left), first, r.StartedAt.Sub(c.There[first]))
+			c.fault(14, "%s left %d items, the first of them %d, which was there %s before it began", name(r), len(left), first,
+				r.StartedAt.Sub(c.There[first]))
 		}
 	}
 }
@@ -80,8 +83,8 @@ func (c *runChecker) allSwept() {
 // taskName is the task type whose items the check counts.
 const taskName = "faults"
 
-// ownSweeps checks 15: an effect in a run commits while its queue is being swept, under the epoch of the sweep. The exception
-// is a run that an operator stops, because the stop does not wait for a sweep.
+// ownSweeps checks 15: an effect in a run commits while its queue is being swept, under the epoch of the sweep. The
+// exception is a run that an operator stops, because the stop does not wait for a sweep.
 func (c *runChecker) ownSweeps() {
 	sweeps := make([]Sweep, 0, len(c.Effects)+len(c.Calls))
 	for _, e := range c.Effects {
@@ -94,21 +97,24 @@ func (c *runChecker) ownSweeps() {
 		r, ok := c.runs[s.Run]
 		running := fmt.Sprintf("%s %d", center.RunQueueRunning, s.Epoch)
 		stopped := (c.Rerun[s.Run] || r.State == center.RunCancelled || r.State == center.RunFailed) &&
-			(s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch) || s.Found == fmt.Sprintf("%s %d", center.RunQueueFailed, s.Epoch))
+			(s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch) ||
+				s.Found == fmt.Sprintf("%s %d", center.RunQueueFailed, s.Epoch))
 		if !ok || s.Found != running && !stopped {
-			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r), s.Epoch, s.Found)
+			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r),
+				s.Epoch, s.Found)
 		}
 	}
 }
 
-// upstreamsFirst checks 16: before its upstreams have ended, a run does not open and has no effect. A successful run has a
-// call for each queue.
+// upstreamsFirst checks 16: before its upstreams have ended, a run does not open and has no effect. A successful run
+// has a call for each queue.
 func (c *runChecker) upstreamsFirst() {
 	called := map[string]bool{}
 	for _, call := range c.Calls {
 		called[call.Run+" "+call.Queue] = true
 		if call.Waiting > 0 {
-			c.fault(16, "queue %s of %s was called while %d of its upstreams had not ended", call.Queue, name(c.runs[call.Run]), call.Waiting)
+			c.fault(16, "queue %s of %s was called while %d of its upstreams had not ended", call.Queue, name(c.runs[call.Run]),
+				call.Waiting)
 		}
 	}
 	for _, d := range c.Deps {
@@ -129,8 +135,8 @@ func (c *runChecker) upstreamsFirst() {
 	}
 }
 
-// oncePerSlot checks 17: a slot of a trigger makes one run of a task type, and so does a key. Every run that a trigger has
-// fired exists. A slot that was skipped makes a run and is no firing, and neither is a run of a backfill.
+// oncePerSlot checks 17: a slot of a trigger makes one run of a task type, and so does a key. Every run that a
+// trigger has fired exists. A slot that was skipped makes a run and is no firing, and neither is a run of a backfill.
 func (c *runChecker) oncePerSlot() {
 	slots, keys := map[string]string{}, map[string]string{}
 	for _, r := range c.Runs {
@@ -156,8 +162,8 @@ func (c *runChecker) oncePerSlot() {
 	}
 }
 
-// noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the task type is open. If the run may
-// wait, one other may be open. The runs of backfills do not count.
+// noPileUp checks 19: when a trigger fires a run that is not skipped, no other run of the task type is open. If the
+// run may wait, one other may be open. The runs of backfills do not count.
 func (c *runChecker) noPileUp() {
 	most := map[string]int{}
 	for _, t := range c.Triggers {
@@ -171,7 +177,8 @@ func (c *runChecker) noPileUp() {
 		}
 		open := 0
 		for _, o := range c.Runs {
-			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != center.RunSkipped && o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
+			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != center.RunSkipped &&
+				o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
 				open++
 			}
 		}
@@ -181,15 +188,18 @@ func (c *runChecker) noPileUp() {
 	}
 }
 
-// oneAtATime checks 18: two runs of a task type are not under way at once. It skips runs that were rerun, because their times
-// are not recorded.
+// oneAtATime checks 18: two runs of a task type are not under way at once. It skips runs that were rerun, because
+// their times are not recorded.
 func (c *runChecker) oneAtATime() {
-	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool { return r.StartedAt.IsZero() || c.Rerun[r.ID] })
+	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool {
+		return r.StartedAt.IsZero() || c.Rerun[r.ID]
+	})
 	slices.SortFunc(runs, func(a, b center.Run) int { return a.StartedAt.Compare(b.StartedAt) })
 	last := map[string]center.Run{}
 	for _, r := range runs {
 		if before, ok := last[r.TaskType]; ok && r.StartedAt.Before(before.FinishedAt) {
-			c.fault(18, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(before), clock(before.FinishedAt))
+			c.fault(18, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(before),
+				clock(before.FinishedAt))
 		}
 		last[r.TaskType] = r
 	}

@@ -50,7 +50,10 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 		"unchanged": func(*Sweeps) {},
 		"empty":     func(s *Sweeps) { *s = Sweeps{} },
 		"a late effect of a run that was cancelled": func(s *Sweeps) {
-			s.Runs[3].State, s.Queues["4"] = center.RunCancelled, []center.RunQueue{{QueueID: "0", State: center.RunQueueCancelled}}
+			s.Runs[3].State, s.Queues["4"] = center.RunCancelled, []center.RunQueue{{
+				QueueID: "0",
+				State:   center.RunQueueCancelled,
+			}}
 			s.Effects[2].Found = "CANCELLED 6"
 		},
 		"a run that was cancelled and then rerun, with another in between": func(s *Sweeps) {
@@ -91,7 +94,10 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 		{"an effect under an epoch older than the sweep", func(s *Sweeps) { s.Effects[0].Found = "RUNNING 6" }, []int{15}},
 		{"an effect when the queue is done", func(s *Sweeps) { s.Effects[1].Found = "DONE 6" }, []int{15}},
 		{"an effect before the claim", func(s *Sweeps) { s.Effects[1].Found = "PENDING 6" }, []int{15}},
-		{"a cancelled sweep in a run that was not cancelled", func(s *Sweeps) { s.Effects[1].Found = "CANCELLED 6" }, []int{15}},
+		{
+			"a cancelled sweep in a run that was not cancelled", func(s *Sweeps) { s.Effects[1].Found = "CANCELLED 6" },
+			[]int{15},
+		},
 		{"a call when the queue is done", func(s *Sweeps) { s.Calls[0].Found = "DONE 5" }, []int{15}},
 		{"an effect without a run", func(s *Sweeps) { s.Effects[0].Run = "" }, []int{15}},
 		{"a dependant is called too early", func(s *Sweeps) { s.Calls[0].Waiting = 1 }, []int{16}},

@@ -50,12 +50,18 @@ func good() History {
 }
 
 func span(pid int, server string, epoch int64, begin, worked, end int) Span {
-	return Span{Process: pid, Server: server, Queue: "0", Epoch: epoch, Begin: at(begin), WorkEnd: at(worked), End: at(end)}
+	return Span{
+		Process: pid, Server: server, Queue: "0", Epoch: epoch, Begin: at(begin), WorkEnd: at(worked),
+		End: at(end),
+	}
 }
 
 // rosterOf returns a roster of the servers A and B with these queues.
 func rosterOf(rest bool, queues ...plan.Queue) Roster {
-	servers := []plan.Server{{UUID: a, Host: "1", Eligible: true, Weight: 1}, {UUID: b, Host: "2", Eligible: true, Weight: 1}}
+	servers := []plan.Server{
+		{UUID: a, Host: "1", Eligible: true, Weight: 1},
+		{UUID: b, Host: "2", Eligible: true, Weight: 1},
+	}
 	return Roster{At: at(100), Rest: rest, Plan: roster.PlanInput{Queues: queues, Servers: servers}}
 }
 
@@ -79,7 +85,10 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 			h.Spans = append(h.Spans, span(pidA, a, 1, 3001, 3002, 3003))
 		},
 		"the owner keeps the queue": func(h *History) {
-			h.Events = append(h.Events, Event{At: at(4200), Kind: center.EventRetaken, Queue: "0", From: "host:1:cccc", To: "host:1:cccc", Epoch: 4})
+			h.Events = append(h.Events, Event{
+				At: at(4200), Kind: center.EventRetaken, Queue: "0", From: "host:1:cccc",
+				To: "host:1:cccc", Epoch: 4,
+			})
 		},
 		"the roster is uneven while a plan is due, and while a queue is requested": func(h *History) {
 			h.Rosters = []Roster{
@@ -114,7 +123,10 @@ func TestCheckFindsViolations(t *testing.T) {
 		want   []int // the broken invariants
 	}{
 		{"an epoch is used twice", func(h *History) {
-			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventTakenOver, Queue: "0", From: "host:1:cccc", To: b, Epoch: 3})
+			h.Events = append(h.Events, Event{
+				At: at(5000), Kind: center.EventTakenOver, Queue: "0", From: "host:1:cccc", To: b,
+				Epoch: 3,
+			})
 		}, []int{1, 2, 4}},
 		{"a queue stays with a server that has two more than another", func(h *History) {
 			h.Rosters = append(h.Rosters, rosterOf(true, plan.Queue{ID: "0", Owner: a}, plan.Queue{ID: "1", Owner: a}))
@@ -130,7 +142,10 @@ func TestCheckFindsViolations(t *testing.T) {
 			h.Drains = []Drain{{Process: pidB, Queue: "0", Epoch: 2, From: at(3900)}}
 		}, []int{21}},
 		{"an epoch falls", func(h *History) {
-			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventForced, Queue: "0", From: "host:1:cccc", To: b, Epoch: 0})
+			h.Events = append(h.Events, Event{
+				At: at(5000), Kind: center.EventForced, Queue: "0", From: "host:1:cccc", To: b,
+				Epoch: 0,
+			})
 		}, []int{1}},
 		{"two owners: released by a server that is not the owner", func(h *History) { h.Events[5].From = a }, []int{1}},
 		{"two owners: taken over as if there were no owner", func(h *History) { h.Events[3].From = "" }, []int{1}},
@@ -148,12 +163,19 @@ func TestCheckFindsViolations(t *testing.T) {
 		{"an item is lost", func(h *History) { h.Items = append(h.Items, Item{6, false, 0}) }, []int{5}},
 		{"an item is done without an effect", func(h *History) { h.Items = append(h.Items, Item{6, true, 0}) }, []int{5}},
 		{"an effect on an item that does not exist", func(h *History) { h.Items = h.Items[:4] }, []int{5}},
-		{"both work, and the old owner is healthy", func(h *History) { h.Windows = []Window{{pidB, Pause, at(500), at(3000)}} }, []int{3, 10}},
+		{
+			"both work, and the old owner is healthy",
+			func(h *History) { h.Windows = []Window{{pidB, Pause, at(500), at(3000)}} },
+			[]int{3, 10},
+		},
 		{"both work after a pause shorter than the trust", func(h *History) {
 			h.Windows[0] = Window{pidA, Pause, at(500), at(550)}
 			h.Spans[1].WorkEnd, h.Spans[1].End = at(1650), at(1650)
 		}, []int{3, 10}},
-		{"both work, and the old owner does not stop when cut off", func(h *History) { h.Windows[0].Kind = Partition }, []int{3}},
+		{
+			"both work, and the old owner does not stop when cut off", func(h *History) { h.Windows[0].Kind = Partition },
+			[]int{3},
+		},
 		{"both are in a transaction, and the old owner is healthy", func(h *History) {
 			h.Spans[1].WorkEnd, h.Spans[1].End = at(410), at(1650)
 			h.Windows = []Window{{Process: pidA, Kind: Death, From: at(1400)}}
@@ -164,7 +186,11 @@ func TestCheckFindsViolations(t *testing.T) {
 		{"a release while a call is in flight", func(h *History) { h.Spans[3].End = at(4110) }, []int{4}},
 		{"a call begins before the release", func(h *History) { h.Spans[4].Begin = at(4090) }, []int{4}},
 		{"a call begins before the take-over", func(h *History) { h.Spans[2].Begin = at(1400) }, []int{4}},
-		{"a call begins after its server expired", func(h *History) { h.Spans = append(h.Spans, span(pidA, a, 1, 3050, 3060, 3070)) }, []int{9}},
+		{
+			"a call begins after its server expired",
+			func(h *History) { h.Spans = append(h.Spans, span(pidA, a, 1, 3050, 3060, 3070)) },
+			[]int{9},
+		},
 		{"a call begins in a partition after the end of the trust", func(h *History) {
 			h.Windows = append(h.Windows, Window{0, Partition, at(3000), at(4100)})
 			h.Spans[3] = span(pidB, b, 2, 3900, 4050, 4060)

@@ -42,8 +42,8 @@ func plays(kinds []string) (list []play) {
 func (p play) in(word string) bool { return p.quick || word == "long" && !p.seldom }
 
 // choose returns the names of the plays that the value of ROTA_FAULTS selects: all plays ("all"), some of those that
-// are not too long ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there are fewer. It
-// depends on the seed, and contains each kind of database and each family of scenarios.
+// are not too long ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there
+// are fewer. It depends on the seed, and contains each kind of database and each family of scenarios.
 func choose(list []play, word string, seed uint64) map[string]bool {
 	if word != "all" {
 		list = slices.DeleteFunc(slices.Clone(list), func(p play) bool { return !p.in(word) })

@@ -62,9 +62,9 @@ func lockRowHeld(s *stage) {
 	s.works(20)
 }
 
-// auditWhileLockRowHeld: a stray session holds the lock row for longer than the audit interval of 30 s. The workers go on
-// with their own queues while an audit is due that none can stamp. The session pauses the task type when it ends: nothing
-// is done from then on until the resume, and the audit is made.
+// auditWhileLockRowHeld: a stray session holds the lock row for longer than the audit interval of 30 s. The workers
+// go on with their own queues while an audit is due that none can stamp. The session pauses the task type when it
+// ends: nothing is done from then on until the resume, and the audit is made.
 func auditWhileLockRowHeld(s *stage) {
 	const AuditInterval = 30 * time.Second // of internal/roster
 	audited := func() int {

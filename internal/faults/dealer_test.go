@@ -93,7 +93,9 @@ func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []in
 	if err != nil {
 		return err
 	}
-	if err := tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).Scan(&seen); err != nil {
+	err = tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).
+		Scan(&seen)
+	if err != nil {
 		return err
 	}
 	for _, id := range ids {
@@ -101,7 +103,8 @@ func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []in
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
+		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
 			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen, b.Run, found)
 		if err != nil {
 			return err
@@ -118,13 +121,15 @@ func tables(kind schema.Dialect) []string {
 		schema.SQLite:   "INTEGER PRIMARY KEY AUTOINCREMENT",
 	}[kind]
 	return []string{
-		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, made BIGINT NOT NULL, done INT NOT NULL DEFAULT 0, effects INT NOT NULL DEFAULT 0)`,
+		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, made BIGINT NOT NULL, done INT NOT NULL DEFAULT 0,
+			effects INT NOT NULL DEFAULT 0)`,
 		`CREATE INDEX items_done ON items (done, id)`,
 		`CREATE TABLE history (seq ` + identity + `, at VARCHAR(20) NOT NULL, server VARCHAR(150) NOT NULL,
 			epoch BIGINT NOT NULL, queue VARCHAR(20) NOT NULL, item BIGINT NOT NULL, seen BIGINT NOT NULL,
 			run VARCHAR(40) NOT NULL, sweep VARCHAR(40) NOT NULL)`,
 		`CREATE INDEX history_epoch ON history (queue, epoch)`,
-		`CREATE TABLE calls (seq ` + identity + `, run VARCHAR(40) NOT NULL, queue VARCHAR(20) NOT NULL, epoch BIGINT NOT NULL,
+		`CREATE TABLE calls (seq ` + identity + `, run VARCHAR(40) NOT NULL, queue VARCHAR(20) NOT NULL,
+			epoch BIGINT NOT NULL,
 			sweep VARCHAR(40) NOT NULL, waiting BIGINT NOT NULL)`,
 		`CREATE TABLE cures (id BIGINT NOT NULL PRIMARY KEY)`,
 		`CREATE TABLE outages (id BIGINT NOT NULL PRIMARY KEY)`,

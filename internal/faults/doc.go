@@ -1,11 +1,11 @@
 // Package faults tests that the roster survives faults of processes, databases and networks.
 //
-// TestFaults plays scenarios. In each scenario, three real processes share the queues of a table of work, in a database of
-// its own. The scenario disturbs the processes, their network or the database. Then everything must come to rest: all items
-// are done, each queue has a live owner, the load is balanced, and the workers leave in order. The database and the processes
-// record what they do. The records make up a [History], and [Check] must find no violation in it. Scenarios wait for events
-// and not for a time. A machine that is too busy shows in the records, so that Check does not take it for a fault of the
-// roster.
+// TestFaults plays scenarios. In each scenario, three real processes share the queues of a table of work, in a
+// database of its own. The scenario disturbs the processes, their network or the database. Then everything must come
+// to rest: all items are done, each queue has a live owner, the load is balanced, and the workers leave in order. The
+// database and the processes record what they do. The records make up a [History], and [Check] must find no violation
+// in it. Scenarios wait for events and not for a time. A machine that is too busy shows in the records, so that Check
+// does not take it for a fault of the roster.
 //
 //	go test ./internal/faults                                20 of the quick plays, chosen by the seed
 //	ROTA_FAULTS=long go test ./internal/faults               20 of all plays that take less than about a minute
@@ -13,12 +13,12 @@
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
 //	MINUTES=60 make faults                                   all plays, again and again, and a table
 //
-// A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios. ROTA_FAULTS_SEED
-// sets the seed; without it, each run has another seed.
+// A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios.
+// ROTA_FAULTS_SEED sets the seed; without it, each run has another seed.
 //
-// A failed scenario prints its seed and the command that plays it again. A seed fixes the random choices but not the timing
-// of the processes. The processes need Linux: they end with the test even while they are stopped, and they stop themselves
-// at exact points.
+// A failed scenario prints its seed and the command that plays it again. A seed fixes the random choices but not the
+// timing of the processes. The processes need Linux: they end with the test even while they are stopped, and they
+// stop themselves at exact points.
 //
 // # Invariants
 //
@@ -41,27 +41,28 @@
 //	17  A slot of a trigger makes one run.
 //	18  At most one run of a task type is under way.
 //	19  Runs of a trigger do not pile up.
-//	20  While no plan is due and no queue is requested, no server has a queue that it may not own and another one may, and
-//	    no chain of moves makes the servers more even (P8, P14). The scenario reads the roster all the time, in snapshots.
+//	20  While no plan is due and no queue is requested, no server has a queue that it may not own and another one may,
+//	    and no chain of moves makes the servers more even (P8, P14). The scenario reads the roster all the time, in
+//	    snapshots.
 //	21  A process that has begun to drain a queue begins no call of it before it resumes the queue or begins another
 //	    sweep of it.
 //	22  While a service is away that all items need, a process makes at most 3 selects and 100 calls a second.
 //
-// In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants. Some
-// scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts off its sender
-// before the statement, before the commit, or after the commit and before the reply.
+// In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants.
+// Some scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts
+// off its sender before the statement, before the commit, or after the commit and before the reply.
 //
-// For 2, neither a clock nor a sequence suffices: a transaction gets its number long before its commit. So each transaction,
-// once it has its fence, counts the effects of older epochs in its queue and stores the number with its own effects. If an
-// older epoch committed later, the numbers would not agree.
+// For 2, neither a clock nor a sequence suffices: a transaction gets its number long before its commit. So each
+// transaction, once it has its fence, counts the effects of older epochs in its queue and stores the number with its
+// own effects. If an older epoch committed later, the numbers would not agree.
 //
 // For 15 and 16, a transaction that has its fence reads the row of its sweep and the number of upstreams that have not
 // ended. It stores both with its effect.
 //
-// For 3, 4 and 9, the processes write the begin and the end of each call to a file at once: a transaction that rolls back
-// leaves no other trace. The clock of the database must be the clock of this host, as it is with the servers of package
-// testdb.
+// For 3, 4 and 9, the processes write the begin and the end of each call to a file at once: a transaction that rolls
+// back leaves no other trace. The clock of the database must be the clock of this host, as it is with the servers of
+// package testdb.
 //
-// A general checker of linearizability, such as porcupine, would search for an order of the calls. Here the database has
-// recorded the order. Plain comparisons suffice, and they can name what they find.
+// A general checker of linearizability, such as porcupine, would search for an order of the calls. Here the database
+// has recorded the order. Plain comparisons suffice, and they can name what they find.
 package faults

@@ -14,7 +14,8 @@ import (
 
 // editScenarios are rows that somebody edits by hand.
 var editScenarios = []scenario{
-	{name: "edited-boolean", play: editedBoolean, kinds: []string{testdb.MySQL, testdb.SQLite}, quick: true}, // PostgreSQL has a type for booleans
+	// PostgreSQL has a type for booleans
+	{name: "edited-boolean", play: editedBoolean, kinds: []string{testdb.MySQL, testdb.SQLite}, quick: true},
 }
 
 // editedBoolean: a boolean of the lock row is neither 0 nor 1, in a table that checks no constraints. The task type is
@@ -38,8 +39,14 @@ func editedBoolean(s *stage) {
 // execUnchecked runs a statement on a connection that checks no constraints.
 func (s faultSteps) execUnchecked(statement string) {
 	s.t.Helper()
-	off := map[schema.Dialect]string{schema.MySQL: `SET SESSION check_constraint_checks = 0`, schema.SQLite: `PRAGMA ignore_check_constraints = ON`}
-	on := map[schema.Dialect]string{schema.MySQL: `SET SESSION check_constraint_checks = 1`, schema.SQLite: `PRAGMA ignore_check_constraints = OFF`}
+	off := map[schema.Dialect]string{
+		schema.MySQL:  `SET SESSION check_constraint_checks = 0`,
+		schema.SQLite: `PRAGMA ignore_check_constraints = ON`,
+	}
+	on := map[schema.Dialect]string{
+		schema.MySQL:  `SET SESSION check_constraint_checks = 1`,
+		schema.SQLite: `PRAGMA ignore_check_constraints = OFF`,
+	}
 	ctx := context.WithoutCancel(s.t.Context())
 	conn, err := s.c.DB().Conn(ctx)
 	s.must(err)

@@ -110,10 +110,14 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	again := "TestFaults/" + kind + "/" + sc.name // the same in TestFaults and TestCampaign
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(again)) // cannot fail
-	s := newStage(&scene{t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind), proxied: sc.proxied, dir: t.TempDir()})
+	s := newStage(&scene{
+		t: t, Rand: rand.New(rand.NewPCG(seed, name.Sum64())), settings: defaults(kind),
+		proxied: sc.proxied, dir: t.TempDir(),
+	})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
 	s.idleTx = sc.idleTx
-	s.pool, s.returns, s.variant, s.review, s.checked, s.backlog = sc.pool, sc.returns, sc.variant, sc.review, sc.checked, sc.variant.backlog()
+	s.pool, s.returns, s.variant, s.backlog = sc.pool, sc.returns, sc.variant, sc.variant.backlog()
+	s.review, s.checked = sc.review, sc.checked
 	sc.variant.apply(&s.settings)
 	if sc.slow {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second

@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
-// galeraScenarios have a cluster of three MariaDB servers, which all accept writes. A balancer leads each connection of a
-// worker to the next node. They are skipped where Galera is not installed.
+// galeraScenarios have a cluster of three MariaDB servers, which all accept writes. A balancer leads each connection
+// of a worker to the next node. They are skipped where Galera is not installed.
 var galeraScenarios = []scenario{
 	{name: "galera-nodes-lag", play: nodesLag, kinds: galeraKinds, galera: true, slow: true},
 	{name: "galera-node-dies", play: nodeDies, kinds: galeraKinds, galera: true, slow: true},

@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-// History is the record of a scenario: the events of the roster, the effects of the work, the notes of the processes, and
-// the faults. All times are of the clock of one host.
+// History is the record of a scenario: the events of the roster, the effects of the work, the notes of the processes,
+// and the faults. All times are of the clock of one host.
 type History struct {
 	JudgeDead time.Duration // the silence after which other servers take over
 	Trust     time.Duration // how long a process may trust its ownership without a heartbeat
@@ -56,8 +56,8 @@ type Item struct {
 	Effects int64 // incremented by each transaction that does the item
 }
 
-// Span is one call of Execute as the process recorded it. It covers the work outside the database and the transaction after
-// it.
+// Span is one call of Execute as the process recorded it. It covers the work outside the database and the transaction
+// after it.
 type Span struct {
 	Process  int
 	Server   string
@@ -69,7 +69,8 @@ type Span struct {
 	LastSeen time.Time // when the process died, if it did
 }
 
-// Drain is a time in which a process drains a queue: until it resumes the queue or begins another sweep of it, or for good.
+// Drain is a time in which a process drains a queue: until it resumes the queue or begins another sweep of it, or for
+// good.
 type Drain struct {
 	Process  int
 	Queue    string

@@ -84,8 +84,8 @@ func (s faultSteps) takeConnections() (free func()) {
 }
 
 // readOnly: an administrator or a fail-over makes the server refuse writes. PostgreSQL still accepts writes of
-// transactions that begin with READ WRITE, and lib/pq begins all transactions so. Items are therefore done until the trust
-// ends.
+// transactions that begin with READ WRITE, and lib/pq begins all transactions so. Items are therefore done until the
+// trust ends.
 func readOnly(s *stage) {
 	on := map[schema.Dialect][]string{
 		schema.Postgres: {`ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`},
@@ -171,7 +171,9 @@ func diskFull(s *stage) {
 	if err := s.server.Fill(); err != nil {
 		s.t.Fatal(err)
 	}
-	s.until("the disk has no room for the write-ahead log", func() bool { return s.count(`SELECT COUNT(*) FROM pg_switch_wal()`) < 0 })
+	s.until("the disk has no room for the write-ahead log", func() bool {
+		return s.count(`SELECT COUNT(*) FROM pg_switch_wal()`) < 0
+	})
 	s.sleep(s.dead(3))
 	for _, step := range []func() error{s.server.Free, s.server.Kill, s.server.Start} {
 		if err := step(); err != nil {
@@ -218,7 +220,8 @@ func killAtDefaults(s *stage) {
 	worst, since := time.Duration(0), time.Now()
 	s.until("the other workers own all queues", func() bool {
 		var oldest int64
-		err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT MIN(`+s.instant("heartbeat_time")+`) FROM schedule_server WHERE pid <> ?`), w.pid).Scan(&oldest)
+		err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT MIN(`+s.instant("heartbeat_time")+`)
+			FROM schedule_server WHERE pid <> ?`), w.pid).Scan(&oldest)
 		if err == nil {
 			worst = max(worst, time.Since(time.UnixMicro(oldest)), time.Since(since))
 			since = time.Now()
@@ -235,7 +238,8 @@ func killAtDefaults(s *stage) {
 func resumedInTime(s *stage, h *History) {
 	promise := s.settings.JudgeDeadInterval + 3*s.settings.HeartbeatInterval
 	var micros int64
-	err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT `+s.instant("heartbeat_time")+` FROM schedule_server_history WHERE reason = ?`), center.EventExpired).Scan(&micros)
+	err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT `+s.instant("heartbeat_time")+`
+		FROM schedule_server_history WHERE reason = ?`), center.EventExpired).Scan(&micros)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -253,13 +257,15 @@ func resumedInTime(s *stage, h *History) {
 		}
 		resumed = max(resumed, h.Spans[first].Begin.Sub(last))
 	}
-	s.t.Logf("the queues were taken over %.1f s after the last heartbeat and resumed after %.1f s, limit %s; the oldest heartbeat of a survivor was %.1f s old",
+	s.t.Logf("the queues were taken over %.1f s after the last heartbeat and resumed after %.1f s, limit %s; "+
+		"the oldest heartbeat of a survivor was %.1f s old",
 		taken.Seconds(), resumed.Seconds(), promise, s.oldest.Seconds())
 	switch busy := s.settings.HeartbeatInterval * 5 / 4; {
 	case taken == 0:
 		s.t.Error("no queue was taken over")
 	case resumed > promise && s.oldest > busy:
-		s.t.Logf("work was resumed too late, but the heartbeats of the survivors were late, too: the machine is too busy to decide")
+		s.t.Logf("work was resumed too late, but the heartbeats of the survivors were late, too: " +
+			"the machine is too busy to decide")
 	case resumed > promise:
 		s.t.Errorf("work was resumed %s after the last heartbeat, limit %s", resumed, promise)
 	}
@@ -273,7 +279,8 @@ func (s faultSteps) createGuest() string {
 	s.t.Helper()
 	s.exec(map[schema.Dialect][]string{
 		schema.Postgres: {`CREATE ROLE app LOGIN`},
-		schema.MySQL:    {`CREATE USER app`, `DELETE FROM mysql.db`, `FLUSH PRIVILEGES`}, // a new server opens the test database to all users
+		// a new server opens the test database to all users
+		schema.MySQL: {`CREATE USER app`, `DELETE FROM mysql.db`, `FLUSH PRIVILEGES`},
 	}[s.c.Dialect()]...)
 	s.exec(s.perTable("GRANT ALL ON % TO " + guest)...)
 	if s.c.Dialect() == schema.Postgres {
@@ -296,13 +303,14 @@ func (s faultSteps) perTable(format string) (statements []string) {
 		prefix = "schedule_"
 	}
 	where := map[schema.Dialect]string{schema.Postgres: `'public'`, schema.MySQL: `DATABASE()`}[s.c.Dialect()]
-	s.rows(`SELECT table_name FROM information_schema.tables WHERE table_schema = `+where+` ORDER BY table_name`, func(r *sql.Rows) error {
-		var name string
-		err := r.Scan(&name)
-		if strings.HasPrefix(name, prefix) {
-			statements = append(statements, strings.Replace(format, prefix+"%", name, 1))
-		}
-		return err
-	})
+	s.rows(`SELECT table_name FROM information_schema.tables WHERE table_schema = `+where+` ORDER BY table_name`,
+		func(r *sql.Rows) error {
+			var name string
+			err := r.Scan(&name)
+			if strings.HasPrefix(name, prefix) {
+				statements = append(statements, strings.Replace(format, prefix+"%", name, 1))
+			}
+			return err
+		})
 	return statements
 }

@@ -18,7 +18,8 @@ var networkScenarios = []scenario{
 	{name: "partition-of-most", play: partitionOfMost, proxied: true},
 	{name: "partition-of-all", play: partitionOfAll, proxied: true, quick: true},
 	{name: "trickle-and-resets", play: trickleAndResets, proxied: true},
-	{name: "resets-before-the-end", play: resetsBeforeTheEnd, proxied: true, quick: true, threads: 8}, // many idle connections
+	// many idle connections
+	{name: "resets-before-the-end", play: resetsBeforeTheEnd, proxied: true, quick: true, threads: 8},
 	{name: "refused-one", play: refusedOne, proxied: true},
 	{name: "replies-lost-by-one", play: repliesLostByOne, proxied: true},
 	{name: "replies-lost-by-all", play: repliesLostByAll, proxied: true},
@@ -83,8 +84,8 @@ func trickleAndResets(s *stage) {
 	s.works(20)
 }
 
-// resetsBeforeTheEnd: while a worker rests, its idle connections are reset, as a firewall does it. Then it leaves, hands
-// everything over, and ends without an error, as close demands of all workers.
+// resetsBeforeTheEnd: while a worker rests, its idle connections are reset, as a firewall does it. Then it leaves,
+// hands everything over, and ends without an error, as close demands of all workers.
 func resetsBeforeTheEnd(s *stage) {
 	s.stopSupply()
 	s.until("all items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
@@ -167,7 +168,8 @@ func repliesLostByAll(s *stage) { s.partitionAll((*testdb.Proxy).LoseReplies) }
 
 // partitionAll separates all workers from the database until none of them trusts its ownership. One worker reconnects
 // first. For two of its heartbeats it is alone, and the rows of the other workers look expired. It must not expire them
-// before it has watched them for judge_dead_interval. After that it may: a busy machine can keep them from reconnecting.
+// before it has watched them for judge_dead_interval. After that it may: a busy machine can keep them from
+// reconnecting.
 func (s faultSteps) partitionAll(trouble func(*testdb.Proxy, bool)) {
 	s.t.Helper()
 	from := time.Now()

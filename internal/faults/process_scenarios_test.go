@@ -23,7 +23,8 @@ var processScenarios = []scenario{
 	{name: "pause-around-lease", play: pauseAroundLease},
 	{name: "terminate", play: terminate, kinds: everywhere, quick: true},
 	{name: "rolling-restart", play: rollingRestart, kinds: everywhere, quick: true},
-	{name: "named-restart", play: namedRestart, kinds: everywhere, quick: true, returns: patience}, // longer than a restart takes on a slow machine
+	// longer than a restart takes on a slow machine
+	{name: "named-restart", play: namedRestart, kinds: everywhere, quick: true, returns: patience},
 	{name: "all-die", play: allDie, kinds: everywhere, quick: true},
 }
 
@@ -73,8 +74,8 @@ func pauseBeforeCommit(s *stage) {
 	s.works(20)
 }
 
-// vanishBeforeCommit: the host of a worker vanishes in the middle of a fenced transaction, and its connections never end.
-// The database ends the transaction after idle_tx_timeout. Then the others own all queues.
+// vanishBeforeCommit: the host of a worker vanishes in the middle of a fenced transaction, and its connections never
+// end. The database ends the transaction after idle_tx_timeout. Then the others own all queues.
 func vanishBeforeCommit(s *stage) {
 	w := s.any()
 	w.arm("stop commit")
@@ -171,8 +172,9 @@ func rollingRestart(s *stage) {
 	s.works(20)
 }
 
-// namedRestart: workers with names are restarted one after the other. Each gets its queues back, and no other queue changes
-// its owner. Then one does not return, and its queues go to the others when the scenario ends its reservation.
+// namedRestart: workers with names are restarted one after the other. Each gets its queues back, and no other queue
+// changes its owner. Then one does not return, and its queues go to the others when the scenario ends its
+// reservation.
 func namedRestart(s *stage) {
 	named := s.startNamed()
 	for i, w := range named {

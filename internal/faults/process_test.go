@@ -151,7 +151,10 @@ func (w *worker) history() (spans []Span, drains []Drain, stalls []Window) {
 		case "stall":
 			stalls = append(stalls, Window{Process: w.pid, Kind: Pause, From: n.Since, To: n.At})
 		case "begin":
-			calls[n.Call] = &Span{Process: w.pid, Server: n.Batch, Queue: n.Queue, Epoch: n.Epoch, Begin: n.At, LastSeen: w.ended}
+			calls[n.Call] = &Span{
+				Process: w.pid, Server: n.Batch, Queue: n.Queue, Epoch: n.Epoch, Begin: n.At,
+				LastSeen: w.ended,
+			}
 			order = append(order, calls[n.Call])
 		case "queue draining":
 			drains = append(drains, Drain{Process: w.pid, Queue: n.Queue, Epoch: n.Epoch, From: n.At})
@@ -180,7 +183,8 @@ func (w *worker) logTail(lines int) string {
 		return err.Error()
 	}
 	all := strings.Split(strings.TrimSpace(string(text)), "\n")
-	all = slices.DeleteFunc(all, func(line string) bool { return strings.HasPrefix(line, "[mysql]") }) // the driver repeats itself
+	// the driver repeats itself
+	all = slices.DeleteFunc(all, func(line string) bool { return strings.HasPrefix(line, "[mysql]") })
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 

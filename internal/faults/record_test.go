@@ -22,10 +22,12 @@ func summary(h History) string {
 	for _, e := range h.Events {
 		kinds[e.Kind]++
 	}
-	return fmt.Sprintf("%d items, %d calls, %d drains, %d states of the roster, %d windows, events %v", len(h.Items), len(h.Spans), len(h.Drains), len(h.Rosters), len(h.Windows), kinds)
+	return fmt.Sprintf("%d items, %d calls, %d drains, %d states of the roster, %d windows, events %v", len(h.Items),
+		len(h.Spans), len(h.Drains), len(h.Rosters), len(h.Windows), kinds)
 }
 
-// watchRoster reads the roster again and again, each time in a snapshot. It ignores errors, because databases fail here.
+// watchRoster reads the roster again and again, each time in a snapshot. It ignores errors, because databases fail
+// here.
 func (s *scene) watchRoster(ctx context.Context) {
 	for ctx.Err() == nil {
 		if r, err := s.readRoster(ctx); err == nil {
@@ -53,7 +55,8 @@ func (s *scene) readRoster(ctx context.Context) (r Roster, err error) {
 	}
 	defer tx.Rollback() // it has only read
 	var n int
-	err = tx.QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND planned_version = membership_version
+	err = tx.QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ?
+		AND planned_version = membership_version
 		AND skipped IS NULL AND reserved_until IS NULL`), taskType).Scan(&n)
 	if err != nil {
 		return r, err
@@ -75,7 +78,8 @@ func (s *stage) history() History {
 		spans, drains, stalls := w.history()
 		h.Spans, h.Drains, h.Windows = append(h.Spans, spans...), append(h.Drains, drains...), append(h.Windows, stalls...)
 	}
-	s.rows(`SELECT `+s.instant("event_time")+`, kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''),
+	s.rows(`SELECT `+s.instant("event_time")+`, kind, COALESCE(queue_id, ''), COALESCE(from_server, ''),
+		COALESCE(to_server, ''),
 		COALESCE(epoch, 0) FROM schedule_event WHERE task_type = '`+taskType+`' ORDER BY event_id`, func(r *sql.Rows) error {
 		var e Event
 		var micros int64
@@ -106,11 +110,12 @@ func (s *stage) history() History {
 	return h
 }
 
-// endProved ends the calls of killed processes when another process had proved their end, if that is earlier: a busy machine
-// reports an end late to the parent of a process.
+// endProved ends the calls of killed processes when another process had proved their end, if that is earlier: a busy
+// machine reports an end late to the parent of a process.
 func (s *stage) endProved(spans []Span) {
 	s.t.Helper()
-	s.rows(`SELECT from_server, `+s.instant("event_time")+` FROM schedule_event WHERE kind = '`+center.EventExpired+`' AND reason LIKE '%`+proved+`%' ORDER BY event_id`, func(r *sql.Rows) error {
+	s.rows(`SELECT from_server, `+s.instant("event_time")+` FROM schedule_event WHERE kind = '`+center.EventExpired+`'
+		AND reason LIKE '%`+proved+`%' ORDER BY event_id`, func(r *sql.Rows) error {
 		var server string
 		var micros int64
 		err := r.Scan(&server, &micros)

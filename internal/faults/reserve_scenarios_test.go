@@ -10,14 +10,17 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// reserveScenarios are faults while queues are reserved for a worker with a name (P13). In the end each queue has one owner,
-// and nothing is reserved.
+// reserveScenarios are faults while queues are reserved for a worker with a name (P13). In the end each queue has one
+// owner, and nothing is reserved.
 var reserveScenarios = []scenario{
 	{name: "reserved-beside-a-stop", play: reservedBesideAStop, idle: true, returns: patience},
 	{name: "reserved-in-a-pause", play: reservedInAPause, kinds: everywhere, quick: true, returns: patience},
 	{name: "reserved-in-vain", play: reservedInVain, kinds: everywhere, quick: true, returns: 3 * time.Second},
 	{name: "reserved-for-two", play: reservedForTwo, kinds: everywhere, returns: patience},
-	{name: "reserved-before-the-clock-is-set-back", play: reservedAfterNow, kinds: everywhere, returns: patience, seldom: true},
+	{
+		name: "reserved-before-the-clock-is-set-back", play: reservedAfterNow, kinds: everywhere, returns: patience,
+		seldom: true,
+	},
 }
 
 // startNamed replaces all workers by workers with names.
@@ -55,9 +58,9 @@ func (s workerSteps) leaveReserved(w *worker) {
 	}
 }
 
-// reservedBesideAStop: a worker leaves, and reserves its queues, while another one is stopped: before the others have expired
-// that one, meanwhile, or after that. They get the queues of the stopped worker, and not those that are reserved. Then both
-// come back, in either order.
+// reservedBesideAStop: a worker leaves, and reserves its queues, while another one is stopped: before the others have
+// expired that one, meanwhile, or after that. They get the queues of the stopped worker, and not those that are
+// reserved. Then both come back, in either order.
 func reservedBesideAStop(s *stage) {
 	named := s.startNamed()
 	stopped, leaving, left := named[0], named[1], named[2]
@@ -66,7 +69,8 @@ func reservedBesideAStop(s *stage) {
 	s.sleep(s.upTo(s.dead(1.5)))
 	s.leave(leaving)
 	s.awaitTakeover(stopped)
-	s.until("the last worker owns all queues that are not reserved", func() bool { return s.owned(left)+s.reserved() == queues })
+	s.until("the last worker owns all queues that are not reserved",
+		func() bool { return s.owned(left)+s.reserved() == queues })
 	if s.reserved() == 0 {
 		s.t.Error("nothing is reserved: the scenario proves nothing")
 	}
@@ -95,8 +99,8 @@ func (s *stage) rest() {
 	s.addItems(3) // close waits for them
 }
 
-// reservedInAPause: the pause of the task type ends a reservation, also if the lock row does not know of it. A worker that
-// leaves during the pause reserves nothing.
+// reservedInAPause: the pause of the task type ends a reservation, also if the lock row does not know of it. A worker
+// that leaves during the pause reserves nothing.
 func reservedInAPause(s *stage) {
 	named := s.startNamed()
 	s.leaveReserved(named[0])
@@ -125,8 +129,8 @@ func reservedInAPause(s *stage) {
 	s.rest()
 }
 
-// reservedInVain: the worker does not return. The others get its queues when the time is over, and not only with the next
-// audit.
+// reservedInVain: the worker does not return. The others get its queues when the time is over, and not only with the
+// next audit.
 func reservedInVain(s *stage) {
 	named := s.startNamed()
 	from := time.Now()
@@ -146,8 +150,8 @@ func reservedForTwo(s *stage) {
 	s.rest()
 }
 
-// reservedAfterNow: the reservation ends a day too late, which is what a clock that was set back by a day leaves behind. The
-// others get the queues: at once if the lock row says the same, otherwise after an audit.
+// reservedAfterNow: the reservation ends a day too late, which is what a clock that was set back by a day leaves
+// behind. The others get the queues: at once if the lock row says the same, otherwise after an audit.
 func reservedAfterNow(s *stage) {
 	s.leaveReserved(s.startNamed()[0])
 	later := map[schema.Dialect]string{

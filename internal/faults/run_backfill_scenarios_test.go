@@ -22,7 +22,8 @@ var backfillScenarios = []scenario{
 // backfilled is the number of slots of a backfill.
 const backfilled = 12
 
-// startBackfill starts a backfill of slots that are all in the past, of a trigger that does not fire during the scenario.
+// startBackfill starts a backfill of slots that are all in the past, of a trigger that does not fire during the
+// scenario.
 func (s graphSteps) startBackfill() string {
 	s.t.Helper()
 	now, err := s.c.Engine().Scheduler.Tick(s.t.Context(), taskType)
@@ -32,7 +33,8 @@ func (s graphSteps) startBackfill() string {
 		Name: "hourly", Target: taskType, Kind: center.TriggerEvery, Expression: "1h", StartAt: from.Add(-30 * time.Minute),
 	})
 	s.must(err)
-	b, err := s.c.Engine().Backfills.Start(s.t.Context(), center.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
+	b, err := s.c.Engine().Backfills.Start(s.t.Context(),
+		center.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
 	s.must(err)
 	return b.ID
 }
@@ -55,7 +57,8 @@ func (s graphSteps) backfillSucceeds(id string) {
 	runs := s.count(`SELECT COUNT(*) FROM schedule_run WHERE backfill_id = ?`, id)
 	slots := s.count(`SELECT COUNT(DISTINCT scheduled_at) FROM schedule_run WHERE backfill_id = ?`, id)
 	if b.State != center.BackfillSuccess || b.SlotsMade != backfilled || runs != backfilled || slots != backfilled {
-		s.t.Errorf("the backfill is %s (%s) with %d slots made, %d runs and %d slots; want SUCCESS and %d", b.State, b.Message, b.SlotsMade, runs, slots, backfilled)
+		s.t.Errorf("the backfill is %s (%s) with %d slots made, %d runs and %d slots; want SUCCESS and %d", b.State,
+			b.Message, b.SlotsMade, runs, slots, backfilled)
 	}
 }
 
@@ -91,15 +94,16 @@ func allDieInBackfill(s *stage) {
 	for _, w := range s.live() {
 		s.kill(w)
 	}
-	if b, err := s.c.Backfills().Get(s.t.Context(), id); err != nil || b.State != center.BackfillRunning || b.SlotsMade == backfilled {
+	if b, err := s.c.Backfills().Get(s.t.Context(), id); err != nil || b.State != center.BackfillRunning ||
+		b.SlotsMade == backfilled {
 		s.t.Errorf("the backfill is %+v, want it RUNNING with slots left: %v", b, err)
 	}
 	s.launch()
 	s.backfillSucceeds(id)
 }
 
-// killAtMoving kills the worker that makes the run of a slot: before the statement that moves the backfill on, before the
-// commit, and after the commit but before the reply.
+// killAtMoving kills the worker that makes the run of a slot: before the statement that moves the backfill on, before
+// the commit, and after the commit but before the reply.
 func killAtMoving(s *stage) {
 	id := s.startBackfill()
 	for _, m := range moments {

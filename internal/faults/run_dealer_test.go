@@ -22,10 +22,11 @@ const (
 	byName   variant = "RUN NAMED"   // its queues are q0 to q5, and are added and removed
 	poisoned variant = "RUN KEYED"   // every seventh item fails until the table cures has a row
 	spoiled  variant = "RUN SPOILED" // likewise every 35th item, three in a hundred
-	refused  variant = "RUN REFUSED" // likewise, with an error that is Permanent: no outage, even if only such items are left
-	tracking variant = "RUN CURSOR"  // reads in order, only from the cursor of the run
-	endless  variant = "RUN SAME"    // selects items again that are done
-	graph    variant = "RUN GRAPH"   // left and right run after the first task type, and last after both
+	// likewise, with an error that is Permanent: no outage, even if only such items are left
+	refused  variant = "RUN REFUSED"
+	tracking variant = "RUN CURSOR" // reads in order, only from the cursor of the run
+	endless  variant = "RUN SAME"   // selects items again that are done
+	graph    variant = "RUN GRAPH"  // left and right run after the first task type, and last after both
 )
 
 func (v variant) runs() bool { return strings.HasPrefix(string(v), "RUN") }
@@ -38,7 +39,8 @@ func (v variant) backlog() int {
 }
 
 func (v variant) applyRuns(s *manager.Settings) {
-	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, 2*patience // no deadline ends a run that hangs
+	// no deadline ends a run that hangs
+	s.Mode, s.QueueRetry, s.RunTimeout = center.ModeRun, s.HeartbeatInterval/2, 2*patience
 	s.QueueMaxAttempts, s.MaxRecoveries = 20, 20
 	switch v {
 	case byName:
@@ -91,7 +93,8 @@ type sweeper struct{ *dealer }
 // Select returns undone items that are not newer than the run.
 func (s sweeper) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
 	total, index := sel.Total, sel.Queue.Index
-	if name, ok := strings.CutPrefix(sel.Queue.ID, "q"); ok { // the index of a named queue changes when other queues are added or removed
+	// the index of a named queue changes when other queues are added or removed
+	if name, ok := strings.CutPrefix(sel.Queue.ID, "q"); ok {
 		n, err := strconv.Atoi(name)
 		if err != nil {
 			return nil, err
@@ -114,7 +117,8 @@ func (d *dealer) sweepOf(ctx context.Context, tx *sql.Tx, b center.Batch) (strin
 	}
 	var state string
 	var epoch int64
-	err := tx.QueryRowContext(ctx, bind(d.c, `SELECT state, epoch FROM schedule_run_queue WHERE run_id = ? AND queue_id = ?`),
+	err := tx.QueryRowContext(ctx, bind(d.c, `SELECT state, epoch FROM schedule_run_queue WHERE run_id = ?
+		AND queue_id = ?`),
 		b.Run, b.Queues[0].ID).Scan(&state, &epoch)
 	return fmt.Sprintf("%s %d", state, epoch), err
 }
@@ -188,12 +192,14 @@ func (d *dealer) call(ctx context.Context, sel processor.Selection) error {
 			return err
 		}
 		var waiting int64
-		err = tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id
+		err = tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM schedule_run_dep d
+			JOIN schedule_run u ON u.run_id = d.upstream_run_id
 			WHERE d.run_id = ? AND u.state IN ('WAITING', 'READY', 'RUNNING')`), b.Run).Scan(&waiting)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO calls (run, queue, epoch, sweep, waiting) VALUES (?, ?, ?, ?, ?)`),
+		_, err = tx.ExecContext(ctx, bind(d.c,
+			`INSERT INTO calls (run, queue, epoch, sweep, waiting) VALUES (?, ?, ?, ?, ?)`),
 			b.Run, sel.Queue.ID, sel.Queue.Epoch, found, waiting)
 		return err
 	})

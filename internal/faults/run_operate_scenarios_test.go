@@ -15,7 +15,10 @@ import (
 var operateScenarios = []scenario{
 	{name: "run-poison", play: poisonAndCure, variant: poisoned, kinds: everywhere, idle: true, quick: true},
 	{name: "run-poison-kill", play: killBesidePoison, variant: spoiled, kinds: everywhere, idle: true},
-	{name: "run-failed-beside-a-success", play: failsBesideASuccess, variant: refused, kinds: everywhere, idle: true, seldom: true},
+	{
+		name: "run-failed-beside-a-success", play: failsBesideASuccess, variant: refused, kinds: everywhere, idle: true,
+		seldom: true,
+	},
 	{name: "run-endless", play: endlessAndCure, variant: endless, kinds: everywhere, idle: true},
 	{name: "run-rows-come", play: rowsCome, variant: sweeping, kinds: everywhere},
 	{name: "run-cancel", play: cancelWithDeadOwner, variant: sweeping, kinds: everywhere},
@@ -50,8 +53,9 @@ func poisonAndCure(s *stage) {
 	s.wantItems(s.succeeds(id), all, 0)
 }
 
-// killBesidePoison: three items in a hundred fail, and a worker is killed in the middle of the run. The run ends soon after
-// its healthy items are done, and lists the others. So does a rerun, although nothing was repaired and a worker is killed.
+// killBesidePoison: three items in a hundred fail, and a worker is killed in the middle of the run. The run ends soon
+// after its healthy items are done, and lists the others. So does a rerun, although nothing was repaired and a worker
+// is killed.
 func killBesidePoison(s *stage) {
 	s.addItems(100)
 	id := s.submit("")
@@ -68,12 +72,14 @@ func killBesidePoison(s *stage) {
 	s.succeeds(id)
 }
 
-// endsBesidePoison waits until all items but the failing ones are done, and checks that the run then fails within a minute,
-// or as long as the healthy items took, and lists the failing ones.
+// endsBesidePoison waits until all items but the failing ones are done, and checks that the run then fails within a
+// minute, or as long as the healthy items took, and lists the failing ones.
 func (s runSteps) endsBesidePoison(id string) {
 	s.t.Helper()
 	ill, from := s.count(`SELECT COUNT(*) FROM items WHERE id % 35 = 0`), time.Now()
-	s.until("the healthy items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == ill })
+	s.until("the healthy items are done", func() bool {
+		return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == ill
+	})
 	healthy := time.Now()
 	r := s.endsAs(id, center.RunFailed)
 	took, most := time.Since(healthy), max(time.Minute, healthy.Sub(from))
@@ -84,8 +90,8 @@ func (s runSteps) endsBesidePoison(id string) {
 	s.wantFailedItems(id)
 }
 
-// failsBesideASuccess: a run fails, and a run of another key succeeds at once. The failure is told until its own run has
-// succeeded.
+// failsBesideASuccess: a run fails, and a run of another key succeeds at once. The failure is told until its own run
+// has succeeded.
 func failsBesideASuccess(s *stage) {
 	s.addItems(20)
 	failed := s.submit("fileA")
@@ -93,7 +99,8 @@ func failsBesideASuccess(s *stage) {
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.succeeds(s.submit("fileB"))
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.ProblemFailed+": run "+failed+"%")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
+			center.ProblemFailed+": run "+failed+"%")
 	}
 	problems := func() []center.RunProblem {
 		list, err := s.c.Runs().Problems(s.t.Context(), taskType)
@@ -237,7 +244,8 @@ func queueRemovedInRun(s *stage) {
 	s.must(s.c.Roster().Operator("test").AddQueue(s.t.Context(), taskType, "q6", ""))
 	r := s.succeeds(id)
 	if len(s.queuesOf(id)) != queues || !strings.Contains(r.Message, "removed") {
-		s.t.Errorf("%s has the message %q, want a removed queue, and %d queues in %+v", name(r), r.Message, queues, s.queuesOf(id))
+		s.t.Errorf("%s has the message %q, want a removed queue, and %d queues in %+v", name(r), r.Message, queues,
+			s.queuesOf(id))
 	}
 	s.must(s.c.Roster().Operator("test").AddQueue(s.t.Context(), taskType, "q5", ""))
 	next := s.submit("")

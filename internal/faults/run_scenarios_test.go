@@ -26,7 +26,10 @@ var runScenarios = []scenario{
 	{name: "run-cursor-kill", play: inPreparedRun(killInItem), variant: tracking, idle: true, kinds: everywhere},
 	{name: "run-cursor-kill-before-commit", play: inPreparedRun(killAtCommit), variant: tracking, idle: true},
 	{name: "run-cursor-rolling-restart", play: inPreparedRun(rollingRestartInRun), variant: tracking, idle: true},
-	{name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), variant: tracking, idle: true, proxied: true, quick: true},
+	{
+		name: "run-cursor-replies-lost-at-random", play: inPreparedRun(loseReplies), variant: tracking, idle: true,
+		proxied: true, quick: true,
+	},
 }
 
 // inRun plays a fault in the middle of a run, which must still succeed.
@@ -105,7 +108,8 @@ func terminateInRun(s *stage) {
 	s.launch()
 	s.succeeds(id)
 	if attempt, recoveries := s.attempts(id); attempt != 1 || recoveries > 0 {
-		s.t.Errorf("a planned move left the run at attempt %d with %d take-overs, want attempt 1 without take-overs", attempt, recoveries)
+		s.t.Errorf("a planned move left the run at attempt %d with %d take-overs, want attempt 1 without take-overs", attempt,
+			recoveries)
 	}
 }
 

@@ -16,7 +16,8 @@ func (s runSteps) submit(key string) string {
 	var id string
 	s.until("a run is submitted", func() (ok bool) {
 		var err error
-		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType, center.Submission{Key: key, Params: strconv.FormatInt(s.swept, 10)})
+		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType,
+			center.Submission{Key: key, Params: strconv.FormatInt(s.swept, 10)})
 		return err == nil
 	})
 	return id
@@ -30,7 +31,9 @@ func (s supplySteps) addItems(each int) {
 		ids = append(ids, id)
 	}
 	s.insert(s.t.Context(), ids)
-	s.until("the items are inserted", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1 })
+	s.until("the items are inserted", func() bool {
+		return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1
+	})
 }
 
 // run reads a run, as soon as the database answers.
@@ -125,12 +128,13 @@ func (s runSteps) sweeps() Sweeps {
 		all.Runs = append(all.Runs, r.Run)
 		all.Queues[r.ID] = s.queuesOf(r.ID)
 	}
-	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`, func(r *sql.Rows) error {
-		var d center.RunDep
-		err := r.Scan(&d.Run, &d.Upstream, &d.Rule)
-		all.Deps = append(all.Deps, d)
-		return err
-	})
+	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`,
+		func(r *sql.Rows) error {
+			var d center.RunDep
+			err := r.Scan(&d.Run, &d.Upstream, &d.Rule)
+			all.Deps = append(all.Deps, d)
+			return err
+		})
 	s.rows(`SELECT run, queue, epoch, sweep, item FROM history ORDER BY seq`, func(r *sql.Rows) error {
 		var e SweepEffect
 		err := r.Scan(&e.Run, &e.Queue, &e.Epoch, &e.Found, &e.Item)

@@ -39,8 +39,14 @@ var stepScenarios = []scenario{
 	{name: "run-kill-at-closing", play: killAt(closing), variant: sweeping, proxied: true},
 	{name: "run-kill-at-listing", play: killAtListing, variant: refused, proxied: true, idle: true, quick: true},
 	{name: "run-kill-at-suspending", play: killInDrain, variant: sweeping, proxied: true},
-	{name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), variant: sweeping, proxied: true, quick: true},
-	{name: "run-pause-before-finishing", play: wakesToFinish, variant: sweeping, proxied: true, idle: true, threads: 1, quick: true},
+	{
+		name: "run-replies-lost-at-steps", play: replyLostAt(opening, claiming, finishing, closing), variant: sweeping,
+		proxied: true, quick: true,
+	},
+	{
+		name: "run-pause-before-finishing", play: wakesToFinish, variant: sweeping, proxied: true, idle: true, threads: 1,
+		quick: true,
+	},
 	{name: "run-pause-in-finishing", play: pauseInFinishing, variant: sweeping, proxied: true},
 }
 
@@ -57,7 +63,9 @@ func some[T any](s *stage, all []T) []T {
 
 // breakAt sets a breakpoint for the given workers, or for all live workers if none is given. It calls do for the first
 // worker that sends the statement, and returns the channel of that worker.
-func (s workerSteps) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool), targets ...*worker) (reached <-chan *worker) {
+func (s workerSteps) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool),
+	targets ...*worker,
+) (reached <-chan *worker) {
 	if len(targets) == 0 {
 		targets = s.live()
 	}
@@ -166,8 +174,8 @@ func killInDrain(s *stage) {
 	}
 }
 
-// leaveOrDie makes a worker leave, and reports whether the breakpoint killed it. A worker that has just ended its sweeps
-// has none to hand over.
+// leaveOrDie makes a worker leave, and reports whether the breakpoint killed it. A worker that has just ended its
+// sweeps has none to hand over.
 func (s workerSteps) leaveOrDie(m testdb.Moment) (killed bool) {
 	s.t.Helper()
 	w := s.any()

@@ -86,7 +86,8 @@ func (s graphSteps) diamond() {
 	for name, after := range map[string][]center.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
 	} {
-		s.until("the task types are defined", func() bool { return centertest.RunAfter(s.t.Context(), s.c, name, after...) == nil })
+		s.until("the task types are defined",
+			func() bool { return centertest.RunAfter(s.t.Context(), s.c, name, after...) == nil })
 	}
 }
 
@@ -169,7 +170,8 @@ func dependantWithoutServers(s *stage) {
 	s.dies(s.awaitBreak(reached, "the run is closed"))
 	s.succeeds(id)
 	s.sleep(2 * time.Second) // two ticks of the other workers
-	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`, center.RunWaiting); n != 1 {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`,
+		center.RunWaiting); n != 1 {
 		s.t.Errorf("%d runs wait, want 1", n)
 	}
 	s.variant = graph

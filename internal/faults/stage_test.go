@@ -21,8 +21,8 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// stage is the environment of a scenario, with the steps of scenarios by subject. The goroutine of the scenario calls its
-// methods. They end the test when an operation fails.
+// stage is the environment of a scenario, with the steps of scenarios by subject. The goroutine of the scenario calls
+// its methods. They end the test when an operation fails.
 type stage struct {
 	*scene
 	supplySteps
@@ -36,7 +36,10 @@ type stage struct {
 func newStage(s *scene) *stage {
 	workers := workerSteps{s}
 	items, runs := supplySteps{s}, runSteps{workers}
-	return &stage{scene: s, supplySteps: items, workerSteps: workers, runSteps: runs, graphSteps: graphSteps{runs}, faultSteps: faultSteps{workers}}
+	return &stage{
+		scene: s, supplySteps: items, workerSteps: workers, runSteps: runs, graphSteps: graphSteps{runs},
+		faultSteps: faultSteps{workers},
+	}
 }
 
 // The steps of scenarios.
@@ -48,8 +51,8 @@ type (
 	faultSteps  struct{ workerSteps } // the database or the network fails
 )
 
-// scene is what the steps of a scenario share: a database with items, the workers, and a record of the faults. It has many
-// fields, because most describe the scenario.
+// scene is what the steps of a scenario share: a database with items, the workers, and a record of the faults. It has
+// many fields, because most describe the scenario.
 type scene struct {
 	*rand.Rand
 	t         *testing.T
@@ -78,11 +81,12 @@ type scene struct {
 	watching  sync.WaitGroup
 	endWatch  context.CancelFunc
 	supplying sync.WaitGroup
-	endSupply context.CancelFunc  // ends the supply
-	backlog   int                 // undone items that the supply keeps in each queue
-	rerun     map[string]bool     // runs that were rerun
-	swept     int64               // the watermark of the last successful run, in milliseconds
-	there     map[int64]time.Time // by item: an instant at which it was committed; only the supply uses the map until the supply ends
+	endSupply context.CancelFunc // ends the supply
+	backlog   int                // undone items that the supply keeps in each queue
+	rerun     map[string]bool    // runs that were rerun
+	swept     int64              // the watermark of the last successful run, in milliseconds
+	// by item: an instant at which it was committed; only the supply uses the map until the supply ends
+	there map[int64]time.Time
 }
 
 const (
@@ -169,7 +173,8 @@ func (s supplySteps) supply(ctx context.Context) {
 		var ids []int
 		for queue := range queues {
 			var last, undone int
-			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items WHERE id % ? = ? AND id < ?`),
+			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items
+				WHERE id % ? = ? AND id < ?`),
 				queue-queues, queues, queue, bad).Scan(&last, &undone)
 			highest[queue] = max(highest[queue], last)
 			for ; err == nil && undone < s.backlog; undone++ {
@@ -196,7 +201,8 @@ func (s supplySteps) insert(ctx context.Context, ids []int) {
 		return
 	}
 	defer tx.Rollback() // does nothing after a commit
-	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id, made) VALUES `+strings.Join(rows, ", ")); err != nil || tx.Commit() != nil {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO items (id, made) VALUES `+strings.Join(rows, ", ")); err != nil ||
+		tx.Commit() != nil {
 		return // the supply inserts as many items the next time
 	}
 	for _, id := range ids {
@@ -227,7 +233,10 @@ func (s workerSteps) launchAs(name string) *worker {
 		url, proxy = testdb.Through(s.t, s.workerURL)
 	}
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
-	o := order{URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx, Witness: s.witness, Name: name, Variant: s.variant}
+	o := order{
+		URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx,
+		Witness: s.witness, Name: name, Variant: s.variant,
+	}
 	if name != "" {
 		o.Returns = s.returns
 	}
@@ -279,7 +288,8 @@ func (s workerSteps) awaitBalance() {
 			return false
 		}
 		for _, w := range live {
-			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`, taskType, w.pid)
+			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`,
+				taskType, w.pid)
 			if n < all/len(live) || n > (all+len(live)-1)/len(live) {
 				return false
 			}

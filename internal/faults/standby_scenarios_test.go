@@ -12,7 +12,10 @@ import (
 // standbyScenarios have a second PostgreSQL server that replicates the first.
 var standbyScenarios = []scenario{
 	{name: "routed-to-standby", play: routedToStandby, kinds: pooledKinds, own: true, proxied: true},
-	{name: "standby-promoted", play: standbyPromoted, kinds: pooledKinds, own: true, proxied: true, review: dropLostGrants},
+	{
+		name: "standby-promoted", play: standbyPromoted, kinds: pooledKinds, own: true, proxied: true,
+		review: dropLostGrants,
+	},
 }
 
 // routedToStandby: the new connections of a worker lead to a standby, which has all data and refuses writes.

@@ -20,8 +20,8 @@ type Sweeps struct {
 	There map[int64]time.Time
 }
 
-// Sweep is a queue of a run under one epoch, and the row of the queue in the run when a transaction of the sweep had its
-// fence.
+// Sweep is a queue of a run under one epoch, and the row of the queue in the run when a transaction of the sweep had
+// its fence.
 type Sweep struct {
 	Run, Queue string
 	Epoch      int64

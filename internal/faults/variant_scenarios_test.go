@@ -78,7 +78,8 @@ func (k keyed) Execute(ctx context.Context, ids []int64) error {
 			continue
 		}
 		var attempts int
-		err := k.c.DB().QueryRowContext(ctx, bind(k.c, `SELECT COALESCE(MAX(attempts), 0) FROM schedule_failed_item WHERE item_key = ?`), k.Key(id)).Scan(&attempts)
+		err := k.c.DB().QueryRowContext(ctx, bind(k.c, `SELECT COALESCE(MAX(attempts), 0) FROM schedule_failed_item
+			WHERE item_key = ?`), k.Key(id)).Scan(&attempts)
 		if err != nil {
 			return err
 		}
@@ -103,5 +104,6 @@ func (c cursored) Select(ctx context.Context, s processor.Selection) (ids []int6
 			return nil, err
 		}
 	}
-	return c.query(ctx, `SELECT id FROM items WHERE id > ? AND id % ? = ? ORDER BY id LIMIT 20`, after, s.Total, s.Queue.Index)
+	return c.query(ctx, `SELECT id FROM items WHERE id > ? AND id % ? = ? ORDER BY id LIMIT 20`, after, s.Total,
+		s.Queue.Index)
 }

@@ -90,21 +90,22 @@ func witnessedRestart(s *stage) {
 	s.works(20)
 }
 
-// The processes of a host that see a crash, for how long one row stays stalled, and the most transactions under the lock
-// row in that time: of the crash, of the next plans, which come once a second, and of what else may come.
+// The processes of a host that see a crash, for how long one row stays stalled, and the most transactions under the
+// lock row in that time: of the crash, of the next plans, which come once a second, and of what else may come.
 const (
 	manyWitnesses = 20
 	stalledFor    = 12 * time.Second
 	fewPlans      = 30
 )
 
-// witnessedByMany: twenty processes of a host see the crash of one while a stray transaction holds the row of its queue.
-// Together they make few plans, and the lock row is free.
+// witnessedByMany: twenty processes of a host see the crash of one while a stray transaction holds the row of its
+// queue. Together they make few plans, and the lock row is free.
 func witnessedByMany(s *stage) {
 	s.start(manyWitnesses - workers)
 	var queue string
 	var pid int
-	s.must(s.c.DB().QueryRowContext(s.t.Context(), `SELECT queue_id, cur_pid FROM schedule_assignment ORDER BY queue_id LIMIT 1`).Scan(&queue, &pid))
+	s.must(s.c.DB().QueryRowContext(s.t.Context(), `SELECT queue_id, cur_pid FROM schedule_assignment
+		ORDER BY queue_id LIMIT 1`).Scan(&queue, &pid))
 	w := s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.pid == pid })]
 	free := s.holdQueue(queue)
 	locked := func() int { return s.count(`SELECT version FROM schedule_task_running`) }
@@ -121,7 +122,8 @@ func witnessedByMany(s *stage) {
 	plans := locked() - before
 	s.t.Logf("%d transactions under the lock row in %s; it was busy at %d of %d looks", plans, stalledFor, busy, looks)
 	if plans > fewPlans || busy > looks/4 {
-		s.t.Errorf("%d transactions under the lock row in %s, and it was busy at %d of %d looks; want at most %d and a quarter",
+		s.t.Errorf("%d transactions under the lock row in %s, and it was busy at %d of %d looks; "+
+			"want at most %d and a quarter",
 			plans, stalledFor, busy, looks, fewPlans)
 	}
 	free()
@@ -136,19 +138,21 @@ func (s workerSteps) holdQueue(queue string) (free func()) {
 	s.must(err)
 	free = func() { _ = tx.Rollback() } // does nothing the second time
 	s.t.Cleanup(free)
-	_, err = tx.ExecContext(s.t.Context(), bind(s.c, `UPDATE schedule_queue SET queue_parameter = 'held' WHERE queue_id = ?`), queue)
+	_, err = tx.ExecContext(s.t.Context(), bind(s.c, `UPDATE schedule_queue SET queue_parameter = 'held'
+		WHERE queue_id = ?`), queue)
 	s.must(err)
 	return free
 }
 
-// witnessRemoved: without the directory, a killed worker is expired when it has been silent for long enough, and an alert
-// says that the directory is gone.
+// witnessRemoved: without the directory, a killed worker is expired when it has been silent for long enough, and an
+// alert says that the directory is gone.
 func witnessRemoved(s *stage) {
 	if err := os.RemoveAll(s.witness); err != nil {
 		s.t.Fatal(err)
 	}
 	s.until("an alert reports that the directory is gone", func() bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert, center.AlertWitness+":%") > 0
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
+			center.AlertWitness+":%") > 0
 	})
 	w := s.any()
 	s.kill(w)

@@ -65,7 +65,10 @@ func work(text string) (err error) {
 	go n.watchStalls(margin(o.Settings) / 2)
 	go n.watchDisk(margin(o.Settings) / 2)
 	log := slog.New(noting{slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}), n})
-	m, err := manager.New(c, manager.Config{Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness, Name: o.Name, ReturnWithin: o.Returns}, d.tasks(o)...)
+	m, err := manager.New(c, manager.Config{
+		Logger: log, Grace: 2 * time.Second, WitnessDir: o.Witness, Name: o.Name,
+		ReturnWithin: o.Returns,
+	}, d.tasks(o)...)
 	if err != nil {
 		return err
 	}
@@ -91,8 +94,9 @@ func openNotes(path string) (notes, error) {
 	return notes{f}, err
 }
 
-// noting is a log that notes when the manager begins and ends a drain. The suspension of a sweep, for example in a run that
-// is paused, leaves the queue drained. Then the next sweep of the queue ends the drain, under the same epoch.
+// noting is a log that notes when the manager begins and ends a drain. The suspension of a sweep, for example in a
+// run that is paused, leaves the queue drained. Then the next sweep of the queue ends the drain, under the same
+// epoch.
 type noting struct {
 	slog.Handler
 	notes
@@ -178,7 +182,10 @@ func (d *dealer) listen() {
 			go d.hog(point)
 			continue
 		}
-		d.failpoints.armed.Store(&failpoint{map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb], point})
+		d.failpoints.armed.Store(&failpoint{
+			map[string]syscall.Signal{"stop": syscall.SIGSTOP, "kill": syscall.SIGKILL}[verb],
+			point,
+		})
 	}
 	os.Exit(3)
 }
