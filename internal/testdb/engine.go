@@ -18,9 +18,12 @@ type engine struct {
 }
 
 var engines = map[string]engine{
-	Postgres: {"postgres", "ROTA_TEST_POSTGRES_URL", "postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", "postgresql"},
-	MySQL:    {"mariadbd", "ROTA_TEST_MYSQL_URL", "mysql://root@127.0.0.1:%d/test", "mariadb-server"},
-	Pooler:   {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
+	Postgres: {
+		"postgres", "ROTA_TEST_POSTGRES_URL", "postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable",
+		"postgresql",
+	},
+	MySQL:  {"mariadbd", "ROTA_TEST_MYSQL_URL", "mysql://root@127.0.0.1:%d/test", "mariadb-server"},
+	Pooler: {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
 }
 
 // Needs returns the kinds of server that tests on a kind of database may start: its own and, for PostgreSQL, the
@@ -49,8 +52,8 @@ func Installed(kind string) bool {
 	})
 }
 
-// searchPath returns the directories to search for the programs of the servers: the directories of PostgreSQL in Debian,
-// newest version first, then PATH, then directories that the PATH of some users lacks.
+// searchPath returns the directories to search for the programs of the servers: the directories of PostgreSQL in
+// Debian, newest version first, then PATH, then directories that the PATH of some users lacks.
 func searchPath() []string {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only for a malformed pattern
 	version := func(dir string) int {

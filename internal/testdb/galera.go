@@ -46,7 +46,10 @@ func galeraProvider() (string, error) {
 	if _, err := exec.LookPath("rsync"); err != nil {
 		return "", err
 	}
-	for _, pattern := range []string{"/usr/lib/galera/libgalera_smm.so", "/usr/lib*/galera-4/libgalera_smm.so", "/usr/lib/*/libgalera_smm.so"} {
+	for _, pattern := range []string{
+		"/usr/lib/galera/libgalera_smm.so", "/usr/lib*/galera-4/libgalera_smm.so",
+		"/usr/lib/*/libgalera_smm.so",
+	} {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 { // fails only for a malformed pattern
 			return found[0], nil
 		}
@@ -76,8 +79,9 @@ func galeraMembers(provider string) ([][]string, error) {
 			fmt.Sprintf("--wsrep-node-name=n%d", i+1), "--wsrep-node-address=127.0.0.1",
 			"--wsrep-sst-method=rsync", fmt.Sprintf("--wsrep-sst-receive-address=127.0.0.1:%d", p[2]),
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
-			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d;ist.recv_addr=127.0.0.1:%d;gcache.size=32M;"+
-				"evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT8S;evs.inactive_check_period=PT0.5S;evs.install_timeout=PT8S", p[0], p[1]),
+			fmt.Sprintf("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:%d;ist.recv_addr=127.0.0.1:%d;"+
+				"gcache.size=32M;evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT3S;evs.inactive_timeout=PT8S;"+
+				"evs.inactive_check_period=PT0.5S;evs.install_timeout=PT8S", p[0], p[1]),
 		}, " ")}
 	}
 	members[0] = append(members[0], "FIRST=--wsrep-new-cluster")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// EndsAndHeals calls do while the proxy swallows all packets: do must end with an error. When packets pass again, do must
-// succeed within a minute.
+// EndsAndHeals calls do while the proxy swallows all packets: do must end with an error. When packets pass again, do
+// must succeed within a minute.
 func (p *Proxy) EndsAndHeals(t testing.TB, do func() error) {
 	t.Helper()
 	p.Swallow(true)

@@ -46,7 +46,8 @@ func TestBreakpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The number of answered lines when the breakpoint is reached. A transaction that is rolled back counts only as its statement.
+	// The number of answered lines when the breakpoint is reached. A transaction that is rolled back counts only as its
+	// statement.
 	for moment, want := range map[Moment]int64{BeforeStatement: 2, BeforeCommit: 5, AfterCommit: 5} {
 		for _, pass := range []bool{true, false} {
 			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", u.Host)

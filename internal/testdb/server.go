@@ -21,8 +21,8 @@ import (
 var keeper []byte
 
 // Server is a private throw-away server. When the process ends that started it, the server ends too and its data is
-// removed: a keeper process waits for the end of a pipe from here. The Server needs no goroutine, which a test for leaks
-// would report. Its methods must not be called concurrently.
+// removed: a keeper process waits for the end of a pipe from here. The Server needs no goroutine, which a test for
+// leaks would report. Its methods must not be called concurrently.
 type Server struct {
 	url     string
 	dir     string
@@ -70,8 +70,8 @@ func start(p plan) (*Server, error) {
 	}
 }
 
-// portTaken is in the log of a server whose port another process took while the server was prepared. It is the text of the C
-// library for EADDRINUSE.
+// portTaken is in the log of a server whose port another process took while the server was prepared. It is the text
+// of the C library for EADDRINUSE.
 const portTaken = "Address already in use"
 
 // URL returns the URL of an empty database on the server. Its user has all rights and no password.
@@ -117,7 +117,8 @@ func (s *Server) ready() error {
 		return nil
 	}
 	log, _ := os.ReadFile(filepath.Join(s.dir, "log")) // without a log the message is shorter
-	return errors.Join(fmt.Errorf("the keeper of the server answered %q; log of the server:\n%s", strings.TrimSpace(answer), log), err)
+	return errors.Join(fmt.Errorf("the keeper of the server answered %q; log of the server:\n%s",
+		strings.TrimSpace(answer), log), err)
 }
 
 func launch(p plan, dir string) (*Server, error) {
@@ -161,8 +162,8 @@ func converse(cmd *exec.Cmd, s *Server) (*Server, error) {
 	return s, nil
 }
 
-// freePort returns a port that is free now and probably stays free. It is below the ports that the kernel gives to outgoing
-// connections: on such a port, a client that keeps dialling a stopped server could connect to itself.
+// freePort returns a port that is free now and probably stays free. It is below the ports that the kernel gives to
+// outgoing connections: on such a port, a client that keeps dialling a stopped server could connect to itself.
 func freePort() (int, error) {
 	for {
 		port := 20000 + rand.IntN(12000)

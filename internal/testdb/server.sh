@@ -1,11 +1,12 @@
 # Keeps one private database server for the process at the other end of stdin.
 #
-# The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY, and a
-# pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the first node
-# FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server answers. Then it obeys one word per
-# line and prints "ready" after each: stop (in order), kill (as a crash does), start (again, with the same port and data),
-# fill (the disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the
-# script kills the server. The kernel ends stdin whenever the other process ends.
+# The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY,
+# and a pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the
+# first node FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server
+# answers. Then it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start
+# (again, with the same port and data), fill (the disk) and free (the disk). If that fails it prints "failed", and
+# DIR/log has the cause. When stdin ends, the script kills the server. The kernel ends stdin whenever the other process
+# ends.
 #
 # fsync is off. A commit has still reached the operating system before it is acknowledged: a crash of the server loses
 # nothing, and only a crash of the machine does.

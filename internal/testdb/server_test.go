@@ -45,7 +45,8 @@ func TestServerKeepsCommits(t *testing.T) {
 	}
 }
 
-// The test holds the port that the server gets first, as another process does that takes it while the server is prepared.
+// The test holds the port that the server gets first, as another process does that takes it while the server is
+// prepared.
 func TestServerWhosePortIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, database := range serverKinds(t) {
@@ -145,7 +146,10 @@ func TestServerThatIsNotInstalled(t *testing.T) {
 	t.Cleanup(func() { engines[MySQL] = installed })
 	engines[MySQL] = engine{daemon: "no-such-daemon", variable: "ROTA_TEST_MYSQL_URL"}
 	_, err := StartServer(MySQL)
-	for _, want := range []string{"no-such-daemon", "ROTA_TEST_MYSQL_URL", "make test", "docker compose up", "ROTA_TEST_DATABASES"} {
+	for _, want := range []string{
+		"no-such-daemon", "ROTA_TEST_MYSQL_URL", "make test", "docker compose up",
+		"ROTA_TEST_DATABASES",
+	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the message does not name %s: %v", want, err)
 		}

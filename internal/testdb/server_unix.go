@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// isolate gives the keeper a process group of its own and, for root, an unprivileged user that owns the directory, and a
-// disk of the given megabytes. With its own group, the keeper does not get the Ctrl-C for the tests before they have ended.
+// isolate gives the keeper a process group of its own and, for root, an unprivileged user that owns the directory,
+// and a disk of the given megabytes. With its own group, the keeper does not get the Ctrl-C for the tests before they
+// have ended.
 func isolate(cmd *exec.Cmd, disk int, dir, script string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() != 0 {
@@ -29,8 +30,8 @@ func isolate(cmd *exec.Cmd, disk int, dir, script string) error {
 	return nil
 }
 
-// onDisk gives the keeper a disk of its own, in memory. It is mounted in a private namespace and ends with the keeper. A
-// shell beside the keeper stays root, to clean up.
+// onDisk gives the keeper a disk of its own, in memory. It is mounted in a private namespace and ends with the
+// keeper. A shell beside the keeper stays root, to clean up.
 func onDisk(cmd *exec.Cmd, megabytes int, script string) {
 	user := cmd.SysProcAttr.Credential
 	cmd.SysProcAttr.Credential = nil

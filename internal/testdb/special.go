@@ -19,7 +19,8 @@ func Pooled(t testing.TB, database string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given, there := os.Getenv(engines[Pooler].variable), os.Getenv(engines[Postgres].variable); given != "" && sameHost(u, there) {
+	given := os.Getenv(engines[Pooler].variable)
+	if given != "" && sameHost(u, os.Getenv(engines[Postgres].variable)) {
 		pooler, err := url.Parse(given)
 		if err != nil {
 			t.Fatal(err)
@@ -48,8 +49,9 @@ func sameHost(u *url.URL, raw string) bool {
 // quoted escapes a value of a connection string.
 func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
-// Standby returns a PostgreSQL server that follows another server asynchronously, through a [Proxy]. To make the standby
-// stay behind, cut the connection and refuse new ones. SELECT pg_promote() makes it a primary. It ends with the test.
+// Standby returns a PostgreSQL server that follows another server asynchronously, through a [Proxy]. To make the
+// standby stay behind, cut the connection and refuse new ones. SELECT pg_promote() makes it a primary. It ends with
+// the test.
 func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	t.Helper()
 	through, proxy := Through(t, primary.URL())

@@ -15,8 +15,8 @@ func wantPostgres(t *testing.T) {
 	}
 }
 
-// In transaction mode, two sessions of a client take turns on the connections to the server. A session loses the settings
-// that it made, and another session gets them.
+// In transaction mode, two sessions of a client take turns on the connections to the server. A session loses the
+// settings that it made, and another session gets them.
 func TestPooledIsInTransactionMode(t *testing.T) {
 	t.Parallel()
 	wantPostgres(t)
@@ -110,7 +110,8 @@ func TestDiskIsFilledAndFreed(t *testing.T) {
 	server := OwnDisk(t)
 	db := connect(t, server.URL())
 	write := func() error {
-		_, err := db.ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS orders AS SELECT n, repeat('x', 100) FROM generate_series(1, 10000) n")
+		_, err := db.ExecContext(t.Context(),
+			"CREATE TABLE IF NOT EXISTS orders AS SELECT n, repeat('x', 100) FROM generate_series(1, 10000) n")
 		return err
 	}
 	if err := server.Fill(); err != nil {

@@ -1,9 +1,10 @@
 // Package testdb gives tests fresh, empty databases on PostgreSQL, MariaDB and SQLite.
 //
 // ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL name the servers. Their users need the right to create databases. If a
-// variable is unset, the first use in a process starts a private throw-away server from installed binaries. It ends with the
-// process, also if the process is killed. A test fails if it cannot get its database: a suite that skips unreachable
-// databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer databases.
+// variable is unset, the first use in a process starts a private throw-away server from installed binaries. It ends
+// with the process, also if the process is killed. A test fails if it cannot get its database: a suite that skips
+// unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
+// databases.
 //
 // The data of private servers is in /dev/shm if 4 GB are free there, and in /tmp otherwise. ROTA_TEST_DIR names another
 // directory.
@@ -50,8 +51,8 @@ func Kinds(t testing.TB) []string {
 	return kinds
 }
 
-// URL returns the URL of a fresh, empty database of the given kind. When the test ends, URL cuts the connections that are
-// still open to it and drops it. URL skips the test if ROTA_TEST_DATABASES omits the kind.
+// URL returns the URL of a fresh, empty database of the given kind. When the test ends, URL cuts the connections that
+// are still open to it and drops it. URL skips the test if ROTA_TEST_DATABASES omits the kind.
 func URL(t testing.TB, kind string) string {
 	t.Helper()
 	if !slices.Contains(Kinds(t), kind) {
@@ -67,8 +68,9 @@ func URL(t testing.TB, kind string) string {
 	return fresh(t, server.URL())
 }
 
-// Own returns a private server of the given kind, for a test that stops or kills it. It ends with the test. Own skips the
-// test if ROTA_TEST_DATABASES omits the kind, or if the kind has a URL in the environment but no installed binaries.
+// Own returns a private server of the given kind, for a test that stops or kills it. It ends with the test. Own skips
+// the test if ROTA_TEST_DATABASES omits the kind, or if the kind has a URL in the environment but no installed
+// binaries.
 func Own(t testing.TB, kind string) *Server {
 	t.Helper()
 	if !slices.Contains(Kinds(t), kind) {
@@ -95,8 +97,8 @@ func kept(t testing.TB, server *Server, err error) *Server {
 	return server
 }
 
-// shared is the servers of this process, by kind. They stay referenced: otherwise the garbage collector would close the pipe
-// to the keeper, which ends the server.
+// shared is the servers of this process, by kind. They stay referenced: otherwise the garbage collector would close
+// the pipe to the keeper, which ends the server.
 var shared = map[string]func() (*Server, error){
 	Postgres: sync.OnceValues(func() (*Server, error) { return given(Postgres) }),
 	MySQL:    sync.OnceValues(func() (*Server, error) { return given(MySQL) }),

@@ -40,7 +40,8 @@ func waitingInInnoDB(t testing.TB, db *sql.DB) (n int) {
 	err = errors.Join(
 		conn.QueryRowContext(t.Context(), `SELECT GET_LOCK('rota_test_innodb_trx', 60)`).Scan(&turn),
 		conn.QueryRowContext(t.Context(), `SELECT SLEEP(0.15)`).Scan(&ignored),
-		conn.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.innodb_trx x JOIN information_schema.processlist p
+		conn.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.innodb_trx x
+			JOIN information_schema.processlist p
 			ON p.id = x.trx_mysql_thread_id WHERE p.db = DATABASE() AND x.trx_state = 'LOCK WAIT'`).Scan(&n),
 		conn.QueryRowContext(t.Context(), `SELECT RELEASE_LOCK('rota_test_innodb_trx')`).Scan(&ignored),
 	)

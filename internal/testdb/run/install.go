@@ -16,8 +16,8 @@ import (
 // policy is the script that packages of Debian call before they start a service.
 const policy = "/usr/sbin/policy-rc.d"
 
-// install installs the missing packages of the servers, on Debian and as root. Elsewhere it does nothing, and the error of
-// testdb.StartServer names the alternatives.
+// install installs the missing packages of the servers, on Debian and as root. Elsewhere it does nothing, and the
+// error of testdb.StartServer names the alternatives.
 func install(kinds []string, signals <-chan os.Signal) (err error) {
 	var names []string
 	for _, kind := range kinds {
@@ -38,7 +38,8 @@ func install(kinds []string, signals <-chan os.Signal) (err error) {
 	if err := apt(signals, "update"); err != nil {
 		return err
 	}
-	return apt(signals, append([]string{"install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, names...)...)
+	options := []string{"install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}
+	return apt(signals, append(options, names...)...)
 }
 
 // forbidServices keeps newly installed services from starting, until restore is called.

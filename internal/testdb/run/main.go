@@ -4,11 +4,11 @@
 //
 //	go run ./internal/testdb/run -- go test ./...
 //
-// For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment. If there is none,
-// it starts a private server from installed binaries. If none are installed, it installs the packages first, on Debian and
-// as root. The command gets the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Run passes signals on to the command
-// and exits with its exit code. The private servers end with this process, also if it is killed. go run passes no signals
-// on: where signals matter, build the program first, as the Makefile does.
+// For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment. If there
+// is none, it starts a private server from installed binaries. If none are installed, it installs the packages first,
+// on Debian and as root. The command gets the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Run passes
+// signals on to the command and exits with its exit code. The private servers end with this process, also if it is
+// killed. go run passes no signals on: where signals matter, build the program first, as the Makefile does.
 package main
 
 import (
