@@ -295,7 +295,8 @@ func (b *batch) finishLocked(s *scheduler) {
 
 // evidence returns what the batch says about the service that the dealer calls. round is setup.rounds.
 func (b *batch) evidence(round uint64) evidence {
-	e := evidence{now: b.now, success: b.result.done > 0, recovered: b.result.recovered && b.mark >= ordinary}
+	e := evidence{began: b.began, now: b.now, success: b.result.done > 0}
+	e.recovered = b.result.recovered && b.mark >= ordinary
 	if b.outcome != failed {
 		return e
 	}

@@ -163,6 +163,62 @@ func TestOutageKillsNoItem(t *testing.T) {
 	}
 }
 
+// late is a service that goes down after it has begun the item a0, which takes a second and succeeds.
+type late struct{ *service }
+
+func (l late) Execute(ctx context.Context, items []string) error {
+	if items[0] != "a0" {
+		return l.service.Execute(ctx, items)
+	}
+	err := nap(ctx, time.Second)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = slices.DeleteFunc(l.open, func(item string) bool { return item == items[0] })
+	return err
+}
+
+// A call that began before an outage and succeeds in it does not end it, and proves nothing about the items that have
+// failed meanwhile (X5).
+func TestCallFromBeforeAnOutageEndsNoOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, items := late{newService(w, numbered("a", 200)...)}, newMemory()
+		d.down = true
+		s := usual()
+		s.ExecuteNumber = 1
+		w.start(t, d, processor.Env{Items: failedItems{items}}, s, "a")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if since := w.Stats().OutageSince; since.IsZero() || since.Sub(w.begin) > time.Second {
+			t.Errorf("the outage began at %s, want the first second", since.Sub(w.begin))
+		}
+		for _, item := range items.items {
+			if item.Attempts > 1 {
+				t.Errorf("item %s has %d attempts in one outage", item.Key, item.Attempts)
+			}
+		}
+		if d.left() != 199 {
+			t.Errorf("%d items are left, want all but one", d.left())
+		}
+	})
+}
+
+// In a run, the sweep passes only the items that failed before an outage was likely.
+func TestCallFromBeforeAnOutagePassesNoItem(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := late{newService(w, numbered("a", 200)...)}
+		d.down = true
+		s := usual()
+		s.ExecuteNumber, s.Runs = 1, true
+		w.start(t, d, processor.Env{}, s)
+		w.grantRun(t, nightly(), "a")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if sweep := w.holding(t, "a").Sweep; sweep.ItemsDone != 1 || sweep.ItemsFailed > 3+int64(s.ThreadNumber) {
+			t.Errorf("done %d, failed %d items, want 1 and at most 3 and those in flight", sweep.ItemsDone, sweep.ItemsFailed)
+		}
+	})
+}
+
 // X5: failing items of several queues open the breaker, and a success closes it for all queues.
 func TestItemsOfSeveralQueuesOpenTheBreaker(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -125,6 +125,11 @@
 // in a row as a block of poison explains. If the service is away instead, all items fail, each at most once in a round,
 // until the service is back: then the retries succeed, and no attempt was lost.
 //
+// A call that was in flight when the service went away may still succeed. If that closed the breaker, it would open
+// again only after twice as many items, and failures of the outage would count. So once three items have failed, only
+// the success of a call that began after the first of these failures counts. Before that each success counts: poison
+// that fails fast, beside slow healthy items, has successes of older calls behind it, and is no outage.
+//
 // setup.rounds orders failures and successes: it rises with a success after a failure. A record keeps the rounds of the
 // first and of the last failure of its item. An item counts as evidence if it fails alone, by name in Failures, or
 // with a RetryAfter. A failure of a select counts as an item of its own, and so does each failure of a dealer that is

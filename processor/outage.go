@@ -8,6 +8,7 @@ import (
 // evidence is what the end of a call says about the service that the dealer calls. The rules about outages, failing
 // queues and failing dealers share it.
 type evidence struct {
+	began   time.Time // of the call
 	now     time.Time
 	success bool // an item is done
 	failed  bool // the call has failed; some of its items may be done
@@ -88,6 +89,7 @@ func (o *outage) observe(e evidence, probes bool) (c change) {
 	}
 	switch {
 	case e.success && o.clean && !e.failed:
+	case e.success && o.doubted() && e.began.Before(o.since): // the service was there before the failures
 	case e.success:
 		c = firstSuccess
 		if o.succeed(e.now) {

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 	"time"
@@ -124,6 +125,8 @@ func TestOutageObserves(t *testing.T) {
 		"success after a failure":       {failing(false, false, "a"), evidence{success: true}, true, firstSuccess, true, false},
 		"a part of a batch":             {failing(true, false), evidence{success: true, failed: true}, true, firstSuccess, true, false},
 		"success in an outage":          {failing(false, true, "a", "b", "c"), evidence{success: true}, true, breakerClosed, true, false},
+		"success begun before":          {failing(false, true, "a", "b", "c"), evidence{began: now.Add(-1), success: true}, true, noChange, false, true},
+		"success begun before two":      {failing(false, false, "a", "b"), evidence{began: now.Add(-1), success: true}, true, firstSuccess, true, false},
 		"first failure":                 {failing(true, false), evidence{failed: true, items: []string{"a"}}, true, noChange, false, false},
 		"third item":                    {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, true, breakerOpened, false, true},
 		"second item again":             {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"b"}}, true, noChange, false, false},
@@ -136,7 +139,7 @@ func TestOutageObserves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := test.o
-			test.e.now = now
+			test.e.began, test.e.now = cmp.Or(test.e.began, now), now
 			if c := o.observe(test.e, test.probes); c != test.want || o.clean != test.clean || o.open() != test.open {
 				t.Errorf("change %d, clean %t, open %t, want %d, %t, %t", c, o.clean, o.open(), test.want, test.clean, test.open)
 			}

@@ -81,6 +81,12 @@ var processMutants = []mutant{
 		"TestSecondOutageIsGentleAtOnce",
 	},
 	{
+		"X5", "a call from before an outage ends it",
+		"observe", "o.doubted() && e.began.Before(o.since)",
+		"false && e.began.Before(o.since)",
+		"TestCallFromBeforeAnOutageEndsNoOutage|TestCallFromBeforeAnOutagePassesNoItem",
+	},
+	{
 		"X5", "refused data is an outage",
 		"blames", "isPermanent(err) || e.DataError(err)",
 		"isPermanent(err)",
