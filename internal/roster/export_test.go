@@ -32,12 +32,14 @@ func (r *Roster) WritePlan(ctx context.Context, taskType string, changes []plan.
 	})
 }
 
-// ExpireStaleRead lets another server expire a server whose heartbeat was old at an earlier read, and returns how many live.
+// ExpireStaleRead lets another server expire a server whose heartbeat was old at an earlier read, and returns how
+// many live.
 func (r *Roster) ExpireStaleRead(ctx context.Context, taskType, uuid string) (alive int, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		old := ServerRow{UUID: uuid, Heartbeat: l.Now.Add(-time.Hour), JudgeDeadInterval: time.Minute}
 		actor := ServerRow{UUID: "actor", Heartbeat: l.Now, JudgeDeadInterval: time.Minute}
-		servers, _, err := expire(ctx, l, []ServerRow{actor, old}, rebalancing{actor: actor.UUID, RebalanceOptions: RebalanceOptions{Watched: time.Hour}})
+		servers, _, err := expire(ctx, l, []ServerRow{actor, old},
+			rebalancing{actor: actor.UUID, RebalanceOptions: RebalanceOptions{Watched: time.Hour}})
 		alive = len(servers)
 		return err
 	})

@@ -59,5 +59,6 @@ func unlockedQueues(t *testing.T, c *center.Center, task string, fenced int) int
 	if err := center.Fence(ctx, tx); err != nil {
 		t.Fatal(err)
 	}
-	return centertest.CountRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"' FOR UPDATE SKIP LOCKED")
+	return centertest.CountRows(t, c, "SELECT queue_id FROM schedule_queue WHERE task_type = '"+task+"'"+
+		" FOR UPDATE SKIP LOCKED")
 }

@@ -18,7 +18,9 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		t.Parallel()
 		c := openTask(t, url, "settle", 1)
 		r := c.Roster()
-		if _, err := r.Register(t.Context(), roster.ServerInfo{UUID: "A", TaskType: "settle", HeartbeatToken: "x", JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := r.Register(t.Context(), roster.ServerInfo{
+			UUID: "A", TaskType: "settle", HeartbeatToken: "x", JudgeDeadInterval: time.Minute,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		behind := openTask(t, testdb.URL(t, string(c.Dialect())), "settle", 1)
@@ -26,7 +28,10 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		r.DB.Heartbeat = behind.Roster().DB.Heartbeat
 		t.Cleanup(func() { r.DB.Heartbeat = heart })
 		gone := func(token string) (bool, error) {
-			replies, err := r.SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{token}, Servers: []roster.ServerReport{{UUID: "A", TaskType: "settle", State: roster.StateServing}}})
+			replies, err := r.SendHeartbeat(t.Context(), roster.Heartbeat{
+				Token: "y", OldTokens: []string{token},
+				Servers: []roster.ServerReport{{UUID: "A", TaskType: "settle", State: roster.StateServing}},
+			})
 			return len(replies) == 0, err
 		}
 		if gone, err := gone("x"); err != nil || !gone {

@@ -19,8 +19,10 @@ import (
 // itself.
 func waiting(t *testing.T, db *sql.DB) (line, row int) {
 	t.Helper()
-	err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FILTER (WHERE l.locktype = 'advisory'), COUNT(*) FILTER (WHERE l.locktype <> 'advisory')
-		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database() AND NOT l.granted`).Scan(&line, &row)
+	err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FILTER (WHERE l.locktype = 'advisory'),
+		COUNT(*) FILTER (WHERE l.locktype <> 'advisory')
+		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE a.datname = current_database()
+		AND NOT l.granted`).Scan(&line, &row)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,8 @@ func TestOneWaitsForTheLockRow(t *testing.T) {
 			t.Fatalf("sessions that wait: got %d in line and %d for the row, want %d and 1", line, row, callers-1)
 		}
 	}
-	if busy, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(), roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(),
+		roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("rebalance without waiting: got %+v, %v, want Busy", busy, err)
 	}
 	if err := other.Commit(); err != nil {
@@ -84,10 +87,12 @@ func TestEachSchemaHasItsOwnLine(t *testing.T) {
 	defer tx.Rollback()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if busy, err := second.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || busy.Busy {
+	if busy, err := second.Roster().Planner("sweep", "somebody").Rebalance(ctx,
+		roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || busy.Busy {
 		t.Errorf("rebalance in the other schema: got %+v, %v, want not Busy", busy, err)
 	}
-	if busy, err := first.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
+	if busy, err := first.Roster().Planner("sweep", "somebody").Rebalance(ctx,
+		roster.RebalanceOptions{Always: true, NoWait: true}); err != nil || !busy.Busy {
 		t.Errorf("rebalance in the same schema: got %+v, %v, want Busy", busy, err)
 	}
 }
@@ -164,8 +169,8 @@ func TestPostgresLimitsTransactions(t *testing.T) {
 	}
 }
 
-// L2: a transaction reads the clock after it has the lock. PostgreSQL's now() is the start of the transaction and MySQL's
-// NOW() the start of the statement: both precede the wait.
+// L2: a transaction reads the clock after it has the lock. PostgreSQL's now() is the start of the transaction and
+// MySQL's NOW() the start of the statement: both precede the wait.
 func TestClockIsReadAfterTheLock(t *testing.T) {
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -181,11 +186,13 @@ func TestClockIsReadAfterTheLock(t *testing.T) {
 		var registered time.Time
 		var g errgroup.Group
 		g.Go(func() error {
-			reg, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
+			reg, err := c.Roster().Register(t.Context(),
+				roster.ServerInfo{UUID: "u", TaskType: "clock", JudgeDeadInterval: time.Minute})
 			registered = reg.At
 			return err
 		})
-		time.Sleep(100 * time.Millisecond) // if Register does not wait for the lock by now, the test proves less and does not fail
+		// if Register does not wait for the lock by now, the test proves less and does not fail
+		time.Sleep(100 * time.Millisecond)
 		unlocked := time.Now()
 		if err := blocker.Commit(); err != nil {
 			t.Fatal(err)
@@ -212,11 +219,13 @@ func TestHeldLineDoesNotStopTheRoster(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	const hold = `SELECT pg_advisory_lock(hashtextextended('sweep$BASE', CAST(tableoid AS bigint))) FROM schedule_task_running`
+	const hold = `SELECT pg_advisory_lock(hashtextextended('sweep$BASE', CAST(tableoid AS bigint)))
+		FROM schedule_task_running`
 	if _, err := other.ExecContext(t.Context(), hold); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(), roster.RebalanceOptions{Always: true}); err != nil {
+	if _, err := c.Roster().Planner("sweep", "somebody").Rebalance(t.Context(),
+		roster.RebalanceOptions{Always: true}); err != nil {
 		t.Fatal(err)
 	}
 	if n := notices.Load(); n != 1 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// load_moves_per_hour is a budget that fills up again within an hour. Values that only an edit by hand can make neither stop it
-// nor a plan.
+// load_moves_per_hour is a budget that fills up again within an hour. Values that only an edit by hand can make
+// neither stop it nor a plan.
 func TestMovesLeft(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -23,7 +23,8 @@ func TestPendingHandoverSaysWhenQueuesAreTakenOver(t *testing.T) {
 	} {
 		w := PendingHandover{
 			Owner: "web1:4711:0000ab12", Queues: 1, FirstQueue: "3", JudgeDeadInterval: 10 * time.Second,
-			SilentFor: time.Duration(test.silent) * time.Second, Watched: time.Duration(test.watched) * time.Second, Registered: time.Duration(test.registered) * time.Second,
+			SilentFor: time.Duration(test.silent) * time.Second, Watched: time.Duration(test.watched) * time.Second,
+			Registered: time.Duration(test.registered) * time.Second,
 		}
 		if got, want := w.String(), "queue 3 is held by web1:4711, "+test.want; got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)

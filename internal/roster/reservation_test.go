@@ -43,7 +43,8 @@ func TestReservationEndsDuringAPlan(t *testing.T) {
 			t.Helper()
 			for _, id := range []string{"0", "1"} {
 				for _, uuid := range []string{web1, web2} {
-					if centertest.CountRows(t, c, "SELECT 1 FROM schedule_queue WHERE queue_id = '"+id+"' AND cur_server = '"+uuid+"'") > 0 {
+					if centertest.CountRows(t, c, "SELECT 1 FROM schedule_queue WHERE queue_id = '"+id+"'"+
+						" AND cur_server = '"+uuid+"'") > 0 {
 						list = append(list, uuid)
 					}
 				}

@@ -18,7 +18,8 @@ func TestExpirySparesServersWithANewHeartbeat(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := openTask(t, url, "expire", 1)
-		if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
+		if _, err := c.Roster().Register(t.Context(),
+			roster.ServerInfo{UUID: "A", TaskType: "expire", JudgeDeadInterval: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		if alive, err := c.Roster().ExpireStaleRead(t.Context(), "expire", "A"); err != nil || alive != 2 {
@@ -37,19 +38,26 @@ func TestHeartbeatsFromTheFuture(t *testing.T) {
 		c := openTask(t, url, "settle", 4)
 		for _, uuid := range []string{web1, web2} {
 			host, _, _ := strings.Cut(uuid, ":")
-			if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute}); err != nil {
+			if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{
+				UUID: uuid, TaskType: "settle", Host: host, JudgeDeadInterval: time.Minute,
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', beat_token = 'x' WHERE host_name = 'web2'")
-		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{Token: "y", OldTokens: []string{""}, Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle", State: roster.StateServing}}})
+		centertest.Exec(t, c, "UPDATE schedule_server SET heartbeat_time = '2999-01-01 00:00:00.000000', "+
+			"beat_token = 'x' WHERE host_name = 'web2'")
+		replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{
+			Token: "y", OldTokens: []string{""},
+			Servers: []roster.ServerReport{{UUID: web1, TaskType: "settle", State: roster.StateServing}},
+		})
 		if err != nil || !replies[web1].AnyDead {
 			t.Fatalf("SendHeartbeat: got %+v, %v, want a reply with AnyDead", replies, err)
 		}
 		beforeTheChange := time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)
 		rebalanceAndWantServers(t, c, beforeTheChange, 2) // a reply from before the change of the clock proves nothing
 		rebalanceAndWantServers(t, c, replies[web1].Now, 1)
-		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_event WHERE kind = 'EXPIRED' AND reason = 'silent since the clock was set back, from 2999-01-01T00:00:00Z or later; judge_dead_interval 1m0s'"); n != 1 {
+		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_event WHERE kind = 'EXPIRED' AND reason = 'silent since "+
+			"the clock was set back, from 2999-01-01T00:00:00Z or later; judge_dead_interval 1m0s'"); n != 1 {
 			t.Errorf("events EXPIRED that name the change of the clock: got %d, want 1", n)
 		}
 	})
@@ -86,7 +94,8 @@ func TestServerRowIsWrittenLast(t *testing.T) {
 			through, proxy := testdb.Through(t, url)
 			c := centertest.Open(t, through, center.Options{})
 			for _, uuid := range []string{"A", "B"} {
-				if _, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", JudgeDeadInterval: time.Hour}); err != nil {
+				if _, err := c.Roster().Register(t.Context(),
+					roster.ServerInfo{UUID: uuid, TaskType: "settle", JudgeDeadInterval: time.Hour}); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := c.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{}); err != nil {
@@ -117,7 +126,8 @@ func TestServerRowIsWrittenLast(t *testing.T) {
 				}
 				for _, table := range []string{"schedule_queue", "schedule_task", "schedule_event"} {
 					if strings.Contains(sent[locking[0]:], table) {
-						t.Errorf("%s: a statement on %s passes while the server's row is locked:\n%q", step.what, table, sent[locking[0]:])
+						t.Errorf("%s: a statement on %s passes while the server's row is locked:\n%q", step.what, table,
+							sent[locking[0]:])
 					}
 				}
 			}

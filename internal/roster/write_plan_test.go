@@ -33,7 +33,8 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 				}
 			}
 		}
-		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_queue WHERE queue_id <> '0' AND cur_server IS NOT NULL"); n != 0 {
+		if n := centertest.CountRows(t, c, "SELECT 1 FROM schedule_queue"+
+			" WHERE queue_id <> '0' AND cur_server IS NOT NULL"); n != 0 {
 			t.Errorf("queues with an owner from a stale plan: got %d, want 0", n)
 		}
 	})
