@@ -40,8 +40,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"FenceByWriting", "AND queue_id = ? AND cur_server = ? AND epoch = ?`+limit), args...))",
-		"AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+limit), args...))",
+		"FenceByWriting", "`+ofOwner+limit",
+		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+limit",
 		"TestConformance",
 	},
 	{

@@ -16,8 +16,8 @@ var lockMutants = []mutant{
 	},
 	{
 		"L2", "the local clock decides",
-		"lock", "\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}",
-		"\t\treturn fmt.Errorf(\"read the lock row: %w\", err)\n\t}\n\tl.Now = time.Now().UTC()",
+		"lock", "\treturn sqldb.Wrap(err, \"read the lock row\")",
+		"\tl.Now = time.Now().UTC()\n\treturn sqldb.Wrap(err, \"read the lock row\")",
 		"TestConformanceWithSkewedClocks",
 	},
 	{

@@ -262,8 +262,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "no plan is due after one during which a reservation ended",
-		"noteReservations", "q.reserved_until > ? AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,\n\t\tl.TaskType, l.OwnSign, l.Dialect.Time(l.Now), l.TaskType",
-		"q.reserved_until > {now} AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,\n\t\tl.TaskType, l.OwnSign, l.TaskType",
+		"noteReservations", "q.reserved_until > ?\n\t\tAND q.`+soonReserved+`)`, l.TaskType, l.OwnSign, l.Dialect.Time(l.Now))",
+		"q.reserved_until > {now}\n\t\tAND q.`+soonReserved+`)`, l.TaskType, l.OwnSign)",
 		"TestReservationEndsDuringAPlan",
 	},
 	{
@@ -298,8 +298,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "a new queue inherits the pin of a deleted one",
-		"deleteLostPins", "AND NOT EXISTS (SELECT 1",
-		"AND FALSE AND NOT EXISTS (SELECT 1",
+		"deleteLostPins", "`NOT EXISTS (SELECT 1",
+		"`FALSE AND NOT EXISTS (SELECT 1",
 		"TestConformance",
 	},
 	{
@@ -394,8 +394,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "each server balances",
-		"takeTurn", "return version, n == 1, nil",
-		"return version, n >= 0, nil",
+		"takeTurn", "return version, n == 1, ",
+		"return version, n >= 0, ",
 		"TestConformance",
 	},
 	{

@@ -166,8 +166,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X7", "a server records a failure of a queue that it does not own any more",
-		"SaveFailing", "AND cur_server = ? AND epoch = ?",
-		"AND (cur_server = ? OR 1 = 1) AND epoch >= ?",
+		"SaveFailing", "`+ofOwner,",
+		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR 1 = 1) AND epoch >= ?`,",
 		"TestConformance",
 	},
 	{

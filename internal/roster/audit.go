@@ -20,35 +20,44 @@ const AuditInterval = 30 * time.Second
 // example because a row was edited by hand, it rebalances. It calls OnInvalid for each invalid value (S13). It reports
 // whether it was this server's turn.
 func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
-	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now}
-		WHERE task_type = ? AND own_sign = ? AND (audited_at IS NULL OR audited_at > {now} OR audited_at < {ago `+fmt.Sprint(AuditInterval.Milliseconds())+`})`+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
+	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now} WHERE `+ofTask+` AND `+
+		auditDue("audited_at")+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
 	if err != nil || n == 0 {
 		return false, err
 	}
+	return true, sqldb.Wrap(p.audit(ctx), "audit %s$%s", p.taskType, p.roster.OwnSign)
+}
+
+// auditDue is the condition that the audit interval has passed since the time in a column.
+func auditDue(column string) string {
+	return fmt.Sprintf(`(%[1]s IS NULL OR %[1]s > {now} OR %[1]s < {ago %[2]d})`, column, AuditInterval.Milliseconds())
+}
+
+func (p Planner) audit(ctx context.Context) error {
 	if err := p.reportInvalid(ctx); err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+		return err
 	}
 	if err := p.correctTimes(ctx); err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+		return err
 	}
 	reader := p.roster.Reader(p.taskType)
 	servers, err := reader.Servers(ctx)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
-	}
-	if own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == p.actor }); own >= 0 && servers[own].PlannerVersion != p.roster.PlannerVersion {
-		_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
-		return true, err
+		return err
 	}
 	in, err := reader.PlanInput(ctx, servers)
 	if err != nil {
-		return true, fmt.Errorf("audit %s$%s: %w", p.taskType, p.roster.OwnSign, err)
+		return err
 	}
-	if changes := in.Plan().Changes; len(changes) == 0 && len(in.shares(servers, changes)) == 0 {
-		return true, nil
+	wrongVersion := slices.ContainsFunc(servers, func(s ServerRow) bool {
+		return s.UUID == p.actor && s.PlannerVersion != p.roster.PlannerVersion
+	})
+	changes := in.Plan().Changes
+	if len(changes) == 0 && len(in.shares(servers, changes)) == 0 && !wrongVersion {
+		return nil
 	}
 	_, err = p.Rebalance(ctx, RebalanceOptions{Always: true})
-	return true, err
+	return err
 }
 
 // reportInvalid reports invalid values. It withdraws a request for an invalid number of queues, which would keep the
@@ -73,15 +82,19 @@ func (p Planner) reportInvalid(ctx context.Context) error {
 	})
 }
 
-// correctTimes brings times back that are further in the future than any that a server writes: they were edited by hand, or
-// the clock was set back since. InvalidValues has reported them.
+// correctTimes brings times back that are further in the future than any that a server writes: they were edited by
+// hand, or the clock was set back since. InvalidValues has reported them.
 func (p Planner) correctTimes(ctx context.Context) error {
-	for _, statement := range []string{
-		fmt.Sprintf(`UPDATE schedule_task_running SET load_moves_until = {ago -%d} WHERE task_type = ? AND own_sign = ? AND NOT (`, budgetTime.Milliseconds()) + soonMoves + `)`,
-		`UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL WHERE task_type = ? AND own_sign = ? AND NOT (` + soonReserved + `)`,
-		`UPDATE schedule_task_running SET reserved_until = {now} WHERE task_type = ? AND own_sign = ? AND NOT (` + soonReserved + `)`, // a plan is due
+	const noReservation = `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL`
+	end := fmt.Sprintf(`UPDATE schedule_task_running SET load_moves_until = {ago -%d}`, budgetTime.Milliseconds())
+	for _, c := range []struct{ update, valid string }{
+		{end, soonMoves},
+		{noReservation, soonReserved},
+		{`UPDATE schedule_task_running SET reserved_until = {now}`, soonReserved}, // a plan is due
 	} {
-		if _, err := p.roster.DB.Exec(ctx, statement+p.roster.DB.Limits, p.taskType, p.roster.OwnSign); err != nil {
+		_, err := p.roster.DB.Exec(ctx, c.update+` WHERE `+ofTask+` AND NOT (`+c.valid+`)`+p.roster.DB.Limits,
+			p.taskType, p.roster.OwnSign)
+		if err != nil {
 			return fmt.Errorf("correct times in the future: %w", err)
 		}
 	}
@@ -127,15 +140,17 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
 		}
 	}
-	var removing, skipped string
-	err = p.roster.DB.QueryRow(ctx, `SELECT removing, skipped FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, p.taskType, p.roster.OwnSign).
-		Scan((*sqldb.Text)(&removing), (*sqldb.Text)(&skipped))
-	if err != nil && !sqldb.NoRows(err) {
+	type lists struct{ Removing, Skipped string }
+	row, _, err := sqldb.Record[lists](ctx, p.roster.DB, `SELECT removing, skipped FROM schedule_task_running
+		WHERE `+ofTask, p.taskType, p.roster.OwnSign)
+	if err != nil {
 		return nil, fmt.Errorf("read the lists of queues in the lock row: %w", err)
 	}
-	for _, column := range []struct{ name, value string }{{"removing", removing}, {"skipped", skipped}} {
+	for _, column := range []struct{ name, value string }{{"removing", row.Removing}, {"skipped", row.Skipped}} {
 		if column.value != "" && json.Unmarshal([]byte(column.value), new([]string)) != nil {
-			list = append(list, InvalidValue{"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids"})
+			list = append(list, InvalidValue{
+				"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids",
+			})
 		}
 	}
 	return list, nil
@@ -150,15 +165,15 @@ type checkedTable struct {
 	times []schema.ColumnCheck // times that may not be far in the future; the audit corrects them
 }
 
-const ofTask = `task_type = ? AND own_sign = ?`
-
 var checkedTables = []checkedTable{
 	{name: "schedule_task_type", key: "task_type", where: `task_type = ? AND '' <> ?`, flags: true},
 	{name: "schedule_task_running", key: "own_sign", where: ofTask, times: []schema.ColumnCheck{
 		{Column: "load_moves_until", Condition: soonMoves}, {Column: "reserved_until", Condition: soonReserved},
 	}},
 	{name: "schedule_server", key: "uuid", where: ofTask},
-	{name: "schedule_queue", key: "queue_id", where: ofTask, times: []schema.ColumnCheck{{Column: "reserved_until", Condition: soonReserved}}},
+	{name: "schedule_queue", key: "queue_id", where: ofTask, times: []schema.ColumnCheck{
+		{Column: "reserved_until", Condition: soonReserved},
+	}},
 	{name: "schedule_trigger", key: "name", where: `target = ? AND own_sign = ?`},
 	{name: "schedule_backfill", key: "backfill_id", where: ofTask},
 }
@@ -174,10 +189,10 @@ func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]Invali
 		rules[c.Column] = rule
 	}
 	for _, c := range schema.Checks(p.roster.DB.Name) {
-		if c.Table != t.name || strings.Contains(strings.ToLower(c.Condition), "json") || t.flags && !strings.HasSuffix(c.Condition, " IN (0, 1)") {
-			continue
+		isList, isFlag := strings.Contains(strings.ToLower(c.Condition), "json"), strings.HasSuffix(c.Condition, " IN (0, 1)")
+		if c.Table == t.name && !isList && (isFlag || !t.flags) {
+			add(c, ruleOf(c))
 		}
-		add(c, ruleOf(c))
 	}
 	for _, c := range t.times {
 		add(c, "be at most an hour from now: it was edited, or the clock was set back since; the next audit corrects it")
@@ -187,8 +202,9 @@ func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]Invali
 	}
 	invalidColumn := "CASE" + invalid.String() + " END"
 	type value struct{ Row, Column, Value string }
-	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, %[3]s FROM %[4]s WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`,
-		t.key, invalidColumn, "CASE"+values.String()+" END", t.name, t.where, max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
+	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, CASE%[3]s END FROM %[4]s
+		WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`, t.key, invalidColumn, values.String(), t.name, t.where,
+		max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
 	for _, v := range found {
 		*list = append(*list, InvalidValue{t.name, v.Row, v.Column, valueStart(v.Value), rules[v.Column]})
 	}
@@ -217,15 +233,13 @@ func ruleOf(c schema.ColumnCheck) string {
 //
 // After an outage of the database all servers look silent: the caller must have watched for long enough (S7).
 func (r *Roster) Unserved(ctx context.Context) (taskTypes []string, err error) {
-	taskTypes, err = sqldb.Records[string](ctx, r.DB, `SELECT r.task_type FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
+	taskTypes, err = sqldb.Records[string](ctx, r.DB, `SELECT r.task_type
+		FROM schedule_task_running r JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ? AND r.queue_total > 0 AND NOT r.paused
 		AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 			AND s.heartbeat_time >= {ago s.judge_dead_interval_ms})
 		AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
 			AND q.gmt_modified >= {ago t.judge_dead_interval_ms})
 		ORDER BY r.task_type`, r.OwnSign)
-	if err != nil {
-		return nil, fmt.Errorf("look for task types without servers in %s: %w", r.OwnSign, err)
-	}
-	return taskTypes, nil
+	return taskTypes, sqldb.Wrap(err, "look for task types without servers in %s", r.OwnSign)
 }

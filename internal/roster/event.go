@@ -56,9 +56,10 @@ const (
 // EventKinds lists the kinds of events in the order of the constants.
 func EventKinds() []string {
 	return []string{
-		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned, EventForced,
-		EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded, EventRemoving, EventRemoved,
-		EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
+		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
+		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
+		EventRemoving, EventRemoved, EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger,
+		EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
 	}
 }
 
@@ -91,24 +92,18 @@ func RecordEvents(ctx context.Context, t sqldb.Tx, taskType, ownSign string, eve
 		values := strings.TrimSuffix(strings.Repeat("({now}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), ", n), ", ")
 		args := make([]any, 0, 12*n)
 		for _, e := range events[:n] {
-			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to), nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor),
-				sqldb.Null(e.alert), sqldb.Null(sqldb.Clean(e.subject)), e.until(t))
+			args = append(args, taskType, ownSign, sqldb.Null(e.queue), e.Kind, sqldb.Null(e.from), sqldb.Null(e.to),
+				nullEpoch(e), sqldb.Clean(e.Reason), sqldb.Clean(e.Actor),
+				sqldb.Null(e.alert), sqldb.Null(sqldb.Clean(e.subject)), t.Dialect.TimeOrNull(e.openUntil))
 		}
-		_, err := t.Exec(ctx, `INSERT INTO schedule_event
-			(event_time, task_type, own_sign, queue_id, kind, from_server, to_server, epoch, reason, actor, alert, subject, open_until) VALUES `+values, args...)
+		_, err := t.Exec(ctx, `INSERT INTO schedule_event (event_time, task_type, own_sign, queue_id, kind, from_server,
+			to_server, epoch, reason, actor, alert, subject, open_until) VALUES `+values, args...)
 		if err != nil {
 			return err
 		}
 		events = events[n:]
 	}
 	return nil
-}
-
-func (e Event) until(t sqldb.Tx) any {
-	if e.openUntil.IsZero() {
-		return nil
-	}
-	return t.Dialect.Time(e.openUntil)
 }
 
 func nullEpoch(e Event) any {
@@ -125,15 +120,15 @@ type episode struct {
 	Now       time.Time
 }
 
-// Alert tells that a server sees a condition, and reports whether an episode of it begins with that: then Alert records an
-// event. The condition belongs to the last episode if it began before that one ended. An episode ends at EndAlert, and
-// otherwise when no server has told of the condition for the duration of gap. So many processes that see one condition
-// raise one alert, whether they saw its beginning or not (S16).
+// Alert tells that a server sees a condition, and reports whether an episode of it begins with that: then Alert
+// records an event. The condition belongs to the last episode if it began before that one ended. An episode ends at
+// EndAlert, and otherwise when no server has told of the condition for the duration of gap. So many processes that
+// see one condition raise one alert, whether they saw its beginning or not (S16).
 func (r *Roster) Alert(ctx context.Context, c condition.Condition, gap time.Duration) (begins bool, err error) {
 	e, lasts, err := r.lasting(ctx, r.DB, c)
 	switch {
 	case err == nil && lasts:
-		_, err = r.DB.Exec(ctx, `UPDATE schedule_event SET open_until = ? WHERE event_id = ?`, r.DB.Time(e.Now.Add(gap)), e.EventID)
+		err = r.setOpenUntil(ctx, e, e.Now.Add(gap))
 	case err == nil:
 		err = r.UnderLock(ctx, c.TaskType, func(ctx context.Context, l *LockTx) error {
 			_, lasts, err := r.lasting(ctx, l, c)
@@ -143,26 +138,27 @@ func (r *Roster) Alert(ctx context.Context, c condition.Condition, gap time.Dura
 			return err
 		})
 	}
-	if err != nil {
-		return false, fmt.Errorf("alert of %s: %w", c.Kind, err)
-	}
-	return begins, nil
+	return begins, sqldb.Wrap(err, "alert of %s", c.Kind)
 }
 
 // EndAlert tells that a condition has ended some time ago.
 func (r *Roster) EndAlert(ctx context.Context, c condition.Condition, ago time.Duration) error {
 	e, found, err := r.newest(ctx, r.DB, c)
 	if ended := e.Now.Add(-ago); err == nil && found && ended.Before(e.OpenUntil) {
-		_, err = r.DB.Exec(ctx, `UPDATE schedule_event SET open_until = ? WHERE event_id = ?`, r.DB.Time(ended), e.EventID)
+		err = r.setOpenUntil(ctx, e, ended)
 	}
-	if err != nil {
-		return fmt.Errorf("end the alert of %s: %w", c.Kind, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "end the alert of %s", c.Kind)
+}
+
+func (r *Roster) setOpenUntil(ctx context.Context, e episode, until time.Time) error {
+	_, err := r.DB.Exec(ctx, `UPDATE schedule_event SET open_until = ? WHERE event_id = ?`, r.DB.Time(until), e.EventID)
+	return err
 }
 
 // lasting returns the newest episode of a condition, and whether the condition began before its end.
-func (r *Roster) lasting(ctx context.Context, q sqldb.Eacher, c condition.Condition) (e episode, lasts bool, err error) {
+func (r *Roster) lasting(ctx context.Context, q sqldb.Eacher,
+	c condition.Condition,
+) (e episode, lasts bool, err error) {
 	e, found, err := r.newest(ctx, q, c)
 	age := time.Duration(0)
 	if !c.Since.IsZero() {
@@ -171,16 +167,22 @@ func (r *Roster) lasting(ctx context.Context, q sqldb.Eacher, c condition.Condit
 	return e, found && e.OpenUntil.After(e.Now.Add(-age)), err
 }
 
-func (r *Roster) newest(ctx context.Context, q sqldb.Eacher, c condition.Condition) (e episode, found bool, err error) {
-	where, args := `task_type = ? AND own_sign = ? AND kind = ? AND alert = ?`, []any{c.TaskType, r.OwnSign, EventAlert, c.Kind}
-	for _, f := range []struct{ column, value string }{{"queue_id", c.QueueID}, {"from_server", c.Server}, {"subject", c.Subject}} {
+func (r *Roster) newest(ctx context.Context, q sqldb.Eacher,
+	c condition.Condition,
+) (e episode, found bool, err error) {
+	w := sqldb.Where{Text: ofTask, Args: []any{c.TaskType, r.OwnSign}}
+	w.And(`kind = ? AND alert = ?`, EventAlert, c.Kind)
+	for _, f := range []struct{ column, value string }{
+		{"queue_id", c.QueueID}, {"from_server", c.Server}, {"subject", c.Subject},
+	} {
 		if f.value == "" {
-			where += ` AND ` + f.column + ` IS NULL`
-			continue
+			w.And(f.column + ` IS NULL`)
+		} else {
+			w.Equal(f.column, sqldb.Clean(f.value))
 		}
-		where, args = where+` AND `+f.column+` = ?`, append(args, sqldb.Clean(f.value))
 	}
-	return sqldb.Record[episode](ctx, q, `SELECT event_id, open_until, {now} FROM schedule_event WHERE `+where+` ORDER BY event_id DESC LIMIT 1`, args...)
+	return sqldb.Record[episode](ctx, q, `SELECT event_id, open_until, {now} FROM schedule_event WHERE `+w.Text+`
+		ORDER BY event_id DESC LIMIT 1`, w.Args...)
 }
 
 // RecordAlert records an event with which an episode of a condition begins.
@@ -198,16 +200,17 @@ func (l *LockTx) RecordAlert(ctx context.Context, c condition.Condition, gap tim
 // FailingFor returns for how long live servers of the task type have done nothing but fail, by the one that began
 // first; 0 if none fails. A server learns from it that an outage is older than its own first failure.
 func (r *Roster) FailingFor(ctx context.Context, taskType string) (time.Duration, error) {
-	var since, now sqldb.Instant
+	var since, now time.Time
 	err := r.DB.QueryRow(ctx, `SELECT MIN(failing_since), {now} FROM schedule_server
-		WHERE task_type = ? AND own_sign = ? AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, r.OwnSign).Scan(&since, &now)
+		WHERE `+ofTask+` AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, r.OwnSign).
+		Scan(sqldb.Targets(&since, &now)...)
 	if err != nil {
 		return 0, fmt.Errorf("ask since when servers of %s$%s fail: %w", taskType, r.OwnSign, err)
 	}
-	if time.Time(since).IsZero() {
+	if since.IsZero() {
 		return 0, nil
 	}
-	return time.Time(now).Sub(time.Time(since)), nil
+	return now.Sub(since), nil
 }
 
 // Standby counts the eligible servers and the queues, for a message to people.
@@ -216,8 +219,5 @@ func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues 
 		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
 		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
 		taskType, r.OwnSign, taskType, r.OwnSign).Scan(&servers, &queues)
-	if err != nil {
-		return 0, 0, fmt.Errorf("count the servers of %s$%s: %w", taskType, r.OwnSign, err)
-	}
-	return servers, queues, nil
+	return servers, queues, sqldb.Wrap(err, "count the servers of %s$%s", taskType, r.OwnSign)
 }

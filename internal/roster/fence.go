@@ -39,15 +39,17 @@ func (s Server) fenceByReading(ctx context.Context, tx sqldb.Queryer, queues []Q
 	return s.compareOwners(ctx, tx, queues, limit, s.roster.DB.Share, limits)
 }
 
-// CheckOwner returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks nothing,
-// and reads over the roster's own connections.
+// CheckOwner returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks
+// nothing, and reads over the roster's own connections.
 func (s Server) CheckOwner(ctx context.Context, queues []QueueEpoch) error {
 	return s.compareOwners(ctx, s.roster.DB.Store, queues, ``, ``, nil)
 }
 
-// compareOwners returns ErrFenced if the server does not own the queues under their epochs. and is another condition for
-// the rows, with its parameters, and lock ends the SELECT.
-func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string, params []any) error {
+// compareOwners returns ErrFenced if the server does not own the queues under their epochs. and is another condition
+// for the rows, with its parameters, and lock ends the SELECT.
+func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string,
+	params []any,
+) error {
 	list := make([]string, len(queues))
 	for i, q := range queues {
 		list[i] = q.ID
@@ -85,9 +87,8 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
 	limit, limits := idleLimit(s.roster)
 	for _, q := range queues {
-		args := append(append(slices.Clone(args), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch), limits...)
 		n, err := sqldb.Affected(tx.ExecContext(ctx, s.roster.DB.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`+limit), args...))
+			WHERE `+ofOwner+limit), slices.Concat(args, s.ofOwner(q), limits)...))
 		if err != nil {
 			return err
 		}
@@ -113,18 +114,22 @@ func idleLimit(r *Roster) (condition string, args []any) {
 // any more.
 func (s Server) WindowDone(ctx context.Context, q QueueEpoch, since time.Time) error {
 	err := s.roster.DB.Retry(ctx, func() (bool, error) {
-		n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ?
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			s.roster.DB.Time(since), s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch)
+		n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ? WHERE `+ofOwner,
+			append([]any{s.roster.DB.Time(since)}, s.ofOwner(q)...)...)
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}
 		return true, err
 	})
-	if err != nil {
-		return fmt.Errorf("record the permit window of queue %s of %s$%s: %w", q.ID, s.taskType, s.roster.OwnSign, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "record the permit window of queue %s of %s$%s", q.ID, s.taskType, s.roster.OwnSign)
+}
+
+// ofOwner is the condition that a row of schedule_queue belongs to an owner and its epoch.
+const ofOwner = ofTask + ` AND queue_id = ? AND cur_server = ? AND epoch = ?`
+
+// ofOwner returns the parameters of the condition.
+func (s Server) ofOwner(q QueueEpoch) []any {
+	return []any{s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch}
 }
 
 // FailingQueue says since when the calls of a queue do nothing but fail; zero: they do not.
@@ -136,14 +141,9 @@ type FailingQueue struct {
 // SaveFailing records which queues fail (X7). It skips queues that the server does not own any more.
 func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
 	for _, q := range queues {
-		var since any
-		if !q.Since.IsZero() {
-			since = s.roster.DB.Time(q.Since)
-		}
 		err := s.roster.DB.Retry(ctx, func() (bool, error) {
-			_, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET failing_since = ?
-				WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-				since, s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch)
+			_, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET failing_since = ? WHERE `+ofOwner,
+				append([]any{s.roster.DB.TimeOrNull(q.Since)}, s.ofOwner(q.QueueEpoch)...)...)
 			return true, err
 		})
 		if err != nil {
@@ -157,8 +157,7 @@ func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
 // under that epoch any more.
 func (s Server) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {
 	err = s.roster.DB.Dealers.QueryRowContext(ctx, s.roster.DB.SQL(`SELECT cursor_value FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`),
-		s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch).Scan(&cursor)
+		WHERE `+ofOwner), s.ofOwner(q)...).Scan(&cursor)
 	if sqldb.NoRows(err) {
 		err = ErrFenced
 	}

@@ -99,12 +99,7 @@ type heartbeatColumn struct {
 }
 
 func heartbeatColumns(d *sqldb.Dialect) []heartbeatColumn {
-	moment := func(t time.Time) any {
-		if t.IsZero() {
-			return nil
-		}
-		return d.Time(t)
-	}
+	moment := d.TimeOrNull
 	return []heartbeatColumn{
 		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
 		{"fetch_item_count", func(s ServerReport) any { return s.FetchItemCount }},
@@ -225,9 +220,9 @@ type HeartbeatReply struct {
 	Share     InFlightShare // the server's part of max_in_flight
 	SharesDue bool          // the server has fewer calls than its target, and calls are free
 
-	// OpenRuns, NextFire and NextBegin are for a server that works in runs: whether any run or backfill of its task type has
-	// not ended, when the next trigger of the task type is due, and when the next run may begin that waits for its time. Such
-	// a run does not count as open.
+	// OpenRuns, NextFire and NextBegin are for a server that works in runs: whether any run or backfill of its task type
+	// has not ended, when the next trigger of the task type is due, and when the next run may begin that waits for its
+	// time. Such a run does not count as open.
 	OpenRuns  bool
 	NextFire  time.Time
 	NextBegin time.Time
@@ -239,8 +234,8 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	watch, args := b.watchColumns(r)
 	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
 	for i, uuid := range uuids {
-		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs, COALESCE(MAX(q.plan_version),
-			0) AS newest, COUNT(q.req_server) AS requested
+		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs,
+			COALESCE(MAX(q.plan_version), 0) AS newest, COUNT(q.req_server) AS requested
 			FROM schedule_queue q WHERE q.cur_server = ? AND q.` + validEpoch
 		args = append(args, uuid, uuid)
 	}
@@ -252,14 +247,14 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
 		var p HeartbeatReply
 		var next WatchRange
-		var due, audit, anyDead, drained, runs, shares int
 		columns := []any{
 			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &due, (*sqldb.List)(&p.Skipped), &p.PlanVersion,
-			(*sqldb.List)(&p.Removing), &p.ItemVersion,
-			&audit, &anyDead, (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first), &drained, &p.Owned, &p.EpochSum,
-			&p.OwnedPlanVersion, &p.Requested, &p.Incoming,
-			&runs, (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin), &shares,
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, (*sqldb.Flag)(&p.PlanDue),
+			(*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
+			(*sqldb.Flag)(&p.AuditDue), (*sqldb.Flag)(&p.AnyDead), (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first),
+			(*sqldb.Flag)(&p.AllDrained), &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
+			(*sqldb.Flag)(&p.OpenRuns), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin),
+			(*sqldb.Flag)(&p.SharesDue),
 		}
 		columns = append(columns, p.Share.targets()...)
 		err := rows.Scan(columns...)
@@ -267,17 +262,14 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 			p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)
 			p.Paused = true
 		}
-		p.PlanDue, p.AuditDue, p.AnyDead, p.AllDrained, p.OpenRuns, p.SharesDue = due == 1, audit == 1, anyDead == 1, drained == 1, runs == 1, shares == 1
 		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
 		replies[p.UUID] = p
 		return err
 	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version, CASE WHEN `+
-		planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
-		CASE WHEN r.audited_at IS NULL OR r.audited_at > {now} OR r.audited_at < {ago `+
-		fmt.Sprint(AuditInterval.Milliseconds())+`} THEN 1 ELSE 0 END,
-		`+watch+`,
-		`+b.allDrainedColumn()+`,
+		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version,
+		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		CASE WHEN `+auditDue("r.audited_at")+` THEN 1 ELSE 0 END,
+		`+watch+`, `+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,
 		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`,
 		`+sharesDueColumn+`, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
@@ -296,15 +288,15 @@ func (b Heartbeat) runColumns() string {
 	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.InRuns }) {
 		return `0, NULL, NULL`
 	}
-	const ofTask, sleeps = `FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
+	const ofRuns, sleeps = `FROM schedule_run w WHERE w.task_type = s.task_type AND w.own_sign = s.own_sign
 		AND w.state `, `w.not_before > {now} AND NOT w.cancel_requested`
-	return `CASE WHEN EXISTS (SELECT 1 ` + ofTask + `IN ('WAITING', 'RUNNING')) OR EXISTS (SELECT 1 ` + ofTask +
+	return `CASE WHEN EXISTS (SELECT 1 ` + ofRuns + `IN ('WAITING', 'RUNNING')) OR EXISTS (SELECT 1 ` + ofRuns +
 		`= 'READY' AND (w.not_before IS NULL OR NOT (` + sleeps + `)))
 			OR EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = s.task_type
 			AND b.own_sign = s.own_sign AND b.state = 'RUNNING' AND (NOT b.paused OR b.next_slot_at IS NULL)) THEN 1 ELSE 0 END,
 		(SELECT MIN(g.next_fire_at) FROM schedule_trigger g WHERE g.own_sign = s.own_sign AND g.target = s.task_type
 		AND g.status = 'ACTIVE'),
-		(SELECT MIN(w.not_before) ` + ofTask + `= 'READY' AND ` + sleeps + `)`
+		(SELECT MIN(w.not_before) ` + ofRuns + `= 'READY' AND ` + sleeps + `)`
 }
 
 // sharesDueColumn is the column for HeartbeatReply.SharesDue. Without a limit the comparison is NULL. A CASE of its own

@@ -63,14 +63,15 @@ func (b Heartbeat) lowering(set *strings.Builder, value func(of func(ServerRepor
 // callsFree is a condition on a row of schedule_server or schedule_task_running, whose alias is row: its servers may
 // have fewer calls in flight than limit.
 func callsFree(row, limit string) string {
-	return fmt.Sprintf(`(SELECT SUM(COALESCE(b.max_in_flight, %d)) FROM schedule_server b WHERE b.task_type = %[2]s.task_type AND b.own_sign = %[2]s.own_sign) < %[3]s`,
-		NoLimit, row, limit)
+	return fmt.Sprintf(`(SELECT SUM(COALESCE(b.max_in_flight, %d)) FROM schedule_server b
+		WHERE b.task_type = %[2]s.task_type AND b.own_sign = %[2]s.own_sign) < %[3]s`, NoLimit, row, limit)
 }
 
 // sharesDue is a condition on the lock row, whose alias is q: calls are free, and a server has fewer than it is to
 // have.
-var sharesDue = `EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND d.max_in_flight < d.max_in_flight_target)
-	AND ` + callsFree("q", `(SELECT t.max_in_flight FROM schedule_task_type t WHERE t.task_type = q.task_type)`)
+var sharesDue = `EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign
+	AND d.max_in_flight < d.max_in_flight_target) AND ` +
+	callsFree("q", `(SELECT t.max_in_flight FROM schedule_task_type t WHERE t.task_type = q.task_type)`)
 
 // shareChange is what a plan writes to the share of a server.
 type shareChange struct {

@@ -41,10 +41,7 @@ func (r *Roster) underLockWith(ctx context.Context, taskType string, lock lockFu
 		}
 		return clean, err
 	})
-	if err != nil {
-		return fmt.Errorf("%s$%s: %w", taskType, r.OwnSign, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "%s$%s", taskType, r.OwnSign)
 }
 
 // lineFailures is after how many failed attempts a transaction may take the lock row without the line before it.
@@ -101,8 +98,7 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 	var queues int
 	var plan int64
-	err = l.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue WHERE task_type = ?
-		AND own_sign = ?`,
+	err = l.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue WHERE `+ofTask,
 		l.TaskType, l.OwnSign).Scan(&queues, &plan)
 	if err != nil || queues == 0 {
 		return false, err
@@ -111,8 +107,8 @@ func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 		return false, fmt.Errorf("rebuild the lock row: %w", err)
 	}
 	var recorded, partition, ofItems int64
-	err = l.QueryRow(ctx, `SELECT (SELECT COALESCE(MAX(epoch), 0) FROM schedule_event WHERE task_type = ?
-		AND own_sign = ?),
+	err = l.QueryRow(ctx, `SELECT
+		(SELECT COALESCE(MAX(epoch), 0) FROM schedule_event WHERE task_type = ? AND own_sign = ?),
 		(SELECT COALESCE(MAX(drained_partition), 0) FROM schedule_server WHERE task_type = ? AND own_sign = ?),
 		(SELECT COALESCE(MAX(partition_version) + 1, 0) FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?)`,
 		l.TaskType, l.OwnSign, l.TaskType, l.OwnSign, l.TaskType, l.OwnSign).Scan(&recorded, &partition, &ofItems)
@@ -120,16 +116,11 @@ func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
 		return false, fmt.Errorf("rebuild the lock row: read the epochs of the events: %w", err)
 	}
 	l.EpochHigh = max(l.EpochHigh, recorded)
-	l.QueueTotal, l.versions.plan, l.versions.partition = queues, max(l.versions.plan, plan), max(l.versions.partition,
-		partition, ofItems)
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, plan_version = ?,
-		partition_version = ?,
-		membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`,
-		l.QueueTotal, l.EpochHigh, l.versions.plan, l.versions.partition, l.TaskType, l.OwnSign)
-	if err != nil {
-		return false, fmt.Errorf("rebuild the lock row: %w", err)
-	}
-	return true, nil
+	l.QueueTotal, l.versions.plan = queues, max(l.versions.plan, plan)
+	l.versions.partition = max(l.versions.partition, partition, ofItems)
+	err = l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, plan_version = ?, partition_version = ?,
+		membership_version = membership_version + 1`, l.QueueTotal, l.EpochHigh, l.versions.plan, l.versions.partition)
+	return err == nil, sqldb.Wrap(err, "rebuild the lock row")
 }
 
 // LockTx is a transaction that holds the lock row of a roster (L1). It has the row and the clock as they were read
@@ -185,16 +176,13 @@ func (l *LockTx) lock(ctx context.Context) error {
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
 		planned_version, plan_version, epoch_high, item_version, planner_version, removing,
-		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped, CASE
-		WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
-		FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).
+		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
+		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
+		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
 		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
 			&l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove, &v.reserved,
 			(*sqldb.Instant)(&l.loadMovesUntil))
-	if err != nil {
-		return fmt.Errorf("read the lock row: %w", err)
-	}
-	return nil
+	return sqldb.Wrap(err, "read the lock row")
 }
 
 // lockIfFree does what lock does if the row is free. Otherwise it returns sqldb.ErrBusy. Correctness does not depend on
@@ -297,20 +285,25 @@ type versions struct {
 	reserved bool // queues are reserved, or were at the last plan (P13)
 }
 
+// ofTask is the condition that a row belongs to the roster of a task type.
+const ofTask = `task_type = ? AND own_sign = ?`
+
+// setLockRow writes columns of the lock row.
+func (l *LockTx) setLockRow(ctx context.Context, set string, args ...any) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET `+set+` WHERE `+ofTask, append(args, l.TaskType, l.OwnSign)...)
+	return err
+}
+
 // membershipChanged makes the servers plan again (S3).
 func (l *LockTx) membershipChanged(ctx context.Context) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 	l.versions.membership++
-	return err
+	return l.setLockRow(ctx, `membership_version = membership_version + 1`)
 }
 
 // planChanged makes the servers read their queues again.
 func (l *LockTx) planChanged(ctx context.Context) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET plan_version = plan_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
 	l.versions.plan++
-	return err
+	return l.setLockRow(ctx, `plan_version = plan_version + 1`)
 }
 
 // queuesChanged writes the list of queues to the lock row, with more queues than before, and makes the servers read
@@ -322,8 +315,7 @@ func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 	if more != 0 {
 		l.versions.partition++
 	}
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, epoch_high = ?, removing = ?, partition_version = ?,
-		plan_version = plan_version + 1, membership_version = membership_version + 1 WHERE task_type = ? AND own_sign = ?`,
-		l.QueueTotal, l.EpochHigh, l.removing, l.versions.partition, l.TaskType, l.OwnSign)
-	return err
+	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, removing = ?, partition_version = ?,
+		plan_version = plan_version + 1, membership_version = membership_version + 1`,
+		l.QueueTotal, l.EpochHigh, l.removing, l.versions.partition)
 }

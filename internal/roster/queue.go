@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,13 +21,16 @@ type NamedQueue struct {
 	Removing bool `db:"-"`
 }
 
+// errNoQueue means that the task type has no queue of that name.
+var errNoQueue = errors.New("there is no queue of that name")
+
 // ErrNumbered means that the queues of the task type have numbers, not names.
 var ErrNumbered = errors.New("the queues have numbers, so that only their number can change")
 
 // NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
 func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
 	queues, err = sqldb.Records[NamedQueue](ctx, l, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
+		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	numbered := true
 	for i := range queues {
 		q := &queues[i]
@@ -57,19 +59,15 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 	if err := clonePins(ctx, l); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = ?, membership_version = membership_version + 1
-		WHERE task_type = ? AND own_sign = ?`, len(queues), l.TaskType, l.OwnSign)
-	if err != nil {
-		return fmt.Errorf("set the number of queues: %w", err)
-	}
-	return nil
+	err = l.setLockRow(ctx, `queue_total = ?, membership_version = membership_version + 1`, len(queues))
+	return sqldb.Wrap(err, "set the number of queues")
 }
 
 // QueueRow is a queue to be inserted.
 type QueueRow struct {
 	ID        string
 	Index     int
-	parameter string
+	Parameter string
 }
 
 // NumberedQueues returns the queues with the numbers from first to total - 1.
@@ -92,19 +90,10 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = l.Each(ctx, func(rows *sql.Rows) error {
-		var q QueueRow
-		err := rows.Scan(&q.ID, &q.Index, &q.parameter)
-		if !slices.Contains(removing, q.ID) {
-			queues = append(queues, q)
-		}
-		return err
-	}, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the queues of %s: %w", DefaultOwnSign, err)
-	}
-	return queues, nil
+	queues, err = sqldb.Records[QueueRow](ctx, l, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
+		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
+	queues = slices.DeleteFunc(queues, func(q QueueRow) bool { return slices.Contains(removing, q.ID) })
+	return queues, sqldb.Wrap(err, "read the queues of %s", DefaultOwnSign)
 }
 
 // pastWindows returns the window_done_at of a new queue: it counts as done in each permit window that began before now,
@@ -117,11 +106,11 @@ func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDo
 	for part := range slices.Chunk(queues, InsertRows) {
 		args := make([]any, 0, 7*len(part))
 		for _, q := range part {
-			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.parameter, l.EpochHigh+1, windowDone)
+			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.Parameter, l.EpochHigh+1, windowDone)
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
-		_, err := l.Exec(ctx, `INSERT INTO schedule_queue
-			(task_type, own_sign, queue_id, queue_index, queue_parameter, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_parameter,
+			epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
 		}
@@ -132,7 +121,8 @@ func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDo
 // RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
 func RaiseEpochHigh(ctx context.Context, l *LockTx) error {
 	var top int64
-	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND `+validEpoch, l.TaskType, l.OwnSign).Scan(&top)
+	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE `+ofTask+` AND `+validEpoch,
+		l.TaskType, l.OwnSign).Scan(&top)
 	l.EpochHigh = max(l.EpochHigh, top)
 	return err
 }
@@ -157,7 +147,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 		if len(queues) == MaxQueues {
 			return fmt.Errorf("there are %d queues already, which is the maximum", MaxQueues)
 		}
-		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, parameter: parameter}, o.actor)
+		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, Parameter: parameter}, o.actor)
 	})
 	if err != nil {
 		return fmt.Errorf("add queue %q to %w", queueID, err)
@@ -190,7 +180,9 @@ func keepQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) error
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventAdded, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "the removal was withdrawn"})
+	return l.Record(ctx, Event{
+		Kind: EventAdded, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "the removal was withdrawn",
+	})
 }
 
 // cancelRemoval takes the id off the list of queues to be removed.
@@ -211,7 +203,7 @@ func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) err
 		staying := slices.ContainsFunc(queues, func(q NamedQueue) bool { return !q.Removing && q.ID != queueID })
 		switch {
 		case at < 0:
-			return errors.New("there is no queue of that name")
+			return errNoQueue
 		case queues[at].Removing:
 			return nil
 		case !staying:
@@ -231,7 +223,8 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 	if err := l.queuesChanged(ctx, 0); err != nil {
 		return err
 	}
-	if err := l.Record(ctx, Event{Kind: EventRemoving, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor}); err != nil {
+	removing := Event{Kind: EventRemoving, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor}
+	if err := l.Record(ctx, removing); err != nil {
 		return err
 	}
 	return deleteRemovedQueues(ctx, l, actor)
@@ -249,9 +242,8 @@ func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) 
 		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}
-		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1, gmt_modified = {now}
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
+		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1,
+			gmt_modified = {now} WHERE `+ofOwner, s.ofOwner(QueueEpoch{queueID, epoch})...)
 		if done = n > 0; err != nil || !done {
 			return err
 		}
@@ -268,25 +260,21 @@ func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) 
 func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 	var gone []Event
 	for _, id := range l.removing {
-		e := Event{Kind: EventRemoved, queue: id, Actor: actor}
-		err := l.QueryRow(ctx, `SELECT epoch FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server IS NULL`,
-			l.TaskType, l.OwnSign, id).Scan(&e.epoch)
-		if sqldb.NoRows(err) {
+		epoch, found, err := sqldb.Record[int64](ctx, l, `SELECT epoch FROM schedule_queue
+			WHERE `+ofTask+` AND queue_id = ? AND cur_server IS NULL`, l.TaskType, l.OwnSign, id)
+		if err != nil {
+			return err
+		}
+		if !found {
 			continue // its owner still drains it
 		}
-		if err != nil {
-			return err
+		for _, table := range []string{"schedule_queue", "schedule_backlog"} {
+			if err := l.deleteRows(ctx, table, `queue_id = ?`, id); err != nil {
+				return err
+			}
 		}
-		_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
-		if err != nil {
-			return err
-		}
-		_, err = l.Exec(ctx, `DELETE FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, id)
-		if err != nil {
-			return err
-		}
-		gone = append(gone, e)
-		l.EpochHigh = max(l.EpochHigh, e.epoch)
+		gone = append(gone, Event{Kind: EventRemoved, queue: id, epoch: epoch, Actor: actor})
+		l.EpochHigh = max(l.EpochHigh, epoch)
 	}
 	if len(gone) == 0 {
 		return nil
@@ -308,12 +296,19 @@ func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 	return l.Record(ctx, gone...)
 }
 
-// PinQueue says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2". The empty
-// list says that any server may. The servers plan with their next heartbeats. A live owner that lacks a label hands the queue
-// over when another server may have it, and keeps it until then (P7).
+// deleteRows deletes the rows of the roster in a table under a condition.
+func (l *LockTx) deleteRows(ctx context.Context, table, condition string, args ...any) error {
+	_, err := l.Exec(ctx, `DELETE FROM `+table+` WHERE `+ofTask+` AND `+condition,
+		append([]any{l.TaskType, l.OwnSign}, args...)...)
+	return err
+}
+
+// PinQueue says which labels a server must have to own the queue (P14): a list such as "zone=b" or "host=web1|web2".
+// The empty list says that any server may. The servers plan with their next heartbeats. A live owner that lacks a
+// label hands the queue over when another server may have it, and keeps it until then (P7).
 //
-// The pin is not in the row of the queue. PostgreSQL lets each new batch share the lock on that row while a writer waits for
-// it, so that a pin in the row would wait for as long as the owner's batches overlap.
+// The pin is not in the row of the queue. PostgreSQL lets each new batch share the lock on that row while a writer
+// waits for it, so that a pin in the row would wait for as long as the owner's batches overlap.
 func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string) error {
 	if _, err := plan.ParseSelector(labels); err != nil {
 		return fmt.Errorf("pin queue %q of %s: labels (%s) %w", queueID, taskType, labels, err)
@@ -343,42 +338,45 @@ func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string
 
 // readPin returns the pin of a queue.
 func readPin(ctx context.Context, l *LockTx, queueID string) (pin string, err error) {
-	err = l.QueryRow(ctx, `SELECT COALESCE(labels, '') FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
-		WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, queueID).Scan(&pin)
-	if sqldb.NoRows(err) {
-		err = errors.New("there is no queue of that name")
+	pin, found, err := sqldb.Record[string](ctx, l, `SELECT COALESCE(labels, '')
+		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+		WHERE `+ofTask+` AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
+	if err == nil && !found {
+		err = errNoQueue
 	}
 	return pin, err
 }
 
 // writePin replaces the pin of a queue. A queue without one has no row.
 func writePin(ctx context.Context, l *LockTx, queueID, labels string) error {
-	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ? AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
+	err := l.deleteRows(ctx, "schedule_pin", `queue_id = ?`, queueID)
 	if err != nil || labels == "" {
 		return err
 	}
-	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, ?)`, l.TaskType, l.OwnSign, queueID, labels)
+	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, ?)`,
+		l.TaskType, l.OwnSign, queueID, labels)
 	return err
 }
 
-// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It deletes those of queues
-// that were deleted by hand.
+// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It deletes those of
+// queues that were deleted by hand.
 func clonePins(ctx context.Context, l *LockTx) error {
-	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	err := l.deleteRows(ctx, "schedule_pin", `1 = 1`)
 	if err != nil || l.OwnSign == DefaultOwnSign {
 		return err
 	}
 	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels)
-		SELECT task_type, ?, queue_id, labels FROM schedule_pin WHERE task_type = ? AND own_sign = ?`, l.OwnSign, l.TaskType, DefaultOwnSign)
+		SELECT task_type, ?, queue_id, labels FROM schedule_pin WHERE `+ofTask, l.OwnSign, l.TaskType, DefaultOwnSign)
 	if err != nil {
 		return fmt.Errorf("copy the pins of %s: %w", DefaultOwnSign, err)
 	}
 	return deleteLostPins(ctx, l)
 }
 
-// deleteLostPins deletes the pins of queues that do not exist any more. A new queue of the same name does not inherit them.
+// deleteLostPins deletes the pins of queues that do not exist any more. A new queue of the same name does not inherit
+// them.
 func deleteLostPins(ctx context.Context, l *LockTx) error {
-	_, err := l.Exec(ctx, `DELETE FROM schedule_pin WHERE task_type = ? AND own_sign = ? AND NOT EXISTS (SELECT 1 FROM schedule_queue q
-		WHERE q.task_type = schedule_pin.task_type AND q.own_sign = schedule_pin.own_sign AND q.queue_id = schedule_pin.queue_id)`, l.TaskType, l.OwnSign)
-	return err
+	return l.deleteRows(ctx, "schedule_pin", `NOT EXISTS (SELECT 1 FROM schedule_queue q
+		WHERE q.task_type = schedule_pin.task_type AND q.own_sign = schedule_pin.own_sign
+		AND q.queue_id = schedule_pin.queue_id)`)
 }

@@ -66,25 +66,34 @@ type ServerRow struct {
 
 // PlanServer returns the server as the planner takes it.
 func (s ServerRow) PlanServer() plan.Server {
-	return plan.Server{UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State), Leaving: s.State == StateLeaving, Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp, HungQueues: s.HungQueues}
+	return plan.Server{
+		UUID: s.UUID, Host: s.Host, Name: s.Name, Labels: s.Labels, RegisterTime: s.Registered, Eligible: MayOwn(s.State),
+		Leaving: s.State == StateLeaving, Weight: s.Weight, Process: s.Process, New: s.New, RoundedUp: s.RoundedUp,
+		HungQueues: s.HungQueues,
+	}
+}
+
+// Each calls scan for each row that a query returns.
+func (r Reader) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	return r.dialect.EachOn(ctx, r.db, scan, query, args...)
 }
 
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
-	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
+	err = r.Each(ctx, func(rows *sql.Rows) error {
 		var s ServerRow
 		var labels string
-		columns := []any{&s.UUID, &s.Host, &s.State, (*sqldb.Instant)(&s.Registered), (*sqldb.Instant)(&s.Heartbeat), (*sqldb.Millis)(&s.JudgeDeadInterval), &s.Weight, &s.PlannerVersion, (*sqldb.Text)(&s.Witness), &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, (*sqldb.List)(&s.HungQueues)}
-		err := rows.Scan(sqldb.Targets(append(columns, s.Share.targets()...)...)...)
+		err := rows.Scan(sqldb.Targets(append([]any{
+			&s.UUID, &s.Host, &s.State, &s.Registered, &s.Heartbeat, &s.JudgeDeadInterval, &s.Weight, &s.PlannerVersion,
+			&s.Witness, &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, &s.HungQueues,
+		}, s.Share.targets()...)...)...)
 		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
 		servers = append(servers, s)
 		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version, witness, name, process, rounded_up, `+isNew+`, labels, hung_queues, `+shareColumns+`
-		FROM schedule_server WHERE task_type = ? AND own_sign = ? ORDER BY register_time, uuid`, r.taskType, r.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the servers: %w", err)
-	}
-	return servers, nil
+	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version,
+		witness, name, process, rounded_up, `+isNew+`, labels, hung_queues, `+shareColumns+`
+		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
+	return servers, sqldb.Wrap(err, "read the servers")
 }
 
 // Removing returns the queues that are to be removed. A roster without a lock row has none.
@@ -92,12 +101,9 @@ func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
 	if r.locked != nil {
 		return r.locked.removing, nil
 	}
-	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT removing FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`),
-		r.taskType, r.ownSign).Scan(&removing)
-	if err != nil && !sqldb.NoRows(err) {
-		return nil, fmt.Errorf("read the queues to be removed: %w", err)
-	}
-	return removing, nil
+	removing, _, err = sqldb.Record[sqldb.List](ctx, r, `SELECT removing FROM schedule_task_running WHERE `+ofTask,
+		r.taskType, r.ownSign)
+	return removing, sqldb.Wrap(err, "read the queues to be removed")
 }
 
 // PlanInput is the input of the planner.
@@ -134,22 +140,21 @@ func (r Reader) PlanInput(ctx context.Context, servers []ServerRow) (in PlanInpu
 
 // elsewhere returns how many queues of other task types the processes of the servers have, or are to have (P15).
 func (r Reader) elsewhere(ctx context.Context) (queues map[string]int, err error) {
-	queues = map[string]int{}
-	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
-		var process string
-		var n int
-		err := rows.Scan(&process, &n)
-		queues[process] = n
-		return err
-	}, `SELECT s.process, SUM((SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.req_server IS NULL)
-			+ (SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid))
-		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
-		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?) GROUP BY s.process`,
-		r.ownSign, r.taskType, r.taskType, r.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("count the queues of other task types: %w", err)
+	type process struct {
+		ID     string
+		Queues int
 	}
-	return queues, nil
+	list, err := sqldb.Records[process](ctx, r, `SELECT s.process,
+			SUM((SELECT COUNT(*) FROM schedule_queue q WHERE q.cur_server = s.uuid AND q.req_server IS NULL)
+				+ (SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid))
+		FROM schedule_server s WHERE s.own_sign = ? AND s.task_type <> ? AND s.process <> ''
+		AND s.process IN (SELECT m.process FROM schedule_server m WHERE m.task_type = ? AND m.own_sign = ?)
+		GROUP BY s.process`, r.ownSign, r.taskType, r.taskType, r.ownSign)
+	queues = map[string]int{}
+	for _, p := range list {
+		queues[p.ID] = p.Queues
+	}
+	return queues, sqldb.Wrap(err, "count the queues of other task types")
 }
 
 // limitsAndLoads returns the settings that the planner needs, with the loads if it is to even them, and how many moves
@@ -166,14 +171,18 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 // even.
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	var require, prefer, balance string
-	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers, max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour FROM schedule_task_type WHERE task_type = ?`), r.taskType).
-		Scan(sqldb.Targets(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost, &require, &prefer, &limits.Spread, &balance, &perHour)...)
+	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers,
+		max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour
+		FROM schedule_task_type WHERE task_type = ?`), r.taskType).
+		Scan(sqldb.Targets(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost,
+			&require, &prefer, &limits.Spread, &balance, &perHour)...)
 	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
 		return limits, 0, fmt.Errorf("read the limits: %w", err)
 	}
 	limits.Require, _ = plan.ParseSelector(require) // no server, if it was written by hand and cannot be read (S13)
 	limits.Prefer, _ = plan.ParseSelector(prefer)
-	limits.InFlight, limits.Servers, limits.ServersPerHost = max(0, limits.InFlight), max(0, limits.Servers), max(0, limits.ServersPerHost)
+	limits.InFlight, limits.Servers = max(0, limits.InFlight), max(0, limits.Servers)
+	limits.ServersPerHost = max(0, limits.ServersPerHost)
 	if balance != BalanceLoad {
 		return limits, 0, nil
 	}
@@ -195,22 +204,27 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 	if r.locked != nil {
 		now, args = "?", append([]any{r.dialect.Time(r.locked.Now)}, args...)
 	}
-	err = r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
-		var q plan.Queue
-		var pin, waitsFor string
-		err := rows.Scan(&q.ID, (*sqldb.Text)(&q.Owner), (*sqldb.Text)(&q.Requester), &q.Epoch, (*sqldb.Text)(&q.ReservedFor), (*sqldb.Text)(&pin), (*sqldb.Text)(&waitsFor))
-		q.Removing = slices.Contains(removing, q.ID)
-		q.Pin, _ = plan.ParseSelector(pin) // no server, if it was written by hand and cannot be read (S13)
-		queues = append(queues, q)
-		if waitsFor != "" {
-			waiting[q.ID] = waitsFor
-		}
-		return err
-	}, `SELECT queue_id, cur_server, req_server, epoch, CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, COALESCE(labels, ''), waits_for
+	type row struct {
+		ID, Owner, Requester       string
+		Epoch                      int64
+		ReservedFor, Pin, WaitsFor string
+	}
+	list, err := sqldb.Records[row](ctx, r, `SELECT queue_id, cur_server, req_server, epoch,
+			CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, labels, waits_for
 		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
-		WHERE task_type = ? AND own_sign = ? AND `+validEpoch+` ORDER BY queue_id`, args...)
+		WHERE `+ofTask+` AND `+validEpoch+` ORDER BY queue_id`, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the queues: %w", err)
+	}
+	for _, q := range list {
+		pin, _ := plan.ParseSelector(q.Pin) // no server, if it was written by hand and cannot be read (S13)
+		queues = append(queues, plan.Queue{
+			ID: q.ID, Owner: q.Owner, Requester: q.Requester, Epoch: q.Epoch, ReservedFor: q.ReservedFor, Pin: pin,
+			Removing: slices.Contains(removing, q.ID),
+		})
+		if q.WaitsFor != "" {
+			waiting[q.ID] = q.WaitsFor
+		}
 	}
 	return queues, waiting, nil
 }
@@ -224,22 +238,23 @@ const (
 // newFor is how long a server counts as new: longer than a plan takes to be repeated because it skipped rows (L5).
 const newFor = 10 * time.Second
 
-// isNew is a column of schedule_server, 1 if the server counts as new. A time in the future was written before the clock was
-// set back, when the server was there already. A server whose name another server had within the longest return is a
-// restart: it has got back its queues, or other servers have had them long enough.
+// isNew is a column of schedule_server, 1 if the server counts as new. A time in the future was written before the
+// clock was set back, when the server was there already. A server whose name another server had within the longest
+// return is a restart: it has got back its queues, or other servers have had them long enough.
 var isNew = fmt.Sprintf(`CASE WHEN register_time > {ago %d} AND register_time <= {now} THEN
 	CASE WHEN name <> '' AND EXISTS (SELECT 1 FROM schedule_server_history h WHERE h.task_type = schedule_server.task_type
-		AND h.own_sign = schedule_server.own_sign AND h.name = schedule_server.name AND h.left_time > {ago %d}) THEN 0 ELSE 1 END
+		AND h.own_sign = schedule_server.own_sign AND h.name = schedule_server.name AND h.left_time > {ago %d})
+		THEN 0 ELSE 1 END
 	ELSE 0 END`, newFor.Milliseconds(), MaxReturn.Milliseconds())
 
 // budgetTime is the time to which load_moves_per_hour belongs.
 const budgetTime = time.Hour
 
-// LoadsOf returns the input for a plan by load that may move any number of queues (P16). A load has no age: while a new owner has
-// not measured it, or counts fail, the last one is the best that is known.
+// LoadsOf returns the input for a plan by load that may move any number of queues (P16). A load has no age: while a
+// new owner has not measured it, or counts fail, the last one is the best that is known.
 func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
 	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
-	err := r.dialect.EachOn(ctx, r.db, func(rows *sql.Rows) error {
+	err := r.Each(ctx, func(rows *sql.Rows) error {
 		var id string
 		var demand any // SQLite keeps any text that was written by hand (S13)
 		err := rows.Scan(&id, &demand)
@@ -247,11 +262,9 @@ func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
 			loads.Of[id] = load
 		}
 		return err
-	}, `SELECT queue_id, demand FROM schedule_backlog WHERE task_type = ? AND own_sign = ? AND demand IS NOT NULL ORDER BY queue_id`, r.taskType, r.ownSign)
-	if err != nil {
-		return nil, fmt.Errorf("read the loads: %w", err)
-	}
-	return loads, nil
+	}, `SELECT queue_id, demand FROM schedule_backlog WHERE `+ofTask+` AND demand IS NOT NULL ORDER BY queue_id`,
+		r.taskType, r.ownSign)
+	return loads, sqldb.Wrap(err, "read the loads")
 }
 
 // loads returns the input for a plan by load within the budget.
@@ -260,25 +273,25 @@ func (r Reader) loads(ctx context.Context, perHour int) (*plan.Loads, error) {
 	if err != nil {
 		return nil, err
 	}
-	var now, until time.Time
-	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT {now}, load_moves_until FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`), r.taskType, r.ownSign).
-		Scan((*sqldb.Instant)(&now), (*sqldb.Instant)(&until))
-	if err != nil && !sqldb.NoRows(err) {
+	type budget struct{ Now, Until time.Time }
+	b, _, err := sqldb.Record[budget](ctx, r, `SELECT {now}, load_moves_until FROM schedule_task_running WHERE `+ofTask,
+		r.taskType, r.ownSign)
+	if err != nil {
 		return nil, fmt.Errorf("read the moves of the last hour: %w", err)
 	}
-	loads.Budget = movesLeft(perHour, now, until)
+	loads.Budget = movesLeft(perHour, b.Now, b.Until)
 	return loads, nil
 }
 
-// movesLeft returns how many queues may move to even the load. Each move adds its part of an hour to until, or to now if that is
-// later.
+// movesLeft returns how many queues may move to even the load. Each move adds its part of an hour to until, or to now
+// if that is later.
 func movesLeft(perHour int, now, until time.Time) int {
 	return int((budgetTime - budgetUsed(now, until)) / moveTime(perHour))
 }
 
-// budgetUsed returns how much of the hour is used up. A time that is over an hour away was written by hand, or before the clock
-// was set back: as much as possible is used up, so that a step of the clock gives no moves. The next audit writes the end
-// of the hour.
+// budgetUsed returns how much of the hour is used up. A time that is over an hour away was written by hand, or before
+// the clock was set back: as much as possible is used up, so that a step of the clock gives no moves. The next audit
+// writes the end of the hour.
 func budgetUsed(now, until time.Time) time.Duration { return max(0, min(until.Sub(now), budgetTime)) }
 
 // moveTime returns the part of an hour of one move. maxMoves bounds a number that was written by hand.
@@ -300,9 +313,6 @@ func countLoadMoves(ctx context.Context, l *LockTx, perHour int, changes []plan.
 		return nil
 	}
 	until := l.Now.Add(budgetUsed(l.Now, l.loadMovesUntil) + time.Duration(moves)*moveTime(perHour))
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET load_moves_until = ? WHERE task_type = ? AND own_sign = ?`, l.Dialect.Time(until), l.TaskType, l.OwnSign)
-	if err != nil {
-		return fmt.Errorf("count the moves that even the load: %w", err)
-	}
-	return nil
+	err := l.setLockRow(ctx, `load_moves_until = ?`, l.Dialect.Time(until))
+	return sqldb.Wrap(err, "count the moves that even the load")
 }

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -82,6 +81,7 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	if o.Always {
 		return true, false, nil
 	}
+	const servers = `FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND `
 	condition := planDue
 	if o.RetrySkipped {
 		condition += ` OR skipped IS NOT NULL`
@@ -90,12 +90,12 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 		condition += ` OR ` + sharesDue
 	}
 	if o.Watched > 0 {
-		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND ` + isDead + `)`
+		condition += ` OR EXISTS (SELECT 1 ` + servers + isDead + `)`
 	}
 	if len(o.Ended) > 0 {
-		condition += ` OR EXISTS (SELECT 1 FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`
+		condition += ` OR EXISTS (SELECT 1 ` + servers + `d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`
 	}
-	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`
+	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE ` + ofTask
 	if o.NoWait {
 		query += p.roster.DB.SkipLocked
 	}
@@ -103,19 +103,17 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 	err = p.roster.DB.Retry(ctx, func() (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
 		defer cancel()
-		free = false
-		return true, p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-			var n int
-			err := rows.Scan(&n)
-			free, due = true, n == 1
-			return err
-		}, query, append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)...)
+		var err error
+		due, free, err = sqldb.Record[bool](ctx, p.roster.DB, query,
+			append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)...)
+		return true, err
 	})
 	if skips := o.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
-		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w", p.taskType, p.roster.OwnSign, err)
+		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w",
+			p.taskType, p.roster.OwnSign, err)
 	}
 	return due, !free, nil
 }
@@ -147,9 +145,12 @@ type rebalancing struct {
 
 // rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
 // rows, and how long the servers that it expired had been silent.
-func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Change, silences []time.Duration, err error) {
+func rebalance(ctx context.Context, l *LockTx,
+	p rebalancing,
+) (skipped []plan.Change, silences []time.Duration, err error) {
 	due := func() bool {
-		return l.versions.planDue || l.versions.planned != l.versions.membership || p.Always || p.RetrySkipped && l.versions.skipped
+		v := l.versions
+		return v.planDue || v.planned != v.membership || p.Always || p.RetrySkipped && v.skipped
 	}
 	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
 		return nil, nil, nil
@@ -214,8 +215,11 @@ func rebalance(ctx context.Context, l *LockTx, p rebalancing) (skipped []plan.Ch
 	return skipped, silences, writeShares(ctx, l, in.shares(staying, result.Changes))
 }
 
-// leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the plan due.
-func (p rebalancing) leaveUnplanned(ctx context.Context, l *LockTx, queues []plan.Queue) (skipped []plan.Change, err error) {
+// leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the
+// plan due.
+func (p rebalancing) leaveUnplanned(ctx context.Context, l *LockTx,
+	queues []plan.Queue,
+) (skipped []plan.Change, err error) {
 	if p.leaving == "" {
 		return nil, nil
 	}
@@ -250,8 +254,8 @@ func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserv
 	if err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now}, last_assign_server = ?
-		WHERE task_type = ? AND own_sign = ?`, v.planned, v.plan, list, actor, l.TaskType, l.OwnSign)
+	err = l.setLockRow(ctx, `planned_version = ?, plan_version = ?, skipped = ?, last_assign_time = {now},
+		last_assign_server = ?`, v.planned, v.plan, list, actor)
 	if err != nil || !reserved {
 		return err
 	}
@@ -281,7 +285,10 @@ func (p rebalancing) events(changes []plan.Change) []Event {
 		}
 		events = append(events, e)
 		if c.ChangesOwner() && c.Requester != "" {
-			events = append(events, Event{Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1, Actor: p.actor, Reason: c.Reason})
+			events = append(events, Event{
+				Kind: EventRequested, queue: c.QueueID, from: c.Owner, to: c.Requester, epoch: c.OldEpoch + 1,
+				Actor: p.actor, Reason: c.Reason,
+			})
 		}
 	}
 	return events
@@ -296,10 +303,13 @@ const skipRetryInterval = time.Second
 const mostSkipped = 1_000
 
 // planDue is a condition on the lock row: the membership has changed since the last plan, or that plan skipped rows and
-// is due for its next attempt, or a reservation has ended (P13). A plan that seems to come from the future was written before the clock was set back.
+// is due for its next attempt, or a reservation has ended (P13). A plan that seems to come from the future was
+// written before the clock was set back.
 var planDue = fmt.Sprintf(`(membership_version <> planned_version
 	OR reserved_until <= {now} OR NOT (%s)
-	OR skipped IS NOT NULL AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`, soonReserved, skipRetryInterval.Milliseconds())
+	OR skipped IS NOT NULL
+		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`,
+	soonReserved, skipRetryInterval.Milliseconds())
 
 // skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
 // the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
@@ -322,9 +332,9 @@ func queuesToMove(changes []plan.Change) []string {
 	return ids
 }
 
-// PlannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some server
-// knows stays in force, and newer rules come into force when all know them. If all servers that knew the version in force
-// are gone, as after the program was rolled back, the newest version that is left comes into force.
+// PlannerInForce returns by which rules the queues are divided while these servers live (P11). A version that some
+// server knows stays in force, and newer rules come into force when all know them. If all servers that knew the
+// version in force are gone, as after the program was rolled back, the newest version that is left comes into force.
 func PlannerInForce(inForce int, servers []ServerRow) int {
 	if len(servers) == 0 {
 		return inForce
@@ -337,8 +347,9 @@ func PlannerInForce(inForce int, servers []ServerRow) int {
 	return max(inForce, slices.MinFunc(servers, byVersion).PlannerVersion)
 }
 
-// mayPlan reports whether this program plans by the rules in force: it knows those from plan.OldestVersion on. It first brings other rules into force if the servers call
-// for them. A program that does not know the rules does not plan: it would undo the plans of the servers that do.
+// mayPlan reports whether this program plans by the rules in force: it knows those from plan.OldestVersion on. It
+// first brings other rules into force if the servers call for them. A program that does not know the rules does not
+// plan: it would undo the plans of the servers that do.
 func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) (bool, error) {
 	inForce := PlannerInForce(l.versions.planner, servers)
 	if inForce < plan.OldestVersion || l.plannerVersion < inForce {
@@ -349,21 +360,22 @@ func mayPlan(ctx context.Context, l *LockTx, servers []ServerRow, actor string) 
 	}
 	reason := fmt.Sprintf("planner version %d is in force, after %d", inForce, l.versions.planner)
 	l.versions.planner = inForce
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET planner_version = ? WHERE task_type = ? AND own_sign = ?`, inForce, l.TaskType, l.OwnSign)
+	err := l.setLockRow(ctx, `planner_version = ?`, inForce)
 	if err == nil {
 		err = l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
 	}
 	return err == nil, err
 }
 
-// correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one: it was
-// edited by hand. Otherwise every server could wait for another to plan, for as long as they live.
+// correctOwnVersion writes the version that this program knows to the row of its server, if the row says another one:
+// it was edited by hand. Otherwise every server could wait for another to plan, for as long as they live.
 func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, actor string) error {
 	own := slices.IndexFunc(servers, func(s ServerRow) bool { return s.UUID == actor })
 	if own < 0 || servers[own].PlannerVersion == l.plannerVersion {
 		return nil
 	}
-	reason := fmt.Sprintf("planner_version of %s was edited: %d, and its program knows %d", actor, servers[own].PlannerVersion, l.plannerVersion)
+	reason := fmt.Sprintf("planner_version of %s was edited: %d, and its program knows %d",
+		actor, servers[own].PlannerVersion, l.plannerVersion)
 	servers[own].PlannerVersion = l.plannerVersion
 	_, err := l.Exec(ctx, `UPDATE schedule_server SET planner_version = ? WHERE uuid = ?`, l.plannerVersion, actor)
 	if err != nil {
@@ -372,8 +384,8 @@ func correctOwnVersion(ctx context.Context, l *LockTx, servers []ServerRow, acto
 	return l.Record(ctx, Event{Kind: EventPlanner, Actor: actor, Reason: reason})
 }
 
-// giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if it does
-// not know the rules in force: the servers that know them plan with their next heartbeats.
+// giveUp returns the changes that leave the queues of a server without an owner. A server that leaves makes them if
+// it does not know the rules in force: the servers that know them plan with their next heartbeats.
 func giveUp(queues []plan.Queue, uuid string) (changes []plan.Change) {
 	for _, q := range queues {
 		switch uuid {

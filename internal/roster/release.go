@@ -21,9 +21,9 @@ type Handover struct {
 
 // Release hands queues over to their requesters, in one transaction under the lock row (H2), and returns the ones
 // that moved. A queue moves only if this server still owns it under that epoch, the requester is still the same and
-// may get the queue (P9, P14), and no transaction holds its row. The other queues do not change, and the caller reads its rows again.
-// Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep it, it calls
-// Retake (H3).
+// may get the queue (P9, P14), and no transaction holds its row. The other queues do not change, and the caller reads
+// its rows again. Whatever the reply, the server must not work a queue of the call again under the old epoch: to keep
+// it, it calls Retake (H3).
 func (s Server) Release(ctx context.Context, queues []Handover) (released []string, err error) {
 	err = s.roster.underLockWith(ctx, s.taskType, (*LockTx).lockForPlanChange, func(ctx context.Context, l *LockTx) error {
 		released = nil
@@ -37,8 +37,9 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 		var events []Event
 		for _, c := range changes {
 			released = append(released, c.QueueID)
-			events = append(events, Event{Kind: EventReleased, queue: c.QueueID, from: s.uuid, to: c.Owner, epoch: c.OldEpoch +
-				1, Actor: s.uuid})
+			events = append(events, Event{
+				Kind: EventReleased, queue: c.QueueID, from: s.uuid, to: c.Owner, epoch: c.OldEpoch + 1, Actor: s.uuid,
+			})
 		}
 		return l.Record(ctx, events...)
 	})
@@ -49,8 +50,9 @@ func (s Server) Release(ctx context.Context, queues []Handover) (released []stri
 }
 
 // releasable locks the free rows of the queues. It returns the changes of the queues that may move, by id, and the
-// version of the plan. It skips a queue if a stalled transaction holds its row, so that no other queue waits for it. The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read
-// and not locked, because a lock would delay its heartbeat.
+// version of the plan. It skips a queue if a stalled transaction holds its row, so that no other queue waits for it.
+// The lock row keeps other transactions from removing the requester meanwhile. The requester's own row is read and
+// not locked, because a lock would delay its heartbeat.
 func releasable(ctx context.Context, l *LockTx, uuid string,
 	queues []Handover,
 ) (changes []plan.Change, version int64, err error) {
@@ -66,25 +68,24 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		err = l.Each(ctx, func(rows *sql.Rows) error {
 			var id, cur, req, state, host, labels, require, pin string
 			var epoch int64
-			var hung sqldb.List
-			err := rows.Scan(&id, (*sqldb.Text)(&cur), (*sqldb.Text)(&req), &epoch, (*sqldb.Text)(&state), (*sqldb.Text)(&host),
-				(*sqldb.Text)(&labels),
-				&hung, (*sqldb.Text)(&require), (*sqldb.Text)(&pin), &version)
+			var hung []string
+			err := rows.Scan(sqldb.Targets(
+				&id, &cur, &req, &epoch, &state, &host, &labels, &hung, &require, &pin, &version)...)
 			may := MayOwn(state) && !slices.Contains(hung, id) && meets(host, labels, require, pin)
 			if q := wanted[id]; may && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
 			return err
-		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch, (SELECT s.state FROM schedule_server s
-			WHERE s.uuid = q.req_server),
+		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch,
+			(SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
 			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
-			AND p.queue_id = q.queue_id),
-			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type AND r.own_sign = q.own_sign)`+
-			from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
+				AND p.queue_id = q.queue_id),
+			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
+				AND r.own_sign = q.own_sign)`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)
 		}
@@ -92,8 +93,8 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 	return changes, version, nil
 }
 
-// meets reports whether a server with this host and these labels meets the rules (P14), which may have changed since the request.
-// A rule that cannot be read is met by no server, as in a plan.
+// meets reports whether a server with this host and these labels meets the rules (P14), which may have changed since
+// the request. A rule that cannot be read is met by no server, as in a plan.
 func meets(host, labels, require, pin string) bool {
 	list, _ := plan.ParseLabels(labels) // what cannot be read is as if it were not there (S13)
 	server := plan.Server{Host: host, Labels: list}
@@ -115,9 +116,8 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 			return err
 		}
 		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, cur_since = {now}, plan_version = ?,
-			gmt_modified = {now}
-			WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND cur_server = ? AND epoch = ?`,
-			l.versions.plan+1, l.TaskType, l.OwnSign, queueID, s.uuid, epoch)
+			gmt_modified = {now} WHERE `+ofOwner,
+			append([]any{l.versions.plan + 1}, s.ofOwner(QueueEpoch{queueID, epoch})...)...)
 		kept = n > 0
 		if err != nil || !kept {
 			return err
@@ -126,8 +126,7 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 			return err
 		}
 		return l.Record(ctx, Event{
-			Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1,
-			Actor: s.uuid,
+			Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1, Actor: s.uuid,
 		})
 	})
 	if err != nil {

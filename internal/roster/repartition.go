@@ -34,15 +34,15 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 			requested = nil
 		}
 		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
-		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = ?, partition_version = partition_version + 1
-			WHERE task_type = ? AND own_sign = ?`, requested, l.TaskType, l.OwnSign)
+		err := l.setLockRow(ctx, `requested_total = ?, partition_version = partition_version + 1`, requested)
 		if err == nil && requested != nil {
 			err = voidReservations(ctx, l)
 		}
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: fmt.Sprintf("%s requested instead of %d", plural.Of(total, "queue was", "queues were"), l.QueueTotal)})
+		reason := fmt.Sprintf("%s requested instead of %d", plural.Of(total, "queue was", "queues were"), l.QueueTotal)
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason})
 	})
 	if err != nil {
 		return fmt.Errorf("repartition %w", err)
@@ -56,7 +56,7 @@ func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 	err = p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
 		var busy int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND drained_partition <> ?`,
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE `+ofTask+` AND drained_partition <> ?`,
 			l.TaskType, l.OwnSign, l.versions.partition).Scan(&busy)
 		if err != nil || busy > 0 || l.RequestedTotal == 0 {
 			return err
@@ -87,7 +87,8 @@ func numberedQueues(ctx context.Context, l *LockTx) ([]NamedQueue, error) {
 	case !errors.Is(err, ErrNumbered):
 		return nil, err
 	case !validTotal(l.RequestedTotal):
-		return nil, fmt.Errorf("%w: schedule_task_running.requested_total (%d) must be between 1 and %d", errInvalidTotal, l.RequestedTotal, MaxQueues)
+		return nil, fmt.Errorf("%w: schedule_task_running.requested_total (%d) must be between 1 and %d",
+			errInvalidTotal, l.RequestedTotal, MaxQueues)
 	}
 	return queues, nil
 }
@@ -102,8 +103,7 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	if !errors.Is(why, errCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
 		return why
 	}
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET requested_total = NULL, partition_version = partition_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	err := l.setLockRow(ctx, `requested_total = NULL, partition_version = partition_version + 1`)
 	if err != nil {
 		return err
 	}
@@ -122,35 +122,35 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 		return err
 	}
 	l.EpochHigh++ // each queue's epoch rises by one below
-	_, err = l.Exec(ctx, `DELETE FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND queue_index >= ?`, l.TaskType, l.OwnSign, l.RequestedTotal)
-	if err != nil {
+	if err := l.deleteRows(ctx, "schedule_queue", `queue_index >= ?`, l.RequestedTotal); err != nil {
 		return err
 	}
 	if err := deleteLostPins(ctx, l); err != nil {
 		return err
 	}
-	// All queues have other items now.
-	if _, err := l.Exec(ctx, `DELETE FROM schedule_backlog WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
+	if err := l.deleteRows(ctx, "schedule_backlog", `1 = 1`); err != nil { // all queues have other items now
 		return err
 	}
-	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", queueIDs(queues[min(l.RequestedTotal, len(queues)):])); err != nil {
+	gone := queueIDs(queues[min(l.RequestedTotal, len(queues)):])
+	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now}
-		WHERE task_type = ? AND own_sign = ?`, done, l.TaskType, l.OwnSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, failing_since = NULL,
+		req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
 	if err := insertQueueRows(ctx, l, NumberedQueues(len(queues), l.RequestedTotal), done); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = requested_total, requested_total = NULL, epoch_high = ?,
-		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
-		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
+	err = l.setLockRow(ctx, `queue_total = requested_total, requested_total = NULL, epoch_high = ?,
+		partition_version = partition_version + 1, membership_version = membership_version + 1,
+		plan_version = plan_version + 1`, l.EpochHigh)
 	if err != nil {
 		return err
 	}
-	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: fmt.Sprintf("%s instead of %d", plural.Of(l.RequestedTotal, "queue", "queues"), len(queues))})
+	reason := fmt.Sprintf("%s instead of %d", plural.Of(l.RequestedTotal, "queue", "queues"), len(queues))
+	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: reason})
 }
 
 func queueIDs(queues []NamedQueue) []string {
@@ -169,11 +169,13 @@ var errInvalidTotal = errors.New("the requested number of queues is invalid")
 
 // errCursors means that queues have cursors. A cursor says how far the items of a queue were read; with another
 // number of queues it would refer to other items.
-var errCursors = errors.New("the queues have cursors, which belong to their number: set cursor_value to '' first, and each source is read from its beginning")
+var errCursors = errors.New("the queues have cursors, which belong to their number: " +
+	"set cursor_value to '' first, and each source is read from its beginning")
 
 func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
 	var n int
-	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cursor_value <> ''`, l.TaskType, l.OwnSign).Scan(&n)
+	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+` AND cursor_value <> ''`,
+		l.TaskType, l.OwnSign).Scan(&n)
 	if err == nil && n > 0 {
 		err = errCursors
 	}
@@ -185,8 +187,8 @@ func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
 func earliestWindowDone(ctx context.Context, l *LockTx) (any, error) {
 	var all, done int
 	var least time.Time
-	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue WHERE task_type = ? AND own_sign = ?`,
-		l.TaskType, l.OwnSign).Scan(&all, &done, (*sqldb.Instant)(&least))
+	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue
+		WHERE `+ofTask, l.TaskType, l.OwnSign).Scan(&all, &done, (*sqldb.Instant)(&least))
 	if err != nil || done < all {
 		return nil, err
 	}

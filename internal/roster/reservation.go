@@ -63,10 +63,13 @@ func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []
 		ids := make([]string, len(part))
 		for i, c := range part {
 			ids[i] = c.QueueID
-			events = append(events, Event{Kind: EventReserved, queue: c.QueueID, from: uuid, epoch: c.OldEpoch + 1, Actor: uuid, Reason: fmt.Sprintf("for %s, for %s", r.Name, r.Within)})
+			events = append(events, Event{
+				Kind: EventReserved, queue: c.QueueID, from: uuid, epoch: c.OldEpoch + 1, Actor: uuid,
+				Reason: fmt.Sprintf("for %s, for %s", r.Name, r.Within),
+			})
 		}
 		_, err := l.Exec(ctx, fmt.Sprintf(`UPDATE schedule_queue SET reserved_for = ?, reserved_until = {ago -%d}
-			WHERE task_type = ? AND own_sign = ? AND queue_id IN (%s)`, r.Within.Milliseconds(), sqldb.Marks(len(ids))),
+			WHERE `+ofTask+` AND queue_id IN (%s)`, r.Within.Milliseconds(), sqldb.Marks(len(ids))),
 			append([]any{r.Name, l.TaskType, l.OwnSign}, sqldb.Args(ids)...)...)
 		if err != nil {
 			return fmt.Errorf("reserve the queues: %w", err)
@@ -82,7 +85,7 @@ func (r Reservation) mayKeep(ctx context.Context, l *LockTx) (may bool, err erro
 	if r.Name == "" || r.Within <= 0 || l.RequestedTotal > 0 {
 		return false, nil
 	}
-	err = l.QueryRow(ctx, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
+	err = l.QueryRow(ctx, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running WHERE `+ofTask,
 		l.TaskType, l.OwnSign).Scan(&may)
 	return may, err
 }
@@ -92,20 +95,19 @@ func (in PlanInput) reserved() bool {
 	return slices.ContainsFunc(in.Queues, func(q plan.Queue) bool { return q.ReservedFor != "" })
 }
 
-// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due. A reservation that has
-// ended since this transaction took the lock counts: its plan has taken the queue for reserved.
+// noteReservations writes to the lock row when the next reservation ends: from then on a plan is due. A reservation
+// that has ended since this transaction took the lock counts: its plan has taken the queue for reserved.
 func noteReservations(ctx context.Context, l *LockTx) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET reserved_until = (SELECT MIN(q.reserved_until) FROM schedule_queue q
-		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > ? AND q.`+soonReserved+`) WHERE task_type = ? AND own_sign = ?`,
-		l.TaskType, l.OwnSign, l.Dialect.Time(l.Now), l.TaskType, l.OwnSign)
-	return err
+	return l.setLockRow(ctx, `reserved_until = (SELECT MIN(q.reserved_until) FROM schedule_queue q
+		WHERE q.task_type = ? AND q.own_sign = ? AND q.cur_server IS NULL AND q.reserved_until > ?
+		AND q.`+soonReserved+`)`, l.TaskType, l.OwnSign, l.Dialect.Time(l.Now))
 }
 
-// voidReservations ends all reservations, because an operator stops the work or divides it anew: the servers that are there
-// get the queues.
+// voidReservations ends all reservations, because an operator stops the work or divides it anew: the servers that are
+// there get the queues.
 func voidReservations(ctx context.Context, l *LockTx) error {
 	n, err := l.Exec(ctx, `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL
-		WHERE task_type = ? AND own_sign = ? AND reserved_for IS NOT NULL`, l.TaskType, l.OwnSign)
+		WHERE `+ofTask+` AND reserved_for IS NOT NULL`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("end the reservations of queues: %w", err)
 	}

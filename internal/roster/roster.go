@@ -152,23 +152,17 @@ func (r *Roster) RoundTrip(ctx context.Context) (time.Duration, error) {
 	}
 	start := time.Now()
 	err := r.DB.Heartbeat.QueryRowContext(ctx, "SELECT 1").Scan(new(int))
-	if err != nil {
-		return 0, fmt.Errorf("measure a round trip: %w", err)
-	}
-	return time.Since(start), nil
+	return time.Since(start), sqldb.Wrap(err, "measure a round trip")
 }
 
 // HeartbeatAge returns how long ago the database received the server's last heartbeat, by the database's clock. After
 // ErrGone there is no row.
 func (s Server) HeartbeatAge(ctx context.Context) (time.Duration, error) {
-	var now, last time.Time
-	err := s.roster.DB.QueryRow(ctx, `SELECT {now}, heartbeat_time FROM schedule_server WHERE uuid = ?`, s.uuid).
-		Scan((*sqldb.Instant)(&now), (*sqldb.Instant)(&last))
-	if sqldb.NoRows(err) {
+	type times struct{ Now, Last time.Time }
+	t, found, err := sqldb.Record[times](ctx, s.roster.DB, `SELECT {now}, heartbeat_time FROM schedule_server
+		WHERE uuid = ?`, s.uuid)
+	if err == nil && !found {
 		err = ErrGone
 	}
-	if err != nil {
-		return 0, fmt.Errorf("read the last heartbeat of %s: %w", s.uuid, err)
-	}
-	return now.Sub(last), nil
+	return t.Now.Sub(t.Last), sqldb.Wrap(err, "read the last heartbeat of %s", s.uuid)
 }

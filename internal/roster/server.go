@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,12 +24,16 @@ type ServerInfo struct {
 	HeartbeatToken    string // each heartbeat proves with it that the row still belongs to this process
 	LibraryVersion    string
 	Weight            *int              // nil: 1
-	HungQueues        []string          // the server gets none of them before ClearHungQueues, because calls of a former session are in flight for them (P9)
 	GivenSettings     map[string]string // the settings of the program, for the diagnosis; the row's are in force
 	Labels            plan.Labels       // what it has (P14)
 	Process           string            // id of its process, which has a server for each of its task types (P15)
-	Name              string            // a later server of the same name gets the queues back that this one reserves (P13); empty: none
 	Witness           string            // the lock that the process holds until it ends (S15); empty: none
+
+	// HungQueues are queues with calls of a former session in flight. The server gets none of them before
+	// ClearHungQueues (P9).
+	HungQueues []string
+	// Name is the name by which a later server gets the queues back that this one reserves (P13); empty: none.
+	Name string
 }
 
 func (s ServerInfo) weight() int {
@@ -59,18 +64,23 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		if err != nil {
 			return err
 		}
-		reg = Registration{At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition}
-		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number, state,
-			register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, library_version, hung_queues, given_settings, weight, planner_version, witness, name, process, labels, max_in_flight, max_in_flight_target)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, `+firstShare+`, `+firstShare+`)`,
+		reg = Registration{
+			At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition,
+		}
+		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number,
+				state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since,
+				library_version, hung_queues, given_settings, weight, planner_version, witness, name, process, labels,
+				max_in_flight, max_in_flight_target)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+				`+firstShare+`, `+firstShare+`)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
-			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since), s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), s.weight(), l.plannerVersion, sqldb.Null(s.Witness), s.Name, s.Process, s.Labels.String(), l.TaskType, l.TaskType)
+			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since),
+			s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), s.weight(), l.plannerVersion,
+			sqldb.Null(s.Witness), s.Name, s.Process, s.Labels.String(), l.TaskType, l.TaskType)
 		if err != nil {
 			return err
 		}
-		_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
-			WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
-		if err != nil {
+		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
 		return l.Record(ctx, Event{Kind: EventJoined, to: s.UUID, Actor: s.UUID})
@@ -91,9 +101,10 @@ const firstShare = `(SELECT CASE WHEN t.max_in_flight > 0 THEN 0 END FROM schedu
 func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 	var since time.Time
 	var setBack int
-	err := l.QueryRow(ctx, `SELECT MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
+	err := l.QueryRow(ctx, `SELECT
+			MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
 			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
-		FROM schedule_server WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign).Scan((*sqldb.Instant)(&since), &setBack)
+		FROM schedule_server WHERE `+ofTask, l.TaskType, l.OwnSign).Scan((*sqldb.Instant)(&since), &setBack)
 	if err != nil {
 		return since, fmt.Errorf("read watching_since of the servers: %w", err)
 	}
@@ -104,14 +115,11 @@ func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
 }
 
 // Drain announces that a server is about to leave, and rebalances: no plan gives it a queue any more. Without a
-// reservation the server is DRAINING, and other servers request its queues. With one it is LEAVING, and keeps them until
-// Leave reserves them (P13). A server that an operator has paused or drained reserves nothing.
+// reservation the server is DRAINING, and other servers request its queues. With one it is LEAVING, and keeps them
+// until Leave reserves them (P13). A server that an operator has paused or drained reserves nothing.
 func (s Server) Drain(ctx context.Context, r Reservation) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		now, err := s.state(ctx, l)
-		if err == nil && now == "" {
-			err = ErrGone
-		}
+		now, err := stateOf(ctx, l, s.uuid)
 		if err != nil {
 			return err
 		}
@@ -128,11 +136,11 @@ func (s Server) Drain(ctx context.Context, r Reservation) error {
 	return nil
 }
 
-// state returns the state of the server, or "" if it has no row. Only transactions under the lock row delete one.
-func (s Server) state(ctx context.Context, l *LockTx) (state string, err error) {
-	err = l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, s.uuid).Scan(&state)
-	if sqldb.NoRows(err) {
-		return "", nil
+// stateOf returns the state of a server, or ErrGone if it has no row. Only transactions under the lock row delete one.
+func stateOf(ctx context.Context, l *LockTx, uuid string) (string, error) {
+	state, found, err := sqldb.Record[string](ctx, l, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid)
+	if err == nil && !found {
+		err = ErrGone
 	}
 	return state, err
 }
@@ -142,12 +150,15 @@ func (s Server) state(ctx context.Context, l *LockTx) (state string, err error) 
 // the queues in forced. A server whose row is gone already has left. After ErrUnknownCommit the caller may call Leave
 // again.
 //
-// With a reservation it keeps the queues for a later server of the name, if Drain has announced that: otherwise plans may
-// have given it queues meanwhile that it never worked.
+// With a reservation it keeps the queues for a later server of the name, if Drain has announced that: otherwise plans
+// may have given it queues meanwhile that it never worked.
 func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		state, err := s.state(ctx, l)
-		if err != nil || state == "" {
+		state, err := stateOf(ctx, l, s.uuid)
+		if errors.Is(err, ErrGone) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		if err := l.Record(ctx, Event{Kind: EventLeft, from: s.uuid, Actor: s.uuid}); err != nil {
@@ -176,12 +187,16 @@ func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error
 }
 
 // expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
-// the lock, if the actor may expire servers. It also removes the servers whose processes have ended (S15). It returns the
-// others, and how long the removed ones had been silent. A server with a new heartbeat survives: its heartbeat is no
-// longer the one that was read.
-func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) (alive []ServerRow, silences []time.Duration, err error) {
+// the lock, if the actor may expire servers. It also removes the servers whose processes have ended (S15). It returns
+// the others, and how long the removed ones had been silent. A server with a new heartbeat survives: its heartbeat is
+// no longer the one that was read.
+func expire(ctx context.Context, l *LockTx, servers []ServerRow,
+	p rebalancing,
+) (alive []ServerRow, silences []time.Duration, err error) {
 	current := p.Watched > 0 && p.actorIsCurrent(servers, l.Now)
-	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool { return !p.ended(s) && (!current || !p.expired(s, l.Now)) })
+	dead := slices.DeleteFunc(slices.Clone(servers), func(s ServerRow) bool {
+		return !p.ended(s) && (!current || !p.expired(s, l.Now))
+	})
 	if len(dead) == 0 {
 		return servers, nil, nil
 	}
@@ -199,7 +214,8 @@ func expire(ctx context.Context, l *LockTx, servers []ServerRow, p rebalancing) 
 		reason := fmt.Sprintf("silent for %s, judge_dead_interval %s", silent, s.JudgeDeadInterval)
 		if silent < 0 { // the clock was set back: the true time is unknown
 			silent = s.JudgeDeadInterval
-			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s", s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
+			reason = fmt.Sprintf("silent since the clock was set back, from %s or later; judge_dead_interval %s",
+				s.Heartbeat.UTC().Format(time.RFC3339), s.JudgeDeadInterval)
 		}
 		if p.ended(s) {
 			reason = "its process has ended: nobody holds its lock " + s.Witness
@@ -222,7 +238,8 @@ func (p rebalancing) actorIsCurrent(servers []ServerRow, now time.Time) bool {
 		return false
 	}
 	heartbeat := servers[own].Heartbeat
-	return now.Sub(heartbeat).Abs() <= p.MaxHeartbeatAge && (p.RepliedAt.IsZero() || heartbeat.Sub(p.RepliedAt).Abs() <= p.MaxHeartbeatAge)
+	near := func(t time.Time) bool { return heartbeat.Sub(t).Abs() <= p.MaxHeartbeatAge }
+	return near(now) && (p.RepliedAt.IsZero() || near(p.RepliedAt))
 }
 
 // expired reports whether the actor may expire a server. It may if the server has been silent for long enough, both
@@ -233,8 +250,11 @@ func (o RebalanceOptions) expired(s ServerRow, now time.Time) bool {
 		return false
 	}
 	first, last := now, now
-	if !o.RepliedAt.IsZero() {
-		first, last = minTime(now, o.RepliedAt), maxTime(now, o.RepliedAt)
+	switch {
+	case o.RepliedAt.After(now):
+		last = o.RepliedAt
+	case !o.RepliedAt.IsZero():
+		first = o.RepliedAt
 	}
 	limit := s.JudgeDeadInterval
 	if o.Inherited {
@@ -248,20 +268,6 @@ func (o RebalanceOptions) ended(s ServerRow) bool {
 	return s.Witness != "" && slices.Contains(o.Ended, s.Witness)
 }
 
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func maxTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // endedAttempts bounds the attempts to expire a server whose heartbeat was still under way when its process ended.
 const endedAttempts = 3
 
@@ -271,15 +277,17 @@ const (
 	lastEndedPause  = 1280 * time.Millisecond
 )
 
-// ExpireEnded expires the servers of the task type whose processes held these locks and have ended (S15), and gives their
-// queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server. All processes of
-// a host call it at the same moment: one of them expires the servers and plans, and the others see that it is done.
+// ExpireEnded expires the servers of the task type whose processes held these locks and have ended (S15), and gives
+// their queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server. All
+// processes of a host call it at the same moment: one of them expires the servers and plans, and the others see that
+// it is done.
 //
-// The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the rows of
-// their queues, which the plan skips (L5). So the process that has expired the servers plans three times more in one and a
-// half seconds. From then on it is a plan that is due, as after any other that skipped rows.
+// The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the
+// rows of their queues, which the plan skips (L5). So the process that has expired the servers plans three times more
+// in one and a half seconds. From then on it is a plan that is due, as after any other that skipped rows.
 func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
-	for range endedAttempts { // the last one usually finds nothing left: a heartbeat may arrive between read and write (L3)
+	// The last one usually finds nothing left: a heartbeat may arrive between read and write (L3).
+	for range endedAttempts {
 		next, err := p.expireEnded(ctx, locks)
 		if err != nil {
 			return done, err
@@ -323,13 +331,14 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// ExpireEnded does what Planner.ExpireEnded does, for the servers of all task types and environments in the database. It
-// returns how many it has expired.
+// ExpireEnded does what Planner.ExpireEnded does, for the servers of all task types and environments in the database.
+// It returns how many it has expired.
 func (r *Roster) ExpireEnded(ctx context.Context, locks []string, actor string) (expired int, err error) {
 	type key struct{ TaskType, OwnSign string }
 	var rosters []key
 	if len(locks) > 0 {
-		rosters, err = sqldb.Records[key](ctx, r.DB, `SELECT DISTINCT task_type, own_sign FROM schedule_server WHERE witness IN (`+sqldb.Marks(len(locks))+`) ORDER BY task_type, own_sign`, sqldb.Args(locks)...)
+		rosters, err = sqldb.Records[key](ctx, r.DB, `SELECT DISTINCT task_type, own_sign FROM schedule_server
+			WHERE witness IN (`+sqldb.Marks(len(locks))+`) ORDER BY task_type, own_sign`, sqldb.Args(locks)...)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("look for servers whose processes have ended: %w", err)
@@ -346,7 +355,9 @@ func (r *Roster) ExpireEnded(ctx context.Context, locks []string, actor string) 
 // MoveToHistory moves the rows of servers to the history if their heartbeats are still the ones that were read. It
 // returns the uuids of the rows that it moved. It looks up each row by its key: InnoDB locks each row that a
 // statement reads, and would delay the heartbeats of other servers.
-func MoveToHistory(ctx context.Context, l *LockTx, reason string, servers []ServerRow) (moved map[string]bool, err error) {
+func MoveToHistory(ctx context.Context, l *LockTx, reason string,
+	servers []ServerRow,
+) (moved map[string]bool, err error) {
 	moved = map[string]bool{}
 	for part := range slices.Chunk(servers, changesPerStatement) {
 		list, err := lockServerRows(ctx, l, part)
@@ -388,7 +399,8 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 		UUID string
 		At   time.Time
 	}
-	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+` ORDER BY s.uuid`+l.Dialect.LockServers, doc)
+	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+`
+		ORDER BY s.uuid`+l.Dialect.LockServers, doc)
 	if err != nil {
 		return nil, fmt.Errorf("lock the servers: %w", err)
 	}
@@ -402,10 +414,11 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 }
 
 // serverColumns are the columns that schedule_server and its history share.
-const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time, heartbeat_time,
-	beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time, next_run_start_time, next_run_end_time, fetch_count,
-	fetch_item_count, success_count, failure_count, skip_count, execute_ms, in_hand, oldest_in_hand_since,
-	last_error, last_error_at, failing_since, failed_calls, library_version, labels, hung_queues, given_settings, weight, planner_version, witness, name, process, rounded_up, ` + shareColumns
+const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_number, state, register_time,
+	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time,
+	next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count,
+	execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version,
+	labels, hung_queues, given_settings, weight, planner_version, witness, name, process, rounded_up, ` + shareColumns
 
 // The reasons of schedule_server_history, as SQL literals: PostgreSQL cannot infer the type of a parameter in a SELECT
 // list.
@@ -414,14 +427,15 @@ const (
 	ReasonExpired = "'" + EventExpired + "'"
 )
 
-// ClearHungQueues takes queues off the server's list of hung queues, because nothing of a former session is in flight for
-// them any more, and rebalances: from now on the server may get them (P9). It returns ErrGone if the server's row is gone.
+// ClearHungQueues takes queues off the server's list of hung queues, because nothing of a former session is in flight
+// for them any more, and rebalances: from now on the server may get them (P9). It returns ErrGone if the server's row
+// is gone.
 func (s Server) ClearHungQueues(ctx context.Context, queues []string) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		var hung sqldb.List
-		err := l.QueryRow(ctx, `SELECT hung_queues FROM schedule_server WHERE uuid = ?`, s.uuid).Scan(&hung)
-		if sqldb.NoRows(err) {
-			return ErrGone
+		hung, found, err := sqldb.Record[sqldb.List](ctx, l, `SELECT hung_queues FROM schedule_server
+			WHERE uuid = ?`, s.uuid)
+		if err == nil && !found {
+			err = ErrGone
 		}
 		if err != nil {
 			return err

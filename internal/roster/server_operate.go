@@ -13,15 +13,15 @@ import (
 // The states of a server. Only a SERVING or STANDBY server is eligible: see MayOwn.
 const (
 	StateServing  = "SERVING"  // owns queues
-	StateStandby  = "STANDBY"  // owns none: more servers than queues, or than max_servers or max_in_flight allow; first in line
+	StateStandby  = "STANDBY"  // owns none: there are more servers than queues, or a limit allows no more
 	StatePaused   = "PAUSED"   // an operator paused it
 	StateDraining = "DRAINING" // about to leave
 	StateLeaving  = "LEAVING"  // about to leave; a later server of its name gets its queues back (P13)
 )
 
 // MayOwn reports whether a server in the state is eligible: whether it may be assigned queues (P1). A paused or
-// draining server only keeps the queues that no eligible server takes (P7). A leaving one keeps all that no other server
-// has requested (P13).
+// draining server only keeps the queues that no eligible server takes (P7). A leaving one keeps all that no other
+// server has requested (P13).
 func MayOwn(state string) bool { return state == StateServing || state == StateStandby }
 
 // ownerStates is MayOwn as a condition on a row of schedule_server.
@@ -55,29 +55,32 @@ func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skippe
 	if err != nil {
 		return nil, err
 	}
-	rows, err := l.Exec(ctx, `UPDATE schedule_server SET state = ?, rounded_up = FALSE WHERE uuid = ?`, n.state, n.uuid)
-	if err == nil && rows == 0 {
-		err = ErrGone // deleted by hand
+	return skipped, l.setServer(ctx, n.uuid, `state = ?, rounded_up = FALSE`, n.state)
+}
+
+// setServer writes columns of the row of a server. It returns ErrGone if the row was deleted by hand.
+func (l *LockTx) setServer(ctx context.Context, uuid, set string, args ...any) error {
+	n, err := l.Exec(ctx, `UPDATE schedule_server SET `+set+` WHERE uuid = ?`, append(args, uuid)...)
+	if err == nil && n == 0 {
+		err = ErrGone
 	}
-	return skipped, err
+	return err
 }
 
 // underServerLock runs f under the lock row of the server's task type, with the server's state.
-func (o Operator) underServerLock(ctx context.Context, uuid string, f func(ctx context.Context, l *LockTx, state string) error) error {
-	var taskType string
-	err := o.roster.DB.QueryRow(ctx, `SELECT task_type FROM schedule_server WHERE uuid = ? AND own_sign = ?`, uuid, o.roster.OwnSign).Scan(&taskType)
-	if sqldb.NoRows(err) {
-		return ErrGone
+func (o Operator) underServerLock(ctx context.Context, uuid string,
+	f func(ctx context.Context, l *LockTx, state string) error,
+) error {
+	taskType, found, err := sqldb.Record[string](ctx, o.roster.DB, `SELECT task_type FROM schedule_server
+		WHERE uuid = ? AND own_sign = ?`, uuid, o.roster.OwnSign)
+	if err == nil && !found {
+		err = ErrGone
 	}
 	if err != nil {
 		return err
 	}
 	return o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		var state string
-		err := l.QueryRow(ctx, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid).Scan(&state)
-		if sqldb.NoRows(err) {
-			return ErrGone
-		}
+		state, err := stateOf(ctx, l, uuid)
 		if err != nil {
 			return err
 		}
@@ -96,8 +99,8 @@ func CheckWeight(weight int) error {
 	return nil
 }
 
-// SetWeight gives a server another part of the queues (P2) until it leaves. The servers plan with their next heartbeats.
-// The server's row is written last, as in setState. SetWeight returns ErrGone if there is no such server.
+// SetWeight gives a server another part of the queues (P2) until it leaves. The servers plan with their next
+// heartbeats. The server's row is written last, as in setState. SetWeight returns ErrGone if there is no such server.
 func (o Operator) SetWeight(ctx context.Context, uuid string, weight int) error {
 	err := CheckWeight(weight)
 	if err == nil {
@@ -105,33 +108,28 @@ func (o Operator) SetWeight(ctx context.Context, uuid string, weight int) error 
 			if err := l.membershipChanged(ctx); err != nil {
 				return err
 			}
-			if err := l.Record(ctx, Event{Kind: EventWeight, to: uuid, Actor: o.actor, Reason: fmt.Sprintf("its weight is %d", weight)}); err != nil {
+			reason := fmt.Sprintf("its weight is %d", weight)
+			if err := l.Record(ctx, Event{Kind: EventWeight, to: uuid, Actor: o.actor, Reason: reason}); err != nil {
 				return err
 			}
-			rows, err := l.Exec(ctx, `UPDATE schedule_server SET weight = ? WHERE uuid = ?`, weight, uuid)
-			if err == nil && rows == 0 {
-				err = ErrGone // deleted by hand
-			}
-			return err
+			return l.setServer(ctx, uuid, `weight = ?`, weight)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("set the weight of %s: %w", uuid, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "set the weight of %s", uuid)
 }
 
 // Pause pauses or resumes a task type. While it is paused, each server drains its queues and keeps them.
 func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, paused, l.TaskType, l.OwnSign)
+		err := l.setLockRow(ctx, `paused = ?`, paused)
 		if err == nil && paused {
 			err = voidReservations(ctx, l)
 		}
 		if err != nil {
 			return err
 		}
-		return l.Record(ctx, Event{Kind: pauseKind(paused), Actor: o.actor, Reason: "the task type was " + PauseVerb(paused) + "d"})
+		reason := "the task type was " + PauseVerb(paused) + "d"
+		return l.Record(ctx, Event{Kind: pauseKind(paused), Actor: o.actor, Reason: reason})
 	})
 	if err != nil {
 		return fmt.Errorf("%s %w", PauseVerb(paused), err)
@@ -151,16 +149,14 @@ func (o Operator) PauseServer(ctx context.Context, uuid string, paused bool) err
 		if paused && now == StateDraining {
 			return errors.New("it is draining")
 		}
-		if err := l.Record(ctx, Event{Kind: pauseKind(paused), to: uuid, Actor: o.actor, Reason: "the server was " + PauseVerb(paused) + "d"}); err != nil {
+		reason := "the server was " + PauseVerb(paused) + "d"
+		if err := l.Record(ctx, Event{Kind: pauseKind(paused), to: uuid, Actor: o.actor, Reason: reason}); err != nil {
 			return err
 		}
 		_, err := setState(ctx, l, newState{uuid, state}, rebalancing{actor: o.actor})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("%s %s: %w", PauseVerb(paused), uuid, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "%s %s", PauseVerb(paused), uuid)
 }
 
 // pauseKind returns the kind of the event for a pause or a resume.
@@ -208,10 +204,7 @@ func (o Operator) DrainServer(ctx context.Context, uuid string, force bool) (hel
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("drain %s: %w", uuid, err)
-	}
-	return held, nil
+	return held, sqldb.Wrap(err, "drain %s", uuid)
 }
 
 // The pauses between two attempts of ForceDrainServer.
@@ -220,8 +213,8 @@ const (
 	lastForcePause  = time.Second
 )
 
-// ForceDrainServer calls DrainServer with force until it has taken all queues, for at most the given time. A server that
-// leaves or expires meanwhile has no queues any more.
+// ForceDrainServer calls DrainServer with force until it has taken all queues, for at most the given time. A server
+// that leaves or expires meanwhile has no queues any more.
 func (o Operator) ForceDrainServer(ctx context.Context, uuid string, wait time.Duration) (held []string, err error) {
 	held, err = o.DrainServer(ctx, uuid, true)
 	over := time.NewTimer(wait)
@@ -241,11 +234,14 @@ func (o Operator) ForceDrainServer(ctx context.Context, uuid string, wait time.D
 	return held, err
 }
 
-// forceDrain sets the server to DRAINING and rebalances without it, as if it were dead (H5). It returns the changes that were skipped.
+// forceDrain sets the server to DRAINING and rebalances without it, as if it were dead (H5). It returns the changes
+// that were skipped.
 func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []plan.Change, err error) {
-	queues, err := sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
+	queues, err := sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_queue
+		WHERE `+ofTask+` AND cur_server = ? ORDER BY queue_id`, l.TaskType, l.OwnSign, uuid)
 	if err != nil {
 		return nil, err
 	}
-	return setState(ctx, l, newState{uuid, StateDraining}, rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"})
+	p := rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"}
+	return setState(ctx, l, newState{uuid, StateDraining}, p)
 }

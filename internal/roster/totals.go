@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,29 +15,27 @@ import (
 // errOvertaken says that something has changed since the totals were read. The next audit reads them again.
 var errOvertaken = errors.New("overtaken")
 
-// RoundingUp says of which servers the shares are to be rounded up before those of others (P15), as of the versions that
-// it was computed from.
+// RoundingUp says of which servers the shares are to be rounded up before those of others (P15), as of the versions
+// that it was computed from.
 type RoundingUp struct {
 	version     int64               // of the environment
 	memberships map[string]int64    // of the task types
 	servers     map[string][]string // by task type
 }
 
-// BalanceTotals evens the numbers of queues that the processes of the environment have of all task types, once per audit
-// interval and environment (P15). It only chooses whose shares are rounded up, by rounded_up in the rows of the servers. The
-// plans that are due then move the queues.
+// BalanceTotals evens the numbers of queues that the processes of the environment have of all task types, once per
+// audit interval and environment (P15). It only chooses whose shares are rounded up, by rounded_up in the rows of the
+// servers. The plans that are due then move the queues.
 func (p Planner) BalanceTotals(ctx context.Context) error {
 	choice, err := p.ChooseRoundingUp(ctx)
 	if err == nil {
 		err = p.WriteRoundingUp(ctx, choice)
 	}
-	if err != nil {
-		return fmt.Errorf("balance the processes of %s: %w", p.roster.OwnSign, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "balance the processes of %s", p.roster.OwnSign)
 }
 
-// ChooseRoundingUp returns what BalanceTotals writes: nothing if the totals are even, or if it is not this server's turn.
+// ChooseRoundingUp returns what BalanceTotals writes: nothing if the totals are even, or if it is not this server's
+// turn.
 func (p Planner) ChooseRoundingUp(ctx context.Context) (choice RoundingUp, err error) {
 	turn := false
 	if choice.version, turn, err = p.takeTurn(ctx); err != nil || !turn {
@@ -56,8 +53,8 @@ func (p Planner) ChooseRoundingUp(ctx context.Context) (choice RoundingUp, err e
 }
 
 // WriteRoundingUp writes a choice, each task type under its lock row. Each is a compare-and-set on the row of the
-// environment and on what the task type's plan reads: of two servers that balance at the same time, one stops. Otherwise
-// both could give queues to the same process, and the next balancing would take them back.
+// environment and on what the task type's plan reads: of two servers that balance at the same time, one stops.
+// Otherwise both could give queues to the same process, and the next balancing would take them back.
 func (p Planner) WriteRoundingUp(ctx context.Context, choice RoundingUp) error {
 	for _, taskType := range slices.Sorted(maps.Keys(choice.servers)) {
 		err := p.roundUp(ctx, taskType, choice)
@@ -71,64 +68,64 @@ func (p Planner) WriteRoundingUp(ctx context.Context, choice RoundingUp) error {
 	return nil
 }
 
-// takeTurn reports whether it is this server's turn, and returns the version of the environment's row. It inserts the row
-// if there is none.
+// takeTurn reports whether it is this server's turn, and returns the version of the environment's row. It inserts the
+// row if there is none.
 func (p Planner) takeTurn(ctx context.Context) (version int64, turn bool, err error) {
 	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_environment SET balanced_at = {now}, balanced_by = ?
-		WHERE own_sign = ? AND (balanced_at IS NULL OR balanced_at > {now} OR balanced_at < {ago `+fmt.Sprint(AuditInterval.Milliseconds())+`})`+p.roster.DB.Limits,
-		p.actor, p.roster.OwnSign)
+		WHERE own_sign = ? AND `+auditDue("balanced_at")+p.roster.DB.Limits, p.actor, p.roster.OwnSign)
 	if err != nil {
 		return 0, false, err
 	}
-	err = p.roster.DB.QueryRow(ctx, `SELECT version FROM schedule_environment WHERE own_sign = ?`, p.roster.OwnSign).Scan(&version)
-	if sqldb.NoRows(err) {
+	version, found, err := sqldb.Record[int64](ctx, p.roster.DB, `SELECT version FROM schedule_environment
+		WHERE own_sign = ?`, p.roster.OwnSign)
+	if err == nil && !found {
 		_, err = p.roster.DB.Exec(ctx, `INSERT INTO schedule_environment (own_sign) VALUES (?)`, p.roster.OwnSign)
 		if p.roster.DB.Class(err) == sqldb.Duplicate {
 			err = nil
 		}
 	}
-	if err != nil {
-		return 0, false, fmt.Errorf("read its row: %w", err)
-	}
-	return version, n == 1, nil
+	return version, n == 1, sqldb.Wrap(err, "read its row")
 }
 
 // totals returns how many queues each process has or is to have, and its weight.
 func (p Planner) totals(ctx context.Context) (totals, weights map[string]int, err error) {
-	totals, weights = map[string]int{}, map[string]int{}
-	err = p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-		var process string
-		var n, weight int
-		err := rows.Scan(sqldb.Targets(&process, &n, &weight)...)
-		totals[process], weights[process] = n, weight
-		return err
-	}, `SELECT s.process, COALESCE(SUM(q.queues), 0), MAX(s.weight) FROM schedule_server s
+	type process struct {
+		ID             string
+		Queues, Weight int
+	}
+	list, err := sqldb.Records[process](ctx, p.roster.DB, `SELECT s.process, COALESCE(SUM(q.queues), 0), MAX(s.weight)
+		FROM schedule_server s
 		LEFT JOIN (SELECT COALESCE(req_server, cur_server) AS uuid, COUNT(*) AS queues FROM schedule_queue
 			WHERE own_sign = ? AND cur_server IS NOT NULL GROUP BY COALESCE(req_server, cur_server)) q ON q.uuid = s.uuid
-		WHERE s.own_sign = ? AND s.process <> '' GROUP BY s.process`, p.roster.OwnSign, p.roster.OwnSign)
-	if err != nil {
-		return nil, nil, fmt.Errorf("count their queues: %w", err)
+		WHERE s.own_sign = ? AND s.process <> '' GROUP BY s.process ORDER BY s.process`,
+		p.roster.OwnSign, p.roster.OwnSign)
+	totals, weights = map[string]int{}, map[string]int{}
+	for _, s := range list {
+		totals[s.ID], weights[s.ID] = s.Queues, s.Weight
 	}
-	return totals, weights, nil
+	return totals, weights, sqldb.Wrap(err, "count their queues")
 }
 
-// readTasks reads the task types of the environment that have servers, and notes their membership versions. A task type that is
-// paused, whose plan is due or whose servers drain for another number of queues stays as it is.
+// readTasks reads the task types of the environment that have servers, and notes their membership versions. A task
+// type that is paused, whose plan is due or whose servers drain for another number of queues stays as it is.
 func (p Planner) readTasks(ctx context.Context, choice *RoundingUp) (tasks []plan.Task, err error) {
-	choice.memberships = map[string]int64{}
-	err = p.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-		var t plan.Task
-		var membership int64
-		var fixed int
-		err := rows.Scan(sqldb.Targets(&t.Name, &membership, &fixed)...)
-		t.Fixed, choice.memberships[t.Name] = fixed == 1, membership
-		tasks = append(tasks, t)
-		return err
-	}, `SELECT task_type, membership_version, CASE WHEN paused OR requested_total IS NOT NULL OR `+planDue+` THEN 1 ELSE 0 END
-		FROM schedule_task_running q WHERE own_sign = ? AND task_type IN (SELECT task_type FROM schedule_server WHERE own_sign = ?)
+	type task struct {
+		Name       string
+		Membership int64
+		Fixed      bool
+	}
+	list, err := sqldb.Records[task](ctx, p.roster.DB, `SELECT task_type, membership_version,
+			CASE WHEN paused OR requested_total IS NOT NULL OR `+planDue+` THEN 1 ELSE 0 END
+		FROM schedule_task_running q
+		WHERE own_sign = ? AND task_type IN (SELECT task_type FROM schedule_server WHERE own_sign = ?)
 		ORDER BY task_type`, p.roster.OwnSign, p.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the task types: %w", err)
+	}
+	choice.memberships = map[string]int64{}
+	for _, t := range list {
+		choice.memberships[t.Name] = t.Membership
+		tasks = append(tasks, plan.Task{Name: t.Name, Fixed: t.Fixed})
 	}
 	for i := range tasks {
 		if err := p.readTask(ctx, &tasks[i]); err != nil {
@@ -150,37 +147,38 @@ func (p Planner) readTask(ctx context.Context, t *plan.Task) error {
 	return err
 }
 
-// roundUp writes the choice of a task type, and makes a plan due. It returns errOvertaken if another server has balanced
-// since, or the task type has another membership.
-// The rows of the servers are written last, as in setState.
+// roundUp writes the choice of a task type, and makes a plan due. It returns errOvertaken if another server has
+// balanced since, or the task type has another membership. The rows of the servers are written last, as in setState.
 func (p Planner) roundUp(ctx context.Context, taskType string, choice RoundingUp) error {
 	uuids := choice.servers[taskType]
 	return p.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		if l.versions.membership != choice.memberships[taskType] {
 			return errOvertaken
 		}
-		n, err := l.Exec(ctx, `UPDATE schedule_environment SET version = version + 1 WHERE own_sign = ? AND version = ?`, l.OwnSign, choice.version)
+		n, err := l.Exec(ctx, `UPDATE schedule_environment SET version = version + 1
+			WHERE own_sign = ? AND version = ?`, l.OwnSign, choice.version)
+		if err == nil && n == 0 {
+			err = errOvertaken
+		}
 		if err != nil {
 			return err
-		}
-		if n == 0 {
-			return errOvertaken
 		}
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
-		reason := fmt.Sprintf("%s rounded up, so that the processes have equal numbers of queues of all task types", plural.Of(len(uuids), "share is", "shares are"))
+		reason := fmt.Sprintf("%s rounded up, so that the processes have equal numbers of queues of all task types",
+			plural.Of(len(uuids), "share is", "shares are"))
 		if err := l.Record(ctx, Event{Kind: EventTotals, Actor: p.actor, Reason: reason}); err != nil {
 			return err
 		}
-		if _, err := l.Exec(ctx, `UPDATE schedule_server SET rounded_up = FALSE WHERE task_type = ? AND own_sign = ? AND rounded_up`, l.TaskType, l.OwnSign); err != nil {
-			return err
-		}
+		_, err = l.Exec(ctx, `UPDATE schedule_server SET rounded_up = FALSE WHERE `+ofTask+` AND rounded_up`,
+			l.TaskType, l.OwnSign)
 		for part := range slices.Chunk(uuids, InsertRows) {
-			if _, err := l.Exec(ctx, `UPDATE schedule_server SET rounded_up = TRUE WHERE uuid IN (`+sqldb.Marks(len(part))+`)`, sqldb.Args(part)...); err != nil {
-				return err
+			if err == nil {
+				_, err = l.Exec(ctx, `UPDATE schedule_server SET rounded_up = TRUE
+					WHERE uuid IN (`+sqldb.Marks(len(part))+`)`, sqldb.Args(part)...)
 			}
 		}
-		return nil
+		return err
 	})
 }

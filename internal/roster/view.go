@@ -25,23 +25,21 @@ type View struct {
 func (s Server) View(ctx context.Context) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing, CASE
-		WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
+	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing,
+		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value,
 		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, COALESCE(q.plan_version, 0),
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
-		AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
+			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
 		FROM schedule_task_running r `
 	var v View
 	found := false
 	err := s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
 		var q ViewQueue
 		found = true
-		var known int
-		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, (*sqldb.List)(&v.Removing), &q.ID,
-			&q.Index, &q.Owner, &q.Requester,
-			&q.Epoch, &q.Parameter, &q.Cursor, &q.WindowDone, &q.Crashes, &q.FailingSince, &q.PlanVersion, &known)...)
-		q.RequesterInformed = known == 1
+		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, &v.Removing, &q.ID, &q.Index,
+			&q.Owner, &q.Requester, &q.Epoch, &q.Parameter, &q.Cursor, &q.WindowDone, &q.Crashes, &q.FailingSince,
+			&q.PlanVersion, &q.RequesterInformed)...)
 		q.Removing = slices.Contains(v.Removing, q.ID)
 		if q.ID != "" {
 			v.Queues = append(v.Queues, q)
@@ -73,12 +71,9 @@ type Incoming struct {
 // that polls.
 func (s Server) Incoming(ctx context.Context) (in Incoming, err error) {
 	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).Scan(&in.Queues,
-		&in.PlanVersion)
-	if err != nil {
-		return Incoming{}, fmt.Errorf("read the queues requested for %s: %w", s.uuid, err)
-	}
-	return in, nil
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).
+		Scan(&in.Queues, &in.PlanVersion)
+	return in, sqldb.Wrap(err, "read the queues requested for %s", s.uuid)
 }
 
 // Incoming returns what Server.Incoming would have returned when the view was read.
@@ -115,7 +110,8 @@ type ViewQueue struct {
 	// WindowDone is the start of the last permit window in which the queue was found empty.
 	WindowDone time.Time
 	Crashes    int // owners in a row that were expired before a page of the queue was executed (S14)
-	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else zero.
+	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else
+	// zero.
 	FailingSince time.Time
 	Removing     bool // the owner drains the queue and gives it up with FinishRemoval (N2)
 }

@@ -45,8 +45,9 @@ func newChangeRow(c plan.Change, version int64) changeRow {
 const changesPerStatement = 2_000
 
 // writePlan writes the changes of the rows that no other transaction holds. It returns them, and the changes that it
-// skipped. If a stalled fenced transaction holds the row of a change, the change waits for the next plan and delays no other change (L5). Each change
-// is a compare-and-set; if one fails, the transaction is rolled back and everything is planned anew (L4).
+// skipped. If a stalled fenced transaction holds the row of a change, the change waits for the next plan and delays
+// no other change (L5). Each change is a compare-and-set; if one fails, the transaction is rolled back and everything
+// is planned anew (L4).
 func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, skipped []plan.Change, err error) {
 	written, skipped, err = lockFreeRows(ctx, l, changes)
 	if err != nil {
@@ -71,7 +72,8 @@ func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version
 		if err != nil {
 			return err
 		}
-		n, err := l.Exec(ctx, strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", nextPowerOfTen(len(part))), string(doc), l.TaskType, l.OwnSign)
+		query := strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", nextPowerOfTen(len(part)))
+		n, err := l.Exec(ctx, query, string(doc), l.TaskType, l.OwnSign)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
@@ -89,14 +91,16 @@ func writeChange(ctx context.Context, l *LockTx, c plan.Change, version int64) e
 	if c.Requester == "" {
 		set.WriteString(`req_since = NULL, req_server = NULL`)
 	} else {
-		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`) // the order matters (L6)
+		// The order matters (L6).
+		set.WriteString(`req_since = CASE WHEN req_server = ? THEN req_since ELSE {now} END, req_server = ?`)
 		args = append(args, c.Requester, c.Requester)
 	}
 	switch {
 	case c.ChangesOwner() && c.Owner == "":
 		set.WriteString(`, cur_server = NULL, cur_since = NULL, epoch = epoch + 1`)
 	case c.ChangesOwner():
-		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1, reserved_for = NULL, reserved_until = NULL, waits_for = NULL`)
+		set.WriteString(`, cur_server = ?, cur_since = {now}, epoch = epoch + 1,
+			reserved_for = NULL, reserved_until = NULL, waits_for = NULL`)
 		args = append(args, c.Owner)
 	}
 	owned := ` AND cur_server IS NULL`
@@ -105,15 +109,9 @@ func writeChange(ctx context.Context, l *LockTx, c plan.Change, version int64) e
 		owned = ` AND cur_server = ?`
 		args = append(args, c.OldOwner)
 	}
-	n, err := l.Exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
-		WHERE task_type = ? AND own_sign = ? AND queue_id = ? AND epoch = ?`+owned, args...)
-	if err == nil && n != 1 {
-		err = sqldb.ErrRaced
-	}
-	if err != nil {
-		return fmt.Errorf("write queue %s: %w", c.QueueID, err)
-	}
-	return nil
+	err := sqldb.Changed(l.Exec(ctx, `UPDATE schedule_queue SET `+set.String()+`, plan_version = ?, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = ? AND epoch = ?`+owned, args...))
+	return sqldb.Wrap(err, "write queue %s", c.QueueID)
 }
 
 // nextPowerOfTen returns n rounded up to a power of ten, at least 10, so that there are few different statements.
@@ -161,7 +159,8 @@ func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[strin
 		if err != nil {
 			return nil, err
 		}
-		ids, err := sqldb.Records[string](ctx, l, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
+		ids, err := sqldb.Records[string](ctx, l, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked,
+			args...)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
 		}
@@ -172,9 +171,12 @@ func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[strin
 	return got, nil
 }
 
-// writeWaiting writes why queues have no owner after the plan, for people: waits_for names the rule that no server meets. It
-// skips rows that another transaction holds (L5). A queue that gets an owner loses its waits_for with that write.
-func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, waiting map[string]plan.Waiting, written []plan.Change) error {
+// writeWaiting writes why queues have no owner after the plan, for people: waits_for names the rule that no server
+// meets. It skips rows that another transaction holds (L5). A queue that gets an owner loses its waits_for with that
+// write.
+func writeWaiting(ctx context.Context, l *LockTx, in PlanInput, waiting map[string]plan.Waiting,
+	written []plan.Change,
+) error {
 	owners := make(map[string]string, len(in.Queues))
 	for _, q := range in.Queues {
 		owners[q.ID] = q.Owner
@@ -208,7 +210,8 @@ func writeReason(ctx context.Context, l *LockTx, reason string, ids []string) er
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !free[id] })
 	for part := range slices.Chunk(ids, InsertRows) {
-		_, err := l.Exec(ctx, `UPDATE schedule_queue SET waits_for = ? WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
+		_, err := l.Exec(ctx, `UPDATE schedule_queue SET waits_for = ?
+			WHERE `+ofTask+` AND cur_server IS NULL AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
 			append([]any{sqldb.Null(reason), l.TaskType, l.OwnSign}, sqldb.Args(part)...)...)
 		if err != nil {
 			return err
