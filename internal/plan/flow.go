@@ -21,10 +21,9 @@ import (
 // the same servers may get, and not over rows: a search then looks at each server of a group once.
 type flow struct {
 	tally
-	splits  []*split
-	slots   [][]slot // of the servers: the groups that they may get
-	ranking *ranking // the server first that should get the next row
-	chains  chains
+	splits []*split
+	slots  [][]slot // of the servers: the groups that they may get
+	chains chains
 }
 
 // split is how many rows of a group each of its servers gets.
@@ -141,7 +140,7 @@ func (f *flow) place() {
 
 // stay leaves a row with its owner, in addition to the rows that the owner gets. It counts there, and cannot move.
 func (f *flow) stay(g *split, owner int) {
-	f.ranking.change(owner, func() { f.count(owner, 1) })
+	f.change(owner, func() { f.count(owner, 1) })
 	if k := g.index(owner); k >= 0 {
 		g.own[k]--
 	}
@@ -160,26 +159,31 @@ func (f *flow) placeOne(g *split) bool {
 // give gives a server of the group so many more of its rows.
 func (f *flow) give(g *split, k, n int) {
 	g.n[k] += n
-	f.ranking.change(g.servers[k], func() { f.count(g.servers[k], n) })
+	f.change(g.servers[k], func() { f.count(g.servers[k], n) })
 }
 
-// rank sorts the servers by what they have. Among equals, the server comes first whose process has less of other task
-// types for its weight, if elsewhere counts (P15), and then the older one.
+// rank sorts the servers by what they have. Of takers that are equal, the server comes first whose process has less of
+// other task types for its weight, if elsewhere counts (P15), and then the older one.
 func (f *flow) rank(elsewhere bool) {
-	f.ranking = newRanking(len(f.has), func(s int) int { return f.zones[s] }, func(s, t int) int {
+	zone := func(s int) int { return f.zones[s] }
+	f.takers = newRanking(len(f.has), zone, func(s, t int) int {
 		c := f.compareTakers(s, t)
 		if c == 0 && elsewhere {
 			c = f.elsewhere(s).compare(f.elsewhere(t))
 		}
 		return cmp.Or(c, s-t)
 	})
+	f.givers = newRanking(len(f.has), zone, func(s, t int) int {
+		return cmp.Or(compareTrue(f.beyond(s) > 0, f.beyond(t) > 0), compareTrue(f.weights[s] == 0, f.weights[t] == 0),
+			f.has[t].gives().compare(f.has[s].gives()), s-t)
+	})
 }
 
 // next returns the server that should get the next row of the group, or none if no server has room.
 func (f *flow) next(g *split) int {
 	best := none
-	for s := range f.ranking.first(g.group, none) {
-		if f.hasRoom(s) && (best == none || f.ranking.compare(s, best) < 0) {
+	for s := range f.takers.first(g.group, none) {
+		if f.hasRoom(s) && (best == none || f.takers.compare(s, best) < 0) {
 			best = s
 		}
 	}

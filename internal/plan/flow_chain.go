@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // chains looks for chains of moves: each server of a chain gives a row to the next one.
 type chains struct {
@@ -16,26 +13,26 @@ type chains struct {
 // improve moves a row along a chain that makes the servers more even. It reports whether there was one.
 func (c *chains) improve() bool {
 	f := c.flow
-	var takers []int // the server of each zone that should get the next row
-	for _, list := range f.ranking.kinds {
+	var takers []int // the first one of each zone
+	for _, list := range f.takers.kinds {
 		if f.hasRoom(list[0]) {
 			takers = append(takers, list[0])
 		}
 	}
-	slices.SortFunc(takers, f.ranking.compare)
-	for zone, givers := range f.givers() {
-		c.search++ // what a server that has more could not improve, one that has less cannot either
-		last := f.ranking.kinds[zone][:1]
+	slices.SortFunc(takers, f.takers.compare)
+	for zone, givers := range f.givers.kinds {
+		best := f.takers.kinds[zone][:1] // the first takers of the zone and of the others
 		if i := slices.IndexFunc(takers, func(s int) bool { return f.zones[s] != zone }); i >= 0 {
-			last = []int{last[0], takers[i]}
+			best = []int{best[0], takers[i]}
 		}
+		c.search++ // what a server that has more could not improve, one that has less cannot either
 		for _, from := range givers {
 			gains := func(to int) bool { return f.hasRoom(to) && f.gain(from, to) > 0 }
-			if !slices.ContainsFunc(last, gains) {
-				break
-			}
-			if c.seen[from] == c.search {
+			if f.has[from].queues == 0 || c.seen[from] == c.search {
 				continue
+			}
+			if !slices.ContainsFunc(best, gains) {
+				break
 			}
 			c.seen[from], c.via[from] = c.search, slot{}
 			if to := c.reach([]int{from}, gains); to != none {
@@ -45,23 +42,6 @@ func (c *chains) improve() bool {
 		}
 	}
 	return false
-}
-
-// givers returns the servers of each zone that have rows, those first that should rather give one.
-func (f *flow) givers() [][]int {
-	byZone := make([][]int, len(f.zoneHas))
-	for s, has := range f.has {
-		if has.queues > 0 {
-			byZone[f.zones[s]] = append(byZone[f.zones[s]], s)
-		}
-	}
-	for _, list := range byZone {
-		slices.SortStableFunc(list, func(s, t int) int {
-			return cmp.Or(compareTrue(f.beyond(s) > 0, f.beyond(t) > 0), compareTrue(f.weights[s] == 0, f.weights[t] == 0),
-				f.has[t].gives().compare(f.has[s].gives()))
-		})
-	}
-	return byZone
 }
 
 // makeRoom gives a row of the group to a server that is full, and moves a row of it, by a chain, to a server that has

@@ -73,10 +73,8 @@ type loadBalancing struct {
 	sorted []int     // the rows, by load
 	at     []int     // of the rows: the position of the server that is to own it, or none
 
-	sums    []float64 // of the servers
-	mine    [][]int   // of the servers: their rows, by load
-	idle    *ranking  // the idlest server first
-	busiest *ranking  // the busiest server first, all in one list
+	sums []float64 // of the servers
+	mine [][]int   // of the servers: their rows, by load
 
 	before []float64 // of the servers: the sums in the beginning
 	joins  []bool    // of the servers: whether the server is new, or had no rows in the beginning
@@ -163,31 +161,28 @@ func (b *loadBalancing) add(row, s, n int) {
 
 // put gives a row to a server, or to none.
 func (b *loadBalancing) put(row, s int) {
-	change := func(s, n int) {
-		b.busiest.change(s, func() { b.idle.change(s, func() { b.add(row, s, n) }) })
-	}
 	if from := b.at[row]; from != none {
 		i, _ := slices.BinarySearchFunc(b.mine[from], row, b.byLoad)
 		b.mine[from] = slices.Delete(b.mine[from], i, i+1)
-		change(from, -1)
+		b.change(from, func() { b.add(row, from, -1) })
 	}
 	if b.at[row] = s; s != none {
 		i, _ := slices.BinarySearchFunc(b.mine[s], row, b.byLoad)
 		b.mine[s] = slices.Insert(b.mine[s], i, row)
-		change(s, 1)
+		b.change(s, func() { b.add(row, s, 1) })
 	}
 }
 
 // byLoad compares rows: the largest load first, then the natural order.
 func (b *loadBalancing) byLoad(i, j int) int { return cmp.Or(cmp.Compare(b.load[j], b.load[i]), i-j) }
 
-// rank sorts the servers by what they have.
+// rank sorts the servers by what they have: the takers by zone and weight, the givers in one list.
 func (b *loadBalancing) rank() {
 	type kind struct{ weight, zone int }
-	b.idle = newRanking(len(b.has), func(s int) kind { return kind{b.weights[s], b.zones[s]} }, func(s, t int) int {
+	b.takers = newRanking(len(b.has), func(s int) kind { return kind{b.weights[s], b.zones[s]} }, func(s, t int) int {
 		return cmp.Or(compareTrue(b.hasRoom(s), b.hasRoom(t)), b.compareIdle(s, t, 0))
 	})
-	b.busiest = newRanking(len(b.has), func(int) int { return 0 }, func(s, t int) int {
+	b.givers = newRanking(len(b.has), func(int) int { return 0 }, func(s, t int) int {
 		return cmp.Or(cmp.Compare(b.busy(t, s, 0), b.busy(s, t, 0)), s-t)
 	})
 }
@@ -213,7 +208,7 @@ func (b *loadBalancing) busy(s, other int, more float64) float64 {
 // none. It leaves out the row's own server, and servers that must not get the row.
 func (b *loadBalancing) idlest(row int, accept func(s int) bool) int {
 	best := none
-	for s := range b.idle.first(b.groupOf[row], b.at[row]) {
+	for s := range b.takers.first(b.groupOf[row], b.at[row]) {
 		if accept(s) && b.hasRoom(s) && (best == none || b.compareIdle(s, best, b.load[row]) < 0) {
 			best = s
 		}

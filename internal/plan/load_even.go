@@ -32,7 +32,7 @@ func (b *loadBalancing) enough(s int) float64 {
 // giveTo gives a server the row that choose returns for the busiest server that has one. It reports whether there was
 // one.
 func (b *loadBalancing) giveTo(to int, choose func(from, to int) int) bool {
-	for _, from := range b.busiest.kinds[0] {
+	for _, from := range b.givers.kinds[0] {
 		if from != to && b.weights[from] > 0 {
 			if row := choose(from, to); row != none {
 				b.put(row, to)
@@ -85,7 +85,7 @@ func (b *loadBalancing) even() {
 
 // relieve takes a row from the busiest server that has so much more than its part, if one can go to another server.
 func (b *loadBalancing) relieve(more float64) bool {
-	for _, from := range b.busiest.kinds[0] {
+	for _, from := range b.givers.kinds[0] {
 		if b.weights[from] > 0 && b.excess(from, more) > 0 {
 			if row, to := b.chooseFrom(from); row != none {
 				b.put(row, to)

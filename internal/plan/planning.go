@@ -120,61 +120,33 @@ func (q quota) keep(assigned, owners []int) {
 // assignRest assigns the other rows of the group, each to the server of its position, or to the next one below its
 // quota (P4). Where the limits leave room for some queues only, a queue without an owner comes before a queue whose
 // owner has too many.
+//
+// There are thousands of servers, and most are full in the end. So after, for a full server, skips the full servers
+// behind it that are known (union-find): a walk over all of them would make a plan quadratic in the number of servers.
 func (p *planning) assignRest(assigned []int, q quota) {
-	open := newVacancies(q.room)
+	n, left := len(q.servers), 0
+	after := make([]int, n)
+	for k, room := range q.room {
+		after[k] = (k + 1) % n
+		left += room
+	}
 	for _, ownerless := range []bool{true, false} {
 		for _, i := range q.rows {
+			if left == 0 {
+				return
+			}
 			if assigned[i] != none || (p.rows[i].owner == none) != ownerless {
 				continue
 			}
-			k := open.from(i % max(1, len(q.servers)))
-			if k < 0 {
-				return
+			k := i % n
+			for ; q.room[k] == 0; k = after[k] {
+				if next := after[k]; q.room[next] == 0 {
+					after[k] = after[next]
+				}
 			}
 			assigned[i] = q.servers[k]
-			open.take(k)
+			q.room[k]--
+			left--
 		}
-	}
-}
-
-// vacancies finds the next server with room. After the last server it continues with the first. It skips full servers
-// by union-find: a scan would make a plan quadratic in the number of servers, and there are thousands.
-type vacancies struct {
-	room []int
-	next []int // next[s] is s, or a later server once s is full
-	open int   // the number of servers with room
-}
-
-func newVacancies(room []int) *vacancies {
-	v := &vacancies{room: room, next: make([]int, len(room))}
-	for s, n := range room {
-		v.next[s] = s
-		if n > 0 {
-			v.open++
-		} else {
-			v.next[s] = (s + 1) % len(room)
-		}
-	}
-	return v
-}
-
-// from returns the first server with room at or after s, or -1.
-func (v *vacancies) from(s int) int {
-	if v.open == 0 {
-		return -1
-	}
-	for v.next[s] != s {
-		v.next[s] = v.next[v.next[s]]
-		s = v.next[s]
-	}
-	return s
-}
-
-// take uses up one place of the server.
-func (v *vacancies) take(s int) {
-	v.room[s]--
-	if v.room[s] == 0 {
-		v.open--
-		v.next[s] = (s + 1) % len(v.room)
 	}
 }

@@ -34,6 +34,8 @@ type tally struct {
 	*roster
 	has     []amount // of the servers
 	zoneHas []amount // of the zones
+	takers  *ranking // the server first that should get the next row
+	givers  *ranking // the server first that should give one
 }
 
 func newTally(r *roster) tally {
@@ -52,6 +54,11 @@ func newTally(r *roster) tally {
 func (t *tally) count(s, n int) {
 	t.has[s].queues += n
 	t.zoneHas[t.zones[s]].queues += n
+}
+
+// change changes what a server has, and its places among the others.
+func (t *tally) change(s int, change func()) {
+	t.givers.change(s, func() { t.takers.change(s, change) })
 }
 
 // size implements measure.
