@@ -225,13 +225,12 @@ func (f *flow) gain(from, to int) int {
 	return f.has[from].gives().compare(f.has[to].takes())
 }
 
-// giveSurplus gives rows away from servers that have more than their share of all rows. It finds most of the chains
-// that have one step, without a search for each.
+// giveSurplus moves rows from one server to another as long as that makes the servers more even. It finds most of the
+// chains that have one step, without a search for each.
 func (f *flow) giveSurplus() {
 	for _, g := range slices.Backward(f.splits) {
 		for k, s := range g.servers {
-			share := (len(f.rows)*f.weights[s] + f.weight - 1) / f.weight // rounded up
-			for g.n[k] > 0 && f.has[s].queues > share {
+			for g.n[k] > 0 {
 				to := f.next(g)
 				if to == none || f.gain(s, to) <= 0 {
 					break
