@@ -58,8 +58,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P2", "a server of weight 0 gets nothing although the others are full",
-		"reserve", "list[s] = 1",
-		"list[s] = 0",
+		"divide", "max(0, 1-r.weights[s])",
+		"0",
 		"TestPlanOfWeights",
 	},
 	{
@@ -70,8 +70,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P4", "the first server gets each queue that has no owner",
-		"assignRest", "open.from(i % max(1, len(q.servers)))",
-		"open.from(0)",
+		"assignRest", "k := i % n",
+		"k := 0",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
 	{
@@ -88,7 +88,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "a server gets a queue more than its limit",
-		"divide", "d.shares[s] = most",
+		"divideAmong", "d.shares[s] = most",
 		"d.shares[s] = most + 1",
 		"TestPlanTableOfP8|TestPlanCases|TestPlanProperties",
 	},
@@ -358,13 +358,13 @@ var planMutants = []mutant{
 	},
 	{
 		"P15", "queues do not move by way of other processes",
-		"reach", "reached, at = append(reached, s.process), append(at, s.process)",
-		"reached = append(reached, s.process)",
+		"reach", "reached, at = append(reached, taker.process), append(at, taker.process)",
+		"reached = append(reached, taker.process)",
 		"TestTotalsMoveByWayOfOthers",
 	},
 	{
 		"P15", "a zone gives more than its part",
-		"may", "from.zone == to.zone ||",
+		"may", "gives == takes ||",
 		"true ||",
 		"TestTotalsKeepZones",
 	},

@@ -25,105 +25,82 @@ type zonePart struct {
 	parts, up, owned int
 }
 
-// exactShares returns how many queues each server should get: its exact share rounded down or up, within the limit. A
-// server of weight 0 gets what the limits of the others leave (P2).
+// exactShares returns how many queues each server should get: its exact share rounded down or up, within the limit.
 func (p *planning) exactShares(owners []int) []int {
-	owned := count(owners, len(p.weights))
-	r := p.divide(len(p.rows), p.weights, owned)
-	left := len(p.rows)
-	for s := range p.weights {
-		left -= r.size(s)
-	}
-	if left > 0 { // all servers with a weight are full
-		full := r.shares
-		r = p.divide(left, reserve(p.weights), owned)
-		for s, n := range full {
-			r.shares[s] += n
-		}
-	}
-	p.measure = r
+	d := p.divide(owners)
+	p.measure = d
 	shares := make([]int, len(p.weights))
 	for s := range shares {
-		shares[s] = r.size(s)
+		shares[s] = d.size(s)
 	}
 	return shares
 }
 
-// reserve returns the weight 1 for servers of weight 0, and 0 for the others.
-func reserve(weights []int) []int {
-	list := make([]int, len(weights))
-	for s, w := range weights {
-		if w == 0 {
-			list[s] = 1
-		}
+// divide divides the rows in proportion to the weights. The share of a server that would exceed its limit is the limit,
+// and the others divide the rest: ten queues on the weights 1, 1 and 2, of which nobody may have more than four, are 3,
+// 3 and 4. A server of weight 0 gets what the limits of the others leave (P2). The shares are rounded down or up, never
+// by one or more as by divisor methods. Each zone gets its part of the servers that are rounded up (P14). The sum is
+// less than the number of rows if the limits leave no room.
+func (r *roster) divide(owners []int) *rounding {
+	n := len(r.weights)
+	d := &rounding{
+		roster: r, owned: make([]int, n), shares: make([]int, n), parts: make([]int, n), up: make([]bool, n),
 	}
-	return list
-}
-
-// count returns how many rows each server owns.
-func count(owners []int, servers int) []int {
-	owned := make([]int, servers)
 	for _, s := range owners {
 		if s != none {
-			owned[s]++
+			d.owned[s]++
 		}
 	}
-	return owned
-}
-
-// divide divides a total in proportion to the weights. The share of a server that would exceed its limit is the limit,
-// and the others divide the rest: ten queues on the weights 1, 1 and 2, of which nobody may have more than four, are 3,
-// 3 and 4. The shares are rounded down or up, never by one or more as by divisor methods. Each zone gets its part of
-// the servers that are rounded up (P14). The sum is less than the total if the limits leave no room.
-func (r *roster) divide(total int, weights, owned []int) *rounding {
-	n := len(weights)
-	d := &rounding{roster: r, owned: owned, shares: make([]int, n), parts: make([]int, n), up: make([]bool, n)}
-	for s, w := range weights {
-		if w > 0 {
-			d.open = append(d.open, s)
-			d.whole += w
-		}
-	}
-	slices.SortStableFunc(d.open, func(s, t int) int { return weights[t] - weights[s] })
-	for most := r.limits.QueuesPerServer; most > 0 && len(d.open) > 0; d.open = d.open[1:] { // the heaviest is full first
-		s := d.open[0]
-		if total*weights[s] < most*d.whole {
-			break
-		}
-		d.shares[s] = most
-		total -= most
-		d.whole -= weights[s]
+	left := d.divideAmong(len(r.rows), func(s int) int { return r.weights[s] })
+	if len(d.open) == 0 { // all servers with a weight are full
+		left = d.divideAmong(left, func(s int) int { return max(0, 1-r.weights[s]) })
 	}
 	for _, s := range d.open {
-		d.shares[s], d.parts[s] = total*weights[s]/d.whole, total*weights[s]%d.whole
+		left -= d.shares[s]
 	}
 	d.open = slices.DeleteFunc(d.open, func(s int) bool { return d.parts[s] == 0 })
-	slices.Sort(d.open)
 	slices.SortStableFunc(d.open, d.compare)
-	d.roundUp()
+	d.roundUp(left)
 	return d
+}
+
+// divideAmong divides a total among the servers with a weight. It returns what the servers that are not full divide.
+func (d *rounding) divideAmong(total int, weight func(s int) int) (rest int) {
+	d.open, d.whole = nil, 0
+	for s := range d.shares {
+		if weight(s) > 0 {
+			d.open = append(d.open, s)
+			d.whole += weight(s)
+		}
+	}
+	heaviest := slices.SortedStableFunc(slices.Values(d.open), func(s, t int) int { return weight(t) - weight(s) })
+	for most := d.limits.QueuesPerServer; most > 0 && len(heaviest) > 0; heaviest = heaviest[1:] {
+		s := heaviest[0]
+		if total*weight(s) < most*d.whole {
+			break
+		}
+		d.shares[s] = most // the heaviest is full first
+		total -= most
+		d.whole -= weight(s)
+	}
+	d.open, d.whole = heaviest, max(1, d.whole)
+	slices.Sort(d.open)
+	for _, s := range d.open {
+		d.shares[s], d.parts[s] = total*weight(s)/d.whole, total*weight(s)%d.whole
+	}
+	return total
 }
 
 // roundUp chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
 // down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
 // next server does, then the one with the larger remainder, then the one whose next server's process has less
 // elsewhere, then the one that owns most.
-func (d *rounding) roundUp() {
-	left := 0
-	for s, zone := range d.zones {
-		if zone == len(d.byZone) {
-			d.byZone = append(d.byZone, zonePart{})
-		}
-		left += d.parts[s]
-	}
+func (d *rounding) roundUp(left int) {
+	d.byZone = make([]zonePart, 1+slices.Max(d.zones))
 	for _, s := range d.open {
 		z := &d.byZone[d.zones[s]]
 		z.open, z.parts, z.owned = append(z.open, s), z.parts+d.parts[s], z.owned+d.owned[s]
 	}
-	if len(d.open) == 0 {
-		return
-	}
-	left /= d.whole
 	var open []*zonePart // the zones that may be rounded up
 	up := func(z *zonePart) {
 		d.up[z.open[z.up]] = true
@@ -132,7 +109,7 @@ func (d *rounding) roundUp() {
 	}
 	for i := range d.byZone {
 		z := &d.byZone[i]
-		for z.up < z.parts/d.whole {
+		for whole := z.parts / d.whole; whole > 0; whole-- {
 			up(z)
 		}
 		if z.parts%d.whole > 0 {
@@ -144,7 +121,7 @@ func (d *rounding) roundUp() {
 		return cmp.Or(d.compareGain(s, t), b.parts%d.whole-a.parts%d.whole,
 			d.elsewhere(s).compare(d.elsewhere(t)), b.owned-a.owned)
 	})
-	for _, z := range open[:left] {
+	for _, z := range open[:min(left, len(open))] {
 		up(z)
 	}
 }
