@@ -80,12 +80,15 @@ var errDown = errors.New("the service is down")
 
 // Execute fails while the service is down, and for bad items.
 func (b blocking) Execute(ctx context.Context, ids []int64) error {
+	return b.unless(ctx, ids, b.refuse)
+}
+
+func (b blocking) refuse(ctx context.Context, ids []int64) error {
 	down, err := b.query(ctx, `SELECT id FROM outages`)
 	if err != nil {
 		return err
 	}
 	if len(down) > 0 {
-		b.notes.add(note{What: "refused"})
 		return errDown
 	}
 	for _, id := range ids {
@@ -93,11 +96,10 @@ func (b blocking) Execute(ctx context.Context, ids []int64) error {
 			continue
 		}
 		if cures, err := b.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {
-			b.notes.add(note{What: "refused"})
 			return errors.Join(err, fmt.Errorf("item %d: %w", id, errors.ErrUnsupported))
 		}
 	}
-	return b.dealer.Execute(ctx, ids)
+	return nil
 }
 
 // paging can go on behind a page.
@@ -131,12 +133,16 @@ type failingTenant struct{ blocking }
 
 // Execute fails for queue 0 until an operator has cured its items.
 func (d failingTenant) Execute(ctx context.Context, ids []int64) error {
+	return d.unless(ctx, ids, d.refuse)
+}
+
+func (d failingTenant) refuse(ctx context.Context, ids []int64) error {
 	if ids[0]%queues == 0 {
 		if cures, err := d.query(ctx, `SELECT id FROM cures`); err != nil || len(cures) == 0 {
 			return errors.Join(err, errDown)
 		}
 	}
-	return d.dealer.Execute(ctx, ids)
+	return nil
 }
 
 // addBad inserts n bad items, which are older than all others.
@@ -286,8 +292,6 @@ func sampledGently(s *stage, _ *History) {
 			switch n.What {
 			case "select":
 				tries = append(tries, Try{Process: w.pid, At: n.At, Select: true})
-			case "refused":
-				tries = append(tries, Try{Process: w.pid, At: n.At})
 			case "end":
 				tries = append(tries, Try{Process: w.pid, At: n.At, Done: n.Error == fmt.Sprint(error(nil))})
 			}

@@ -49,11 +49,19 @@ func (d *dealer) query(ctx context.Context, query string, args ...any) (ids []in
 
 // Execute does some work outside the database and then marks the items in a fenced transaction. A call with a
 // failpoint ignores its context, as a careless dealer does. Only the fence protects the items from it.
-func (d *dealer) Execute(ctx context.Context, ids []int64) (err error) {
+func (d *dealer) Execute(ctx context.Context, ids []int64) error {
+	return d.unless(ctx, ids, func(context.Context, []int64) error { return nil })
+}
+
+// unless is Execute, and fails instead if refuse returns an error. The call has begun before refuse asks the database.
+func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Context, []int64) error) (err error) {
 	b, _ := center.BatchFrom(ctx)
 	call := d.calls.Add(1)
 	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
 	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }()
+	if err := refuse(ctx, ids); err != nil {
+		return err
+	}
 	s := d.failpoints.take("work", "commit")
 	if s.point != "" {
 		ctx = context.WithoutCancel(ctx)

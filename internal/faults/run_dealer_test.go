@@ -134,7 +134,9 @@ type poison struct {
 func (poison) Key(id int64) string { return strconv.FormatInt(id, 10) }
 
 // Execute fails with some items until the table cures has a row.
-func (p poison) Execute(ctx context.Context, ids []int64) error {
+func (p poison) Execute(ctx context.Context, ids []int64) error { return p.unless(ctx, ids, p.refuse) }
+
+func (p poison) refuse(ctx context.Context, ids []int64) error {
 	for _, id := range ids {
 		if id%p.every != 0 {
 			continue
@@ -143,7 +145,7 @@ func (p poison) Execute(ctx context.Context, ids []int64) error {
 			return cmp.Or(err, p.mark(fmt.Errorf("item %d: %w", id, errors.ErrUnsupported)))
 		}
 	}
-	return p.dealer.Execute(ctx, ids)
+	return nil
 }
 
 // tracker ignores the column done: only the cursor of the run prevents a second execution.

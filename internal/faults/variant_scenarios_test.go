@@ -72,7 +72,9 @@ func (keyed) Key(id int64) string { return strconv.FormatInt(id, 10) }
 
 // Execute fails twice with every seventh item. It counts the attempts in the database, because a take-over changes the
 // server.
-func (k keyed) Execute(ctx context.Context, ids []int64) error {
+func (k keyed) Execute(ctx context.Context, ids []int64) error { return k.unless(ctx, ids, k.refuse) }
+
+func (k keyed) refuse(ctx context.Context, ids []int64) error {
 	for _, id := range ids {
 		if id%7 != 0 {
 			continue
@@ -87,7 +89,7 @@ func (k keyed) Execute(ctx context.Context, ids []int64) error {
 			return fmt.Errorf("item %d: %w", id, errors.ErrUnsupported)
 		}
 	}
-	return k.dealer.Execute(ctx, ids)
+	return nil
 }
 
 // cursored ignores the column done: only the cursor prevents a second execution.
