@@ -22,6 +22,7 @@ import (
 // come first.
 const (
 	blocked variant = "BLOCK"       // the bad items of all queues are within reach of the selects: 9 x fetch_number
+	outages variant = "BLOCK LATER" // blocked; items have the usual attempts, because some fail before an outage is likely
 	behind  variant = "BLOCK PAGED" // healthy items lie behind that reach, and the dealer can go on behind a page
 	tenant  variant = "TENANT"      // all items of queue 0 fail until the table cures has a row
 )
@@ -31,7 +32,7 @@ var blockScenarios = []scenario{
 	{name: "block-of-bad-items", play: blockOfBadItems, variant: blocked, seldom: true},
 	{name: "block-of-bad-items-behind-pages", play: blockOfBadItems, variant: behind, seldom: true},
 	{name: "queue-that-fails", play: queueThatFails, variant: tenant},
-	{name: "second-outage", play: secondOutage, variant: blocked, review: sampledGently, seldom: true},
+	{name: "second-outage", play: secondOutage, variant: outages, review: sampledGently, seldom: true},
 }
 
 // bad is the first of the items that fail until the table cures has a row.
@@ -45,6 +46,8 @@ func (v variant) blocks() bool { return strings.HasPrefix(string(v), "BLOCK") ||
 func (v variant) applyBlock(s *manager.Settings) {
 	s.FetchNumber, s.ThreadNumber, s.ItemMaxAttempts = 100, 4, 3
 	switch v {
+	case outages:
+		s.ItemMaxAttempts = 0
 	case behind:
 		s.FetchNumber = 20
 	case tenant:

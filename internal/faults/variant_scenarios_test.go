@@ -56,7 +56,7 @@ func (d *dealer) with(v variant) processor.TaskDealer[int64] {
 		return keyed{d}
 	case inOrder:
 		return cursored{d}
-	case blocked, behind, tenant:
+	case blocked, outages, behind, tenant:
 		return d.blocking(v)
 	case plain:
 		return d
