@@ -48,7 +48,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s Settings) (a Set
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a = SettingsDiff{TaskType: taskType, Settings: s, Exists: true, Changes: differences(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
+	a = SettingsDiff{TaskType: taskType, Settings: s, Exists: true, Changes: settingChanges(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
 	tasks, err := t.List(ctx, taskType)
 	if err != nil {
 		return SettingsDiff{}, err
@@ -166,7 +166,7 @@ func writeSettings(ctx context.Context, l *roster.LockTx, s Settings, version in
 	var set []string
 	var args []any
 	for _, row := range columns() {
-		set, args = append(set, row.Column+" = ?"), append(args, row.argument(s))
+		set, args = append(set, row.Column+" = ?"), append(args, row.Value(s))
 	}
 	n, err := l.Exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
 		WHERE task_type = ? AND version = ?`, append(args, l.TaskType, version)...)

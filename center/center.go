@@ -157,7 +157,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		check = g.check
 	}
 	if err := check(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, oneLine(err)), c.Close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", db.Address, sqldb.OneLine(err)), c.Close())
 	}
 	return c, nil
 }

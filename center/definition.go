@@ -54,7 +54,7 @@ func insertTaskType(ctx context.Context, l *roster.LockTx, s Settings) error {
 	}
 	names, args := []string{"task_type"}, []any{l.TaskType}
 	for _, row := range columns() {
-		names, args = append(names, row.Column), append(args, row.argument(s))
+		names, args = append(names, row.Column), append(args, row.Value(s))
 	}
 	_, err := l.Exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
 		VALUES (`+sqldb.Marks(len(args))+`, {now}, {now})`, args...)
@@ -78,7 +78,7 @@ func insertRoster(ctx context.Context, l *roster.LockTx, s Settings) error {
 	if rebuilt, err := roster.RebuildLockRow(ctx, l); err != nil || rebuilt {
 		return err
 	}
-	if err := roster.InsertQueues(ctx, l, s.queueRows()); err != nil {
+	if err := roster.InsertQueues(ctx, l, queueRows(s)); err != nil {
 		return err
 	}
 	return defineTrigger(ctx, l, s)
@@ -91,7 +91,7 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (Settings, error)
 	var names []string
 	var into []any
 	for _, row := range columns() {
-		names, into = append(names, row.Column), append(into, row.target(&s))
+		names, into = append(names, row.Column), append(into, sqldb.Target(row.Field(&s)))
 	}
 	err := t.c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
 	if sqldb.NoRows(err) {
@@ -134,4 +134,26 @@ func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *Setti
 		s.Queues, s.QueueNames = len(s.QueueNames), nil
 	}
 	return err
+}
+
+// queueRows returns the queues of the settings in the order of their index.
+func queueRows(s Settings) []roster.QueueRow {
+	if len(s.QueueNames) == 0 {
+		return roster.NumberedQueues(0, s.Queues)
+	}
+	queues := make([]roster.QueueRow, len(s.QueueNames))
+	for i, name := range s.QueueNames {
+		queues[i] = roster.QueueRow{ID: name, Index: i}
+	}
+	return queues
+}
+
+// columns returns the settings that schedule_task_type holds.
+func columns() (rows []Setting) {
+	for _, row := range SettingTable() {
+		if row.Column != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // maxAlerts is how many alerts Diagnose reads.
@@ -35,7 +36,7 @@ func (d rosterCheck) alerts(r rosterRows) {
 	}
 	for _, kind := range kinds {
 		e := byKind[kind][0]
-		text := oneLine(errText(e.Reason)).Error()
+		text := sqldb.OneLine(errText(e.Reason)).Error()
 		if n := len(byKind[kind]) - 1; n > 0 {
 			text += "; " + plural.Of(n, "more alert", "more alerts") + " of this kind"
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -119,7 +120,7 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 			case d.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case d.c.IsTransient(err):
-				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, oneLine(err))
+				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, sqldb.OneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)

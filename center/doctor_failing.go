@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
@@ -34,7 +35,7 @@ func (d serverCheck) failing(r rosterRows) {
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), oneLine(errText(text)))
+			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), sqldb.OneLine(errText(text)))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // runCheck checks the runs and the triggers of a task type.
@@ -13,7 +14,7 @@ type runCheck struct{ *diagnosis }
 func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
 	for _, p := range cancelled {
-		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), oneLine(errText(p.Text()))).Subject = p.Subject()
+		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
 	}
 	if err != nil || task.RunProblems == 0 {
 		return err
@@ -24,7 +25,7 @@ func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	}
 	for _, p := range problems {
 		c := p.Condition()
-		c.Text = c.Subject + ": " + oneLine(errText(c.Text)).Error()
+		c.Text = c.Subject + ": " + sqldb.OneLine(errText(c.Text)).Error()
 		d.findings = append(d.findings, c)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // serverCheck checks the servers of a task type.
@@ -140,7 +141,7 @@ func (d serverCheck) namesakes(r rosterRows) {
 		switch {
 		case s.Name == "":
 		case there:
-			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), oneLine(errText(s.Name))).Subject = s.Name
+			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), sqldb.OneLine(errText(s.Name))).Subject = s.Name
 		default:
 			first[s.Name] = ServerName(s.UUID)
 		}
@@ -178,7 +179,7 @@ func (d serverCheck) errors(r rosterRows) {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			plural.Of(len(servers[text]), "server", "servers"), when, oneLine(errText(text))).Subject = text
+			plural.Of(len(servers[text]), "server", "servers"), when, sqldb.OneLine(errText(text))).Subject = text
 	}
 }
 

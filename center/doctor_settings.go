@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // settings checks whether workers can use the row, and whether their programs give other settings.
@@ -24,7 +25,7 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (Settings, erro
 		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: %s", oneLine(err))
+		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: %s", sqldb.OneLine(err))
 	}
 	return s, nil
 }
@@ -35,7 +36,7 @@ func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 	servers := map[Difference][]string{}
 	var order []Difference
 	for _, s := range r.servers {
-		for _, diff := range differ(s.GivenSettings, row) {
+		for _, diff := range row.DiffersFrom(s.GivenSettings) {
 			if servers[diff] == nil {
 				order = append(order, diff)
 			}
@@ -47,6 +48,6 @@ func (d rosterCheck) givenSettings(r rosterRows, row Settings) {
 		if len(servers[diff]) == 1 {
 			give = servers[diff][0] + " gives"
 		}
-		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name, oneLine(errText(diff.Given)), oneLine(errText(diff.Row))).Subject = diff.Name
+		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name, sqldb.OneLine(errText(diff.Given)), sqldb.OneLine(errText(diff.Row))).Subject = diff.Name
 	}
 }

@@ -2,7 +2,6 @@ package center
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
@@ -59,14 +58,3 @@ var (
 	ErrNoRunOrTask   = errors.New("neither a run nor a task type has this name")
 	ErrNoRunYet      = errors.New("the task type has had no run")
 )
-
-// oneLine returns an error whose text is that of err in one line: the errors of drivers may have several.
-func oneLine(err error) error { return lineError{err} }
-
-type lineError struct{ error }
-
-func (e lineError) Error() string {
-	return strings.Join(strings.FieldsFunc(e.error.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-}
-
-func (e lineError) Unwrap() error { return e.error }

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -140,14 +141,14 @@ func queue0(t *testing.T, c *center.Center, uuid, taskType string) center.QueueE
 func exerciseItemsAndCursors(t *testing.T, c *center.Center) {
 	t.Helper()
 	ctx := t.Context()
-	must(t, c.Items().Save(ctx, "settle", []center.FailedItem{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
-	_, err := c.Items().Load(ctx, "settle", "1", 10, 10)
+	must(t, failures.Of(c.Roster()).Save(ctx, "settle", []failures.Item{{Key: "17", QueueID: "1", State: center.ItemRetry, Attempts: 2}}))
+	_, err := failures.Of(c.Roster()).Load(ctx, "settle", "1", 10, 10)
 	must(t, err)
-	_, err = c.Items().Find(ctx, "settle", []string{"17"})
+	_, err = failures.Of(c.Roster()).Find(ctx, "settle", []string{"17"})
 	must(t, err)
 	_, err = c.Items().Clean(ctx, time.Hour)
 	must(t, err)
-	must(t, c.Items().Forget(ctx, "settle", []string{"17"}))
+	must(t, failures.Of(c.Roster()).Forget(ctx, "settle", []string{"17"}))
 	cursor := "17"
 	must(t, center.SaveCursor(bindQueue0(t, c, &cursor)))
 	must(t, c.Roster().Server("settle", web1).WindowDone(ctx, queue0(t, c, web1, "settle"), time.Now()))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -38,7 +39,7 @@ func (it *Items) change(ctx context.Context, taskType string, keys []string, c i
 // apply runs the statement for some items. It makes the workers read their items again, and records an event.
 func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) (n int, err error) {
 	n, err = l.Exec(ctx, c.statement+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(keys))+`)`,
-		append([]any{l.TaskType, l.OwnSign}, hashesOf(keys)...)...)
+		append([]any{l.TaskType, l.OwnSign}, failures.Hashes(keys)...)...)
 	if err != nil || n == 0 {
 		return n, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -28,7 +29,7 @@ func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []I
 		return nil, "", fmt.Errorf("read a page of failed items of %s: %w", f.TaskType, err)
 	}
 	if len(page) == itemsPerPage {
-		next = hashOf(page[len(page)-1].ItemKey)
+		next = failures.Hash(page[len(page)-1].ItemKey)
 	}
 	return page, next, nil
 }

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Items lists, retries and drops the items that failed. Executors record failures through it.
+// Items lists, retries and drops the items that failed.
 type Items struct{ c *Center }
 
 // Items returns the bundle of failed items.
@@ -16,10 +17,9 @@ func (c *Center) Items() *Items { return &Items{c} }
 
 // The states of a failed item.
 const (
-	ItemRetry = "RETRY" // executed again after its pause
-	// ItemStarted is the state of an item that its owner executes alone, because owners of its queue have crashed (S14).
-	ItemStarted = "STARTED"
-	ItemDead    = "DEAD" // failed too often: not executed until an operator retries it
+	ItemRetry   = failures.Retry   // executed again after its pause
+	ItemStarted = failures.Started // its owner executes it alone, because owners of its queue have crashed (S14)
+	ItemDead    = failures.Dead    // failed too often: not executed until an operator retries it
 )
 
 // ItemRecord is a row of schedule_failed_item.
@@ -50,7 +50,7 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
 	if f.Key != "" {
-		w.Equal("item_hash", hashOf(f.Key))
+		w.Equal("item_hash", failures.Hash(f.Key))
 	}
 	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
 	if err != nil {

@@ -45,7 +45,7 @@ func withRole(ctx context.Context, db Database, r sqldb.Role, f func(*sql.DB) er
 		err = f(pool)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w", db.Address, oneLine(err)), pool.Close())
+		return errors.Join(fmt.Errorf("%s: %w", db.Address, sqldb.OneLine(err)), pool.Close())
 	}
 	return pool.Close()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -75,6 +76,6 @@ func seedRoster(t *testing.T, c *center.Center) {
 	centertest.Exec(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r1', 'settle', 'BASE', 'k', 'r1', 'SUCCESS', '2026-01-01 00:00:00')",
 		"INSERT INTO schedule_run_queue (run_id, queue_id, state) VALUES ('r1', '0', 'DONE')",
 		"INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at) VALUES ('r1', '0', 1, '17', 1, '2026-01-01 00:00:00')")
-	dead := center.FailedItem{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
-	must(t, c.Items().Save(t.Context(), "settle", []center.FailedItem{dead}))
+	dead := failures.Item{Key: "17", QueueID: "1", State: center.ItemDead, Attempts: 25}
+	must(t, failures.Of(c.Roster()).Save(t.Context(), "settle", []failures.Item{dead}))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // ErrUnreachable means that Open did not reach a database that takes writes, and might if it tried again: nothing listens,
@@ -43,7 +44,7 @@ func (g guard) await(ctx context.Context) error {
 		if time.Since(logged) >= reachLogPause {
 			logged = time.Now()
 			g.log.LogAttrs(ctx, slog.LevelWarn, "the database is unreachable; waiting for it",
-				slog.String("database", g.db.Database.Address), slog.Any("error", oneLine(err)))
+				slog.String("database", g.db.Database.Address), slog.Any("error", sqldb.OneLine(err)))
 		}
 		select {
 		case <-ctx.Done():

@@ -29,28 +29,12 @@ func (s Settings) Records() (list []SettingRecord) {
 			text := textOf(row.Field(&s))
 			list = append(list, SettingRecord{Column: row.Name, Name: row.Name, Value: text, Text: text})
 		default:
-			r := SettingRecord{Column: row.Column, Name: row.Name, Value: row.argument(s)}
+			r := SettingRecord{Column: row.Column, Name: row.Name, Value: row.Value(s)}
 			r.Text = fmt.Sprint(reflect.ValueOf(row.Field(&s)).Elem().Interface())
 			list = append(list, r)
 		}
 	}
 	return list
-}
-
-// DiffersFrom lists the settings that s gives explicitly and for which the row has another value.
-func (s Settings) DiffersFrom(row Settings) []Difference {
-	return differ(s.Given(), row)
-}
-
-// differences compares all settings except the queues, with defaults for zeros.
-func differences(row, want Settings) (diffs []Difference) {
-	rows := row.Records()
-	for i, w := range want.Records() {
-		if rows[i].Value != w.Value {
-			diffs = append(diffs, Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
-		}
-	}
-	return diffs
 }
 
 // Given returns the settings that are not zero in s, as text, by their names in rota.yaml.
@@ -64,9 +48,9 @@ func (s Settings) Given() map[string]string {
 	return given
 }
 
-// differ lists the given settings for which the row has another value, in the order of the table.
-func differ(given map[string]string, inForce Settings) (diffs []Difference) {
-	stored := inForce.Given()
+// DiffersFrom lists the given settings, as Given returns them, for which s has another value.
+func (s Settings) DiffersFrom(given map[string]string) (diffs []Difference) {
+	stored := s.Given()
 	seen := map[string]bool{}
 	for _, row := range settingTable {
 		mine, ok := given[row.Name]

@@ -23,11 +23,11 @@ func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s Settings, g
 			return SettingsDiff{}, err
 		}
 	}
-	d, err := t.Compare(ctx, taskType, row.with(s, given))
+	d, err := t.Compare(ctx, taskType, merged(row, s, given))
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	for _, c := range differences(row, Settings{}) {
+	for _, c := range settingChanges(row, Settings{}) {
 		if !takes(given, c.Name) {
 			d.Left = append(d.Left, c)
 		}
@@ -44,9 +44,9 @@ func (t *Tasks) requestedQueues(ctx context.Context, taskType string, now int) (
 	return int(*tasks[0].RequestedTotal), nil
 }
 
-// with returns s with the given settings of from.
-func (s Settings) with(from Settings, given []string) Settings {
-	for _, row := range settingTable {
+// merged returns s with the given settings of from.
+func merged(s, from Settings, given []string) Settings {
+	for _, row := range SettingTable() {
 		if takes(given, row.Name) {
 			reflect.ValueOf(row.Field(&s)).Elem().Set(reflect.ValueOf(row.Field(&from)).Elem())
 		}
@@ -60,4 +60,15 @@ func takes(given []string, name string) bool {
 		return slices.Contains(given, "cron") || slices.Contains(given, "every")
 	}
 	return slices.Contains(given, name)
+}
+
+// settingChanges compares all settings except the queues, with defaults for zeros.
+func settingChanges(row, want Settings) (diffs []Difference) {
+	rows := row.Records()
+	for i, w := range want.Records() {
+		if rows[i].Value != w.Value {
+			diffs = append(diffs, Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
+		}
+	}
+	return diffs
 }

@@ -3,6 +3,7 @@ package center
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -129,4 +132,54 @@ func (s Settings) validateMode() error {
 // needsRuns reports whether the setting says when runs begin.
 func (row Setting) needsRuns() bool {
 	return row.Name == "cron" || row.Name == "every" || row.Name == "after"
+}
+
+func (s Settings) validateSchedule() error {
+	if s.Cron != "" && s.Every != 0 {
+		return fmt.Errorf("cron (%s) and every (%s) must not both be set", s.Cron, s.Every)
+	}
+	return errors.Join(s.validateCron(), s.validateEvery(), runs.ValidAfter(s.After))
+}
+
+func (s Settings) validateCron() error {
+	if s.Cron == "" {
+		return nil
+	}
+	if len(s.Cron) > runs.MaxExpression {
+		return fmt.Errorf("cron must have at most %d bytes, not %d", runs.MaxExpression, len(s.Cron))
+	}
+	zone, err := cron.LoadZone(s.TimeZone)
+	if err != nil {
+		return nil //nolint:nilerr // Validate reports the zone through ParseWindow
+	}
+	_, err = cron.Parse(s.Cron, zone)
+	return err
+}
+
+func (s Settings) validateEvery() error {
+	if _, err := slots.Parse(TriggerEvery, s.Every.String(), "", time.Unix(0, 0)); s.Every != 0 && err != nil {
+		return fmt.Errorf("every (%s) must be from 1s to 8760h, in whole milliseconds", s.Every)
+	}
+	return nil
+}
+
+// CheckAfter validates the dependencies of task types that are defined together. The map is by name. CheckAfter returns an
+// error for a cycle and for an upstream without runs. Define checks the upstreams that are not in the map.
+func CheckAfter(tasks map[string]Settings) error {
+	var edges []runs.Edge
+	names := slices.Sorted(maps.Keys(tasks))
+	for _, name := range names {
+		for _, a := range tasks[name].After {
+			if up, there := tasks[a.Upstream]; there && up.WithDefaults().Mode == ModeContinuous {
+				return fmt.Errorf("task %s: after %s: %w", name, a.Upstream, runs.ErrNoRuns)
+			}
+			edges = append(edges, runs.Edge{TaskType: name, After: a})
+		}
+	}
+	for _, name := range names {
+		if path := runs.Cycle(edges, name); path != nil {
+			return fmt.Errorf("task %s: after makes a cycle: %s", name, strings.Join(path, " after "))
+		}
+	}
+	return nil
 }

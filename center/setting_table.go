@@ -3,8 +3,6 @@ package center
 import (
 	"fmt"
 	"time"
-
-	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of docs/settings.md
@@ -235,23 +233,8 @@ var settingTable = []Setting{
 	},
 }
 
-// columns returns the rows that schedule_task_type holds.
-func columns() (rows []Setting) {
-	for _, row := range settingTable {
-		if row.Column != "" {
-			rows = append(rows, row)
-		}
-	}
-	return rows
-}
-
-// target returns the destination for a scan of the column.
-func (row Setting) target(s *Settings) any {
-	return sqldb.Target(row.Field(s))
-}
-
-// argument returns the column's value as a parameter of a statement.
-func (row Setting) argument(s Settings) any {
+// Value returns the value of the setting's column in schedule_task_type: an int, int64, bool, float64 or string.
+func (row Setting) Value(s Settings) any {
 	switch v := row.Field(&s).(type) {
 	case *time.Duration:
 		return v.Milliseconds()

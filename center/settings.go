@@ -176,15 +176,3 @@ func (s Settings) WithDefaults() Settings {
 	}
 	return s
 }
-
-// queueRows returns the queues in the order of their index.
-func (s Settings) queueRows() []roster.QueueRow {
-	if len(s.QueueNames) == 0 {
-		return roster.NumberedQueues(0, s.Queues)
-	}
-	queues := make([]roster.QueueRow, len(s.QueueNames))
-	for i, name := range s.QueueNames {
-		queues[i] = roster.QueueRow{ID: name, Index: i}
-	}
-	return queues
-}

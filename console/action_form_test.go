@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 )
@@ -239,11 +240,11 @@ func TestManyItemsGoOnRequestByRequest(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: allowed})
 	const many = 12_000
-	items := make([]center.FailedItem, many)
+	items := make([]failures.Item, many)
 	for i := range items {
-		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: fmt.Sprintf("order %d is locked", i)}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: fmt.Sprintf("order %d is locked", i)}
 	}
-	s.must(s.center.Items().Save(t.Context(), "settle", items))
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
 	form := values("task", "settle", "all", "true", "state", "dead", "error", "order … is locked")
 	got := s.do(post("item-drop", confirmed(form)))
 	for requests := 1; got.code != http.StatusSeeOther; requests++ { // more than two on a slow machine

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -130,7 +131,7 @@ func (s *site) server(uuid string) center.ServerRecord {
 // item returns the state of a failed item; empty if it has no record.
 func (s *site) item(key string) string {
 	s.Helper()
-	list, err := s.center.Items().Find(s.Context(), "settle", []string{key})
+	list, err := failures.Of(s.center.Roster()).Find(s.Context(), "settle", []string{key})
 	s.must(err)
 	if len(list) == 0 {
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -21,7 +22,7 @@ func TestPageTellsItsAge(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
 			s.get(page)
-			s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: "9001", QueueID: "3", State: center.ItemDead}}))
+			s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "9001", QueueID: "3", State: center.ItemDead}}))
 			saved := time.Now()
 			for deadline := saved.Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 				r := s.do(request(http.MethodGet, page))

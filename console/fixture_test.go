@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
@@ -42,7 +43,7 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 		_, err = s.center.Roster().Planner("settle", uuid).Rebalance(t.Context(), roster.RebalanceOptions{})
 		s.must(err)
 	}
-	s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{
 		{Key: evil, QueueID: "1", State: center.ItemDead, Attempts: 3, LastError: evil},
 		{Key: "4711", QueueID: "1", State: center.ItemRetry, Attempts: 1, LastError: `account "4711" is closed`, RetryIn: time.Hour},
 		{Key: "4712", QueueID: "2", State: center.ItemDead, Attempts: 1, LastError: `account "4712" is closed`},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -38,11 +39,11 @@ func TestListsHavePages(t *testing.T) {
 func TestOldItemsAreFoundByTheirKey(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
-	items := make([]center.FailedItem, 1_100)
+	items := make([]failures.Item, 1_100)
 	for i := range items {
-		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: "no"}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: "no"}
 	}
-	s.must(s.center.Items().Save(t.Context(), "settle", items))
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
 	if got := s.get("/items?task=settle&q=4711"); !strings.Contains(got.body, `id="all-items"`) || !strings.Contains(got.body, ">4711<") {
 		t.Errorf("the oldest item is not found: %s", got.body)
 	}

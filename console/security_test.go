@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -114,7 +115,7 @@ func TestUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)
 	const tricks = "a\u202egpj\u2066b\u200bc\u009bd"
-	s.must(s.center.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: tricks, QueueID: "1", State: center.ItemDead, LastError: tricks}}))
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: tricks, QueueID: "1", State: center.ItemDead, LastError: tricks}}))
 	s.must(s.center.Roster().Operator(tricks).Pause(t.Context(), "settle", true))
 	for _, page := range append(s.paths(), "/task-pause?task="+url.QueryEscape(tricks)) {
 		if got := s.get(page); strings.ContainsAny(got.body, "\u202e\u2066\u200b\u009b") {

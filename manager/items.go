@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -19,7 +20,7 @@ type itemStore struct{ s *server }
 func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	l, err := i.s.roster.Items().Load(ctx, i.s.taskType, q.ID, most, mostDead)
+	l, err := failures.Of(i.s.roster.Roster()).Load(ctx, i.s.taskType, q.ID, most, mostDead)
 	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
 }
 
@@ -27,11 +28,11 @@ func (i itemStore) Load(ctx context.Context, q processor.Queue, most, mostDead i
 func (i itemStore) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows, err := i.s.roster.Items().Find(ctx, i.s.taskType, keys)
+	rows, err := failures.Of(i.s.roster.Roster()).Find(ctx, i.s.taskType, keys)
 	return failedItems(rows), err
 }
 
-func failedItems(rows []center.FailedItem) []processor.FailedItem {
+func failedItems(rows []failures.Item) []processor.FailedItem {
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
 		items[n] = processor.FailedItem{
@@ -46,9 +47,9 @@ func failedItems(rows []center.FailedItem) []processor.FailedItem {
 func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processor.FailedItem) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	rows := make([]center.FailedItem, len(items))
+	rows := make([]failures.Item, len(items))
 	for n, item := range items {
-		rows[n] = center.FailedItem{
+		rows[n] = failures.Item{
 			Key: item.Key, QueueID: q.ID, Partition: q.Partition, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
 		}
 		switch {
@@ -58,14 +59,14 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 			rows[n].State = center.ItemStarted
 		}
 	}
-	return i.s.roster.Items().Save(ctx, i.s.taskType, rows)
+	return failures.Of(i.s.roster.Roster()).Save(ctx, i.s.taskType, rows)
 }
 
 // Delete implements processor.ItemStore.
 func (i itemStore) Delete(ctx context.Context, _ processor.Queue, keys []string) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	return i.s.roster.Items().Forget(ctx, i.s.taskType, keys)
+	return failures.Of(i.s.roster.Roster()).Forget(ctx, i.s.taskType, keys)
 }
 
 // cursorStore keeps the processor's cursors in the rows of the queues, and the cursors of sweeps in the rows of the

@@ -111,7 +111,7 @@ func (s *server) define(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return nil
 	}
-	for _, d := range given.DiffersFrom(*s.settings) {
+	for _, d := range s.settings.DiffersFrom(given.Given()) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given))
 	}
 	if err := s.settings.Validate(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
 )
@@ -94,7 +95,7 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 		all := plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")
 		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, all))
 	} else {
-		found, err := c.Items().Find(ctx, t.TaskType, a.Keys)
+		found, err := failures.Of(c.Roster()).Find(ctx, t.TaskType, a.Keys)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 )
 
 // testApply checks that Apply writes the wanted settings to the row, tells the servers, and refuses to overwrite a
@@ -111,7 +112,7 @@ func testApplyNew(t *testing.T, c *center.Center) {
 func testDeleteTask(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
-	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}}))
 	if err := c.Tasks().Delete(t.Context(), r.task, "test"); err == nil || !strings.Contains(err.Error(), "1 live server still serves it in "+c.OwnSign()+": stop all servers first") {
 		t.Fatalf("delete a task type with a live server: error %v, want a refusal", err)
 	}

@@ -30,7 +30,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		given := center.Settings{Queues: 5, ThreadNumber: 2, HeartbeatInterval: time.Second}
 		row := r.define(given)
 		want := []center.Difference{{Name: "queues", Given: "5", Row: "3"}, {Name: "heartbeat_interval", Given: "1s", Row: "2s"}}
-		if diff := cmp.Diff(want, given.DiffersFrom(row)); diff != "" {
+		if diff := cmp.Diff(want, row.DiffersFrom(given.Given())); diff != "" {
 			t.Fatalf("differences from the row (-want +got):\n%s", diff)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 )
 
@@ -138,7 +139,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	want("failing") // the report of an overdue server is stale
-	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 	want("queues", "PROBLEM queues whose owners have died one after the other: 1 (6)")

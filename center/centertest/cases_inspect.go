@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 )
 
 // taskRecord reads the record of the task type.
@@ -25,7 +26,7 @@ func testInspect(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 12})
 	r.join("A", "B")
 	r.exec("UPDATE schedule_server SET in_hand = 3, success_count = 7, last_error = 'no', oldest_in_hand_since = register_time WHERE uuid = '%s'", r.uuid("A"))
-	r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{
 		{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "broken"},
 		{Key: "b", QueueID: "1", State: center.ItemRetry, RetryIn: time.Hour},
 	}))

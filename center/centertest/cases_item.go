@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 )
 
 // itemSteps are what a case does with the failed items of its task type.
@@ -19,9 +20,9 @@ type itemSteps struct{ *taskType }
 
 // wantItems compares the failed items that a queue loads, and the records of the dead among them. It tolerates a minute
 // in RetryIn, which shrinks as time passes.
-func (r itemSteps) wantItems(queue string, want ...center.FailedItem) {
+func (r itemSteps) wantItems(queue string, want ...failures.Item) {
 	r.Helper()
-	got, err := r.c.Items().Load(r.Context(), r.task, queue, 1000, 1000)
+	got, err := failures.Of(r.c.Roster()).Load(r.Context(), r.task, queue, 1000, 1000)
 	r.must(err)
 	if got.More {
 		r.Errorf("queue %s has more failed items than %d", queue, len(got.Items)+len(got.Dead))
@@ -33,30 +34,30 @@ func (r itemSteps) wantItems(queue string, want ...center.FailedItem) {
 		}
 	}
 	r.wantDead(got.Dead, dead...)
-	records, err := r.c.Items().Find(r.Context(), r.task, dead)
+	records, err := failures.Of(r.c.Roster()).Find(r.Context(), r.task, dead)
 	r.must(err)
 	r.compareItems(append(got.Items, records...), want...)
 }
 
 // wantDead compares the digests of dead items with those of keys.
-func (r itemSteps) wantDead(got []center.KeyDigest, keys ...string) {
+func (r itemSteps) wantDead(got []failures.KeyDigest, keys ...string) {
 	r.Helper()
-	var want []center.KeyDigest
+	var want []failures.KeyDigest
 	for _, key := range keys {
 		sum := sha256.Sum256([]byte(key))
-		want = append(want, center.KeyDigest(sum[:16]))
+		want = append(want, failures.KeyDigest(sum[:16]))
 	}
-	byDigest := cmpopts.SortSlices(func(a, b center.KeyDigest) bool { return bytes.Compare(a[:], b[:]) < 0 })
+	byDigest := cmpopts.SortSlices(func(a, b failures.KeyDigest) bool { return bytes.Compare(a[:], b[:]) < 0 })
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), byDigest); diff != "" {
 		r.Fatalf("dead items (-want +got):\n%s", diff)
 	}
 }
 
-func (r itemSteps) compareItems(got []center.FailedItem, want ...center.FailedItem) {
+func (r itemSteps) compareItems(got []failures.Item, want ...failures.Item) {
 	r.Helper()
-	diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(center.FailedItem{}, "FirstFailed"),
+	diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(failures.Item{}, "FirstFailed"),
 		cmp.Comparer(func(a, b time.Duration) bool { return (a - b).Abs() < time.Minute }),
-		cmpopts.SortSlices(func(a, b center.FailedItem) bool { return a.Key < b.Key }))
+		cmpopts.SortSlices(func(a, b failures.Item) bool { return a.Key < b.Key }))
 	if diff != "" {
 		r.Fatalf("failed items (-want +got):\n%s", diff)
 	}
@@ -72,16 +73,16 @@ func (r itemSteps) partition() int64 {
 func testFailedItems(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
-	save := func(items ...center.FailedItem) {
+	save := func(items ...failures.Item) {
 		t.Helper()
-		r.must(c.Items().Save(t.Context(), r.task, items))
+		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, items))
 	}
 	firsts := func() int64 {
 		return r.readInt("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 	}
 	p := r.partition()
-	a := center.FailedItem{Key: "a", QueueID: "0", Partition: p, State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
-	b := center.FailedItem{Key: "b b's", QueueID: "1", Partition: p, State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
+	a := failures.Item{Key: "a", QueueID: "0", Partition: p, State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
+	b := failures.Item{Key: "b b's", QueueID: "1", Partition: p, State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
 	save(a, b)
 	b.LastError = "broken \uFFFD"
 	r.wantItems("0", a)
@@ -104,7 +105,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	if p, _ := r.heartbeat("A"); p.ItemVersion == reply.ItemVersion {
 		t.Fatal("Retry did not change the item version in the heartbeat reply")
 	}
-	r.must(c.Items().Forget(t.Context(), r.task, []string{"a"}))
+	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{"a"}))
 	r.wantItems("0")
 	r.wantItems("1", b)
 	for _, want := range []int{1, 0} {
@@ -113,7 +114,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 		}
 	}
 	r.wantItems("1")
-	if err := c.Items().Save(t.Context(), r.task, []center.FailedItem{{QueueID: "0", State: center.ItemRetry}}); err == nil {
+	if err := failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{QueueID: "0", State: center.ItemRetry}}); err == nil {
 		t.Error("an item without a key was saved, want an error")
 	}
 }
@@ -124,20 +125,20 @@ func testItemKeys(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	long := strings.Repeat("x", 200_000)
 	keys := []string{"a", "A", "a ", " a", "ä", "a\u0308", long, long + "y", strings.Repeat("😀", 300), "it's \\ \"%_?\n", "{now}"}
-	var items []center.FailedItem
+	var items []failures.Item
 	for i, key := range keys {
-		items = append(items, center.FailedItem{Key: key, QueueID: "0", Partition: r.partition(), State: center.ItemDead, Attempts: i + 1})
+		items = append(items, failures.Item{Key: key, QueueID: "0", Partition: r.partition(), State: center.ItemDead, Attempts: i + 1})
 	}
-	r.must(c.Items().Save(t.Context(), r.task, items))
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, items))
 	r.wantItems("0", items...)
 	for i, key := range keys {
-		found, err := c.Items().Find(t.Context(), r.task, []string{key, "none"})
+		found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, []string{key, "none"})
 		r.must(err)
 		r.compareItems(found, items[i])
 		if n, err := c.Items().Retry(t.Context(), r.task, "test", key); err != nil || n != 1 {
 			t.Fatalf("Retry of %.20q changed %d items, want 1: %v", key, n, err)
 		}
-		r.must(c.Items().Forget(t.Context(), r.task, []string{key}))
+		r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{key}))
 		r.wantItems("0", items[i+1:]...)
 	}
 }
@@ -147,16 +148,16 @@ func testItemKeys(t *testing.T, c *center.Center) {
 func testItemRetention(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	const old, chunk = 1_100, 1_000
-	var items []center.FailedItem
+	var items []failures.Item
 	for i := range old {
 		state := []string{center.ItemDead, center.ItemRetry}[i%2]
-		items = append(items, center.FailedItem{Key: fmt.Sprint("old ", i), QueueID: "0", Partition: r.partition(), State: state, RetryIn: -48 * time.Hour})
+		items = append(items, failures.Item{Key: fmt.Sprint("old ", i), QueueID: "0", Partition: r.partition(), State: state, RetryIn: -48 * time.Hour})
 	}
-	young := []center.FailedItem{
+	young := []failures.Item{
 		{Key: "young", QueueID: "0", Partition: r.partition(), State: center.ItemDead, RetryIn: -time.Hour},
 		{Key: "later", QueueID: "0", Partition: r.partition(), State: center.ItemRetry, RetryIn: time.Hour},
 	}
-	r.must(c.Items().Save(t.Context(), r.task, append(items, young...)))
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, append(items, young...)))
 	if n, err := c.Items().Retry(t.Context(), r.task, "test", items[0].Key); err != nil || n != 1 {
 		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
 	}
@@ -173,17 +174,17 @@ func testItemRetention(t *testing.T, c *center.Center) {
 // testManyFailedItems checks lists of items that take several statements.
 func testManyFailedItems(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
-	var many []center.FailedItem
+	var many []failures.Item
 	var keys []string
 	for i := range 1200 {
 		keys = append(keys, fmt.Sprint(i))
-		many = append(many, center.FailedItem{Key: keys[i], QueueID: "0", State: center.ItemRetry})
+		many = append(many, failures.Item{Key: keys[i], QueueID: "0", State: center.ItemRetry})
 	}
-	r.must(c.Items().Save(t.Context(), r.task, many))
-	if found, err := c.Items().Find(t.Context(), r.task, append(keys, "none")); err != nil || len(found) != 1200 {
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, many))
+	if found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, append(keys, "none")); err != nil || len(found) != 1200 {
 		t.Fatalf("found %d items, want 1200: %v", len(found), err)
 	}
-	r.must(c.Items().Forget(t.Context(), r.task, keys[:600]))
+	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, keys[:600]))
 	if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
 		t.Fatalf("Drop deleted %d items, want 600: %v", n, err)
 	}

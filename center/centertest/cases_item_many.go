@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 )
 
 // saveItems records n dead items of queue 0.
 func (r itemSteps) saveItems(n int) {
 	r.Helper()
-	items := make([]center.FailedItem, n)
+	items := make([]failures.Item, n)
 	for i := range items {
-		items[i] = center.FailedItem{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25}
 	}
-	r.must(r.c.Items().Save(r.Context(), r.task, items))
+	r.must(failures.Of(r.c.Roster()).Save(r.Context(), r.task, items))
 }
 
 // testItemChunks checks that operators change many failed items in several transactions, so that the lock row is free
@@ -36,7 +37,7 @@ func testItemChunks(t *testing.T, c *center.Center) {
 	t.Run("page and drop", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.saveItems(2_500)
-		r.must(r.c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "other", QueueID: "1", State: center.ItemRetry, Attempts: 1}}))
+		r.must(failures.Of(r.c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "other", QueueID: "1", State: center.ItemRetry, Attempts: 1}}))
 		pages, seen := 0, map[string]bool{}
 		for next := ""; pages == 0 || next != ""; pages++ {
 			var page []center.ItemRecord

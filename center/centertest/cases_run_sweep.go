@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/runs"
 )
 
@@ -212,7 +213,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		killer := func(state string) {
 			t.Helper()
-			r.must(c.Items().Save(t.Context(), r.task, []center.FailedItem{{Key: "a", QueueID: "1", Partition: r.partition(), State: state}}))
+			r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "1", Partition: r.partition(), State: state}}))
 		}
 		r.claimOne("A", "0")
 		r.claimOne("A", "0")

@@ -27,10 +27,10 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		row, err := c.Tasks().Settings(t.Context(), r.task)
 		r.must(err)
 		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
-		if diff := cmp.Diff(want, (center.Settings{Mode: center.ModeRun, Every: time.Hour}).DiffersFrom(row)); diff != "" {
+		if diff := cmp.Diff(want, row.DiffersFrom(center.Settings{Mode: center.ModeRun, Every: time.Hour}.Given())); diff != "" {
 			t.Fatalf("differences of another schedule (-want +got):\n%s", diff)
 		}
-		if diffs := nightly.DiffersFrom(row); len(diffs) > 0 {
+		if diffs := row.DiffersFrom(nightly.Given()); len(diffs) > 0 {
 			t.Fatalf("differences %+v of the same schedule, want none", diffs)
 		}
 	})
@@ -106,7 +106,7 @@ func testAfterSettings(t *testing.T, c *center.Center) {
 	r.wantAfter(want...)
 	row, err := c.Tasks().Settings(t.Context(), r.task)
 	r.must(err)
-	if diffs := s.DiffersFrom(row); len(diffs) > 0 {
+	if diffs := row.DiffersFrom(s.Given()); len(diffs) > 0 {
 		t.Fatalf("differences %+v of the same settings, want none", diffs)
 	}
 	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change "+r.task+" first") {

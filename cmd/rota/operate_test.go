@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -45,7 +46,7 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("queue add regions west", `^queue west of regions\$BASE: added\n$`)
 		s.wantOutput("queue remove regions south --yes", `^queue south of regions\$BASE: removed as soon as`)
 		s.wantOutput("queue list regions", `(?s)north.*west`)
-		s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{
+		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{
 			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},
 		}))
 		s.wantOutput("item retry settle a", `^settle\$BASE: 1 failed item retried\n`)
@@ -76,9 +77,9 @@ func TestOperate(t *testing.T) {
 func TestItemProgress(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
-	items := make([]center.FailedItem, 6_000)
+	items := make([]failures.Item, 6_000)
 	for i := range items {
-		items[i] = center.FailedItem{Key: strconv.Itoa(i), QueueID: "0", State: center.ItemDead}
+		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: center.ItemDead}
 	}
 	progress := func(what string) (lines string) {
 		for n := 1000; n < 7000; n += 1000 {
@@ -93,7 +94,7 @@ func TestItemProgress(t *testing.T) {
 		},
 		"regions": {{"task delete regions --yes", "regions: 5000 failed items deleted so far\n", "regions: deleted\n"}},
 	} {
-		s.must(s.c.Items().Save(t.Context(), task, items))
+		s.must(failures.Of(s.c.Roster()).Save(t.Context(), task, items))
 		for _, step := range steps {
 			stdout, stderr, code := s.try(step[0])
 			if code != 0 || stderr != step[1] || stdout != step[2] {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 )
@@ -59,7 +60,7 @@ func TestPreviewsAreTheSame(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	s.runs()
-	s.must(s.c.Items().Save(t.Context(), "settle", []center.FailedItem{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+	s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}}))
 	handler, err := console.Handler(s.c, console.Options{Access: func(*http.Request) (console.Actor, error) {
 		return console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }}, nil
 	}})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
@@ -120,18 +121,18 @@ func (p *parked) fill() {
 // Load implements processor.ItemStore.
 func (p *parked) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
 	begin := time.Now()
-	l, err := p.Items().Load(ctx, "settle", q.ID, most, mostDead)
+	l, err := failures.Of(p.Roster()).Load(ctx, "settle", q.ID, most, mostDead)
 	p.load = time.Since(begin)
 	return processor.LoadedItems{Items: failedItems(l.Items), Dead: l.Dead, More: l.More}, err
 }
 
 // Find implements processor.ItemStore.
 func (p *parked) Find(ctx context.Context, _ processor.Queue, keys []string) ([]processor.FailedItem, error) {
-	rows, err := p.Items().Find(ctx, "settle", keys)
+	rows, err := failures.Of(p.Roster()).Find(ctx, "settle", keys)
 	return failedItems(rows), err
 }
 
-func failedItems(rows []center.FailedItem) []processor.FailedItem {
+func failedItems(rows []failures.Item) []processor.FailedItem {
 	list := make([]processor.FailedItem, len(rows))
 	for i, r := range rows {
 		list[i] = processor.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError}

@@ -1,0 +1,202 @@
+// Package failures stores the items that have failed: the workers of a task type write them, and read them again after a
+// restart or a hand-over. What operators do to them is in package ops.
+package failures
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// The states of a failed item.
+const (
+	Retry = "RETRY" // executed again after its pause
+	// Started is the state of an item that its owner executes alone, because owners of its queue have crashed (S14).
+	Started = "STARTED"
+	Dead    = "DEAD" // failed too often: not executed until an operator retries it
+)
+
+// Log has the failed items of the task types of one environment. All its methods may be called concurrently.
+type Log struct {
+	db      *sqldb.DB
+	ownSign string
+}
+
+// Of returns the log of a roster.
+func Of(r *roster.Roster) Log { return Log{r.DB, r.OwnSign} }
+
+// Item is an item that has failed. Its row stays until the item succeeds, an operator drops it, or Clean deletes
+// it.
+type Item struct {
+	Key       string // as the dealer returns it, of any length
+	QueueID   string // the queue that had the item when it last failed
+	Partition int64  // partition_version of the roster when that queue was granted
+	State     string // RETRY, STARTED or DEAD
+	Attempts  int
+	LastError string
+	RetryIn   time.Duration // the time until it may be executed again; negative if it may be executed now
+
+	FirstFailed time.Time // by the database's clock; set when it is read
+}
+
+// Hash returns the hash by which the database finds an item. A key may have any length, and an index of MySQL has a
+// limit.
+func Hash(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
+}
+
+// Hashes returns the hashes of the keys, as arguments of a statement.
+func Hashes(keys []string) []any {
+	hashes := make([]any, len(keys))
+	for i, key := range keys {
+		hashes[i] = Hash(key)
+	}
+	return hashes
+}
+
+// KeyDigest stands for the key of a dead item: the first 16 bytes of its SHA-256.
+type KeyDigest = [16]byte
+
+// Loaded are the failed items of a queue that Load returns.
+type Loaded struct {
+	Items []Item      // in state RETRY or STARTED
+	Dead  []KeyDigest // of the items in state DEAD, in any order
+
+	// More reports whether an item of the queue may have a record that is in neither: the queue has more records, or the
+	// task type has records from before its queues last changed (X6). Find finds these.
+	More bool
+}
+
+// Load returns failed items of a queue: at most most that are not dead, of which all that are STARTED come first, and
+// the keys of at most mostDead that are dead.
+func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead int) (Loaded, error) {
+	var found Loaded
+	partition, moved, err := l.partition(ctx, taskType)
+	if err == nil { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
+		found.Items, err = l.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ? ORDER BY state DESC LIMIT %d`, most+1),
+			taskType, partition, queueID, Dead)
+	}
+	if err == nil {
+		found.Dead, err = l.readDead(ctx, taskType, partition, queueID, mostDead+1)
+	}
+	if err != nil {
+		return Loaded{}, fmt.Errorf("read the failed items of queue %s of %s$%s: %w", queueID, taskType, l.ownSign, err)
+	}
+	found.More = moved || len(found.Items) > most || len(found.Dead) > mostDead
+	found.Items, found.Dead = found.Items[:min(most, len(found.Items))], found.Dead[:min(mostDead, len(found.Dead))]
+	return found, nil
+}
+
+// readDead reads the digests of at most limit dead items of a queue. They have no order: a sort of a million takes longer
+// than reading them.
+func (l Log) readDead(ctx context.Context, taskType string, partition int64, queueID string, limit int) (digests []KeyDigest, err error) {
+	var hash sql.RawBytes
+	err = l.db.Each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&hash); err != nil {
+			return err
+		}
+		var d KeyDigest
+		if len(hash) < hex.EncodedLen(len(d)) {
+			return fmt.Errorf("item_hash %q is no SHA-256", hash)
+		}
+		_, err := hex.Decode(d[:], hash[:hex.EncodedLen(len(d))])
+		digests = append(digests, d)
+		return err
+	}, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND partition_version = ? AND queue_id = ? AND state = ? LIMIT %d`, limit),
+		taskType, l.ownSign, partition, queueID, Dead)
+	return digests, err
+}
+
+// partition returns the partition_version of the roster, and whether there are failed items of an earlier one: their
+// queue may be another one now.
+func (l Log) partition(ctx context.Context, taskType string) (version int64, moved bool, err error) {
+	err = l.db.QueryRow(ctx, `SELECT r.partition_version, CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f
+		WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
+		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, l.ownSign).Scan(&version, &moved)
+	if sqldb.NoRows(err) {
+		return 0, false, roster.ErrUnknownTask
+	}
+	return version, moved, err
+}
+
+// Find returns the failed items with these keys, whatever their queue is.
+func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []Item, err error) {
+	for part := range slices.Chunk(keys, roster.InsertRows) {
+		found, err := l.read(ctx, ` AND item_hash IN (`+sqldb.Marks(len(part))+`) ORDER BY item_hash`, taskType, Hashes(part)...)
+		if err != nil {
+			return nil, fmt.Errorf("find failed items of %s$%s: %w", taskType, l.ownSign, err)
+		}
+		items = append(items, found...)
+	}
+	return items, nil
+}
+
+// read reads the items of a task type under a condition.
+func (l Log) read(ctx context.Context, condition, taskType string, args ...any) (items []Item, err error) {
+	err = l.db.Each(ctx, func(rows *sql.Rows) error {
+		var i Item
+		var next, now time.Time
+		err := rows.Scan(&i.Key, &i.QueueID, &i.Partition, &i.State, &i.Attempts, &i.LastError,
+			(*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
+		if !next.IsZero() {
+			i.RetryIn = next.Sub(now)
+		}
+		items = append(items, i)
+		return err
+	}, `SELECT item_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
+		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition, append([]any{taskType, l.ownSign}, args...)...)
+	return items, err
+}
+
+// Save records items that have failed, or failed again.
+func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
+	if slices.ContainsFunc(items, func(i Item) bool { return i.Key == "" }) {
+		return fmt.Errorf("record the failed items of %s$%s: the key of an item is empty", taskType, l.ownSign)
+	}
+	for part := range slices.Chunk(items, roster.InsertRows) {
+		args := make([]any, 0, 10*len(part))
+		for _, i := range part {
+			args = append(args, taskType, l.ownSign, Hash(i.Key), i.Key, i.QueueID, i.Partition, i.State, i.Attempts,
+				sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
+		}
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
+		err := l.write(ctx, `INSERT INTO schedule_failed_item
+			(task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, next_attempt_at, first_failed_at)
+			VALUES `+values+l.db.UpsertItem, args...)
+		if err != nil {
+			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, l.ownSign, err)
+		}
+	}
+	return nil
+}
+
+// Forget deletes the rows of items that have succeeded.
+func (l Log) Forget(ctx context.Context, taskType string, keys []string) error {
+	for part := range slices.Chunk(keys, roster.InsertRows) {
+		args := append([]any{taskType, l.ownSign}, Hashes(part)...)
+		err := l.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(part))+`)`, args...)
+		if err != nil {
+			return fmt.Errorf("delete failed items of %s$%s: %w", taskType, l.ownSign, err)
+		}
+	}
+	return nil
+}
+
+// write runs one idempotent statement on the dealers' pool: all executors write failures at the same time, and would
+// exhaust the few connections of the roster.
+func (l Log) write(ctx context.Context, query string, args ...any) error {
+	return l.db.Retry(ctx, func() (bool, error) {
+		_, err := l.db.Dealers.ExecContext(ctx, l.db.SQL(query), args...)
+		return true, err
+	})
+}
