@@ -10,8 +10,8 @@ import (
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 	"github.com/dutyrota/rota/schema"
 )
 

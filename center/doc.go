@@ -1,9 +1,6 @@
-// Package center is what users and operators of a roster see: it opens the database, fences the writes of a dealer, and
-// reads and changes task types, queues, servers, failed items, runs and triggers.
-//
-// A [Center] is an open roster in the tables of package schema. Its methods return bundles, one for each kind of thing:
-// [Center.Tasks], [Center.Queues], [Center.Servers], [Center.Items], [Center.Runs], [Center.Triggers] and
-// [Center.Events]. [Center.Diagnose] checks the database and all rosters.
+// Package center opens a roster in a database and fences the writes of a dealer. It is what a program with a dealer needs:
+// [Open], [Settings] of its task types, [Fence] and [InTx] in Execute, and the errors. What operators and their programs
+// read and change is in package ops.
 //
 // # What it guarantees
 //
@@ -17,8 +14,8 @@
 //
 // # The packages below
 //
-// Package internal/roster is the ownership protocol, internal/runs the engine of runs and triggers, internal/plan computes
-// which server should own which queue. What differs between databases is in the packages postgres, mysql and sqlite:
+// Package internal/roster is the ownership protocol, runs the engine of runs and triggers, internal/plan computes which
+// server should own which queue. What differs between databases is in the packages postgres, mysql and sqlite:
 // fragments of SQL, options that are forced on connections, checks of the server, and the meaning of errors. This package
 // imports no driver.
 package center

@@ -17,6 +17,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -163,7 +164,7 @@ func TestAbandonedStatementsEnd(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
 	near := centertest.Open(t, url, center.Options{})
-	_, err := near.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
+	_, err := ops.New(near).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
 	must(t, err)
 	through, p := testdb.Through(t, url)
 	far := centertest.Open(t, through, center.Options{})
@@ -248,7 +249,7 @@ func TestPostgresKeepsAShorterIdleLimit(t *testing.T) {
 			centertest.Exec(t, c, fmt.Sprintf("ALTER DATABASE %s SET %s = '%s'", database, name, limit))
 		}
 		c = centertest.Open(t, url, center.Options{})
-		_, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
+		_, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1})
 		must(t, err)
 		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")
 		ctx := c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}}})
@@ -276,7 +277,7 @@ func TestPostgresLimitsIdleFencedTransactions(t *testing.T) {
 	for limit, want := range map[time.Duration]string{-1: "0", 0: "1min", 1500 * time.Millisecond: "1500ms"} {
 		c := centertest.Open(t, url, center.Options{IdleTxTimeout: limit})
 		c.DB().SetMaxOpenConns(1)
-		if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
+		if _, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 1}); err != nil {
 			t.Fatal(err)
 		}
 		centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A', epoch = 7")

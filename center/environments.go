@@ -1,23 +1,11 @@
 package center
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
-	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
-
-// OwnSigns lists the environments of the database by name.
-func (c *Center) OwnSigns(ctx context.Context) (signs []string, err error) {
-	signs, err = sqldb.Records[string](ctx, c.db, `SELECT DISTINCT own_sign FROM schedule_task_running ORDER BY own_sign`)
-	if err != nil {
-		return nil, fmt.Errorf("list the environments: %w", err)
-	}
-	return signs, nil
-}
 
 // In returns a Center for another environment of the same database. They share their connections: Close of either closes
 // both.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -41,20 +40,4 @@ var (
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction may have been committed or
 	// rolled back. Read the rows again to find out.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit
-
-	ErrUnknownRun      = runs.ErrUnknownRun      // no run with this id in this own_sign
-	ErrRunState        = runs.ErrRunState        // the state of the run does not allow the operation
-	ErrNoProblem       = runs.ErrNoProblem       // there is nothing to acknowledge
-	ErrRunOver         = runs.ErrRunOver         // the queue of the run no longer belongs to this sweep
-	ErrUnknownBackfill = runs.ErrUnknownBackfill // no backfill with this id in this own_sign
-	ErrBackfillState   = runs.ErrBackfillState   // the state of the backfill does not allow the operation
-	ErrBackfillRange   = runs.ErrBackfillRange   // no backfill of this range can be made
-	ErrUnknownTrigger  = runs.ErrUnknownTrigger  // no trigger with this name in this own_sign
-)
-
-// The errors of Servers.Matching and Runs.Find.
-var (
-	ErrUnknownServer = errors.New("unknown server")
-	ErrNoRunOrTask   = errors.New("neither a run nor a task type has this name")
-	ErrNoRunYet      = errors.New("the task type has had no run")
 )

@@ -1,12 +1,10 @@
 package center
 
 import (
-	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,27 +19,6 @@ func (c *Center) Store() *sql.DB { return c.db.Store }
 
 // RolledBack returns how many attempts of transactions the database has rolled back.
 func (c *Center) RolledBack() int64 { return c.db.Counts().Errors[sqldb.RolledBack] }
-
-// ExplainEvents returns SQLite's query plan for Events.List.
-func (c *Center) ExplainEvents(ctx context.Context, f EventFilter) (plan string, err error) {
-	query, args := c.Events().eventQuery(f, 100)
-	err = c.db.Each(ctx, func(rows *sql.Rows) error {
-		var id, parent, unused int
-		var line string
-		err := rows.Scan(&id, &parent, &unused, &line)
-		plan += line + "\n"
-		return err
-	}, "EXPLAIN QUERY PLAN "+strings.Replace(query, "{columns}", "*", 1), args...)
-	return plan, err
-}
-
-// WorkerPrivileges lists the rights that Diagnose tries, as GRANT has them.
-func WorkerPrivileges() (list []string) {
-	for _, n := range needs {
-		list = append(list, strings.Join(strings.Fields(n.verbs), ", ")+" ON "+n.table)
-	}
-	return list
-}
 
 // HeartbeatPool returns the pool of one connection for heartbeats.
 func (c *Center) HeartbeatPool() *sql.DB { return c.db.Heartbeat }
@@ -88,9 +65,6 @@ func (c *Center) eachPrepared(t testing.TB, f func(*sqldb.Statement) error) {
 		t.Fatal(err)
 	}
 }
-
-// Remembered returns how many events the follower remembers as returned.
-func (f *EventFollower) Remembered() int { return len(f.returned) }
 
 // OwnPools returns how many pools of the program the Center remembers.
 func (c *Center) OwnPools() int {

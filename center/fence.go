@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // QueueEpoch is a queue and the epoch under which a server owns it.
@@ -148,9 +149,9 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	}
 	q := b.Queues[0]
 	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
+		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {
-		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, ErrRunOver)
+		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, runs.ErrRunOver)
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // snapshotIsolation returns the URL of a MariaDB server with innodb_snapshot_isolation, the default from 11.6.2 on: a
@@ -41,7 +42,7 @@ func TestPlansBesideCursors(t *testing.T) {
 	t.Parallel()
 	url, p := testdb.Through(t, snapshotIsolation(t))
 	c := centertest.Open(t, url, center.Options{})
-	_, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	_, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	must(t, err)
 	saved := 0
 	var atLocks testdb.Breakpoint

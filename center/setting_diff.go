@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // SettingRecord is one setting of a task type.
@@ -49,7 +50,7 @@ func (s Settings) Given() map[string]string {
 }
 
 // DiffersFrom lists the given settings, as Given returns them, for which s has another value.
-func (s Settings) DiffersFrom(given map[string]string) (diffs []Difference) {
+func (s Settings) DiffersFrom(given map[string]string) (diffs []runs.Difference) {
 	stored := s.Given()
 	seen := map[string]bool{}
 	for _, row := range settingTable {
@@ -59,7 +60,7 @@ func (s Settings) DiffersFrom(given map[string]string) (diffs []Difference) {
 			theirs = notSet
 		}
 		if ok && mine != theirs && !seen[row.Name] {
-			diffs = append(diffs, Difference{Name: row.Name, Given: mine, Row: theirs})
+			diffs = append(diffs, runs.Difference{Name: row.Name, Given: mine, Row: theirs})
 		}
 		seen[row.Name] = true
 	}
@@ -93,13 +94,13 @@ func textOf(p any) string {
 		return ""
 	case *[]string:
 		return "[" + strings.Join(slices.Sorted(slices.Values(*p)), ", ") + "]"
-	case *[]After:
+	case *[]runs.After:
 		return afterText(*p)
 	}
 	return fmt.Sprint(reflect.ValueOf(p).Elem().Interface())
 }
 
-func afterText(after []After) string {
+func afterText(after []runs.After) string {
 	list := make([]string, len(after))
 	for i, a := range after {
 		list[i] = a.String()

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/runs"
 )
 
 // Set sets the named setting to what a text means, which is as in SettingRecord.Text: "2s", "0.5", "any of extract,
@@ -32,7 +34,7 @@ func (s *Settings) Set(name, text string) (err error) {
 		*field, err = parseOr(text, false, strconv.ParseBool)
 	case *time.Duration:
 		*field, err = parseOr(text, 0, time.ParseDuration)
-	case *[]After:
+	case *[]runs.After:
 		*field, err = parseAfter(text)
 	}
 	if err != nil {
@@ -103,7 +105,7 @@ func kindOfText(field any) string {
 }
 
 // parseAfter reads what afterText writes.
-func parseAfter(text string) (after []After, err error) {
+func parseAfter(text string) (after []runs.After, err error) {
 	list, anyOf := strings.CutPrefix(text, "any of ")
 	list, ok := unbracket(strings.ReplaceAll(list, ":", " "))
 	if !ok {
@@ -113,7 +115,7 @@ func parseAfter(text string) (after []After, err error) {
 		return nil, nil
 	}
 	for upstream := range strings.SplitSeq(list, ",") {
-		a := After{Any: anyOf}
+		a := runs.After{Any: anyOf}
 		switch words := strings.Fields(upstream); len(words) {
 		case 2:
 			a.Upstream, a.Rule = words[0], words[1]

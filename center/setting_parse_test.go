@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Set reads what Records writes, for each setting.
@@ -16,7 +17,7 @@ func TestSettingsAreParsedFromTheirTexts(t *testing.T) {
 	want := center.Settings{
 		ExecuteNumber: 7, SleepTimeNoData: 90 * time.Second, ProcessorType: center.ProcessorNotSleep, RatePerSecond: 0.25, Coalesce: true,
 		PermitRunStartTime: "startrun:0 0 2 * * ?", TaskParameter: `{"a": "b, c"}`, Mode: center.ModeRun,
-		After: []center.After{{Upstream: "extract", Any: true}, {Upstream: "load", Rule: center.RuleFinished, Any: true}},
+		After: []runs.After{{Upstream: "extract", Any: true}, {Upstream: "load", Rule: runs.RuleFinished, Any: true}},
 	}.WithDefaults()
 	var got center.Settings
 	texts := map[string]string{}
@@ -60,7 +61,7 @@ func TestSetReadsLists(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	want := center.Settings{QueueNames: []string{"north", "south"}, After: []center.After{{Upstream: "extract"}, {Upstream: "load", Rule: center.RuleFinished}}}
+	want := center.Settings{QueueNames: []string{"north", "south"}, After: []runs.After{{Upstream: "extract"}, {Upstream: "load", Rule: runs.RuleFinished}}}
 	if diff := cmp.Diff(want, s); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/dutyrota/rota/internal/cron"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Validate applies the defaults and returns all errors of the settings, one on each line. Each names the setting, its value
@@ -157,7 +157,7 @@ func (s Settings) validateCron() error {
 }
 
 func (s Settings) validateEvery() error {
-	if _, err := slots.Parse(TriggerEvery, s.Every.String(), "", time.Unix(0, 0)); s.Every != 0 && err != nil {
+	if _, err := slots.Parse(runs.TriggerEvery, s.Every.String(), "", time.Unix(0, 0)); s.Every != 0 && err != nil {
 		return fmt.Errorf("every (%s) must be from 1s to 8760h, in whole milliseconds", s.Every)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 func TestValidateSettings(t *testing.T) {
@@ -24,7 +25,7 @@ func TestValidateSettings(t *testing.T) {
 		"thread_number (-1) must be between 1 and 10000":                                          func(s *center.Settings) { s.ThreadNumber = -1 },
 		"sleep_time_interval (-1s) must not be negative":                                          func(s *center.Settings) { s.SleepTimeInterval = -time.Second },
 		"cron (0 0 2 * * ?) must not be set where mode is CONTINUOUS: only runs have a beginning": func(s *center.Settings) { s.Cron = "0 0 2 * * ?" },
-		"after (a) must not be set where mode is CONTINUOUS: only runs have a beginning":          func(s *center.Settings) { s.After = []center.After{{Upstream: "a"}} },
+		"after (a) must not be set where mode is CONTINUOUS: only runs have a beginning":          func(s *center.Settings) { s.After = []runs.After{{Upstream: "a"}} },
 		"cron (0 0 2 * * ?) and every (1h0m0s) must not both be set": func(s *center.Settings) {
 			s.Mode, s.Cron, s.Every = center.ModeRun, "0 0 2 * * ?", time.Hour
 		},
@@ -36,13 +37,13 @@ func TestValidateSettings(t *testing.T) {
 		},
 		"every (1ms) must be from 1s to 8760h, in whole milliseconds": func(s *center.Settings) { s.Mode, s.Every = center.ModeRun, time.Millisecond },
 		"after a: it is named twice": func(s *center.Settings) {
-			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a"}, {Upstream: "a"}}
+			s.Mode, s.After = center.ModeRun, []runs.After{{Upstream: "a"}, {Upstream: "a"}}
 		},
 		"after (b) and after_any (a) must not both be set": func(s *center.Settings) {
-			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a", Any: true}, {Upstream: "b"}}
+			s.Mode, s.After = center.ModeRun, []runs.After{{Upstream: "a", Any: true}, {Upstream: "b"}}
 		},
 		`after a: rule ("X") must be SUCCESS or FINISHED`: func(s *center.Settings) {
-			s.Mode, s.After = center.ModeRun, []center.After{{Upstream: "a", Rule: "X"}}
+			s.Mode, s.After = center.ModeRun, []runs.After{{Upstream: "a", Rule: "X"}}
 		},
 		"item_retry_max (1s) must be at least item_retry (2s)": func(s *center.Settings) { s.ItemRetry, s.ItemRetryMax = 2*time.Second, time.Second },
 	}

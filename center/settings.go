@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/runs"
 )
 
 // What can be even among the servers of a task type.
@@ -137,7 +138,7 @@ type Settings struct {
 	Every time.Duration
 	// After lists, in mode RUN, the upstream task types: each of their runs creates a run of this task type, which waits
 	// for them. Defaults to none.
-	After []After
+	After []runs.After
 	// QueueMaxAttempts is, in mode RUN, how often the sweep of a queue may begin before its failure fails the run.
 	// Defaults to 3.
 	QueueMaxAttempts int
@@ -162,7 +163,7 @@ type Settings struct {
 	// same trigger is READY: that run does the work of both. Defaults to false: each slot has its run.
 	Coalesce bool
 	// ExpireOwnSignInterval is how long an environment may be without servers before its queues are deleted; see
-	// Center.ExpireOwnSigns. Defaults to 24 h.
+	// ops.Client.ExpireOwnSigns. Defaults to 24 h.
 	ExpireOwnSignInterval time.Duration
 }
 

@@ -2,8 +2,6 @@ package center_test
 
 import (
 	"database/sql"
-	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
@@ -52,35 +50,5 @@ func TestOperatorsOfOthersDoNotRun(t *testing.T) {
 	sendHeartbeats(t, c, 3)
 	if n := preparedInPostgres(t, c.HeartbeatPool()); n != 2 {
 		t.Errorf("%d statements are prepared for heartbeats, want 2: the ends of the connection were not compared", n)
-	}
-}
-
-func TestDoctorTellsWhereOthersMayCreate(t *testing.T) {
-	t.Parallel()
-	raw := testdb.URL(t, testdb.Postgres)
-	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := "other_" + strings.Trim(u.Path, "/")
-	execURL(t, raw, "CREATE ROLE "+other, "CREATE SCHEMA open", "CREATE SCHEMA aside", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
-	t.Cleanup(func() {
-		db, err := sql.Open("postgres", raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		if _, err := db.Exec("DROP OWNED BY " + other + "; DROP ROLE " + other); err != nil { // t.Context has ended by now
-			t.Error(err)
-		}
-	})
-	c := centertest.Open(t, raw+"&search_path=public,open", center.Options{})
-	wantFinding(t, c, "search_path", "OK no other role may create in public, open")
-	execURL(t, raw, "GRANT CREATE ON SCHEMA open TO "+other, "GRANT CREATE ON SCHEMA public TO PUBLIC", "GRANT CREATE ON SCHEMA aside TO PUBLIC")
-	const does = ": its functions and operators could run in our statements, with the rights of this role"
-	wantFinding(t, c, "search_path", "NOTE PUBLIC may CREATE in schema public"+does)
-	wantFinding(t, c, "search_path", "NOTE "+other+" may CREATE in schema open"+does)
-	if list := strings.Join(findingsOf(t, c, "search_path"), "\n"); strings.Contains(list, "aside") {
-		t.Errorf("a schema that is not on the path: %s", list)
 	}
 }

@@ -2,6 +2,7 @@ package center
 
 import (
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Stats counts the calls of a Center to the database since Open. A try is a transaction, or a statement outside of one.
@@ -12,7 +13,7 @@ type Stats struct {
 	Errors map[string]int64 // failed tries by the meaning of the error; see the Error constants
 
 	// Runs counts the runs whose end this Center has written, by their end.
-	Runs map[RunEnd]int64
+	Runs map[runs.RunEnd]int64
 }
 
 // The meanings of an error of the database, as Stats counts them.

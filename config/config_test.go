@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -111,7 +112,7 @@ func wholeFile() *File {
 				QueueRetry:         45 * time.Second,
 				Cron:               "0 0 2 * * ?",
 				TimeZone:           "Europe/Berlin",
-				After:              []center.After{{Upstream: "extract"}, {Upstream: "load", Rule: center.RuleFinished}},
+				After:              []runs.After{{Upstream: "extract"}, {Upstream: "load", Rule: runs.RuleFinished}},
 				MaxRecoveries:      6,
 				RunTimeout:         4 * time.Hour,
 				RunStartTimeout:    90 * time.Minute,
@@ -163,7 +164,7 @@ func TestAfterAny(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []center.After{{Upstream: "extract", Any: true}, {Upstream: "load", Rule: center.RuleFinished, Any: true}}
+	want := []runs.After{{Upstream: "extract", Any: true}, {Upstream: "load", Rule: runs.RuleFinished, Any: true}}
 	if diff := cmp.Diff(want, got.Tasks[0].Settings.After); diff != "" {
 		t.Errorf("after (-want +got)\n%s", diff)
 	}

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Format returns a rota.yaml that has all settings of a task type, without its dealer and without the database. Load
@@ -37,7 +38,7 @@ func formatted(name string, field any) (key string, value any) {
 	switch v := field.(type) {
 	case *time.Duration:
 		return name, v.String()
-	case *[]center.After:
+	case *[]runs.After:
 		return formattedAfter(*v)
 	case *[]string:
 		if len(*v) == 0 {
@@ -52,7 +53,7 @@ func formatted(name string, field any) (key string, value any) {
 }
 
 // formattedAfter returns the list of upstreams, each with its rule.
-func formattedAfter(after []center.After) (key string, value any) {
+func formattedAfter(after []runs.After) (key string, value any) {
 	key, list := "after", []map[string]string{}
 	for _, a := range after {
 		if a.Any {

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // fields returns, for each setting that is a single value, a pointer to its field in s. The other settings are
@@ -141,13 +142,13 @@ func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Sett
 		upstream = resolve(upstream)
 		if upstream.Kind != yaml.MappingNode {
 			if name, ok := s.text(path, upstream); ok {
-				to.After = append(to.After, center.After{Upstream: name, Any: anyOf})
+				to.After = append(to.After, runs.After{Upstream: name, Any: anyOf})
 			}
 			continue
 		}
 		for _, e := range s.mapping(path, upstream) {
 			if rule, ok := s.text(path+"."+e.key, e.value); ok {
-				to.After = append(to.After, center.After{Upstream: e.key, Rule: rule, Any: anyOf})
+				to.After = append(to.After, runs.After{Upstream: e.key, Rule: rule, Any: anyOf})
 			}
 		}
 	}

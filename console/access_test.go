@@ -9,6 +9,8 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Without Options.Access only clients on the same host may look: no other host, no other name of this host, nobody
@@ -72,7 +74,7 @@ func (s *site) as(user string, r *http.Request) reply {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := newRightsSite(t)
-	runs, err := s.center.Runs().List(t.Context(), center.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(t.Context(), runs.RunFilter{}, 1)
 	s.must(err)
 	for _, c := range []struct {
 		user, path string
@@ -87,7 +89,7 @@ func TestRights(t *testing.T) {
 		{"settle", "/task?task=regions", http.StatusForbidden},
 		{"settle", "/task?task=nope", http.StatusForbidden},
 		{"settle", "/run?run=nightly&task=settle", http.StatusForbidden},
-		{"settle", "/run?run=" + runs[0].ID, http.StatusForbidden},
+		{"settle", "/run?run=" + list[0].ID, http.StatusForbidden},
 		{"settle", "/run?run=nope", http.StatusForbidden},
 		{"settle", "/trigger?trigger=nightly&task=settle", http.StatusForbidden},
 		{"settle", "/trigger?trigger=nope", http.StatusForbidden},
@@ -122,10 +124,10 @@ func TestRights(t *testing.T) {
 func TestRefusalsTellNothing(t *testing.T) {
 	t.Parallel()
 	s := newRightsSite(t)
-	runs, err := s.center.Runs().List(t.Context(), center.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(t.Context(), runs.RunFilter{}, 1)
 	s.must(err)
 	for action, names := range map[string][2]string{
-		"run-cancel":    {"run=" + runs[0].ID, "run=nope"},
+		"run-cancel":    {"run=" + list[0].ID, "run=nope"},
 		"trigger-pause": {"trigger=nightly", "trigger=nope"},
 		"server-drain":  {"server=web1", "server=nope"},
 		"task-pause":    {"task=settle", "task=nope"},
@@ -155,7 +157,7 @@ func TestSharedSettingsNeedTheRightEverywhere(t *testing.T) {
 	}})
 	other, err := s.center.In("TEST")
 	s.must(err)
-	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	s.must(err)
 	for _, c := range []struct {
 		root, setting, value string
@@ -181,7 +183,7 @@ func TestOwnSignOnly(t *testing.T) {
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: all, OwnSignOnly: true})
 	other, err := s.center.In("TEST")
 	s.must(err)
-	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	s.must(err)
 	for page, code := range map[string]int{
 		"/in/TEST/task?task=settle": http.StatusOK, "/in/TEST/task-pause?task=settle": http.StatusForbidden,

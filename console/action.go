@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // change is what a verb does to the objects that a form names. The template "ask" shows it.
@@ -29,7 +29,7 @@ type change struct {
 	Says     []string
 	Warnings []string
 	Plans    []planned
-	Diffs    []center.Difference
+	Diffs    []runs.Difference
 	Slots    []time.Time
 	Fields   []formField // to fill in; then there is no change yet
 	Hidden   []formValue

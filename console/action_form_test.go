@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Pages have buttons for those who have the right, and for nobody else. All pages that they lead to are well-formed,
@@ -26,10 +26,10 @@ func TestButtonsNeedTheRight(t *testing.T) {
 	failed := s.failedRun()
 	paths := append(s.paths(), "/queue?task=regions&queue="+url.QueryEscape(evil), "/run?run="+failed)
 	seen := map[string]bool{}
-	_, err := s.center.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: "nightly", From: time.Now().Add(-72 * time.Hour)}, "test")
+	_, err := s.center.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: "nightly", From: time.Now().Add(-72 * time.Hour)}, "test")
 	s.must(err)
 	s.seeButtons(paths, seen)
-	backfills, err := s.center.Backfills().List(t.Context(), center.BackfillFilter{}, 1)
+	backfills, err := ops.New(s.center).Backfills().List(t.Context(), runs.BackfillFilter{}, 1)
 	s.must(err)
 	for path, form := range map[string]url.Values{
 		"queue-pin": values("task", "regions", "queue", evil, "labels", "zone=b"), "server-pause": values("server", web2), "trigger-pause": values("trigger", "nightly"),
@@ -134,7 +134,7 @@ func TestFormsDoNotOverwriteOthers(t *testing.T) {
 	if got := s.do(post("task-set", confirmed(form))); got.code != http.StatusConflict || !strings.Contains(got.body, "somebody has changed it meanwhile") {
 		t.Errorf("the slower one: status %d: %s", got.code, got.body)
 	}
-	settings, err := s.center.Tasks().Settings(t.Context(), "settle")
+	settings, err := ops.New(s.center).Tasks().Settings(t.Context(), "settle")
 	s.must(err)
 	if settings.ThreadNumber != 3 || settings.ExecuteNumber != 10 {
 		t.Errorf("thread_number is %d and execute_number %d, want 3 and 10", settings.ThreadNumber, settings.ExecuteNumber)
@@ -242,7 +242,7 @@ func TestManyItemsGoOnRequestByRequest(t *testing.T) {
 	const many = 12_000
 	items := make([]failures.Item, many)
 	for i := range items {
-		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: fmt.Sprintf("order %d is locked", i)}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: ops.ItemDead, Attempts: 25, LastError: fmt.Sprintf("order %d is locked", i)}
 	}
 	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
 	form := values("task", "settle", "all", "true", "state", "dead", "error", "order … is locked")
@@ -263,7 +263,7 @@ func TestManyItemsGoOnRequestByRequest(t *testing.T) {
 	if next := s.get("/" + got.Get("Location")); !strings.Contains(next.body, "settle$BASE: 12000 failed items dropped") {
 		t.Errorf("the end: %s", next.body)
 	}
-	left, err := s.center.Items().List(t.Context(), center.ItemFilter{}, 100)
+	left, err := ops.New(s.center).Items().List(t.Context(), ops.ItemFilter{}, 100)
 	s.must(err)
 	if len(left) != 3 {
 		t.Errorf("%d items are left, want the 3 with other errors", len(left))

@@ -14,6 +14,8 @@ import (
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // change is a form of the console, what it needs, and how to see that it was done.
@@ -50,7 +52,7 @@ func (s *site) changes() []change {
 		return func(s *site) bool { return s.run(run).State == state }
 	}
 	settings := func(s *site) center.Settings {
-		got, err := s.center.Tasks().Settings(s.Context(), "settle")
+		got, err := ops.New(s.center).Tasks().Settings(s.Context(), "settle")
 		s.must(err)
 		return got
 	}
@@ -67,17 +69,17 @@ func (s *site) changes() []change {
 		{"queue-pin", values("task", "regions", "queue", evil, "labels", "zone=b"), console.Change, "regions", "of regions$BASE: pinned to zone=b", func(s *site) bool { return s.pin(evil) == "zone=b" }},
 		{"queue-unpin", values("task", "regions", "queue", evil), console.Change, "regions", "of regions$BASE: not pinned any more", func(s *site) bool { return s.pin(evil) == "" }},
 		{"server-weight", values("server", web2, "weight", "3"), console.Operate, "settle", "(settle): given weight 3", func(s *site) bool { return s.server(web2).Weight == 3 }},
-		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == center.StateDraining }},
-		{"server-pause", values("server", web2), console.Operate, "settle", "(settle): paused", func(s *site) bool { return s.server(web2).State == center.StatePaused }},
+		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == ops.StateDraining }},
+		{"server-pause", values("server", web2), console.Operate, "settle", "(settle): paused", func(s *site) bool { return s.server(web2).State == ops.StatePaused }},
 		{"server-resume", values("server", "web1", "server", web2), console.Operate, "settle", "(settle): resumed", func(s *site) bool {
-			return s.server(web1).State != center.StateDraining && s.server(web2).State != center.StatePaused
+			return s.server(web1).State != ops.StateDraining && s.server(web2).State != ops.StatePaused
 		}},
-		{"item-retry", values("task", "settle", "key", evil), console.Operate, "settle", "settle$BASE: 1 failed item retried", func(s *site) bool { return s.item(evil) == center.ItemRetry }},
+		{"item-retry", values("task", "settle", "key", evil), console.Operate, "settle", "settle$BASE: 1 failed item retried", func(s *site) bool { return s.item(evil) == ops.ItemRetry }},
 		{"item-drop", values("task", "settle", "all", "true", "error", "account … is closed"), console.Change, "settle", "settle$BASE: 2 failed items dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
 		{"run-pause", values("run", run), console.Operate, "nightly", "(nightly): paused", func(s *site) bool { return s.run(run).Paused }},
 		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
-		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(center.RunCancelled)},
-		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(center.RunReady)},
+		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(runs.RunCancelled)},
+		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(runs.RunReady)},
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not-before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "a run of nightly$BASE: submitted", func(s *site) bool {
 			r := s.newest("nightly")
 			return r.Key == "k0" && r.Priority == 7 && r.NotBefore.Year() == 2090 && r.EndBefore.Day() == 2 && r.MaxAttempts == 2
@@ -86,27 +88,27 @@ func (s *site) changes() []change {
 		{"run-ack", values("run", s.failedRun()), console.Operate, "failing", "(failing): acknowledged", func(s *site) bool { return !s.newest("failing").AckedAt.IsZero() }},
 		{"trigger-fire", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: it has made run", func(s *site) bool { return s.newest("nightly").Trigger == "nightly" }},
 		{"run-backfill", values("task", "nightly", "trigger", "nightly", "step", "show", "from", "2026-01-01", "to", "2026-01-03"), console.Operate, "nightly", "a backfill of nightly$BASE: started", func(s *site) bool {
-			list, err := s.center.Backfills().List(s.Context(), center.BackfillFilter{}, 1)
+			list, err := ops.New(s.center).Backfills().List(s.Context(), runs.BackfillFilter{}, 1)
 			s.must(err)
 			return len(list) == 1 && list[0].SlotsTotal == 2
 		}},
-		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerPaused }},
-		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: resumed", func(s *site) bool { return s.trigger("nightly").Status == center.TriggerActive }},
+		{"trigger-pause", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: paused", func(s *site) bool { return s.trigger("nightly").Status == runs.TriggerPaused }},
+		{"trigger-resume", values("trigger", "nightly"), console.Operate, "nightly", "nightly$BASE: resumed", func(s *site) bool { return s.trigger("nightly").Status == runs.TriggerActive }},
 		{"trigger-apply", cron, console.Change, "nightly", "nightly$BASE: changed", func(s *site) bool { return s.trigger("nightly").Expression == "0 0 3 * * ?" }},
 		{"trigger-delete", values("trigger", "nightly"), console.Change, "nightly", "nightly$BASE: deleted", func(s *site) bool { return s.trigger("nightly").Name == "" }},
 	}
 }
 
-func (s *site) task(name string) center.TaskRecord {
+func (s *site) task(name string) ops.TaskRecord {
 	s.Helper()
-	list, err := s.center.Tasks().List(s.Context(), name)
+	list, err := ops.New(s.center).Tasks().List(s.Context(), name)
 	s.must(err)
 	return list[0]
 }
 
 func (s *site) queues(task string) (ids []string) {
 	s.Helper()
-	list, err := s.center.Queues().List(s.Context(), center.QueueFilter{TaskType: task})
+	list, err := ops.New(s.center).Queues().List(s.Context(), ops.QueueFilter{TaskType: task})
 	s.must(err)
 	for _, q := range list {
 		ids = append(ids, q.QueueID)
@@ -116,14 +118,14 @@ func (s *site) queues(task string) (ids []string) {
 
 func (s *site) pin(queue string) string {
 	s.Helper()
-	list, err := s.center.Queues().List(s.Context(), center.QueueFilter{TaskType: "regions"})
+	list, err := ops.New(s.center).Queues().List(s.Context(), ops.QueueFilter{TaskType: "regions"})
 	s.must(err)
-	return list[slices.IndexFunc(list, func(q center.QueueRecord) bool { return q.QueueID == queue })].Pin
+	return list[slices.IndexFunc(list, func(q ops.QueueRecord) bool { return q.QueueID == queue })].Pin
 }
 
-func (s *site) server(uuid string) center.ServerRecord {
+func (s *site) server(uuid string) ops.ServerRecord {
 	s.Helper()
-	list, err := s.center.Servers().Matching(s.Context(), uuid)
+	list, err := ops.New(s.center).Servers().Matching(s.Context(), uuid)
 	s.must(err)
 	return list[0]
 }
@@ -139,26 +141,26 @@ func (s *site) item(key string) string {
 	return list[0].State
 }
 
-func (s *site) run(id string) center.RunRecord {
+func (s *site) run(id string) runs.RunRecord {
 	s.Helper()
-	r, err := s.center.Runs().Get(s.Context(), id)
+	r, err := ops.New(s.center).Runs().Get(s.Context(), id)
 	s.must(err)
 	return r
 }
 
-func (s *site) newest(task string) center.RunRecord {
+func (s *site) newest(task string) runs.RunRecord {
 	s.Helper()
-	r, err := s.center.Runs().Find(s.Context(), task)
+	r, err := ops.New(s.center).Runs().Find(s.Context(), task)
 	s.must(err)
 	return r
 }
 
-func (s *site) trigger(name string) center.TriggerRecord {
+func (s *site) trigger(name string) runs.TriggerRecord {
 	s.Helper()
-	list, err := s.center.Triggers().List(s.Context(), center.TriggerFilter{Name: name})
+	list, err := ops.New(s.center).Triggers().List(s.Context(), runs.TriggerFilter{Name: name})
 	s.must(err)
 	if len(list) == 0 {
-		return center.TriggerRecord{}
+		return runs.TriggerRecord{}
 	}
 	return list[0]
 }
@@ -168,9 +170,9 @@ func (s *site) failedRun() (id string) {
 	s.Helper()
 	s.define("failing", center.Settings{Queues: 1, Mode: center.ModeRun})
 	s.define("upstream", center.Settings{Queues: 1, Mode: center.ModeRun})
-	up, _, err := s.center.Runs().Submit(s.Context(), "upstream", center.Submission{})
+	up, _, err := ops.New(s.center).Runs().Submit(s.Context(), "upstream", runs.Submission{})
 	s.must(err)
-	id, _, err = s.center.Runs().Submit(s.Context(), "failing", center.Submission{After: []string{up}})
+	id, _, err = ops.New(s.center).Runs().Submit(s.Context(), "failing", runs.Submission{After: []string{up}})
 	s.must(err)
 	s.must(s.center.Engine().Runs.Cancel(s.Context(), up, "test"))
 	_, err = s.center.Roster().Register(s.Context(), serverInfo("web3:3:00000003", "failing"))
@@ -238,14 +240,14 @@ func TestChanges(t *testing.T) {
 				t.Errorf("%s: another person sees %q", c.path, c.done)
 			}
 		}
-		events, err := s.center.Events().List(t.Context(), center.EventFilter{}, 1000)
+		events, err := ops.New(s.center).Events().List(t.Context(), ops.EventFilter{}, 1000)
 		s.must(err)
-		if !slices.ContainsFunc(events, func(e center.EventRecord) bool {
+		if !slices.ContainsFunc(events, func(e ops.EventRecord) bool {
 			return e.Actor == "ann" && strings.HasSuffix(e.Reason, "was submitted")
 		}) {
 			t.Error("no event names the person who submitted a run")
 		}
-		if n := len(slices.DeleteFunc(events, func(e center.EventRecord) bool { return e.Actor != "ann" })); n < 15 {
+		if n := len(slices.DeleteFunc(events, func(e ops.EventRecord) bool { return e.Actor != "ann" })); n < 15 {
 			t.Errorf("%d events name the person", n)
 		}
 	})
@@ -255,17 +257,17 @@ func TestChanges(t *testing.T) {
 func (s *site) fingerprint() string {
 	s.Helper()
 	var b strings.Builder
-	events, err := s.center.Events().List(s.Context(), center.EventFilter{}, 10_000)
+	events, err := ops.New(s.center).Events().List(s.Context(), ops.EventFilter{}, 10_000)
 	s.must(err)
 	fmt.Fprintln(&b, len(events), s.trigger("nightly").Version)
-	items, err := s.center.Items().List(s.Context(), center.ItemFilter{}, 10_000)
+	items, err := ops.New(s.center).Items().List(s.Context(), ops.ItemFilter{}, 10_000)
 	s.must(err)
 	for _, i := range items {
 		fmt.Fprintln(&b, i.ItemKey, i.State, i.Attempts)
 	}
-	runs, err := s.center.Runs().List(s.Context(), center.RunFilter{}, 10_000)
+	list, err := ops.New(s.center).Runs().List(s.Context(), runs.RunFilter{}, 10_000)
 	s.must(err)
-	for _, r := range runs {
+	for _, r := range list {
 		fmt.Fprintln(&b, r.ID, r.State, r.Paused, r.AckedAt)
 	}
 	return b.String()

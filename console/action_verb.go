@@ -35,11 +35,11 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 	begun := form.Get("step") != ""
 	if !begun {
 		var err error
-		if call, err = call.Current(ctx, v.center); err != nil {
+		if call, err = call.Current(ctx, v.client); err != nil {
 			return nil, err
 		}
 	}
-	planned, err := call.Prepare(ctx, v.center)
+	planned, err := call.Prepare(ctx, v.client)
 	if planned == nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (c *change) preview(ctx context.Context, v *viewer, planned *ops.Change) er
 		c.Says = append(c.Says, o.Would()+".")
 	}
 	for _, taskType := range planned.TaskTypes {
-		preview, err := v.center.Queues().Plan(ctx, taskType, planned.Scenarios[taskType])
+		preview, err := v.client.Queues().Plan(ctx, taskType, planned.Scenarios[taskType])
 		if err != nil {
 			return err
 		}

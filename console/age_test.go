@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // A page never says that it is newer than what it shows: if it lacks an item that has failed, it is as of a moment
@@ -22,7 +22,7 @@ func TestPageTellsItsAge(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
 			s.get(page)
-			s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "9001", QueueID: "3", State: center.ItemDead}}))
+			s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "9001", QueueID: "3", State: ops.ItemDead}}))
 			saved := time.Now()
 			for deadline := saved.Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 				r := s.do(request(http.MethodGet, page))

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // backlog is how much work a queue or a task type has left, as it was last counted.
@@ -17,7 +17,7 @@ type backlog struct {
 }
 
 // backlogOfTask returns the backlog of all queues together.
-func backlogOfTask(t center.TaskRecord, read time.Time) backlog {
+func backlogOfTask(t ops.TaskRecord, read time.Time) backlog {
 	b := newBacklog(t.BacklogItems, t.BacklogOldest, t.BacklogAge, t.BacklogETA(), read)
 	if t.BacklogPartial() {
 		b.Left += "+" // queues that nobody has counted are not empty
@@ -26,7 +26,7 @@ func backlogOfTask(t center.TaskRecord, read time.Time) backlog {
 }
 
 // backlogOfQueue returns the backlog of a queue.
-func backlogOfQueue(q center.QueueRecord, read time.Time) backlog {
+func backlogOfQueue(q ops.QueueRecord, read time.Time) backlog {
 	b := newBacklog(q.BacklogItems, q.BacklogOldest, q.BacklogAge, q.BacklogETA(), read)
 	if q.BacklogTrend != nil && b.Left != "" {
 		b.Trend = trendMark(*q.BacklogTrend)
@@ -52,11 +52,11 @@ func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) bac
 func trendMark(trend string) mark {
 	text := strings.ToLower(trend)
 	switch trend {
-	case center.BacklogStuck:
+	case ops.BacklogStuck:
 		return mark{"bad", text}
-	case center.BacklogGrowing:
+	case ops.BacklogGrowing:
 		return mark{"warn", text}
-	case center.BacklogEmpty:
+	case ops.BacklogEmpty:
 		return mark{}
 	}
 	return mark{"ok", text}

@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // slowQuery is a query that counts its runs. It returns the time of its beginning.
@@ -242,8 +243,8 @@ func TestLifeOfResults(t *testing.T) {
 		queues int64
 		want   time.Duration
 	}{{1, shortLife}, {manyQueues / 2, shortLife}, {manyQueues/2 + 1, longLife}} {
-		record := center.TaskRecord{QueueTotal: step.queues}
-		v.cache.keep(v.partKey("tasks"), part{value: []center.TaskRecord{record, record}})
+		record := ops.TaskRecord{QueueTotal: step.queues}
+		v.cache.keep(v.partKey("tasks"), part{value: []ops.TaskRecord{record, record}})
 		if got := v.life(); got != step.want {
 			t.Errorf("2 task types of %d queues: results live for %s, want %s", step.queues, got, step.want)
 		}

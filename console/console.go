@@ -45,7 +45,7 @@ func (o Options) withDefaults() Options {
 // console serves the pages of one environment.
 type console struct {
 	*site
-	center  *center.Center
+	client  *ops.Client
 	root    string // the relative address of the site, seen from the pages
 	samples *samples
 	seen    *firstSeen
@@ -80,7 +80,7 @@ func (s *console) mux() *http.ServeMux {
 			mux.Handle("POST "+pathOf(v), s.serveVerb(v))
 		}
 	}
-	mux.Handle("GET /scale", s.lookers(ScaleHandler(s.center)))
+	mux.Handle("GET /scale", s.lookers(&scaleHandler{client: s.client}))
 	return mux
 }
 

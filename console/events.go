@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // eventsPage is the page of events.
 type eventsPage struct {
 	Task, Kind, Queue, Server string
-	Tasks                     []center.TaskRecord
+	Tasks                     []ops.TaskRecord
 	Kinds                     []string
 	Rows                      []eventRow
 	Pages                     paging
@@ -20,27 +20,27 @@ type eventsPage struct {
 
 // eventRow is an event in the list.
 type eventRow struct {
-	center.EventRecord
+	ops.EventRecord
 	Mark mark
 }
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
-func (v *viewer) eventsOf(ctx context.Context, f center.EventFilter, limit int) ([]center.EventRecord, error) {
+func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) ([]ops.EventRecord, error) {
 	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.EventRecord, error) {
-		return v.center.Events().List(ctx, f, limit)
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]ops.EventRecord, error) {
+		return v.client.Events().List(ctx, f, limit)
 	})
-	return visible(v, list, func(e center.EventRecord) string { return e.TaskType }), err
+	return visible(v, list, func(e ops.EventRecord) string { return e.TaskType }), err
 }
 
 // showEvents returns the page of events.
 func showEvents(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	p := eventsPage{Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"), Server: query.Get("server"), Kinds: center.EventKinds(), Pages: pageOf(query)}
+	p := eventsPage{Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"), Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query)}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return content{}, err
 	}
-	list, err := v.eventsOf(ctx, center.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, p.Pages.limit())
+	list, err := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, p.Pages.limit())
 	if err != nil {
 		return content{}, err
 	}
@@ -49,7 +49,7 @@ func showEvents(ctx context.Context, v *viewer, query url.Values) (content, erro
 }
 
 // eventRows returns events with their marks, the newest first.
-func eventRows(list []center.EventRecord) []eventRow {
+func eventRows(list []ops.EventRecord) []eventRow {
 	rows := make([]eventRow, len(list))
 	for i, e := range list {
 		rows[len(list)-1-i] = eventRow{e, eventMark(e.Kind)}
@@ -61,19 +61,19 @@ func eventRows(list []center.EventRecord) []eventRow {
 func eventMark(kind string) mark {
 	m := mark{"wait", strings.ToLower(strings.ReplaceAll(kind, "_", " "))}
 	switch kind {
-	case center.EventExpired, center.EventAlert, center.EventUnassigned, center.EventForced:
+	case ops.EventExpired, ops.EventAlert, ops.EventUnassigned, ops.EventForced:
 		m.Kind = "bad"
-	case center.EventTakenOver:
+	case ops.EventTakenOver:
 		m.Kind = "warn"
-	case center.EventRequested, center.EventReleased, center.EventGranted, center.EventDraining, center.EventRepartition, center.EventRemoving:
+	case ops.EventRequested, ops.EventReleased, ops.EventGranted, ops.EventDraining, ops.EventRepartition, ops.EventRemoving:
 		m.Kind = "busy"
-	case center.EventPaused:
+	case ops.EventPaused:
 		m.Kind = "off"
 	}
 	return m
 }
 
 // changesOwner reports whether an event gives a queue another owner.
-func changesOwner(e center.EventRecord) bool {
-	return slices.Contains([]string{center.EventGranted, center.EventReleased, center.EventTakenOver, center.EventForced, center.EventUnassigned}, e.Kind)
+func changesOwner(e ops.EventRecord) bool {
+	return slices.Contains([]string{ops.EventGranted, ops.EventReleased, ops.EventTakenOver, ops.EventForced, ops.EventUnassigned}, e.Kind)
 }

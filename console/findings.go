@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 )
 
 const (
@@ -20,10 +20,10 @@ const (
 
 // found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
 // which this console has first seen it.
-type found struct{ center.Condition }
+type found struct{ condition.Condition }
 
 // Bad reports whether the finding is a problem.
-func (f found) Bad() bool { return f.Status == center.StatusProblem }
+func (f found) Bad() bool { return f.Status == condition.Problem }
 
 // firstSeen remembers since when the console has seen each finding.
 type firstSeen struct {
@@ -35,7 +35,7 @@ type firstSeen struct {
 func newFirstSeen() *firstSeen { return &firstSeen{since: map[string]time.Time{}} }
 
 // date adds the times to findings. Findings of the first call have none: they may be old.
-func (s *firstSeen) date(findings []center.Condition, now time.Time) []found {
+func (s *firstSeen) date(findings []condition.Condition, now time.Time) []found {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list, since := make([]found, len(findings)), make(map[string]time.Time, len(findings))
@@ -64,7 +64,7 @@ type diagnosis struct {
 // checks take longer than a viewer waits, and what else the page reads would wait for them.
 func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 	p := v.cache.get(ctx, request{v.partKey("findings"), v.life(), diagnosisLimit, func(ctx context.Context) (any, error) {
-		findings, err := v.center.Diagnose(ctx, "")
+		findings, err := v.client.Diagnose(ctx, "")
 		return v.seen.date(findings, time.Now()), err
 	}}, diagnosisPatience)
 	list, known := p.value.([]found)
@@ -74,7 +74,7 @@ func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 	}
 	v.note("findings", p)
 	for _, f := range visible(v, list, func(f found) string { return f.TaskType }) {
-		if f.Status == center.StatusOK {
+		if f.Status == condition.OK {
 			d.Good = append(d.Good, f)
 		} else {
 			d.Bad = append(d.Bad, f)

@@ -14,6 +14,8 @@ import (
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // evil is a text that a page must show, and no browser may execute.
@@ -44,11 +46,11 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 		s.must(err)
 	}
 	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{
-		{Key: evil, QueueID: "1", State: center.ItemDead, Attempts: 3, LastError: evil},
-		{Key: "4711", QueueID: "1", State: center.ItemRetry, Attempts: 1, LastError: `account "4711" is closed`, RetryIn: time.Hour},
-		{Key: "4712", QueueID: "2", State: center.ItemDead, Attempts: 1, LastError: `account "4712" is closed`},
+		{Key: evil, QueueID: "1", State: ops.ItemDead, Attempts: 3, LastError: evil},
+		{Key: "4711", QueueID: "1", State: ops.ItemRetry, Attempts: 1, LastError: `account "4711" is closed`, RetryIn: time.Hour},
+		{Key: "4712", QueueID: "2", State: ops.ItemDead, Attempts: 1, LastError: `account "4712" is closed`},
 	}))
-	_, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: evil, Params: evil})
+	_, _, err := ops.New(s.center).Runs().Submit(t.Context(), "nightly", runs.Submission{Key: evil, Params: evil})
 	s.must(err)
 	s.must(s.center.Roster().Operator(evil).Pause(t.Context(), "regions", true))
 	s.handler, err = console.Handler(s.center, o)
@@ -58,7 +60,7 @@ func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 
 func (s *site) define(taskType string, settings center.Settings) {
 	s.Helper()
-	_, err := s.center.Tasks().Define(s.Context(), taskType, settings)
+	_, err := ops.New(s.center).Tasks().Define(s.Context(), taskType, settings)
 	s.must(err)
 }
 
@@ -111,13 +113,13 @@ func (s *site) await(request *http.Request) reply {
 // paths returns the addresses of all pages, with objects of the site.
 func (s *site) paths() []string {
 	s.Helper()
-	runs, err := s.center.Runs().List(s.Context(), center.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(s.Context(), runs.RunFilter{}, 1)
 	s.must(err)
 	return []string{
 		"/", "/task?task=settle", "/task?task=regions", "/task?task=nightly", "/task?task=settle&status=trouble", "/queue?task=settle&queue=1",
 		"/queue?task=regions&queue=" + url.QueryEscape("a<b>&c=d?e#f"), "/servers", "/servers?q=web1", "/servers?state=gone", "/servers?q=" + url.QueryEscape(evil),
 		"/items", "/items?task=settle&state=dead", "/items?q=" + url.QueryEscape(evil), "/runs", "/runs?task=nightly&state=READY",
-		"/run?run=" + runs[0].ID, "/run?run=nightly", "/triggers", "/trigger?trigger=nightly", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
+		"/run?run=" + list[0].ID, "/run?run=nightly", "/triggers", "/trigger?trigger=nightly", "/events", "/events?task=settle&kind=GRANTED", "/events?server=web1",
 	}
 }
 

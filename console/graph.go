@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // runGraph is the picture of the runs that depend on each other: a column for each step, upstreams to the left.
@@ -36,7 +36,7 @@ const (
 )
 
 // graphOf returns the picture, or nil if there is nothing to see, or too much.
-func graphOf(g center.RunGraph, here string) *runGraph {
+func graphOf(g ops.RunGraph, here string) *runGraph {
 	if len(g.Runs) < 2 || len(g.Runs) > maxNodes {
 		return nil
 	}

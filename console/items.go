@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -20,15 +19,15 @@ type itemsPage struct {
 	Query              string
 	Choose             bool // the viewer may choose items: those of one task type, to which they have the right
 	Groups             []itemGroup
-	Items              []center.ItemRecord
-	Tasks              []center.TaskRecord
+	Items              []ops.ItemRecord
+	Tasks              []ops.TaskRecord
 	Full               bool // older items are not read
 	Pages              paging
 }
 
 // States returns the states that the list can be limited to.
 func (p itemsPage) States() []string {
-	return []string{center.ItemDead, center.ItemRetry, center.ItemStarted}
+	return []string{ops.ItemDead, ops.ItemRetry, ops.ItemStarted}
 }
 
 // All returns the address of an action for all items that match.
@@ -37,7 +36,7 @@ func (p itemsPage) All(action string) template.URL {
 }
 
 // itemID returns an id for an item in a page. Keys may have any characters.
-func itemID(i center.ItemRecord) string {
+func itemID(i ops.ItemRecord) string {
 	sum := sha256.Sum256([]byte(i.TaskType + "\x00" + i.ItemKey))
 	return hex.EncodeToString(sum[:8])
 }
@@ -46,7 +45,7 @@ func itemID(i center.ItemRecord) string {
 type itemGroup struct {
 	Kind, Task  string
 	Dead, Retry int
-	Example     center.ItemRecord
+	Example     ops.ItemRecord
 }
 
 // Address returns the address of an action for all items of the group.
@@ -58,14 +57,14 @@ func (g itemGroup) Address(action string) template.URL {
 const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
-func (v *viewer) itemsOf(ctx context.Context, f center.ItemFilter, limit int) ([]center.ItemRecord, error) {
+func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) ([]ops.ItemRecord, error) {
 	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.ItemRecord, error) {
-		items, err := v.center.Items().List(ctx, f, limit)
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]ops.ItemRecord, error) {
+		items, err := v.client.Items().List(ctx, f, limit)
 		slices.Reverse(items)
 		return items, err
 	})
-	return visible(v, list, func(i center.ItemRecord) string { return i.TaskType }), err
+	return visible(v, list, func(i ops.ItemRecord) string { return i.TaskType }), err
 }
 
 // showItems returns the page of failed items.
@@ -76,17 +75,17 @@ func showItems(ctx context.Context, v *viewer, query url.Values) (content, error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return content{}, err
 	}
-	all, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
+	all, err := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
 	if err != nil {
 		return content{}, err
 	}
 	p.Full = len(all) == maxItems
 	if p.Full && p.Query != "" && p.Task != "" { // it may be older than those that were read
-		one, err := v.itemsOf(ctx, center.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
+		one, err := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
 		if err != nil {
 			return content{}, err
 		}
-		if len(one) == 1 && !slices.ContainsFunc(all, func(i center.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
+		if len(one) == 1 && !slices.ContainsFunc(all, func(i ops.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
 			all = append(slices.Clone(one), all...)
 		}
 	}
@@ -102,7 +101,7 @@ func showItems(ctx context.Context, v *viewer, query url.Values) (content, error
 }
 
 // groupErrors groups items by task type and kind of error, the largest group first.
-func groupErrors(items []center.ItemRecord) (groups []itemGroup) {
+func groupErrors(items []ops.ItemRecord) (groups []itemGroup) {
 	index := map[[2]string]int{}
 	for _, i := range items {
 		key := [2]string{i.TaskType, ops.ErrorKind(i.LastError)}
@@ -112,7 +111,7 @@ func groupErrors(items []center.ItemRecord) (groups []itemGroup) {
 			index[key] = n
 			groups = append(groups, itemGroup{Kind: key[1], Task: i.TaskType, Example: i})
 		}
-		if i.State == center.ItemDead {
+		if i.State == ops.ItemDead {
 			groups[n].Dead++
 		} else {
 			groups[n].Retry++

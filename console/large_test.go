@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The size of a large roster.
@@ -25,7 +26,7 @@ func newLargeSite(tb testing.TB, databaseURL string, servers, queues int) *site 
 		}
 	}
 	c := centertest.Open(tb, databaseURL, center.Options{})
-	_, err := c.Tasks().Define(tb.Context(), "settle", center.Settings{Queues: queues})
+	_, err := ops.New(c).Tasks().Define(tb.Context(), "settle", center.Settings{Queues: queues})
 	must(err)
 	for i := range servers {
 		uuid := fmt.Sprintf("host%d:%d:%08x", i/10, 1000+i, i)

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // overview is the first page: what is wrong, and all task types.
@@ -22,7 +23,7 @@ type overview struct {
 
 // taskRow is a task type in the list.
 type taskRow struct {
-	center.TaskRecord
+	ops.TaskRecord
 	Spark   spark
 	Marks   []mark
 	Backlog backlog
@@ -54,10 +55,10 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 		return content{}, err
 	}
 	o := overview{Tasks: make([]taskRow, len(tasks))}
-	var runs []center.RunRecord
-	runs, o.RunsErr = v.latestRuns(ctx, center.RunFilter{})
+	var latest []runs.RunRecord
+	latest, o.RunsErr = v.latestRuns(ctx, runs.RunFilter{})
 	for i, t := range tasks {
-		o.Tasks[i] = taskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(runs, t.TaskType)}
+		o.Tasks[i] = taskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(latest, t.TaskType)}
 		if o.Tasks[i].Bad() {
 			o.Trouble++
 		}
@@ -71,12 +72,12 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 }
 
 // newestRun returns the newest run of a task type, or nil.
-func newestRun(runs []center.RunRecord, taskType string) *runRow {
-	i := slices.IndexFunc(runs, func(r center.RunRecord) bool { return r.TaskType == taskType })
+func newestRun(list []runs.RunRecord, taskType string) *runRow {
+	i := slices.IndexFunc(list, func(r runs.RunRecord) bool { return r.TaskType == taskType })
 	if i < 0 {
 		return nil
 	}
-	return &runRow{runs[i], runMark(runs[i].State, runs[i].Paused)}
+	return &runRow{list[i], runMark(list[i].State, list[i].Paused)}
 }
 
 // headline says what is wrong in one sentence, for readers who stop there.
@@ -105,7 +106,7 @@ func headline(o overview) string {
 }
 
 // marksOf returns the condition of a task type, the worst first.
-func marksOf(t center.TaskRecord) (marks []mark) {
+func marksOf(t ops.TaskRecord) (marks []mark) {
 	add := func(kind string, n int64, text string) {
 		if n > 0 {
 			marks = append(marks, mark{kind, fmt.Sprintf("%s %s", number(n), text)})

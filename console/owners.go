@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // maxColours is the number of owners that have a colour of their own. With more, only trouble and moves are coloured.
@@ -16,7 +16,7 @@ type owner struct {
 	UUID, Name, Letter string
 	Colour             int // 1 to 8; 0: no colour of its own
 	Queues             int
-	Server             *center.ServerRecord // nil if it is gone
+	Server             *ops.ServerRecord // nil if it is gone
 }
 
 // owners are the servers of a task type by uuid.
@@ -26,10 +26,10 @@ type owners struct {
 }
 
 // nameOwners gives the servers of a task type their letters, and the owners that are gone after them.
-func nameOwners(servers []center.ServerRecord, queues []center.QueueRecord) owners {
+func nameOwners(servers []ops.ServerRecord, queues []ops.QueueRecord) owners {
 	o := owners{byUUID: map[string]*owner{}}
 	servers = slices.Clone(servers)
-	slices.SortStableFunc(servers, func(a, b center.ServerRecord) int {
+	slices.SortStableFunc(servers, func(a, b ops.ServerRecord) int {
 		return cmp.Or(a.RegisterTime.Compare(b.RegisterTime), cmp.Compare(a.UUID, b.UUID))
 	})
 	for i := range servers {
@@ -85,10 +85,10 @@ func letter(i int) string {
 func shortName(uuid any) string {
 	switch u := uuid.(type) {
 	case string:
-		return center.ServerName(u)
+		return ops.ServerName(u)
 	case *string:
 		if u != nil {
-			return center.ServerName(*u)
+			return ops.ServerName(*u)
 		}
 	}
 	return ""
@@ -109,7 +109,7 @@ func (o *owner) Class() string { return o.colourClass("o") }
 func (o *owner) Silent() bool { return o.Server == nil || o.Server.Overdue }
 
 // cellOf returns the classes and the description of a queue's cell.
-func (o owners) cellOf(q center.QueueRecord) cell {
+func (o owners) cellOf(q ops.QueueRecord) cell {
 	owner, next := o.Of(q.CurServer), o.Of(q.ReqServer)
 	c := cell{Queue: q, Owner: owner}
 	classes := []string{owner.Class()}
@@ -135,7 +135,7 @@ func (o owners) cellOf(q center.QueueRecord) cell {
 
 // cell is a queue in the strip.
 type cell struct {
-	Queue        center.QueueRecord
+	Queue        ops.QueueRecord
 	Owner        *owner
 	Class, Title string
 }

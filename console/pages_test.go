@@ -17,8 +17,8 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Every page is well-formed, on every database. No text of a user becomes an element, an attribute or an address that a

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Long lists have pages of 100 rows, with links to the pages beside them that keep the filters.
@@ -41,7 +41,7 @@ func TestOldItemsAreFoundByTheirKey(t *testing.T) {
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
 	items := make([]failures.Item, 1_100)
 	for i := range items {
-		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25, LastError: "no"}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: ops.ItemDead, Attempts: 25, LastError: "no"}
 	}
 	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
 	if got := s.get("/items?task=settle&q=4711"); !strings.Contains(got.body, `id="all-items"`) || !strings.Contains(got.body, ">4711<") {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // planned is what a change of servers would move in a task type.
@@ -35,7 +35,7 @@ func (m plannedMove) Shown() string {
 
 // plannedShare is how many queues a server owns before and after.
 type plannedShare struct {
-	center.Share
+	ops.Share
 	most int
 }
 
@@ -54,9 +54,9 @@ func (c *change) Moved() (n int) {
 }
 
 // waitingQueues returns how many queues have no live owner.
-func waitingQueues(p center.Preview) (n int) {
+func waitingQueues(p ops.Preview) (n int) {
 	for _, s := range p.Shares {
-		if s.State == center.StateOverdue {
+		if s.State == ops.StateOverdue {
 			n += s.Queues
 		}
 	}
@@ -64,7 +64,7 @@ func waitingQueues(p center.Preview) (n int) {
 }
 
 // plannedOf groups the moves of a preview by servers.
-func plannedOf(taskType string, preview center.Preview) planned {
+func plannedOf(taskType string, preview ops.Preview) planned {
 	p := planned{TaskType: taskType, Moved: preview.Moved()}
 	for _, m := range preview.Moves {
 		from, to := valueOf(m.CurServer), valueOf(m.NextServer)

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // queuePage is the page of a queue.
 type queuePage struct {
 	Task   string
-	Queue  center.QueueRecord
+	Queue  ops.QueueRecord
 	Owner  *owner
 	Next   *owner
 	Mark   mark
@@ -26,13 +28,13 @@ type queuePage struct {
 	Span   string
 	Bands  []band
 	Events []eventRow
-	Items  []center.ItemRecord
+	Items  []ops.ItemRecord
 	Runs   []queueRunRow
 }
 
 // queueRunRow is what the queue did in a run.
 type queueRunRow struct {
-	center.QueueRun
+	runs.QueueRun
 	Name string
 	Mark mark
 }
@@ -68,7 +70,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 	if err != nil {
 		return content{}, err
 	}
-	i := slices.IndexFunc(queues, func(q center.QueueRecord) bool { return q.QueueID == query.Get("queue") })
+	i := slices.IndexFunc(queues, func(q ops.QueueRecord) bool { return q.QueueID == query.Get("queue") })
 	if i < 0 {
 		return content{}, fmt.Errorf("%w queue %q of %s", errUnknown, query.Get("queue"), t.TaskType)
 	}
@@ -84,7 +86,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 	if i+1 < len(queues) {
 		p.After = queues[i+1].QueueID
 	}
-	events, err := v.eventsOf(ctx, center.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
+	events, err := v.eventsOf(ctx, ops.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
 	if err != nil {
 		return content{}, err
 	}
@@ -95,22 +97,22 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 			return content{}, err
 		}
 	}
-	p.Items, err = v.itemsOf(ctx, center.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
+	p.Items, err = v.itemsOf(ctx, ops.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
 	return content{fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events}, err
 }
 
 // runsOfQueue returns what a queue did in the latest runs, the newest first.
 func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []queueRunRow, err error) {
-	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: taskType})
+	latest, err := v.latestRuns(ctx, runs.RunFilter{TaskType: taskType})
 	if err != nil {
 		return nil, err
 	}
-	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"), func(ctx context.Context) ([]center.QueueRun, error) {
-		return v.center.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
+	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"), func(ctx context.Context) ([]runs.QueueRun, error) {
+		return v.client.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
 	})
 	for _, q := range list {
 		row := queueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
-		if i := slices.IndexFunc(latest, func(r center.RunRecord) bool { return r.ID == q.RunID }); i >= 0 {
+		if i := slices.IndexFunc(latest, func(r runs.RunRecord) bool { return r.ID == q.RunID }); i >= 0 {
 			row.Name = nameOfRun(latest[i].Run)
 		}
 		rows = append(rows, row)
@@ -138,7 +140,7 @@ type band struct {
 func (b band) Middle() float64 { return b.X + b.Width/2 }
 
 // bands fills the strip of owners from the events, in which the last owner before the span's beginning is, too.
-func (p *queuePage) bands(events []center.EventRecord, q center.QueueRecord, named owners) {
+func (p *queuePage) bands(events []ops.EventRecord, q ops.QueueRecord, named owners) {
 	span := spans[0].Span
 	for _, s := range spans {
 		if s.Name == p.Span {

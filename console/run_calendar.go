@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // calendarDays is how many days the calendar shows besides today.
@@ -32,15 +32,15 @@ type calendarDay struct {
 
 // calendarOf returns the calendar of the task types that the reader may look at.
 func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, err error) {
-	list, err := load(ctx, v, "days", func(ctx context.Context) ([]center.RunDay, error) {
-		return v.center.Runs().Days(ctx, calendarDays)
+	list, err := load(ctx, v, "days", func(ctx context.Context) ([]runs.RunDay, error) {
+		return v.client.Runs().Days(ctx, calendarDays)
 	})
-	list = visible(v, list, func(d center.RunDay) string { return d.TaskType })
+	list = visible(v, list, func(d runs.RunDay) string { return d.TaskType })
 	if err != nil || len(list) == 0 {
 		return c, err
 	}
 	today := v.AsOf.UTC().Truncate(24 * time.Hour)
-	if newest := slices.MaxFunc(list, func(a, b center.RunDay) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
+	if newest := slices.MaxFunc(list, func(a, b runs.RunDay) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
 		today, _ = time.Parse(time.DateOnly, newest) // the database's clock is ahead of this one
 	}
 	index := map[string]int{}
@@ -62,9 +62,9 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, e
 	return c, nil
 }
 
-func (d *calendarDay) add(runs center.RunDay) {
-	state := runMark(runs.State, false)
-	text := number(runs.Runs) + " " + state.Text
+func (d *calendarDay) add(day runs.RunDay) {
+	state := runMark(day.State, false)
+	text := number(day.Runs) + " " + state.Text
 	if d.Runs > 0 {
 		d.Title += ", "
 	}
@@ -72,7 +72,7 @@ func (d *calendarDay) add(runs center.RunDay) {
 	if d.Runs == 0 || rank([]mark{state}) < rank([]mark{d.Worst}) {
 		d.Worst = mark{state.Kind, text}
 	}
-	d.Runs += runs.Runs
+	d.Runs += day.Runs
 }
 
 // matrix is the queues of a task type by its last runs.
@@ -93,23 +93,23 @@ const (
 )
 
 // matrixOf returns the queues of the last runs, those with trouble first.
-func (v *viewer) matrixOf(ctx context.Context, latest []center.RunRecord) (m matrix, err error) {
-	var slots []center.BackfillSlot
+func (v *viewer) matrixOf(ctx context.Context, latest []runs.RunRecord) (m matrix, err error) {
+	var slots []runs.BackfillSlot
 	key := []string{"matrix"}
 	for _, r := range latest {
 		if n := r.Queues(); n == 0 || n > matrixQueues || len(slots) == matrixRuns {
 			continue
 		}
 		m.Runs = append(m.Runs, runRow{r, runMark(r.State, r.Paused)})
-		slots = append(slots, center.BackfillSlot{RunID: r.ID})
+		slots = append(slots, runs.BackfillSlot{RunID: r.ID})
 		key = append(key, r.ID)
 	}
 	slices.Reverse(m.Runs)
 	if len(slots) < 2 {
 		return matrix{}, nil
 	}
-	cells, err := load(ctx, v, strings.Join(key, "\x00"), func(ctx context.Context) ([]center.BackfillQueue, error) {
-		return v.center.Backfills().Queues(ctx, slots)
+	cells, err := load(ctx, v, strings.Join(key, "\x00"), func(ctx context.Context) ([]runs.BackfillQueue, error) {
+		return v.client.Backfills().Queues(ctx, slots)
 	})
 	if err != nil {
 		return m, err

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // maxBars is the greatest number of queues that have a bar each.
@@ -28,7 +29,7 @@ const (
 )
 
 // combOf returns a bar for each queue, in natural order; nil if there are too many, or nothing to see.
-func combOf(queues, last []center.RunQueue) (bars []combBar) {
+func combOf(queues, last []runs.RunQueue) (bars []combBar) {
 	if len(queues) == 0 || len(queues) > maxBars {
 		return nil
 	}
@@ -81,7 +82,7 @@ type durations struct {
 const shownDurations = 10
 
 // durationsOf compares a run with those before it that have ended.
-func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) {
+func durationsOf(run runs.RunRecord, latest []runs.RunRecord) (d durations) {
 	d.Rows = []duration{{runRow: runRow{run, runMark(run.State, run.Paused)}, Here: true}}
 	var seconds []float64
 	for _, r := range latest {
@@ -107,30 +108,30 @@ func durationsOf(run center.RunRecord, latest []center.RunRecord) (d durations) 
 }
 
 // latestRuns returns the latest runs that a filter selects, the newest first.
-func (v *viewer) latestRuns(ctx context.Context, f center.RunFilter) ([]center.RunRecord, error) {
+func (v *viewer) latestRuns(ctx context.Context, f runs.RunFilter) ([]runs.RunRecord, error) {
 	return v.runsUpTo(ctx, f, rowsPerPage)
 }
 
-func (v *viewer) runsUpTo(ctx context.Context, f center.RunFilter, limit int) ([]center.RunRecord, error) {
+func (v *viewer) runsUpTo(ctx context.Context, f runs.RunFilter, limit int) ([]runs.RunRecord, error) {
 	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]center.RunRecord, error) {
-		return v.center.Runs().List(ctx, f, limit)
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]runs.RunRecord, error) {
+		return v.client.Runs().List(ctx, f, limit)
 	})
-	return visible(v, list, func(r center.RunRecord) string { return r.TaskType }), err
+	return visible(v, list, func(r runs.RunRecord) string { return r.TaskType }), err
 }
 
 // history fills what compares the run with those before it.
-func (p *runPage) history(ctx context.Context, v *viewer, d center.RunDetails) error {
-	latest, err := v.latestRuns(ctx, center.RunFilter{TaskType: d.Run.TaskType})
+func (p *runPage) history(ctx context.Context, v *viewer, d ops.RunDetails) error {
+	latest, err := v.latestRuns(ctx, runs.RunFilter{TaskType: d.Run.TaskType})
 	if err != nil {
 		return err
 	}
 	p.Durations = durationsOf(d.Run, latest)
-	var last []center.RunQueue
-	i := slices.IndexFunc(latest, func(r center.RunRecord) bool { return r.ID < d.Run.ID && r.State == center.RunSuccess })
+	var last []runs.RunQueue
+	i := slices.IndexFunc(latest, func(r runs.RunRecord) bool { return r.ID < d.Run.ID && r.State == runs.RunSuccess })
 	if i >= 0 && len(d.Queues) <= maxBars {
-		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]center.RunQueue, error) {
-			return v.center.Runs().Queues(ctx, latest[i].ID)
+		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]runs.RunQueue, error) {
+			return v.client.Runs().Queues(ctx, latest[i].ID)
 		}); err != nil {
 			return err
 		}

@@ -8,14 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // runsPage is the page of runs.
 type runsPage struct {
 	Task, State string
-	Tasks       []center.TaskRecord
-	Problems    []center.RunProblem
+	Tasks       []ops.TaskRecord
+	Problems    []runs.Problem
 	Rows        []runRow
 	Pages       paging
 	Calendar    calendar
@@ -24,7 +25,7 @@ type runsPage struct {
 
 // runRow is a run in the list.
 type runRow struct {
-	center.RunRecord
+	runs.RunRecord
 	Mark mark
 }
 
@@ -48,7 +49,7 @@ func (r runRow) Took() float64 {
 // Name returns what people call the run: its slot if a trigger has made it, and its key otherwise.
 func (r runRow) Name() string { return nameOfRun(r.Run) }
 
-func nameOfRun(r center.Run) string {
+func nameOfRun(r runs.Run) string {
 	if r.Trigger != "" && !r.ScheduledAt.IsZero() && strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
 		return r.ScheduledAt.UTC().Format("2 Jan 15:04:05")
 	}
@@ -56,7 +57,7 @@ func nameOfRun(r center.Run) string {
 }
 
 // CanRerun reports whether the run may go on after its end.
-func (r runRow) CanRerun() bool { return r.Ended() && r.State != center.RunSuccess }
+func (r runRow) CanRerun() bool { return r.Ended() && r.State != runs.RunSuccess }
 
 // CanAck reports whether the run has failed, and nobody has acknowledged it.
 func (r runRow) CanAck() bool {
@@ -70,14 +71,14 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error)
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return content{}, err
 	}
-	if p.Problems, err = load(ctx, v, "problems", func(ctx context.Context) ([]center.RunProblem, error) {
-		return v.center.Runs().Problems(ctx, "")
+	if p.Problems, err = load(ctx, v, "problems", func(ctx context.Context) ([]runs.Problem, error) {
+		return v.client.Runs().Problems(ctx, "")
 	}); err != nil {
 		return content{}, err
 	}
-	p.Problems = visible(v, p.Problems, func(r center.RunProblem) string { return r.TaskType })
+	p.Problems = visible(v, p.Problems, func(r runs.Problem) string { return r.TaskType })
 	p.Pages = pageOf(query)
-	list, err := v.runsUpTo(ctx, center.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
+	list, err := v.runsUpTo(ctx, runs.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
 	if err != nil {
 		return content{}, err
 	}
@@ -99,15 +100,15 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error)
 func runMark(state string, paused bool) mark {
 	m := mark{"wait", strings.ToLower(strings.ReplaceAll(state, "_", " "))}
 	switch {
-	case state == center.RunFailed || state == center.RunDependentFailed:
+	case state == runs.RunFailed || state == runs.RunDependentFailed:
 		m.Kind = "bad"
 	case paused:
 		m = mark{"off", "paused"}
-	case state == center.RunRunning:
+	case state == runs.RunRunning:
 		m.Kind = "run"
-	case state == center.RunSuccess || state == center.RunQueueDone:
+	case state == runs.RunSuccess || state == runs.RunQueueDone:
 		m.Kind = "ok"
-	case state == center.RunCancelled || state == center.RunSkipped:
+	case state == runs.RunCancelled || state == runs.RunSkipped:
 		m.Kind = "off"
 	}
 	return m
@@ -118,7 +119,7 @@ type runPage struct {
 	runRow
 	Blocker string
 	Queues  []runQueueRow
-	Items   []center.RunItem
+	Items   []runs.RunItem
 	Graph   []graphRow
 	Picture *runGraph // of Graph
 	Pages   paging
@@ -129,13 +130,13 @@ type runPage struct {
 
 // runQueueRow is a queue of a run in the list.
 type runQueueRow struct {
-	center.RunQueue
+	runs.RunQueue
 	Mark mark
 }
 
 // graphRow is a run of the graph of dependencies.
 type graphRow struct {
-	center.Run
+	runs.Run
 	Mark  mark
 	Here  bool
 	After []string // the ids of its upstreams
@@ -144,8 +145,8 @@ type graphRow struct {
 // showRun returns the page of a run.
 func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) {
 	name := query.Get("run")
-	d, err := load(ctx, v, "run\x00"+name, func(ctx context.Context) (center.RunDetails, error) {
-		return center.ReadRunDetails(ctx, v.center, name)
+	d, err := load(ctx, v, "run\x00"+name, func(ctx context.Context) (ops.RunDetails, error) {
+		return ops.ReadRunDetails(ctx, v.client, name)
 	})
 	if err != nil {
 		return content{}, fmt.Errorf("show run %q: %w", name, err)
@@ -155,12 +156,12 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 	}
 	p := runPage{runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
-	slices.SortStableFunc(queues, func(a, b center.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
+	slices.SortStableFunc(queues, func(a, b runs.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
 	p.Pages = pageOf(query)
 	for _, q := range cutPage(&p.Pages, queues, false) {
 		p.Queues = append(p.Queues, runQueueRow{q, runMark(q.State, false)})
 	}
-	d.Graph.Runs = visible(v, d.Graph.Runs, func(r center.Run) string { return r.TaskType })
+	d.Graph.Runs = visible(v, d.Graph.Runs, func(r runs.Run) string { return r.TaskType })
 	upstreams := d.Graph.Upstreams()
 	for _, r := range d.Graph.Sorted() {
 		row := graphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}
@@ -179,14 +180,14 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 }
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.
-func runQueueRank(q center.RunQueue) int {
+func runQueueRank(q runs.RunQueue) int {
 	return rank([]mark{runMark(q.State, false)})
 }
 
 // States returns the states that the list can be limited to.
 func (p runsPage) States() []string {
 	return []string{
-		center.RunWaiting, center.RunReady, center.RunRunning, center.RunSuccess, center.RunFailed, center.RunDependentFailed,
-		center.RunCancelled, center.RunSkipped,
+		runs.RunWaiting, runs.RunReady, runs.RunRunning, runs.RunSuccess, runs.RunFailed, runs.RunDependentFailed,
+		runs.RunCancelled, runs.RunSkipped,
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // are none of times when nobody looked.
 type samples struct {
 	mu      sync.Mutex
-	rates   center.ItemRates
+	rates   ops.ItemRates
 	last    time.Time
 	servers map[string]float64  // items per second by uuid
 	tasks   map[string][]sample // by task type, the oldest first
@@ -40,7 +40,7 @@ type sample struct {
 func newSamples() *samples { return &samples{tasks: map[string][]sample{}} }
 
 // add takes a sample, unless the last one is new.
-func (s *samples) add(servers []center.ServerRecord) {
+func (s *samples) add(servers []ops.ServerRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(servers) == 0 || servers[0].Now.Sub(s.last) < sampleEvery {

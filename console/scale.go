@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // ScaleHandler serves GET /scale?task=TASK&per_worker=ITEMS: how many workers a task type should have, as JSON, for the
@@ -21,7 +22,7 @@ import (
 // It answers 400 for a malformed request, 404 for an unknown task type or one whose backlog nobody has counted, and
 // 503 if the counts are too old to tell or the database does not answer within two seconds. It does not check who
 // asks.
-func ScaleHandler(c *center.Center) http.Handler { return &scaleHandler{center: c} }
+func ScaleHandler(c *center.Center) http.Handler { return &scaleHandler{client: ops.New(c)} }
 
 const (
 	scaleAge     = time.Second     // for how long one read of the database serves all requests
@@ -31,10 +32,10 @@ const (
 // scaleHandler keeps what it has read of all task types together, and not of each that a request names: what it holds
 // does not depend on what clients ask for.
 type scaleHandler struct {
-	center *center.Center
+	client *ops.Client
 
 	mu    sync.Mutex // held during a read: the requests that wait for it share its result
-	tasks []center.TaskRecord
+	tasks []ops.TaskRecord
 	err   error // of the last read
 	read  time.Time
 }
@@ -51,15 +52,15 @@ func (h *scaleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return
 	}
-	i := slices.IndexFunc(tasks, func(t center.TaskRecord) bool { return t.TaskType == name })
+	i := slices.IndexFunc(tasks, func(t ops.TaskRecord) bool { return t.TaskType == name })
 	if i < 0 {
 		http.Error(w, "there is no such task type", http.StatusNotFound)
 		return
 	}
 	s, err := tasks[i].Scale(perWorker)
 	switch {
-	case errors.Is(err, center.ErrNoBacklog):
-		http.Error(w, fmt.Sprintf("the task type has no backlog: %v", center.ErrNoBacklog), http.StatusNotFound)
+	case errors.Is(err, ops.ErrNoBacklog):
+		http.Error(w, fmt.Sprintf("the task type has no backlog: %v", ops.ErrNoBacklog), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	default:
@@ -70,13 +71,13 @@ func (h *scaleHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // list returns the task types, at most a second old. The read goes on when the client that caused it has gone, because
 // others may wait for it.
-func (h *scaleHandler) list(ctx context.Context) ([]center.TaskRecord, error) {
+func (h *scaleHandler) list(ctx context.Context) ([]ops.TaskRecord, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.read.IsZero() || time.Since(h.read) >= scaleAge {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scaleTimeout)
 		defer cancel()
-		h.tasks, h.err = h.center.Tasks().List(ctx, "")
+		h.tasks, h.err = h.client.Tasks().List(ctx, "")
 		h.read = time.Now()
 	}
 	return h.tasks, h.err

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The number of workers follows from the counts of the owners.
@@ -26,13 +26,13 @@ func TestScale(t *testing.T) {
 		if code, body := ask("task=settle&per_worker=10"); code != http.StatusNotFound || !strings.Contains(body, "no worker has counted") {
 			t.Errorf("without a count: %d %s", code, body)
 		}
-		s.must(s.center.Queues().SaveBacklogs(t.Context(), "settle", []center.QueueBacklog{
+		s.must(ops.New(s.center).Queues().SaveBacklogs(t.Context(), "settle", []ops.QueueBacklog{
 			{QueueID: "0", Epoch: 1, Items: 12},
 		}))
 		if code, body := ask("task=settle&per_worker=10"); code != http.StatusServiceUnavailable || !strings.Contains(body, "fewer than half of the queues") {
 			t.Errorf("with one of four queues counted: %d %s, want 503", code, body)
 		}
-		s.must(s.center.Queues().SaveBacklogs(t.Context(), "settle", []center.QueueBacklog{
+		s.must(ops.New(s.center).Queues().SaveBacklogs(t.Context(), "settle", []ops.QueueBacklog{
 			{QueueID: "1", Epoch: 1, Items: 13}, {QueueID: "2", Epoch: 1}, {QueueID: "3", Epoch: 1},
 		}))
 		if code, body := ask("task=settle&per_worker=10"); code != http.StatusOK || !strings.Contains(body, `"workers":3,`) || !strings.Contains(body, `"backlog_items":25,`) {
@@ -59,7 +59,7 @@ func TestScale(t *testing.T) {
 // In the console, /scale has the rights of the pages.
 func TestScaleOfTheConsole(t *testing.T) {
 	s := newSite(t, "sqlite::memory:", console.Options{})
-	s.must(s.center.Queues().SaveBacklogs(t.Context(), "settle", []center.QueueBacklog{{QueueID: "0", Epoch: 1, Items: 12}, {QueueID: "1", Epoch: 1}}))
+	s.must(ops.New(s.center).Queues().SaveBacklogs(t.Context(), "settle", []ops.QueueBacklog{{QueueID: "0", Epoch: 1, Items: 12}, {QueueID: "1", Epoch: 1}}))
 	for address, want := range map[string]int{"127.0.0.1:1": http.StatusOK, "192.0.2.1:1": http.StatusForbidden} {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost/scale?task=settle&per_worker=10", nil)
 		r.RemoteAddr = address

@@ -9,11 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // newOpenSite makes a console in which everybody on the host has all rights.
@@ -67,7 +68,7 @@ func TestNoOpenRedirect(t *testing.T) {
 func TestFailedChangesDoNotSayDone(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)
-	id, _, err := s.center.Runs().Submit(t.Context(), "nightly", center.Submission{Key: "k9"})
+	id, _, err := ops.New(s.center).Runs().Submit(t.Context(), "nightly", runs.Submission{Key: "k9"})
 	s.must(err)
 	s.must(s.center.Engine().Runs.Cancel(t.Context(), id, "test"))
 	for path, form := range map[string]url.Values{
@@ -115,7 +116,7 @@ func TestUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	s := newOpenSite(t)
 	const tricks = "a\u202egpj\u2066b\u200bc\u009bd"
-	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: tricks, QueueID: "1", State: center.ItemDead, LastError: tricks}}))
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: tricks, QueueID: "1", State: ops.ItemDead, LastError: tricks}}))
 	s.must(s.center.Roster().Operator(tricks).Pause(t.Context(), "settle", true))
 	for _, page := range append(s.paths(), "/task-pause?task="+url.QueryEscape(tricks)) {
 		if got := s.get(page); strings.ContainsAny(got.body, "\u202e\u2066\u200b\u009b") {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // serversPage is the page of all servers, by host and process.
@@ -17,7 +17,7 @@ type serversPage struct {
 	Processes    int
 	Silent       int
 	Pages        paging
-	Gone         []center.GoneServerRecord
+	Gone         []ops.GoneServerRecord
 }
 
 // host is a host with its processes.
@@ -35,14 +35,14 @@ type process struct {
 
 // serverRow is a server in the list.
 type serverRow struct {
-	center.ServerRecord
+	ops.ServerRecord
 	Rate float64
 	Mark mark
 }
 
 // Stopped reports whether an operator has paused or drained the server.
 func (s serverRow) Stopped() bool {
-	return s.State == center.StatePaused || s.State == center.StateDraining
+	return s.State == ops.StatePaused || s.State == ops.StateDraining
 }
 
 // Bad reports whether the server is silent or its calls fail.
@@ -63,12 +63,12 @@ func (p process) Trouble() bool {
 func showServers(ctx context.Context, v *viewer, query url.Values) (content, error) {
 	p := serversPage{Query: strings.TrimSpace(query.Get("q")), State: query.Get("state"), Pages: pageOf(query)}
 	if p.State == "gone" {
-		gone, err := load(ctx, v, "gone", func(ctx context.Context) ([]center.GoneServerRecord, error) {
-			gone, err := v.center.Servers().Gone(ctx, center.ServerFilter{}, rowsPerPage)
+		gone, err := load(ctx, v, "gone", func(ctx context.Context) ([]ops.GoneServerRecord, error) {
+			gone, err := v.client.Servers().Gone(ctx, ops.ServerFilter{}, rowsPerPage)
 			slices.Reverse(gone)
 			return gone, err
 		})
-		p.Gone = visible(v, gone, func(s center.GoneServerRecord) string { return s.TaskType })
+		p.Gone = visible(v, gone, func(s ops.GoneServerRecord) string { return s.TaskType })
 		return content{"Servers", p, p.Gone}, err
 	}
 	list, err := v.allServers(ctx)
@@ -76,7 +76,7 @@ func showServers(ctx context.Context, v *viewer, query url.Values) (content, err
 		return content{}, err
 	}
 	rates := v.samples.ofServers()
-	var shown []center.ServerRecord
+	var shown []ops.ServerRecord
 	processes := map[string]*process{}
 	var order []*process
 	for _, s := range list {
@@ -101,7 +101,7 @@ func showServers(ctx context.Context, v *viewer, query url.Values) (content, err
 }
 
 // matches reports whether the reader asks for the server.
-func (p *serversPage) matches(s center.ServerRecord, name string, row serverRow) bool {
+func (p *serversPage) matches(s ops.ServerRecord, name string, row serverRow) bool {
 	if p.State == "trouble" && row.Mark.Kind != "bad" && row.Mark.Kind != "warn" {
 		return false
 	}
@@ -135,16 +135,16 @@ func (p *serversPage) group(processes []*process) {
 }
 
 // serverMark returns the condition of a server.
-func serverMark(s center.ServerRecord) mark {
+func serverMark(s ops.ServerRecord) mark {
 	state := s.DisplayState()
 	switch state {
-	case center.StateOverdue:
+	case ops.StateOverdue:
 		return mark{"bad", "silent"}
-	case center.StateFailing:
+	case ops.StateFailing:
 		return mark{"bad", "failing"}
-	case center.StatePaused, center.StateDraining, center.StateLeaving:
+	case ops.StatePaused, ops.StateDraining, ops.StateLeaving:
 		return mark{"off", strings.ToLower(state)}
-	case center.StateStandby:
+	case ops.StateStandby:
 		return mark{"wait", "standby"}
 	}
 	if len(s.HungQueues) > 0 {

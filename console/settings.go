@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // settingRow is a setting of a task type.
@@ -20,9 +21,9 @@ type givenSetting struct {
 
 // settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers
 // give.
-func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []center.ServerRecord) ([]settingRow, error) {
+func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.ServerRecord) ([]settingRow, error) {
 	s, err := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
-		return v.center.Tasks().Settings(ctx, taskType)
+		return v.client.Tasks().Settings(ctx, taskType)
 	})
 	if err != nil {
 		return nil, err

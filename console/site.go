@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // site serves the environments of a database.
@@ -33,13 +34,13 @@ func newSite(c *center.Center, o Options) *site {
 	if o.OwnSignOnly {
 		s.options.Access = withinOwnSign(c.OwnSign(), s.options.Access)
 	}
-	s.main = s.newConsole(c, "")
+	s.main = s.newConsole(ops.New(c), "")
 	return s
 }
 
 // newConsole returns the console of an environment.
-func (s *site) newConsole(c *center.Center, root string) *console {
-	return &console{site: s, center: c, root: root, samples: newSamples(), seen: newFirstSeen(), notices: newNotices()}
+func (s *site) newConsole(c *ops.Client, root string) *console {
+	return &console{site: s, client: c, root: root, samples: newSamples(), seen: newFirstSeen(), notices: newNotices()}
 }
 
 // serveEnvironment serves the pages of another environment.
@@ -94,7 +95,7 @@ func (s *site) environment(ctx context.Context, sign string) (http.Handler, erro
 	if !slices.Contains(signs, sign) {
 		return nil, fmt.Errorf("%w environment %q", errUnknown, sign)
 	}
-	c, err := s.main.center.In(sign)
+	c, err := s.main.client.In(sign)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (v *view) Environments() (list []environment) {
 	}
 	for _, sign := range v.Nav.Signs {
 		address := v.viewer.root + "in/" + url.PathEscape(sign) + "/"
-		if sign == v.viewer.main.center.OwnSign() {
+		if sign == v.viewer.main.client.OwnSign() {
 			address = v.viewer.root + "./"
 		}
 		list = append(list, environment{sign, address, sign == v.OwnSign()})

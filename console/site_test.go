@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Below in/NAME/ are the pages of another environment. A change there is one of that environment only.
@@ -22,7 +23,7 @@ func TestEnvironments(t *testing.T) {
 	const sign = "TEST & more/..%2f"
 	other, err := s.center.In(sign)
 	s.must(err)
-	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 3})
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 3})
 	s.must(err)
 	prefix := "/in/" + url.PathEscape(sign) + "/"
 	got := s.get("/")
@@ -41,7 +42,7 @@ func TestEnvironments(t *testing.T) {
 	if got := s.do(post(strings.TrimPrefix(prefix, "/")+"task-pause", confirmed(values("task", "settle")))); got.code != http.StatusSeeOther {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
-	list, err := other.Tasks().List(t.Context(), "settle")
+	list, err := ops.New(other).Tasks().List(t.Context(), "settle")
 	s.must(err)
 	if !list[0].Paused || s.task("settle").Paused {
 		t.Errorf("paused: %t there, %t here", list[0].Paused, s.task("settle").Paused)
@@ -63,7 +64,7 @@ func TestEnvironmentsNeedASignIn(t *testing.T) {
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{Access: annsPassword(t).Access})
 	other, err := s.center.In("TEST")
 	s.must(err)
-	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 3})
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 3})
 	s.must(err)
 	for _, page := range []string{"/in/TEST/task?task=settle", "/in/nowhere/"} {
 		if got := s.do(request(http.MethodGet, page)); got.code != http.StatusUnauthorized || got.Get("WWW-Authenticate") == "" {

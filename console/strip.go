@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // maxCells is the greatest number of queues that have a cell each in the strip. More queues are a field for each host.
@@ -26,14 +26,14 @@ const (
 )
 
 // strip fills the picture of who owns what.
-func (p *taskPage) strip(named owners, queues []center.QueueRecord) {
+func (p *taskPage) strip(named owners, queues []ops.QueueRecord) {
 	if len(queues) <= maxCells && len(named.List) <= 4*maxColours {
 		for _, q := range queues {
 			p.Cells = append(p.Cells, named.cellOf(q))
 		}
 		return
 	}
-	byHost, hosts := map[string][]center.QueueRecord{}, []string{}
+	byHost, hosts := map[string][]ops.QueueRecord{}, []string{}
 	for _, q := range queues {
 		host := ""
 		if q.CurHost != nil {
@@ -60,7 +60,7 @@ func (p taskPage) StripClass() string {
 // ViewBox returns the view box of the field.
 func (f field) ViewBox() string { return fmt.Sprintf("0 0 %d %d", fieldWidth, f.Height) }
 
-func fieldOf(host string, queues []center.QueueRecord) field {
+func fieldOf(host string, queues []ops.QueueRecord) field {
 	f := field{Host: host, Queues: len(queues)}
 	var held, moving, lost []byte
 	for i, q := range queues {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // rowsPerPage is how many rows of a list a page has.
@@ -17,7 +18,7 @@ const rowsPerPage = 100
 
 // taskPage is the page of a task type.
 type taskPage struct {
-	center.TaskRecord
+	ops.TaskRecord
 	Marks    []mark
 	Spark    spark
 	Backlog  backlog
@@ -72,10 +73,10 @@ func showTask(ctx context.Context, v *viewer, query url.Values) (content, error)
 }
 
 // hasName reports whether a queue has a name, and not a number.
-func hasName(q center.QueueRecord) bool { return q.QueueID != fmt.Sprint(q.QueueIndex) }
+func hasName(q ops.QueueRecord) bool { return q.QueueID != fmt.Sprint(q.QueueIndex) }
 
 // sentence says what the task type is.
-func sentence(t center.TaskRecord, servers []center.ServerRecord) string {
+func sentence(t ops.TaskRecord, servers []ops.ServerRecord) string {
 	hosts := map[string]bool{}
 	for _, s := range servers {
 		hosts[s.HostName] = true
@@ -89,7 +90,7 @@ func sentence(t center.TaskRecord, servers []center.ServerRecord) string {
 }
 
 // conditionOf returns the mark of a queue.
-func conditionOf(q center.QueueRecord) mark {
+func conditionOf(q ops.QueueRecord) mark {
 	text := strings.ToLower(q.DisplayState())
 	switch {
 	case q.Status == "OVERDUE" || q.Status == "ORPHAN":
@@ -107,7 +108,7 @@ func conditionOf(q center.QueueRecord) mark {
 }
 
 // list fills the rows, trouble first, of the condition that the reader asks for.
-func (p *taskPage) list(named owners, queues []center.QueueRecord, read time.Time) {
+func (p *taskPage) list(named owners, queues []ops.QueueRecord, read time.Time) {
 	byRank := map[int][]int{} // the indices of the queues, in their order
 	for i, q := range queues {
 		m := conditionOf(q)
@@ -141,6 +142,6 @@ func (q queueRow) Backlog() backlog { return backlogOfQueue(q.Queue, q.read) }
 
 // ownedSince returns since when a queue that was read at a time has its owner, by this host's clock. It returns nil for
 // a queue without an owner.
-func ownedSince(q center.QueueRecord, read time.Time) *time.Time {
+func ownedSince(q ops.QueueRecord, read time.Time) *time.Time {
 	return secondsBefore(read, q.OwnedFor)
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // lane is a trigger in the time line of the next 24 hours.
@@ -50,11 +50,11 @@ func axisOf(now time.Time) (list []laneTime) {
 	return list
 }
 
-// laneOf returns the lane of a trigger. runs are its latest runs.
-func laneOf(row triggerRow, now time.Time, runs []center.RunRecord) lane {
+// laneOf returns the lane of a trigger. latest are its latest runs.
+func laneOf(row triggerRow, now time.Time, latest []runs.RunRecord) lane {
 	l := lane{triggerRow: row}
 	at := func(t time.Time) float64 { return percent(t.Sub(now)+lanePast, laneSpan) }
-	if row.Status == center.TriggerActive {
+	if row.Status == runs.TriggerActive {
 		slots, err := row.Next(maxSlots)
 		if err != nil {
 			slots = []time.Time{row.NextFireAt} // the row was edited by hand
@@ -76,7 +76,7 @@ func laneOf(row triggerRow, now time.Time, runs []center.RunRecord) lane {
 		l.Missed = x
 	}
 	var took []float64
-	for _, r := range runs {
+	for _, r := range latest {
 		if run := (runRow{r, mark{}}); r.Ended() && run.Took() > 0 {
 			took = append(took, run.Took())
 		}
@@ -95,7 +95,7 @@ type triggerPage struct {
 	Values []settingRow
 	Runs   []runRow
 
-	Backfills []center.BackfillRecord
+	Backfills []runs.BackfillRecord
 }
 
 // shownBackfills is how many of the latest backfills of a task type the page of its trigger looks at.
@@ -111,13 +111,13 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 	if err != nil {
 		return content{}, err
 	}
-	i := slices.IndexFunc(list, func(t center.TriggerRecord) bool { return t.Name == name })
+	i := slices.IndexFunc(list, func(t runs.TriggerRecord) bool { return t.Name == name })
 	if i < 0 {
-		return content{}, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.center.OwnSign())
+		return content{}, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.client.OwnSign())
 	}
 	t := list[i]
 	p := triggerPage{triggerRow: triggerRow{t, triggerMark(t)}}
-	if t.Status == center.TriggerActive {
+	if t.Status == runs.TriggerActive {
 		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
 	}
 	apply := ops.Find("trigger apply").CallOf(ops.ApplyOf(t.Trigger))
@@ -126,16 +126,16 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})
 		}
 	}
-	runs, err := v.latestRuns(ctx, center.RunFilter{Trigger: name})
+	latest, err := v.latestRuns(ctx, runs.RunFilter{Trigger: name})
 	if err != nil {
 		return content{}, err
 	}
-	for _, r := range runs {
+	for _, r := range latest {
 		p.Runs = append(p.Runs, runRow{r, runMark(r.State, r.Paused)})
 	}
-	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]center.BackfillRecord, error) {
-		return v.center.Backfills().List(ctx, center.BackfillFilter{TaskType: t.Target}, shownBackfills)
+	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]runs.BackfillRecord, error) {
+		return v.client.Backfills().List(ctx, runs.BackfillFilter{TaskType: t.Target}, shownBackfills)
 	})
-	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills), func(b center.BackfillRecord) bool { return b.Trigger != name })
-	return content{"Trigger " + name, p, runs}, err
+	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills), func(b runs.BackfillRecord) bool { return b.Trigger != name })
+	return content{"Trigger " + name, p, latest}, err
 }

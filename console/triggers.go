@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // triggersPage is the page of triggers.
@@ -17,7 +17,7 @@ type triggersPage struct {
 
 // triggerRow is a trigger in the list.
 type triggerRow struct {
-	center.TriggerRecord
+	runs.TriggerRecord
 	Mark mark
 }
 
@@ -27,7 +27,7 @@ func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error)
 	if err != nil {
 		return content{}, err
 	}
-	runs, err := v.latestRuns(ctx, center.RunFilter{})
+	found, err := v.latestRuns(ctx, runs.RunFilter{})
 	if err != nil {
 		return content{}, err
 	}
@@ -38,13 +38,13 @@ func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error)
 		row := triggerRow{t, triggerMark(t)}
 		p.Axis = axisOf(now)
 		p.Rows = append(p.Rows, row)
-		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(runs, t.Name)))
+		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(found, t.Name)))
 	}
 	return content{"Triggers", p, list}, nil
 }
 
-func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecord) {
-	for _, r := range runs {
+func runsOfTrigger(found []runs.RunRecord, name string) (list []runs.RunRecord) {
+	for _, r := range found {
 		if r.Trigger == name {
 			list = append(list, r)
 		}
@@ -53,17 +53,17 @@ func runsOfTrigger(runs []center.RunRecord, name string) (list []center.RunRecor
 }
 
 // triggerMark returns the condition of a trigger.
-func triggerMark(t center.TriggerRecord) mark {
+func triggerMark(t runs.TriggerRecord) mark {
 	switch {
-	case t.Status == center.TriggerError:
+	case t.Status == runs.TriggerError:
 		return mark{"bad", "invalid"}
 	case !t.MissedAt.IsZero():
 		return mark{"bad", "missed a slot"}
 	case t.SkippedTooLong(t.Now):
 		return mark{"bad", "skips its slots"}
-	case t.Status == center.TriggerActive:
+	case t.Status == runs.TriggerActive:
 		return mark{"ok", "active"}
-	case t.Status == center.TriggerPaused:
+	case t.Status == runs.TriggerPaused:
 		return mark{"off", "paused"}
 	}
 	return mark{"wait", "done"}

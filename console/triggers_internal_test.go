@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // A trigger whose row is invalid never looks as if it were done.
@@ -12,17 +12,17 @@ func TestTriggerMark(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, test := range []struct {
-		trigger center.Trigger
+		trigger runs.Trigger
 		want    mark
 	}{
-		{center.Trigger{Status: center.TriggerActive}, mark{"ok", "active"}},
-		{center.Trigger{Status: center.TriggerPaused}, mark{"off", "paused"}},
-		{center.Trigger{Status: center.TriggerDone}, mark{"wait", "done"}},
-		{center.Trigger{Status: center.TriggerError}, mark{"bad", "invalid"}},
-		{center.Trigger{Status: center.TriggerError, MissedAt: now}, mark{"bad", "invalid"}},
-		{center.Trigger{Status: center.TriggerActive, MissedAt: now}, mark{"bad", "missed a slot"}},
+		{runs.Trigger{Status: runs.TriggerActive}, mark{"ok", "active"}},
+		{runs.Trigger{Status: runs.TriggerPaused}, mark{"off", "paused"}},
+		{runs.Trigger{Status: runs.TriggerDone}, mark{"wait", "done"}},
+		{runs.Trigger{Status: runs.TriggerError}, mark{"bad", "invalid"}},
+		{runs.Trigger{Status: runs.TriggerError, MissedAt: now}, mark{"bad", "invalid"}},
+		{runs.Trigger{Status: runs.TriggerActive, MissedAt: now}, mark{"bad", "missed a slot"}},
 	} {
-		if got := triggerMark(center.TriggerRecord{Trigger: test.trigger, Now: now}); got != test.want {
+		if got := triggerMark(runs.TriggerRecord{Trigger: test.trigger, Now: now}); got != test.want {
 			t.Errorf("%s: %v, want %v", test.trigger.Status, got, test.want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // content is what a page says: its title, what its template shows, and the same as JSON and CSV: a slice of records,
@@ -123,10 +124,10 @@ func statusOf(err error, other int) int {
 	}{
 		{http.StatusForbidden, []error{errNotAllowed}},
 		{http.StatusNotFound, []error{
-			errUnknown, center.ErrUnknownTask, center.ErrUnknownRun, center.ErrNoRunOrTask, center.ErrUnknownServer, center.ErrUnknownTrigger,
-			center.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
+			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, ops.ErrUnknownServer, runs.ErrUnknownTrigger,
+			runs.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
 		}},
-		{http.StatusConflict, []error{center.ErrChanged, errChanged, center.ErrGone, center.ErrRunState, center.ErrNoProblem}},
+		{http.StatusConflict, []error{ops.ErrChanged, errChanged, center.ErrGone, runs.ErrRunState, runs.ErrNoProblem}},
 		{http.StatusUnprocessableEntity, []error{ops.ErrMissing, ops.ErrChoice}},
 		{http.StatusServiceUnavailable, []error{context.DeadlineExceeded}},
 	} {
@@ -161,7 +162,7 @@ func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) {
 }
 
 // OwnSign returns the environment that the page shows.
-func (v *view) OwnSign() string { return v.viewer.center.OwnSign() }
+func (v *view) OwnSign() string { return v.viewer.client.OwnSign() }
 
 // AsOf returns when the oldest part of the page was read.
 func (v *view) AsOf() time.Time { return v.viewer.AsOf }
@@ -173,7 +174,7 @@ func (v *view) Failing() time.Time { return v.viewer.Failing }
 func (v *view) Who() string { return v.viewer.Actor.Name }
 
 // Dialect returns the kind of the database.
-func (v *view) Dialect() string { return string(v.viewer.center.Dialect()) }
+func (v *view) Dialect() string { return string(v.viewer.client.Dialect()) }
 
 // Rights returns what the actor may do.
 func (v *view) Rights() string { return v.viewer.Actor.rights() }
@@ -186,7 +187,7 @@ func (v *view) MayAny(right string) bool {
 	if v.viewer.Actor.may(Right(right), "") {
 		return true
 	}
-	return slices.ContainsFunc(v.viewer.knownTasks(), func(t center.TaskRecord) bool { return v.May(right, t.TaskType) })
+	return slices.ContainsFunc(v.viewer.knownTasks(), func(t ops.TaskRecord) bool { return v.May(right, t.TaskType) })
 }
 
 // Notice returns what the change has done that led to this page.

@@ -8,7 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // viewer reads the roster for one request: what its actor may look at, through the cache that all viewers share.
@@ -37,7 +38,7 @@ func load[T any](ctx context.Context, v *viewer, key string, query func(context.
 }
 
 // partKey returns the key of a query in the cache, which all environments share.
-func (v *viewer) partKey(key string) string { return v.center.OwnSign() + "\x00" + key }
+func (v *viewer) partKey(key string) string { return v.client.OwnSign() + "\x00" + key }
 
 // life returns how long results serve all viewers.
 func (v *viewer) life() time.Duration {
@@ -52,9 +53,9 @@ func (v *viewer) life() time.Duration {
 }
 
 // knownTasks returns the task types that were read last, without running a query.
-func (v *viewer) knownTasks() []center.TaskRecord {
+func (v *viewer) knownTasks() []ops.TaskRecord {
 	p, _ := v.cache.find(v.partKey("tasks"))
-	tasks, _ := p.value.([]center.TaskRecord)
+	tasks, _ := p.value.([]ops.TaskRecord)
 	return tasks
 }
 
@@ -116,67 +117,67 @@ func (v *viewer) hide(err error) error {
 }
 
 // tasks returns all task types.
-func (v *viewer) tasks(ctx context.Context) ([]center.TaskRecord, error) {
-	list, err := load(ctx, v, "tasks", func(ctx context.Context) ([]center.TaskRecord, error) {
-		return v.center.Tasks().List(ctx, "")
+func (v *viewer) tasks(ctx context.Context) ([]ops.TaskRecord, error) {
+	list, err := load(ctx, v, "tasks", func(ctx context.Context) ([]ops.TaskRecord, error) {
+		return v.client.Tasks().List(ctx, "")
 	})
-	return visible(v, list, func(t center.TaskRecord) string { return t.TaskType }), err
+	return visible(v, list, func(t ops.TaskRecord) string { return t.TaskType }), err
 }
 
 // taskNamed returns a task type.
-func (v *viewer) taskNamed(ctx context.Context, name string) (center.TaskRecord, error) {
+func (v *viewer) taskNamed(ctx context.Context, name string) (ops.TaskRecord, error) {
 	tasks, err := v.tasks(ctx)
 	if err != nil {
-		return center.TaskRecord{}, err
+		return ops.TaskRecord{}, err
 	}
 	for _, t := range tasks {
 		if t.TaskType == name {
 			return t, nil
 		}
 	}
-	return center.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name, v.center.OwnSign())
+	return ops.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name, v.client.OwnSign())
 }
 
 // allServers returns the servers of all task types. The samples of their rates follow from them.
-func (v *viewer) allServers(ctx context.Context) ([]center.ServerRecord, error) {
-	list, err := load(ctx, v, "servers", func(ctx context.Context) ([]center.ServerRecord, error) {
-		servers, err := v.center.Servers().List(ctx, center.ServerFilter{})
+func (v *viewer) allServers(ctx context.Context) ([]ops.ServerRecord, error) {
+	list, err := load(ctx, v, "servers", func(ctx context.Context) ([]ops.ServerRecord, error) {
+		servers, err := v.client.Servers().List(ctx, ops.ServerFilter{})
 		if err == nil {
 			v.samples.add(servers)
 		}
 		return servers, err
 	})
-	return visible(v, list, func(s center.ServerRecord) string { return s.TaskType }), err
+	return visible(v, list, func(s ops.ServerRecord) string { return s.TaskType }), err
 }
 
 // serversOf returns the servers of a task type.
-func (v *viewer) serversOf(ctx context.Context, taskType string) ([]center.ServerRecord, error) {
+func (v *viewer) serversOf(ctx context.Context, taskType string) ([]ops.ServerRecord, error) {
 	servers, err := v.allServers(ctx)
-	return slices.DeleteFunc(slices.Clone(servers), func(s center.ServerRecord) bool { return s.TaskType != taskType }), err
+	return slices.DeleteFunc(slices.Clone(servers), func(s ops.ServerRecord) bool { return s.TaskType != taskType }), err
 }
 
 func queuesKey(taskType string) string { return "queues\x00" + taskType }
 
 // queuesOf returns the queues of a task type.
-func (v *viewer) queuesOf(ctx context.Context, taskType string) ([]center.QueueRecord, error) {
-	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]center.QueueRecord, error) {
-		return v.center.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
+func (v *viewer) queuesOf(ctx context.Context, taskType string) ([]ops.QueueRecord, error) {
+	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]ops.QueueRecord, error) {
+		return v.client.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
 	})
 }
 
 // allTriggers returns all triggers.
-func (v *viewer) allTriggers(ctx context.Context) ([]center.TriggerRecord, error) {
-	list, err := load(ctx, v, "triggers", func(ctx context.Context) ([]center.TriggerRecord, error) {
-		return v.center.Triggers().List(ctx, center.TriggerFilter{})
+func (v *viewer) allTriggers(ctx context.Context) ([]runs.TriggerRecord, error) {
+	list, err := load(ctx, v, "triggers", func(ctx context.Context) ([]runs.TriggerRecord, error) {
+		return v.client.Triggers().List(ctx, runs.TriggerFilter{})
 	})
-	return visible(v, list, func(t center.TriggerRecord) string { return t.Target }), err
+	return visible(v, list, func(t runs.TriggerRecord) string { return t.Target }), err
 }
 
 // ownSigns returns the environments of the database.
 func (v *viewer) ownSigns(ctx context.Context) ([]string, error) {
 	main := viewer{console: v.main}
 	return load(ctx, &main, "own signs", func(ctx context.Context) ([]string, error) {
-		return v.main.center.OwnSigns(ctx)
+		return v.main.client.OwnSigns(ctx)
 	})
 }
 
@@ -204,8 +205,8 @@ func (v *viewer) nav(ctx context.Context) (n nav, err error) {
 	if n.Signs, err = v.ownSigns(ctx); err != nil {
 		return n, err
 	}
-	if !slices.Contains(n.Signs, v.main.center.OwnSign()) { // no worker has come yet
-		n.Signs = append([]string{v.main.center.OwnSign()}, n.Signs...)
+	if !slices.Contains(n.Signs, v.main.client.OwnSign()) { // no worker has come yet
+		n.Signs = append([]string{v.main.client.OwnSign()}, n.Signs...)
 	}
 	for _, t := range tasks {
 		n.DeadItems += t.DeadItems

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/ops"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // The manifests of autoscaling.md ask for what /scale serves and the metrics have, and fit to each other.
@@ -45,7 +44,7 @@ func TestAutoscalingManifests(t *testing.T) {
 		t.Errorf("the scaler asks port %s, and the service has %v", u.Port(), port)
 	}
 	var answer map[string]any
-	text, err := json.Marshal(center.Scale{Workers: 3})
+	text, err := json.Marshal(ops.Scale{Workers: 3})
 	if err := errors.Join(err, json.Unmarshal(text, &answer)); err != nil || answer[metadata["valueLocation"].(string)] != 3.0 {
 		t.Errorf("%v is not in %s", metadata["valueLocation"], text)
 	}

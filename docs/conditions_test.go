@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 )
 
 // The table has the kinds of conditions as the code lists them.

@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
 // Alert is the beginning of a condition that an operator should know (S16). It is also an event in schedule_event.
 type Alert struct {
-	center.Condition // its task type need not be one that this process serves
-	OwnSign          string
+	condition.Condition // its task type need not be one that this process serves
+	OwnSign             string
 }
 
 // Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own
@@ -38,7 +38,7 @@ const (
 // alerter raises what an operator should know. It looks with every heartbeat, and a job tells the roster.
 type alerter struct {
 	*base
-	incoming <-chan center.Condition // from the executors
+	incoming <-chan condition.Condition // from the executors
 	episodes *episodes
 	backlog  *backlogMeter // nil if the dealer is no Backlogger
 	waitsDue bool          // owners that the server waits for are to be logged
@@ -74,13 +74,13 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 }
 
 // see notes a condition that a check of this heartbeat has found.
-func (a *alerter) see(c center.Condition) {
+func (a *alerter) see(c condition.Condition) {
 	c.TaskType = a.taskType
 	a.episodes.see(c, heartbeats)
 }
 
 // hear notes a condition of which this server was told.
-func (a *alerter) hear(c center.Condition) {
+func (a *alerter) hear(c condition.Condition) {
 	c.TaskType = cmp.Or(c.TaskType, a.taskType)
 	a.episodes.see(c, hearsay)
 	a.agenda.add(time.Now(), tellAlerts)
@@ -97,12 +97,12 @@ func (a *alerter) awaited(ctx context.Context) (owners []string, err error) {
 
 // checkStandby notes that this server has had no queue for long (S9). It is one condition of the roster.
 func (a *alerter) checkStandby(p roster.HeartbeatReply) {
-	if p.Owned > 0 || p.Incoming > 0 || p.State != center.StateStandby || p.Paused {
+	if p.Owned > 0 || p.Incoming > 0 || p.State != ops.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
 		return
 	}
 	if time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval {
-		a.see(center.Condition{Kind: center.AlertStandby, Since: a.lastBusy})
+		a.see(condition.Condition{Kind: condition.Standby, Since: a.lastBusy})
 	}
 }
 
@@ -118,7 +118,7 @@ func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, err
 // checkStalled notes calls of the dealer that do not end.
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
-		a.see(center.Condition{Kind: center.AlertStalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
+		a.see(condition.Condition{Kind: condition.Stalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
 	}
 }
 
@@ -144,7 +144,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 		if p.Share.Granted == 0 {
 			text += ": other servers have all calls of max_in_flight in flight"
 		}
-		a.see(center.Condition{Kind: center.AlertNoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
+		a.see(condition.Condition{Kind: condition.NoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
 	}
 }
 
@@ -165,15 +165,15 @@ func (a *alerter) checkWaits(waiting bool) {
 // episodes tells the roster of the conditions that this server sees, and of their ends (S16). All sessions of a server
 // share it. Only the server's own goroutine uses it, except counts.
 type episodes struct {
-	open   map[string]*episode // by the key of the condition
-	due    []center.Condition  // to be told
-	over   []pastEpisode       // to be told
+	open   map[string]*episode   // by the key of the condition
+	due    []condition.Condition // to be told
+	over   []pastEpisode         // to be told
 	counts atomic.Pointer[map[string]int]
 }
 
 // episode is a condition that this server sees or was told of.
 type episode struct {
-	center.Condition
+	condition.Condition
 	toldAt time.Time // when the roster was last told
 	by     source
 	seen   bool // by the present look of its source
@@ -190,7 +190,7 @@ const (
 )
 
 type pastEpisode struct {
-	center.Condition
+	condition.Condition
 	endedAt time.Time
 }
 
@@ -204,7 +204,7 @@ func newEpisodes() *episodes {
 }
 
 // see notes a condition.
-func (e *episodes) see(c center.Condition, by source) {
+func (e *episodes) see(c condition.Condition, by source) {
 	c = c.Complete()
 	one := e.open[c.Key()]
 	if one == nil {
@@ -278,11 +278,11 @@ func (a *alerter) tellRoster() *job {
 
 // tell tells the roster of a condition, and reports whether an episode begins with that. What only the roster knows it
 // adds to the condition.
-func (a *alerter) tell(ctx context.Context, c *center.Condition, settings Settings) (begins bool, err error) {
+func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Settings) (begins bool, err error) {
 	switch c.Kind {
-	case center.AlertFailing:
+	case condition.Failing:
 		c.Since, err = a.failingSince(ctx, c.Since)
-	case center.AlertStandby:
+	case condition.Standby:
 		c.Text, err = a.standbyText(ctx, settings.MaxInFlight)
 	}
 	if err != nil {
@@ -292,7 +292,7 @@ func (a *alerter) tell(ctx context.Context, c *center.Condition, settings Settin
 }
 
 // told takes a new episode to the log and to the Alerter. A condition of which the roster could not be told is told when it is seen again.
-func (a *alerter) told(ctx context.Context, c center.Condition, begins bool, err error) {
+func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, err error) {
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text), slog.Any("error", err))
 		if one := a.episodes.open[c.Key()]; one != nil {

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -47,10 +49,10 @@ func TestStalledDealerRaisesAlerts(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		kinds := alerts.kinds()
 		slices.Sort(kinds)
-		if !slices.Equal(kinds, []string{center.AlertNoFetch, center.AlertStalled}) {
-			cl.Fatalf("alerts: %v, want %s and %s", kinds, center.AlertNoFetch, center.AlertStalled)
+		if !slices.Equal(kinds, []string{condition.NoFetch, condition.Stalled}) {
+			cl.Fatalf("alerts: %v, want %s and %s", kinds, condition.NoFetch, condition.Stalled)
 		}
-		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == center.AlertStalled })
+		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == condition.Stalled })
 		if a := alerts.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("the alert is %+v, want one of this server about queue 0, execute of 1 item, for 1m", a)
 		}
@@ -90,15 +92,15 @@ func TestConditionThatIsToldOnceLasts(t *testing.T) {
 		for range 2 {
 			w := cl.serveAlerted(alerts, greedy{}, s)
 			time.Sleep(time.Hour)
-			if list := alerts.ofKind(center.AlertLimit); len(list) != 1 {
-				cl.Fatalf("alerts %q, want one %s", list, center.AlertLimit)
+			if list := alerts.ofKind(condition.Limit); len(list) != 1 {
+				cl.Fatalf("alerts %q, want one %s", list, condition.Limit)
 			}
-			findings, err := cl.c.Diagnose(cl.Context(), "settle")
+			findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
 			if err != nil {
 				cl.Fatal(err)
 			}
-			if !slices.ContainsFunc(findings, func(c center.Condition) bool { return c.Kind == center.AlertLimit && !c.Since.IsZero() }) {
-				cl.Errorf("findings %+v, want one %s", findings, center.AlertLimit)
+			if !slices.ContainsFunc(findings, func(c condition.Condition) bool { return c.Kind == condition.Limit && !c.Since.IsZero() }) {
+				cl.Errorf("findings %+v, want one %s", findings, condition.Limit)
 			}
 			if err := cl.leave(w); err != nil {
 				cl.Fatal(err)
@@ -123,8 +125,8 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 			time.Sleep(100 * time.Second)
 		}
 		time.Sleep(30 * time.Minute)
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertStandby {
-			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, center.AlertStandby)
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Standby {
+			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby)
 		}
 		a := alerts.all[0]
 		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -24,7 +25,7 @@ const (
 	// queue is counted within backlogRound.
 	backlogShare = 100
 	// backlogRound is how long the pauses between the counts of all queues of a server take together. So counts that take
-	// long do not become so old that nobody can use them (center.FreshBacklog).
+	// long do not become so old that nobody can use them (ops.FreshBacklog).
 	backlogRound = 30 * time.Second
 	// backlogMaxShare is the inverse of the part of the time that the counts of a server take at the most.
 	backlogMaxShare = 10
@@ -46,7 +47,7 @@ type backlogMeter struct {
 	held     int                       // queues that the processor holds
 	part     float64                   // of all queues that the processor holds
 	windows  map[string]*backlogWindow // by queue; of the present grants
-	pending  []center.QueueBacklog     // counted and not recorded; Age is not set yet
+	pending  []ops.QueueBacklog        // counted and not recorded; Age is not set yet
 	counted  []time.Time               // when
 	rests    time.Time                 // until when only queues that are new here are counted
 	failing  time.Time                 // until when nothing is counted, after a failure
@@ -77,7 +78,7 @@ type BacklogStatus struct {
 // Estimate returns the items of all queues that the server owns. It takes queues that have not been counted for as full as
 // the others. It knows nothing while fewer than half have been counted.
 func (b BacklogStatus) Estimate() (items int64, known bool) {
-	return center.EstimateBacklog(b.Items, int64(b.Counted), int64(b.Queues))
+	return ops.EstimateBacklog(b.Items, int64(b.Counted), int64(b.Queues))
 }
 
 func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
@@ -163,7 +164,7 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
-	m.pending = append(m.pending, center.QueueBacklog{
+	m.pending = append(m.pending, ops.QueueBacklog{
 		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took, Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
 	})
 	m.counted = append(m.counted, time.Now())
@@ -217,7 +218,7 @@ func (m *backlogMeter) save(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	err := m.roster.Queues().SaveBacklogs(ctx, m.taskType, m.pending)
+	err := ops.New(m.roster).Queues().SaveBacklogs(ctx, m.taskType, m.pending)
 	m.pending, m.counted = m.pending[:0], m.counted[:0]
 	if err != nil {
 		m.failed(ctx, err)
@@ -250,7 +251,7 @@ func (m *backlogMeter) sum() {
 // checkBacklog notes that counts fail. It is one condition of the task type, because the same statement fails on all servers.
 func (a *alerter) checkBacklog() {
 	if b := a.backlog.status(); b.Failures >= backlogFailures {
-		a.see(center.Condition{Kind: center.AlertBacklog, Since: b.FailingSince, Text: fmt.Sprintf(
+		a.see(condition.Condition{Kind: condition.Backlog, Since: b.FailingSince, Text: fmt.Sprintf(
 			"%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", b.Failures, b.LastError)})
 	}
 }
@@ -323,20 +324,20 @@ func (w *backlogWindow) trend() string {
 	first, last := w.counts[0], w.last()
 	switch {
 	case last.Items == 0:
-		return center.BacklogEmpty
+		return ops.BacklogEmpty
 	case len(w.counts) < 3:
 		return ""
 	case w.fell():
 		if last.Items < first.Items {
-			return center.BacklogDraining
+			return ops.BacklogDraining
 		}
-		return center.BacklogSteady
+		return ops.BacklogSteady
 	case !last.Oldest.IsZero() && last.Oldest.Equal(first.Oldest):
-		return center.BacklogStuck
+		return ops.BacklogStuck
 	case last.Items > first.Items:
-		return center.BacklogGrowing
+		return ops.BacklogGrowing
 	}
-	return center.BacklogSteady
+	return ops.BacklogSteady
 }
 
 // fell reports whether a count was less than the one before.

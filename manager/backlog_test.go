@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -75,9 +76,9 @@ func (cl *cluster) counts(c *backlogDealer, alerts *alertLog) *worker {
 }
 
 // backlogs returns the queues of the task type.
-func (cl *cluster) backlogs() []center.QueueRecord {
+func (cl *cluster) backlogs() []ops.QueueRecord {
 	cl.Helper()
-	list, err := cl.c.Queues().List(cl.Context(), center.QueueFilter{TaskType: "count"})
+	list, err := ops.New(cl.c).Queues().List(cl.Context(), ops.QueueFilter{TaskType: "count"})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestBacklogIsCounted(t *testing.T) {
 		d.set(40, nil)
 		time.Sleep(25 * time.Second)
 		for _, q := range cl.backlogs() {
-			if q.BacklogItems == nil || *q.BacklogItems != 40 || *q.BacklogTrend != center.BacklogDraining || *q.BacklogRate >= 0 || q.BacklogOldest == nil {
+			if q.BacklogItems == nil || *q.BacklogItems != 40 || *q.BacklogTrend != ops.BacklogDraining || *q.BacklogRate >= 0 || q.BacklogOldest == nil {
 				t.Errorf("queue %s: %+v, want 40 items that become less", q.QueueID, q)
 			}
 			if eta := q.BacklogETA(); eta == nil || *eta <= 0 {
@@ -153,7 +154,7 @@ func TestSlowBacklogIsCounted(t *testing.T) {
 		w := cl.counts(d, new(alertLog))
 		for range 60 {
 			time.Sleep(time.Minute)
-			if b := w.Status()[0].Backlog; b.Counted != 4 || time.Since(b.Since) > center.FreshBacklog {
+			if b := w.Status()[0].Backlog; b.Counted != 4 || time.Since(b.Since) > ops.FreshBacklog {
 				t.Fatalf("%d of 4 queues are counted, the first %s ago, want all within a minute", b.Counted, time.Since(b.Since))
 			}
 		}
@@ -240,8 +241,8 @@ func TestBacklogFails(t *testing.T) {
 		if n := d.all(); n < 6 || n > 12 {
 			t.Errorf("%d counts in 4 hours, want 6 in the first and then one per hour", n)
 		}
-		if told := alerts.ofKind(center.AlertBacklog); len(told) != 1 || !strings.Contains(told[0], "relation shop does not exist") {
-			t.Errorf("alerts %q, want one %s with the error", told, center.AlertBacklog)
+		if told := alerts.ofKind(condition.Backlog); len(told) != 1 || !strings.Contains(told[0], "relation shop does not exist") {
+			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog)
 		}
 		if n := w.Status()[0].Backlog.Failures; n < 6 {
 			t.Errorf("%d failures in the status, want at least 6", n)
@@ -256,8 +257,8 @@ func TestBacklogFails(t *testing.T) {
 		}
 		d.set(7, errors.New("relation shop does not exist"))
 		time.Sleep(10 * time.Minute)
-		if told := alerts.ofKind(center.AlertBacklog); len(told) != 2 {
-			t.Errorf("alerts %q, want a second %s when the counts fail again", told, center.AlertBacklog)
+		if told := alerts.ofKind(condition.Backlog); len(told) != 2 {
+			t.Errorf("alerts %q, want a second %s when the counts fail again", told, condition.Backlog)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -149,7 +150,7 @@ func hold(t *testing.T, url string) func() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Tasks().Define(t.Context(), "settle", quick); err != nil {
+	if _, err := ops.New(c).Tasks().Define(t.Context(), "settle", quick); err != nil {
 		t.Fatal(err)
 	}
 	tx, err := c.DB().BeginTx(t.Context(), nil)

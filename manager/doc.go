@@ -103,7 +103,7 @@
 //
 // The server's part of rate_per_second follows from the queues of the run that are not finished (rateShare).
 //
-// Scheduler.Tick of internal/runs opens and ends the runs themselves. The heartbeat's reply says whether a run is open,
+// Scheduler.Tick of runs opens and ends the runs themselves. The heartbeat's reply says whether a run is open,
 // and when the next trigger is due. Only then does the server tick, once a second or when the trigger is due. With a
 // tick every second in any case, many idle workers would cost a database more than all their heartbeats.
 //

@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // reindex is a dealer of a run. An empty select ends the sweep of the queue.
@@ -39,7 +40,7 @@ func ExampleServe_runs() {
 		}),
 		manager.Serve("report", processor.Each(report), manager.Settings{
 			Queues: 1, Mode: center.ModeRun,
-			After: []center.After{{Upstream: "reindex"}},
+			After: []runs.After{{Upstream: "reindex"}},
 		}), // each run of reindex makes a run of report, which waits for it
 	)
 	fmt.Println(err)

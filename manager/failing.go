@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -65,8 +67,8 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	a.see(center.Condition{Kind: center.AlertFailing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
-		center.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
+	a.see(condition.Condition{Kind: condition.Failing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
+		ops.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
 }
 
 // failingSince returns since when the task type fails: another server may have begun before this one, whose first
@@ -178,9 +180,9 @@ func (a *alerter) checkQueues(failing *FailingError) {
 	for _, h := range list[:min(len(list), alertedQueues)] {
 		text := queueFailureText(h.Queue.ID, h.Failing)
 		if more := len(list) - alertedQueues; more > 0 {
-			text += fmt.Sprintf("; %d more queues of %s fail", more, center.ServerName(a.uuid))
+			text += fmt.Sprintf("; %d more queues of %s fail", more, ops.ServerName(a.uuid))
 		}
-		a.see(center.Condition{Kind: center.AlertQueueFailing, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
+		a.see(condition.Condition{Kind: condition.QueueFailing, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
 	}
 }
 
@@ -206,7 +208,7 @@ func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	case a.outage.IsZero() && !was.IsZero():
 		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
 	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
-		a.see(center.Condition{Kind: center.AlertOutage, Since: a.outage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
+		a.see(condition.Condition{Kind: condition.Outage, Since: a.outage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -90,7 +91,7 @@ func tenantSettings() manager.Settings {
 // failing returns the queues that fail by their rows.
 func (cl *cluster) failing() (queues []string) {
 	cl.Helper()
-	list, err := cl.c.Queues().List(cl.Context(), center.QueueFilter{TaskType: "settle"})
+	list, err := ops.New(cl.c).Queues().List(cl.Context(), ops.QueueFilter{TaskType: "settle"})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -127,12 +128,12 @@ func TestQueueThatFailsWhileOthersSucceedIsTold(t *testing.T) {
 		cl.wantFailing(w, false, "after nine minutes")
 		time.Sleep(2 * time.Minute)
 		cl.wantFailing(w, true, "after eleven minutes")
-		list := alerts.ofKind(center.AlertQueueFailing)
+		list := alerts.ofKind(condition.QueueFailing)
 		if len(list) != 1 || !strings.Contains(list[0], "no item of queue B has succeeded for ") || !strings.Contains(list[0], "tenant B: connection refused") || alerts.all[0].QueueID != "B" {
 			cl.Fatalf("alerts %+v, want one about queue B with its error", list)
 		}
 		time.Sleep(2 * time.Hour)
-		if n := len(alerts.ofKind(center.AlertQueueFailing)); n != 1 {
+		if n := len(alerts.ofKind(condition.QueueFailing)); n != 1 {
 			cl.Errorf("%d alerts in two hours, want 1", n)
 		}
 		d.set(true, 0)
@@ -181,7 +182,7 @@ func TestFailingQueueSurvivesItsOwner(t *testing.T) {
 		first := cl.serveAlerted(alerts, d, s)
 		time.Sleep(time.Hour)
 		cl.wantFailing(first, true, "at the first owner")
-		told := len(alerts.ofKind(center.AlertQueueFailing))
+		told := len(alerts.ofKind(condition.QueueFailing))
 		second := cl.serveAlerted(alerts, d, s)
 		time.Sleep(time.Minute)
 		if err := cl.leave(first); err != nil {
@@ -189,7 +190,7 @@ func TestFailingQueueSurvivesItsOwner(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		cl.wantFailing(second, true, "at the next owner")
-		if n := len(alerts.ofKind(center.AlertQueueFailing)); n != told {
+		if n := len(alerts.ofKind(condition.QueueFailing)); n != told {
 			cl.Errorf("%d alerts after the hand-over, %d before", n, told)
 		}
 		d.set(true, 0)

@@ -9,8 +9,11 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // failer is a dealer whose batches fail while broken is true.
@@ -32,7 +35,7 @@ func (f *failer) Execute(context.Context, []int) error {
 // failingServers returns the number of failing servers that operators see.
 func (cl *cluster) failingServers() int64 {
 	cl.Helper()
-	tasks, err := cl.c.Tasks().List(cl.Context(), "settle")
+	tasks, err := ops.New(cl.c).Tasks().List(cl.Context(), "settle")
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -64,8 +67,8 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 		if n := cl.failingServers(); n != 2 {
 			cl.Fatalf("%d failing servers in the roster, want 2", n)
 		}
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != center.AlertFailing {
-			cl.Fatalf("alerts: %v, want one of %s", kinds, center.AlertFailing)
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Failing {
+			cl.Fatalf("alerts: %v, want one of %s", kinds, condition.Failing)
 		}
 		if a := alerts.all[0]; !strings.Contains(a.Text, "calls have failed in ") || !strings.Contains(a.Text, "no such column: stat") || a.Server != "" {
 			cl.Fatalf("the alert is %+v, want one for the roster with the last error", a)
@@ -96,7 +99,7 @@ func TestSecondOutageWithinTheHourRaisesAnAlert(t *testing.T) {
 			time.Sleep(time.Minute)
 			late.broken.Store(true)
 			time.Sleep(3 * time.Minute)
-			if n := len(alerts.ofKind(center.AlertFailing)); n != want {
+			if n := len(alerts.ofKind(condition.Failing)); n != want {
 				cl.Fatalf("%d alerts %s, want %d", n, when, want)
 			}
 			f.broken.Store(false)
@@ -128,14 +131,14 @@ func TestNewProcessKnowsTheOutage(t *testing.T) {
 				cl.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
-			if n := len(alerts.ofKind(center.AlertFailing)); n != 1 {
+			if n := len(alerts.ofKind(condition.Failing)); n != 1 {
 				cl.Fatalf("%d alerts in one outage, want 1", n)
 			}
 		}
 		time.Sleep(3 * time.Minute) // nothing tells that the outage lasts
 		cl.serveAlerted(alerts, f, s)
 		time.Sleep(time.Minute)
-		if n := len(alerts.ofKind(center.AlertFailing)); n != 2 {
+		if n := len(alerts.ofKind(condition.Failing)); n != 2 {
 			cl.Fatalf("%d alerts after a pause without workers, want 2", n)
 		}
 	})
@@ -174,8 +177,8 @@ func TestDealerIsFailingOnlyDuringARun(t *testing.T) {
 			cl.Fatalf("during the run: ready %v, failing servers %d", w.Ready(), cl.failingServers())
 		}
 		time.Sleep(time.Hour) // the sweeps wait for a success until the deadline (X5)
-		if r := cl.ends(run, time.Minute); r.State != center.RunFailed {
-			cl.Fatalf("the run is %s, want %s", r.State, center.RunFailed)
+		if r := cl.ends(run, time.Minute); r.State != runs.RunFailed {
+			cl.Fatalf("the run is %s, want %s", r.State, runs.RunFailed)
 		}
 		time.Sleep(time.Minute)
 		if err := w.Ready(); err != nil || cl.failingServers() != 0 {

@@ -13,8 +13,10 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -71,9 +73,9 @@ func TestGaleraBehindABalancerExecutesNothingTwice(t *testing.T) {
 	dealer := func(c *center.Center) processor.TaskDealer[int64] { return marker{c.DB()} }
 	first := startProcess(t, balanced, dealer, settings)
 	second := startProcess(t, balanced, dealer, settings)
-	count := func(condition string) (n int) {
+	count := func(where string) (n int) {
 		t.Helper()
-		if err := c.DB().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM items WHERE `+condition).Scan(&n); err != nil {
+		if err := c.DB().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM items WHERE `+where).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -140,12 +142,12 @@ func checkClocks(t *testing.T, nodes []*testdb.Server, balanced string) {
 // wantFindings checks that the doctor has a finding that begins with each text.
 func wantFindings(t *testing.T, c *center.Center, wants ...string) {
 	t.Helper()
-	findings, err := c.Diagnose(t.Context(), "")
+	findings, err := ops.New(c).Diagnose(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range wants {
-		if !slices.ContainsFunc(findings, func(f center.Condition) bool { return strings.HasPrefix(f.Status+" "+f.Text, want) }) {
+		if !slices.ContainsFunc(findings, func(f condition.Condition) bool { return strings.HasPrefix(f.Status+" "+f.Text, want) }) {
 			t.Errorf("findings %+v, want one that begins with %q", findings, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // halt knows whether the server must stop work on all its queues: the task type is paused, the number of queues is
@@ -43,7 +43,7 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 			h.log.LogAttrs(ctx, slog.LevelError, "halted, because a value of the task type cannot be read; rota doctor names it", slog.Any("error", p.Unreadable))
 		}
 	}
-	switch paused := p.State == center.StatePaused; {
+	switch paused := p.State == ops.StatePaused; {
 	case paused && !h.handingOver():
 		h.log.LogAttrs(ctx, slog.LevelInfo, "server paused by an operator; the other servers take over")
 		h.handOver()

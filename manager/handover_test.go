@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func TestQueuesMoveToAWorkerThatJoinsAndBack(t *testing.T) {
@@ -114,12 +114,12 @@ func TestOwnerNoticesThatTheRequesterKnows(t *testing.T) {
 			cl.Fatal(err)
 		}
 		time.Sleep(5 * time.Second) // it is named, and has sent no heartbeat
-		if n := cl.events(center.EventReleased); n != 0 || cl.events(center.EventRequested) == 0 {
+		if n := cl.events(ops.EventReleased); n != 0 || cl.events(ops.EventRequested) == 0 {
 			cl.Fatalf("%d queues were released to a requester that does not know, want 0, and a request", n)
 		}
 		cl.exec("UPDATE schedule_server SET heartbeat_time = ? WHERE uuid = 'b'", time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
 		time.Sleep(5 * time.Second) // two heartbeats; without a fresh read the next audit would find it
-		if n := cl.events(center.EventReleased); n != cl.events(center.EventRequested) {
+		if n := cl.events(ops.EventReleased); n != cl.events(ops.EventRequested) {
 			cl.Fatalf("%d queues were released, want all that were requested", n)
 		}
 		if err := cl.leave(a); err != nil {

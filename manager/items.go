@@ -6,6 +6,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -36,7 +37,7 @@ func failedItems(rows []failures.Item) []processor.FailedItem {
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
 		items[n] = processor.FailedItem{
-			Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == center.ItemDead, Started: r.State == center.ItemStarted,
+			Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == ops.ItemDead, Started: r.State == ops.ItemStarted,
 			LastError: r.LastError, RetryIn: r.RetryIn,
 		}
 	}
@@ -50,13 +51,13 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 	rows := make([]failures.Item, len(items))
 	for n, item := range items {
 		rows[n] = failures.Item{
-			Key: item.Key, QueueID: q.ID, Partition: q.Partition, State: center.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
+			Key: item.Key, QueueID: q.ID, Partition: q.Partition, State: ops.ItemRetry, Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
 		}
 		switch {
 		case item.Dead:
-			rows[n].State = center.ItemDead
+			rows[n].State = ops.ItemDead
 		case item.Started:
-			rows[n].State = center.ItemStarted
+			rows[n].State = ops.ItemStarted
 		}
 	}
 	return failures.Of(i.s.roster.Roster()).Save(ctx, i.s.taskType, rows)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -37,16 +37,16 @@ func TestFailedItems(t *testing.T) {
 		}
 		cl.serveAlerted(alerts, k, s)
 		time.Sleep(2 * time.Minute)
-		items, err := cl.c.Items().List(cl.Context(), center.ItemFilter{TaskType: "settle"}, 10)
+		items, err := ops.New(cl.c).Items().List(cl.Context(), ops.ItemFilter{TaskType: "settle"}, 10)
 		if err != nil || len(items) != 3 {
 			cl.Fatalf("failed items are %+v (error %v), want 3", items, err)
 		}
 		for _, i := range items {
-			if i.State != center.ItemDead || i.Attempts != 5 || i.LastError == "" {
-				cl.Fatalf("the failed item is %+v, want State %v, Attempts 5 and LastError", i, center.ItemDead)
+			if i.State != ops.ItemDead || i.Attempts != 5 || i.LastError == "" {
+				cl.Fatalf("the failed item is %+v, want State %v, Attempts 5 and LastError", i, ops.ItemDead)
 			}
 		}
-		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
+		if n, err := ops.New(cl.c).Items().Retry(cl.Context(), "settle", "test", "a"); err != nil || n != 1 {
 			cl.Fatalf("%d items are retried (error %v), want 1", n, err)
 		}
 		time.Sleep(5 * time.Minute) // the item may be a probe, once in half a minute

@@ -9,7 +9,9 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // S11: a session executes nothing before a heartbeat's reply allows it. A worker that joins while the task type is
@@ -18,7 +20,7 @@ func TestWorkerThatJoinsWhilePaused(t *testing.T) {
 	for name, s := range map[string]manager.Settings{"continuous": fast, "in runs": inRuns} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(cl *cluster) {
-				if _, err := cl.c.Tasks().Define(cl.Context(), "settle", s); err != nil {
+				if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", s); err != nil {
 					cl.Fatal(err)
 				}
 				if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", true); err != nil {
@@ -86,7 +88,7 @@ func TestPausedWhileTheDatabaseIsAway(t *testing.T) {
 func TestServerThatJoinsAProcessWithALongInterval(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		slow := manager.Settings{Queues: 1, HeartbeatInterval: 30 * time.Second, JudgeDeadInterval: 150 * time.Second}
-		late := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "up"}}} // joins when up is defined
+		late := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: "up"}}} // joins when up is defined
 		m, err := manager.New(cl.c, manager.Config{Grace: time.Second},
 			manager.Serve("slow", &work{cl: cl, name: "slow", takes: time.Second}, slow),
 			manager.Serve("late", &work{cl: cl, name: "late"}, late))
@@ -95,7 +97,7 @@ func TestServerThatJoinsAProcessWithALongInterval(t *testing.T) {
 		}
 		w := cl.run(m)
 		time.Sleep(5 * time.Second)
-		if _, err := cl.c.Tasks().Define(cl.Context(), "up", manager.Settings{Queues: 1, Mode: center.ModeRun}); err != nil {
+		if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "up", manager.Settings{Queues: 1, Mode: center.ModeRun}); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)

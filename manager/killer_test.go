@@ -19,7 +19,9 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 const (
@@ -167,10 +169,10 @@ func TestItemThatEndsItsProcessIsFound(t *testing.T) {
 	defer f.start(3)()
 	c := openKillerRoster(t, f.url)
 	defer c.Close()
-	var dead []center.ItemRecord
+	var dead []ops.ItemRecord
 	f.wait("the item is not dead", func() bool {
 		var err error
-		if dead, err = c.Items().List(t.Context(), center.ItemFilter{TaskType: "settle", State: center.ItemDead}, 10); err != nil {
+		if dead, err = ops.New(c).Items().List(t.Context(), ops.ItemFilter{TaskType: "settle", State: ops.ItemDead}, 10); err != nil {
 			t.Fatal(err)
 		}
 		return len(dead) > 0
@@ -209,7 +211,7 @@ func TestItemThatEndsItsProcessFailsItsRun(t *testing.T) {
 			var id string
 			f.wait("no run can be submitted", func() (submitted bool) {
 				var err error
-				id, _, err = c.Runs().Submit(t.Context(), "settle", center.Submission{Key: "k"})
+				id, _, err = ops.New(c).Runs().Submit(t.Context(), "settle", runs.Submission{Key: "k"})
 				return err == nil
 			})
 			f.failsByName(c, id)
@@ -223,14 +225,14 @@ func TestItemThatEndsItsProcessFailsItsRun(t *testing.T) {
 			f.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 			f.failsByName(c, id)
 			f.must(os.WriteFile(filepath.Join(f.dir, "cured"), nil, 0o600))
-			if n, err := c.Items().Retry(t.Context(), "settle", "test", strconv.Itoa(killer)); n != 1 || err != nil {
+			if n, err := ops.New(c).Items().Retry(t.Context(), "settle", "test", strconv.Itoa(killer)); n != 1 || err != nil {
 				t.Errorf("%d items are released: %v, want 1", n, err)
 			}
 			f.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
-			if r := f.ends(c, id); r.State != center.RunSuccess || (killerDealer{f.dir}).done() != killerItems {
+			if r := f.ends(c, id); r.State != runs.RunSuccess || (killerDealer{f.dir}).done() != killerItems {
 				t.Errorf("the run is %+v, want all items done", r)
 			}
-			if list, err := c.Items().List(t.Context(), center.ItemFilter{TaskType: "settle"}, 10); len(list) > 0 || err != nil {
+			if list, err := ops.New(c).Items().List(t.Context(), ops.ItemFilter{TaskType: "settle"}, 10); len(list) > 0 || err != nil {
 				t.Errorf("records of items: %v, %v, want none", list, err)
 			}
 			if n := f.deaths(); n != deaths {
@@ -248,11 +250,11 @@ func (f *killerFleet) must(err error) {
 }
 
 // ends waits until a run has ended.
-func (f *killerFleet) ends(c *center.Center, id string) (r center.RunRecord) {
+func (f *killerFleet) ends(c *center.Center, id string) (r runs.RunRecord) {
 	f.Helper()
 	f.wait("the run has not ended", func() bool {
 		var err error
-		r, err = c.Runs().Get(f.Context(), id)
+		r, err = ops.New(c).Runs().Get(f.Context(), id)
 		f.must(err)
 		return r.Ended()
 	})
@@ -263,15 +265,15 @@ func (f *killerFleet) ends(c *center.Center, id string) (r center.RunRecord) {
 func (f *killerFleet) failsByName(c *center.Center, id string) {
 	f.Helper()
 	r := f.ends(c, id)
-	items, err := c.Runs().FailedItems(f.Context(), center.RunItemFilter{RunID: id}, 10)
+	items, err := ops.New(c).Runs().FailedItems(f.Context(), runs.RunItemFilter{RunID: id}, 10)
 	f.must(err)
-	if r.State != center.RunFailed || len(items) != 1 || items[0].Key != strconv.Itoa(killer) || !strings.Contains(items[0].LastError, "item 7 is dead: the process ended") {
+	if r.State != runs.RunFailed || len(items) != 1 || items[0].Key != strconv.Itoa(killer) || !strings.Contains(items[0].LastError, "item 7 is dead: the process ended") {
 		f.Errorf("the run is %+v with the failed items %+v, want it FAILED with the item that ends its process", r, items)
 	}
-	queues, err := c.Runs().Queues(f.Context(), id)
+	queues, err := ops.New(c).Runs().Queues(f.Context(), id)
 	f.must(err)
 	for _, q := range queues {
-		if failed := q.State == center.RunQueueFailed; failed != (q.QueueID == "3") || failed && !strings.Contains(q.LastError, "item 7 is dead") {
+		if failed := q.State == runs.RunQueueFailed; failed != (q.QueueID == "3") || failed && !strings.Contains(q.LastError, "item 7 is dead") {
 			f.Errorf("queue %+v, want only the queue of the item FAILED", q)
 		}
 	}

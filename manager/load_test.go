@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -57,12 +58,12 @@ func startLoaded(cl *cluster, busy func(queue int) bool, s manager.Settings) {
 func TestPlanByLoad(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		startLoaded(cl, isEven, manager.Settings{}) // the first worker keeps the even queues (P3)
-		if _, err := cl.c.Queues().Plan(cl.Context(), "nothing", center.Scenario{ByLoad: true}); err == nil {
+		if _, err := ops.New(cl.c).Queues().Plan(cl.Context(), "nothing", ops.Scenario{ByLoad: true}); err == nil {
 			t.Error("a plan for an unknown task type")
 		}
 		time.Sleep(time.Minute)
 		before := cl.epochs()
-		p, err := cl.c.Queues().Plan(cl.Context(), "load", center.Scenario{ByLoad: true})
+		p, err := ops.New(cl.c).Queues().Plan(cl.Context(), "load", ops.Scenario{ByLoad: true})
 		if err != nil {
 			cl.Fatal(err)
 		}
@@ -78,7 +79,7 @@ func TestPlanByLoad(t *testing.T) {
 		if after := cl.epochs(); after != before {
 			t.Errorf("%d queues moved", after-before)
 		}
-		servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+		servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 		if err != nil || len(servers) != 2 || servers[0].Queues != 4 {
 			t.Errorf("%+v, %v; want four queues each", servers, err)
 		}
@@ -92,7 +93,7 @@ func TestBalanceByLoad(t *testing.T) {
 		startLoaded(cl, isInFirst4, manager.Settings{Balance: center.BalanceLoad})
 		before := cl.epochs()
 		time.Sleep(time.Minute)
-		p, err := cl.c.Queues().Plan(cl.Context(), "load", center.Scenario{ByLoad: true})
+		p, err := ops.New(cl.c).Queues().Plan(cl.Context(), "load", ops.Scenario{ByLoad: true})
 		if err != nil {
 			cl.Fatal(err)
 		}

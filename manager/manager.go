@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -70,14 +71,14 @@ type Config struct {
 	// days.
 	ItemRetention time.Duration
 
-	// Weight is the part of the queues that this process gets, from 0 to center.MaxWeight: the processes of a task type own
+	// Weight is the part of the queues that this process gets, from 0 to ops.MaxWeight: the processes of a task type own
 	// queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no other
 	// process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it while the
 	// process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
 	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for the
-	// life of the process. See center.CheckLabels. Defaults to none.
+	// life of the process. See ops.CheckLabels. Defaults to none.
 	Labels map[string]string
 
 	// Name is the name of this process, such as that of its pod in a StatefulSet or of its host: a process that is started
@@ -86,7 +87,7 @@ type Config struct {
 
 	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. For at most this long
 	// nobody works them; then other processes get them. So a process that is restarted gets its queues back, and no queue
-	// moves. It is for restarts that take seconds. At most center.MaxReturn; it needs Name. Defaults to 0: other processes get the
+	// moves. It is for restarts that take seconds. At most ops.MaxReturn; it needs Name. Defaults to 0: other processes get the
 	// queues at once.
 	ReturnWithin time.Duration
 
@@ -130,14 +131,14 @@ func (c Config) validate() error {
 	if c.ItemRetention < 0 {
 		return fmt.Errorf("item_retention (%s) must not be negative", c.ItemRetention)
 	}
-	if err := center.CheckLabels(c.Labels); err != nil {
+	if err := ops.CheckLabels(c.Labels); err != nil {
 		return err
 	}
-	if err := center.CheckReturn(c.Name, c.ReturnWithin); err != nil {
+	if err := ops.CheckReturn(c.Name, c.ReturnWithin); err != nil {
 		return err
 	}
 	if c.Weight != nil {
-		return center.CheckWeight(*c.Weight)
+		return ops.CheckWeight(*c.Weight)
 	}
 	return nil
 }

@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // limited is the source of all workers of a task type with max_in_flight. An item is the index of its queue. Each call
@@ -95,7 +96,7 @@ func limitedCluster(t *testing.T, most int, f func(cl *cluster, l *limited, star
 // shares returns how many calls the servers may have in flight, the oldest first; "-" is no limit.
 func (cl *cluster) shares() (shares []string) {
 	cl.Helper()
-	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+	servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -154,14 +155,14 @@ func TestMaxInFlightChangesWhileWorkersRun(t *testing.T) {
 		start()
 		set := func(n int, want ...string) {
 			cl.Helper()
-			row, err := cl.c.Tasks().Settings(cl.Context(), "settle")
+			row, err := ops.New(cl.c).Tasks().Settings(cl.Context(), "settle")
 			if err != nil {
 				cl.Fatal(err)
 			}
 			row.MaxInFlight = n
-			diff, err := cl.c.Tasks().Compare(cl.Context(), "settle", row)
+			diff, err := ops.New(cl.c).Tasks().Compare(cl.Context(), "settle", row)
 			if err == nil {
-				err = cl.c.Tasks().Apply(cl.Context(), diff, "test")
+				err = ops.New(cl.c).Tasks().Apply(cl.Context(), diff, "test")
 			}
 			if err != nil {
 				cl.Fatal(err)
@@ -203,7 +204,7 @@ func TestMaxInFlightHoldsInRuns(t *testing.T) {
 			cl.run(m)
 			time.Sleep(10 * time.Second)
 		}
-		cl.wantRun(cl.ends(cl.submit("one"), 10*time.Minute), center.RunSuccess, 200, 0)
+		cl.wantRun(cl.ends(cl.submit("one"), 10*time.Minute), runs.RunSuccess, 200, 0)
 		if most, calls, queues := l.take(); most != 2 || calls < 100 || queues != 4 {
 			cl.Errorf("%d calls for %d queues, %d at once; want 100 or more for 4 queues, 2 at once", calls, queues, most)
 		}

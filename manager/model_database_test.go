@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // database is the tables.
@@ -141,7 +141,7 @@ func (w *world) heartbeat(c *call) {
 		SettingsVersion: int64(w.db.judgeDead), // the session reads them in a job of its own
 	}
 	if s.suspended && !s.draining {
-		c.reply.State = center.StatePaused
+		c.reply.State = ops.StatePaused
 	}
 	c.reply.Removing = w.removing()
 	for _, q := range w.db.rows {

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // key returns a text for a state. Two states with the same key have the same future. Times are relative to now, and
@@ -187,7 +187,7 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 	}
 	k.times(k.now, p.Now)
 	k.ints(k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
-	k.flags(p.AnyDead, p.AuditDue, p.PlanDue, p.Paused, p.State == center.StatePaused)
+	k.flags(p.AnyDead, p.AuditDue, p.PlanDue, p.Paused, p.State == ops.StatePaused)
 	k.text(strings.Join(p.Removing, " "))
 	k.text(strings.Join(p.Skipped, " "))
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // This file has the states of a session, the steps of its reconciler, and its jobs, cut at each call.
@@ -81,7 +81,7 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 	p.unconfirmed, p.halted = p.replyStale, reply.Paused
 	p.wanted = time.Duration(reply.SettingsVersion)
 	p.block(reply.Skipped)
-	switch paused := reply.State == center.StatePaused; {
+	switch paused := reply.State == ops.StatePaused; {
 	case paused && p.handOverBy.IsZero():
 		p.startHandOver(w)
 	case !paused && p.state != leaving:

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 )
 
@@ -34,8 +34,8 @@ func TestOutageRaisesOneAlert(t *testing.T) {
 		d.put(100)
 		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2, FailingAfter: 1_000_000})
 		time.Sleep(time.Minute)
-		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{center.AlertOutage}) {
-			cl.Fatalf("alerts %v within a minute, want one %s", kinds, center.AlertOutage)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Outage}) {
+			cl.Fatalf("alerts %v within a minute, want one %s", kinds, condition.Outage)
 		}
 		time.Sleep(89 * time.Minute)
 		if kinds := alerts.kinds(); len(kinds) != 1 {

@@ -7,8 +7,9 @@ import (
 	"maps"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // planner makes the jobs that change the whole roster and not only this server's queues: it rebalances, changes the
@@ -168,21 +169,21 @@ func (p *planner) audit(r heartbeatReply) *job {
 			if err = planner.BalanceTotals(ctx); err != nil {
 				return err
 			}
-			if _, err = p.roster.Clean(ctx, p.cfg.Retention); err != nil {
+			if _, err = ops.New(p.roster).Clean(ctx, p.cfg.Retention); err != nil {
 				return err
 			}
-			if _, err = p.roster.Items().Clean(ctx, p.cfg.ItemRetention); err != nil || r.watched == 0 {
+			if _, err = ops.New(p.roster).Items().Clean(ctx, p.cfg.ItemRetention); err != nil || r.watched == 0 {
 				return err
 			}
 			if unserved, err = p.roster.Roster().Unserved(ctx); err != nil {
 				return err
 			}
-			expired, err = p.roster.ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, maxAge)
+			expired, err = ops.New(p.roster).ExpireOwnSigns(ctx, p.taskType, p.uuid, r.Now, maxAge)
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
 			for _, taskType := range unserved {
-				p.alerter.hear(center.Condition{Kind: center.AlertUnserved, TaskType: taskType, Text: unservedText})
+				p.alerter.hear(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
 				p.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))

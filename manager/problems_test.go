@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/runs"
 )
 
 // ofKind returns the alerts of a kind.
@@ -31,11 +32,11 @@ func TestFailedRunAlertsBesideASuccess(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		cl.serveAlerted(alerts, c, s)
 		failed := cl.submit("fileA")
-		cl.wantRun(cl.ends(failed, time.Minute), center.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(failed, time.Minute), runs.RunFailed, 37, 3)
 		c.cured.Store(true)
-		cl.wantRun(cl.ends(cl.submit("fileB"), 10*time.Second), center.RunSuccess, 3, 0)
+		cl.wantRun(cl.ends(cl.submit("fileB"), 10*time.Second), runs.RunSuccess, 3, 0)
 		time.Sleep(time.Minute)
-		if texts := alerts.ofKind(center.ProblemFailed); len(texts) != 1 || !strings.HasPrefix(texts[0], "run "+failed+": ") {
+		if texts := alerts.ofKind(condition.RunFailed); len(texts) != 1 || !strings.HasPrefix(texts[0], "run "+failed+": ") {
 			cl.Fatalf("alerts %q, want one of run %s", texts, failed)
 		}
 	})
@@ -53,18 +54,18 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		cl.serveAlerted(alerts, k, s)
 		want := func(n int, when string) {
 			cl.Helper()
-			if texts := alerts.ofKind(center.ProblemFailed); len(texts) != n {
+			if texts := alerts.ofKind(condition.RunFailed); len(texts) != n {
 				cl.Fatalf("%d alerts %s: %q, want %d", len(texts), when, texts, n)
 			}
 		}
 		first := cl.submit("1")
-		cl.wantRun(cl.ends(first, time.Minute), center.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(first, time.Minute), runs.RunFailed, 37, 3)
 		time.Sleep(time.Minute)
 		want(1, "a minute after the failure")
-		if text := alerts.ofKind(center.ProblemFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
+		if text := alerts.ofKind(condition.RunFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
 			cl.Fatalf("alert %q, want run %s with its cause", text, first)
 		}
-		if n := a.Status()[0].Conditions[center.ProblemFailed]; n != 1 {
+		if n := a.Status()[0].Conditions[condition.RunFailed]; n != 1 {
 			cl.Fatalf("the status has %d failed runs, want 1", n)
 		}
 		time.Sleep(time.Hour)
@@ -77,21 +78,21 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		want(1, "after the acknowledgement")
-		if n := a.Status()[0].Conditions[center.ProblemFailed]; n != 0 {
+		if n := a.Status()[0].Conditions[condition.RunFailed]; n != 0 {
 			cl.Fatalf("the status has %d failed runs after the acknowledgement, want 0", n)
 		}
 		second := cl.submit("2")
-		cl.wantRun(cl.ends(second, time.Minute), center.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(second, time.Minute), runs.RunFailed, 0, 3)
 		time.Sleep(time.Minute)
 		want(2, "a minute after the second failure")
 		if err := cl.c.Engine().Runs.Ack(cl.Context(), second, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), center.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), runs.RunFailed, 0, 3)
 		time.Sleep(time.Minute)
 		want(3, "a minute after the third failure, which is a new problem within the hour")
-		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != center.ProblemFailed }) {
-			cl.Fatalf("alerts %v, want only %s", kinds, center.ProblemFailed)
+		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.RunFailed }) {
+			cl.Fatalf("alerts %v, want only %s", kinds, condition.RunFailed)
 		}
 	})
 }

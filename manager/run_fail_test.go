@@ -11,7 +11,9 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Items that fail are skipped and tried again with their queue. Then the queue has failed, and with it the run.
@@ -22,17 +24,17 @@ func TestRunFails(t *testing.T) {
 		cl.serveAlerted(new(alertLog), k, inRuns)
 		id := cl.submit("")
 		r := cl.ends(id, 5*time.Minute)
-		cl.wantRun(r, center.RunFailed, 37, 3)
+		cl.wantRun(r, runs.RunFailed, 37, 3)
 		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
 		for _, q := range queues {
-			want := center.RunQueueFailed
+			want := runs.RunQueueFailed
 			if q.QueueID == "3" {
-				want = center.RunQueueDone
+				want = runs.RunQueueDone
 			}
-			if q.State != want || want == center.RunQueueFailed && q.Attempt != 3 {
+			if q.State != want || want == runs.RunQueueFailed && q.Attempt != 3 {
 				cl.Errorf("%+v, want %s", q, want)
 			}
 		}
@@ -65,12 +67,12 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 37, 3)
 		c.cured.Store(true)
 		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 40, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 40, 0)
 	})
 }
 
@@ -88,24 +90,24 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 		<-w.done
 		c.cured.Store(true)
 		s.Mode, s.HeartbeatInterval, s.JudgeDeadInterval = center.ModeRun, 10*time.Minute, 100*time.Minute
-		diff, err := cl.c.Tasks().Compare(cl.Context(), "settle", s)
+		diff, err := ops.New(cl.c).Tasks().Compare(cl.Context(), "settle", s)
 		if err == nil {
-			err = cl.c.Tasks().Apply(cl.Context(), diff, "test")
+			err = ops.New(cl.c).Tasks().Apply(cl.Context(), diff, "test")
 		}
 		if err != nil {
 			cl.Fatal(err)
 		}
 		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 0, 3)
 		beats := cl.beats()
-		if n, err := cl.c.Items().Retry(cl.Context(), "settle", "test", "a", "b", "c"); n != 3 || err != nil {
+		if n, err := ops.New(cl.c).Items().Retry(cl.Context(), "settle", "test", "a", "b", "c"); n != 3 || err != nil {
 			cl.Fatalf("%d items retried, want 3: %v", n, err)
 		}
 		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 3, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 3, 0)
 		if n := cl.beats() - beats; n > 0 {
 			cl.Errorf("%d heartbeats were sent between the retry and the end of the rerun, want none", n)
 		}
@@ -135,7 +137,7 @@ func TestRerunKnowsWhatFailed(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		w := cl.serveAlerted(new(alertLog), f, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 5, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 5, 3)
 		w.stop()
 		<-w.done
 		for len(f.before) > 0 {
@@ -147,7 +149,7 @@ func TestRerunKnowsWhatFailed(t *testing.T) {
 			cl.Fatal(err)
 		}
 		cl.serveAlerted(new(alertLog), f, s)
-		cl.wantRun(cl.ends(id, time.Minute), center.RunFailed, 5, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 5, 3)
 		known := map[string]bool{}
 		for len(f.before) > 0 {
 			for _, key := range <-f.before {
@@ -183,17 +185,17 @@ func TestRunSaysForWhatItWaits(t *testing.T) {
 		id := cl.submit("")
 		time.Sleep(time.Minute)
 		const want = "it waits: nothing has succeeded since "
-		if r, err := cl.c.Runs().Get(cl.Context(), id); err != nil || r.State != center.RunRunning || !strings.HasPrefix(r.Message, want) {
+		if r, err := ops.New(cl.c).Runs().Get(cl.Context(), id); err != nil || r.State != runs.RunRunning || !strings.HasPrefix(r.Message, want) {
 			cl.Errorf("after a minute: %+v, %v, want it to say that it waits", r, err)
 		}
 		time.Sleep(40 * time.Minute)
-		problems, err := cl.c.Runs().Problems(cl.Context(), "settle")
+		problems, err := ops.New(cl.c).Runs().Problems(cl.Context(), "settle")
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Text(), want) {
 			cl.Errorf("after forty minutes the problems are %+v, %v, want the run that waits", problems, err)
 		}
 		d.cured.Store(true)
 		r := cl.ends(id, time.Hour)
-		if r.Message != "" && r.State == center.RunSuccess {
+		if r.Message != "" && r.State == runs.RunSuccess {
 			cl.Errorf("after the outage: %+v, want no message", r)
 		}
 		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
@@ -225,7 +227,7 @@ func TestRunWithAFailingSelect(t *testing.T) {
 		s := &failing{store: store{cl: cl, items: map[int]bool{}}, times: 2}
 		s.put(8)
 		cl.serveAlerted(new(alertLog), s, inRuns)
-		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), center.RunSuccess, 8, 0)
+		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), runs.RunSuccess, 8, 0)
 	})
 }
 
@@ -242,8 +244,8 @@ func TestRunFailsForGood(t *testing.T) {
 			cl.Fatal(err)
 		}
 		cl.run(m)
-		if r := cl.ends(cl.submit(""), time.Minute); r.State != center.RunFailed || calls.Load() != 4 {
-			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), center.RunFailed)
+		if r := cl.ends(cl.submit(""), time.Minute); r.State != runs.RunFailed || calls.Load() != 4 {
+			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), runs.RunFailed)
 		}
 	})
 }

@@ -8,7 +8,9 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, ExecuteNumber: 2, QueueRetry: 2 * time.Second}
@@ -17,7 +19,7 @@ var inRuns = manager.Settings{Queues: 4, Mode: center.ModeRun, FetchNumber: 5, E
 func (cl *cluster) submit(key string) string {
 	cl.Helper()
 	time.Sleep(time.Second)
-	id, _, err := cl.c.Engine().Runs.Submit(cl.Context(), "settle", center.Submission{Key: key})
+	id, _, err := cl.c.Engine().Runs.Submit(cl.Context(), "settle", runs.Submission{Key: key})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -25,10 +27,10 @@ func (cl *cluster) submit(key string) string {
 }
 
 // ends waits until a run has ended and returns it.
-func (cl *cluster) ends(id string, within time.Duration) center.Run {
+func (cl *cluster) ends(id string, within time.Duration) runs.Run {
 	cl.Helper()
 	for deadline := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		r, err := cl.c.Runs().Get(cl.Context(), id)
+		r, err := ops.New(cl.c).Runs().Get(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
@@ -42,7 +44,7 @@ func (cl *cluster) ends(id string, within time.Duration) center.Run {
 	}
 }
 
-func (cl *cluster) wantRun(r center.Run, state string, done, failed int64) {
+func (cl *cluster) wantRun(r runs.Run, state string, done, failed int64) {
 	cl.Helper()
 	if r.State != state || r.ItemsDone != done || r.ItemsFailed != failed {
 		cl.Fatalf("%s with %d items done and %d failed (%s), want %s, %d, %d", r.State, r.ItemsDone, r.ItemsFailed, r.Message, state, done, failed)
@@ -60,7 +62,7 @@ func TestRun(t *testing.T) {
 			cl.Fatal("something was selected without a run")
 		}
 		first := cl.submit("one")
-		cl.wantRun(cl.ends(first, time.Minute), center.RunSuccess, 50, 0)
+		cl.wantRun(cl.ends(first, time.Minute), runs.RunSuccess, 50, 0)
 		selects := s.selected()
 		s.put(50)
 		time.Sleep(time.Minute)
@@ -70,7 +72,7 @@ func TestRun(t *testing.T) {
 		if again := cl.submit("one"); again != first {
 			cl.Fatal("two runs have one key")
 		}
-		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), center.RunSuccess, 50, 0)
+		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), runs.RunSuccess, 50, 0)
 		if s.doubled() {
 			cl.Fatal("an item was executed twice")
 		}
@@ -90,7 +92,7 @@ func TestRunMoves(t *testing.T) {
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, 5*time.Minute), center.RunSuccess, 200, 0)
+		cl.wantRun(cl.ends(id, 5*time.Minute), runs.RunSuccess, 200, 0)
 		if s.doubled() {
 			cl.Fatal("an item was executed twice")
 		}
@@ -116,7 +118,7 @@ func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
 		cl.exec("UPDATE schedule_queue SET req_server = 'nobody', req_since = gmt_modified WHERE queue_id = '2'")
 		time.Sleep(10 * time.Second) // the release was sent
 		cl.exec("UPDATE schedule_queue SET req_server = NULL, req_since = NULL")
-		cl.wantRun(cl.ends(cl.submit(""), time.Minute), center.RunSuccess, 40, 0)
+		cl.wantRun(cl.ends(cl.submit(""), time.Minute), runs.RunSuccess, 40, 0)
 	})
 }
 
@@ -133,8 +135,8 @@ func TestRunIsTakenOver(t *testing.T) {
 		// What was done since the last save is not counted: 2 items a second of each of the 4 queues, for at most 9 s. With
 		// each heartbeat, every 2 s, the server checks whether the last save is 5 s old. A batch takes a second.
 		const least = 200 - 4*2*9
-		if r.State != center.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < least {
-			cl.Fatalf("run %s with %d items done and %d left, want %s with %d to 200 and 0", r.State, r.ItemsDone, s.left(), center.RunSuccess, least)
+		if r.State != runs.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < least {
+			cl.Fatalf("run %s with %d items done and %d left, want %s with %d to 200 and 0", r.State, r.ItemsDone, s.left(), runs.RunSuccess, least)
 		}
 	})
 }
@@ -166,8 +168,8 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 		if err := cl.c.Engine().Runs.Cancel(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		if r := cl.ends(id, 10*time.Second); r.State != center.RunCancelled {
-			cl.Fatalf("the run is %s, want %s", r.State, center.RunCancelled)
+		if r := cl.ends(id, 10*time.Second); r.State != runs.RunCancelled {
+			cl.Fatalf("the run is %s, want %s", r.State, runs.RunCancelled)
 		}
 		time.Sleep(5 * time.Second)
 		left = s.left()
@@ -189,7 +191,7 @@ func TestTriggerAndDependant(t *testing.T) {
 		})
 		nightly := inRuns
 		nightly.Cron = "0 5 0 * * ?"
-		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "settle"}}}
+		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: "settle"}}}
 		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("report", report, after), manager.Serve("settle", s, nightly))
 		if err != nil {
 			cl.Fatal(err)
@@ -197,13 +199,13 @@ func TestTriggerAndDependant(t *testing.T) {
 		cl.run(m)
 		s.put(40)
 		sleepUntil(0, 6, 0)
-		runs, err := cl.c.Runs().List(cl.Context(), center.RunFilter{}, 10)
-		if err != nil || len(runs) != 2 {
-			cl.Fatalf("runs are %+v (error %v), want 2", runs, err)
+		list, err := ops.New(cl.c).Runs().List(cl.Context(), runs.RunFilter{}, 10)
+		if err != nil || len(list) != 2 {
+			cl.Fatalf("runs are %+v (error %v), want 2", list, err)
 		}
-		for _, r := range runs {
-			if r.State != center.RunSuccess {
-				cl.Errorf("%s is %s: %s, want %v", r.TaskType, r.State, r.Message, center.RunSuccess)
+		for _, r := range list {
+			if r.State != runs.RunSuccess {
+				cl.Errorf("%s is %s: %s, want %v", r.TaskType, r.State, r.Message, runs.RunSuccess)
 			}
 		}
 		if s.left() > 0 || len(reports) != 1 {
@@ -216,7 +218,7 @@ func TestTriggerAndDependant(t *testing.T) {
 func TestRunWaitsForItsUpstream(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		nothing := processor.Each(func(context.Context, processor.Selection) error { return nil })
-		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: "settle"}}}
+		after := manager.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: "settle"}}}
 		m, err := manager.New(cl.c, manager.Config{}, manager.Serve("report", nothing, after))
 		if err != nil {
 			cl.Fatal(err)
@@ -226,7 +228,7 @@ func TestRunWaitsForItsUpstream(t *testing.T) {
 		if err := m.Ready(); err == nil || err.Error() != "task report is joining" {
 			cl.Fatal(err)
 		}
-		if _, err := cl.c.Tasks().Define(cl.Context(), "settle", inRuns); err != nil {
+		if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", inRuns); err != nil {
 			cl.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
@@ -246,7 +248,7 @@ func TestRunUsesTheWholeRate(t *testing.T) {
 		s.put(32 * 40)
 		id := cl.submit("")
 		run := cl.ends(id, 5*time.Minute)
-		cl.wantRun(run, center.RunSuccess, 32*40, 0)
+		cl.wantRun(run, runs.RunSuccess, 32*40, 0)
 		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
 			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
 		}
@@ -264,7 +266,7 @@ func TestRunSharesTheRate(t *testing.T) {
 		time.Sleep(20 * time.Second) // half of the queues have moved
 		s.put(32 * 40)
 		run := cl.ends(cl.submit(""), 5*time.Minute)
-		cl.wantRun(run, center.RunSuccess, 32*40, 0)
+		cl.wantRun(run, runs.RunSuccess, 32*40, 0)
 		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
 			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
 		}
@@ -291,7 +293,7 @@ func TestExecuteSeesItsRun(t *testing.T) {
 		s.put(4)
 		cl.serveAlerted(new(alertLog), s, inRuns)
 		id := cl.submit("k")
-		cl.wantRun(cl.ends(id, time.Minute), center.RunSuccess, 4, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 4, 0)
 		if r := <-s.seen; r.ID != id || r.Key != "k" {
 			cl.Fatalf("Execute sees run %+v, want %s", r, id)
 		}
@@ -309,7 +311,7 @@ func TestRunThatWaitsForItsTime(t *testing.T) {
 		time.Sleep(time.Second)
 		submit := func(in time.Duration) (id string, begin time.Time) {
 			begin = time.Now().Add(in)
-			id, _, err := cl.c.Runs().Submit(cl.Context(), "settle", center.Submission{NotBefore: begin})
+			id, _, err := ops.New(cl.c).Runs().Submit(cl.Context(), "settle", runs.Submission{NotBefore: begin})
 			if err != nil {
 				cl.Fatal(err)
 			}
@@ -318,7 +320,7 @@ func TestRunThatWaitsForItsTime(t *testing.T) {
 		begins := func(id string, begin time.Time) {
 			time.Sleep(time.Until(begin))
 			r := cl.ends(id, time.Minute)
-			if late := r.StartedAt.Sub(begin); r.State != center.RunSuccess || late < 0 || late > 2*time.Second {
+			if late := r.StartedAt.Sub(begin); r.State != runs.RunSuccess || late < 0 || late > 2*time.Second {
 				cl.Errorf("the run is %s, opened %s after its time", r.State, late)
 			}
 		}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -26,7 +28,7 @@ type server struct {
 	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
-	alerts   chan center.Condition            // from the executors to the session's alerter
+	alerts   chan condition.Condition         // from the executors to the session's alerter
 	episodes *episodes                        // of all sessions
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
@@ -44,7 +46,7 @@ func newServer(m *Manager, t Task) *server {
 			taskType: t.name, roster: m.c, settings: new(Settings), cfg: m.cfg,
 		},
 		task: t, host: hostName(), process: m.process, heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
-		alerts: make(chan center.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),
+		alerts: make(chan condition.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {
@@ -124,7 +126,7 @@ func (s *server) define(ctx context.Context) (err error) {
 func (s *server) defineOnce(ctx context.Context) (Settings, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
-	return s.roster.Tasks().Define(ctx, s.taskType, s.task.settings)
+	return ops.New(s.roster).Tasks().Define(ctx, s.taskType, s.task.settings)
 }
 
 // join registers, under a new uuid each time, and returns the session. It returns nil when ctx is done, or if the first
@@ -259,7 +261,7 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 // queueAlert passes an alert to the server's own goroutine. It drops the alert if the channel is full.
 func (s *server) queueAlert(a processor.Alert) {
 	select {
-	case s.alerts <- center.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text}:
+	case s.alerts <- condition.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text}:
 	default:
 	}
 }

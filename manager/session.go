@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The states of a server, as Ready and Status report them. See the package comment for the picture.
@@ -315,7 +317,7 @@ func (s *session) cancelAll() {
 func (s *session) report() roster.ServerReport {
 	stats := s.proc.Stats()
 	b := roster.ServerReport{
-		UUID: s.uuid, TaskType: s.taskType, State: center.StateStandby,
+		UUID: s.uuid, TaskType: s.taskType, State: ops.StateStandby,
 		FetchCount: stats.FetchCount, FetchItemCount: stats.FetchItemCount,
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
@@ -327,7 +329,7 @@ func (s *session) report() roster.ServerReport {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
 	}
 	if s.view.owned.Load() > 0 {
-		b.State = center.StateServing
+		b.State = ops.StateServing
 	}
 	if e := s.server.failing(stats); e != nil {
 		b.FailingSince = s.reg.dbTime(e.Since)
@@ -377,7 +379,7 @@ func (s *session) giveUp(ctx context.Context) {
 	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "giving the queues away failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
 	}
-	c := center.Condition{Kind: center.AlertUnheard, TaskType: s.taskType, Subject: s.server.host, Text: text}.Complete()
+	c := condition.Condition{Kind: condition.Unheard, TaskType: s.taskType, Subject: s.server.host, Text: text}.Complete()
 	begins, err := s.alerter.tell(call, &c, *s.settings)
 	s.alerter.told(ctx, c, begins, err)
 }

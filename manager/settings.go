@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -48,7 +49,7 @@ func (c *configurer) read(version int64) *job {
 	return &job{
 		name: "read the settings",
 		call: func(ctx context.Context) (err error) {
-			row, err = c.roster.Tasks().Settings(ctx, c.taskType)
+			row, err = ops.New(c.roster).Tasks().Settings(ctx, c.taskType)
 			return err
 		},
 		then: func(ctx context.Context, err error) (more bool) {

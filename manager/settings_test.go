@@ -12,7 +12,9 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Bad settings are rejected while a worker runs, and the server's row says why until they are corrected.
@@ -62,7 +64,7 @@ func TestIntervalsChangeUnderWay(t *testing.T) {
 		} {
 			cl.exec(fmt.Sprintf("UPDATE schedule_task_type SET heartbeat_interval_ms = %d, judge_dead_interval_ms = %d, version = version + 1", change.heartbeat.Milliseconds(), change.judgeDead.Milliseconds()))
 			time.Sleep(change.took)
-			servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+			servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 			if err != nil {
 				cl.Fatal(err)
 			}
@@ -116,9 +118,9 @@ func TestShorterIntervalsAreInForce(t *testing.T) {
 }
 
 // lastError returns the row of the only server.
-func (cl *cluster) lastError() center.ServerRecord {
+func (cl *cluster) lastError() ops.ServerRecord {
 	cl.Helper()
-	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+	servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 	if err != nil || len(servers) != 1 {
 		cl.Fatalf("servers are %+v (error %v), want one", servers, err)
 	}
@@ -180,7 +182,7 @@ func TestSettingsTakeEffectWhileRunning(t *testing.T) {
 // A zero in the row is the default, as it is in code. A task type whose row was deleted goes on.
 func TestSpoiledRows(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
-		if _, err := cl.c.Tasks().Define(cl.Context(), "settle", fast); err != nil {
+		if _, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", fast); err != nil {
 			cl.Fatal(err)
 		}
 		cl.exec("UPDATE schedule_task_type SET heartbeat_interval_ms = 0, judge_dead_interval_ms = 0, drain_timeout_ms = 0")
@@ -202,7 +204,7 @@ func TestSpoiledRows(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	dealer := &work{}
 	runsAfter := func(upstream string) manager.Settings {
-		return manager.Settings{Queues: 1, Mode: center.ModeRun, After: []center.After{{Upstream: upstream}}}
+		return manager.Settings{Queues: 1, Mode: center.ModeRun, After: []runs.After{{Upstream: upstream}}}
 	}
 	cases := map[string]struct {
 		tasks []manager.Task

@@ -4,8 +4,8 @@ import (
 	"maps"
 	"time"
 
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Status is the state of one task type in this process, for metrics and for people.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // sweep is a queue that this server sweeps for a run. It lasts until a select finds nothing more (R9).
@@ -183,7 +183,7 @@ func (s *sweeper) progressSaved(ctx context.Context, p *savedProgress) {
 		if p.progress.Waits != nil {
 			p.sweep.waits = *p.progress.Waits
 		}
-	case errors.Is(p.err, center.ErrRunOver):
+	case errors.Is(p.err, runs.ErrRunOver):
 		p.sweep.over = true
 	default:
 		s.log.LogAttrs(ctx, slog.LevelDebug, "progress of a sweep not saved", slog.String("queue", p.sweep.QueueID), slog.Any("error", p.err))
@@ -243,7 +243,7 @@ func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "end of a sweep not saved; trying again", slog.String("queue", sw.QueueID), slog.Any("error", err))
 		return false
 	}
-	if err != nil && !errors.Is(err, center.ErrRunOver) && !center.IsFenced(err) {
+	if err != nil && !errors.Is(err, runs.ErrRunOver) && !center.IsFenced(err) {
 		s.log.LogAttrs(ctx, slog.LevelError, "end of a sweep not saved", slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 	delete(s.sweeps, sw.QueueID)
@@ -285,7 +285,7 @@ func (s *sweeper) endOf(sw *sweep, h processor.QueueState) func(context.Context,
 	open, paused := s.ticker.open()
 	switch {
 	case sw.over || sw.RunID != open: // the run was cancelled, or its deadline has passed
-		s.proc.Revoke(h.Queue.ID, fmt.Errorf("%w: %w", center.ErrFenced, center.ErrRunOver))
+		s.proc.Revoke(h.Queue.ID, fmt.Errorf("%w: %w", center.ErrFenced, runs.ErrRunOver))
 		return func(context.Context, *sweep) error {
 			s.count(sw, SweepLost)
 			return nil

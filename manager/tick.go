@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 const (
@@ -111,7 +112,7 @@ type runProblems struct {
 // find returns the job that looks for problems.
 func (r *runProblems) find() *job {
 	r.agenda.add(time.Now().Add(problemInterval), findProblems)
-	var raised []center.Condition
+	var raised []condition.Condition
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
@@ -119,7 +120,7 @@ func (r *runProblems) find() *job {
 			if raised, err = r.roster.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
 				return err
 			}
-			list, err = r.roster.Runs().Problems(ctx, r.taskType)
+			list, err = ops.New(r.roster).Runs().Problems(ctx, r.taskType)
 			return err
 		},
 		then: func(ctx context.Context, err error) (more bool) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 )
 
 // startMany starts a worker of many task types with so many queues each.
@@ -29,7 +29,7 @@ func (cl *cluster) startMany(taskTypes, queues int) *worker {
 // server has two queues more than another.
 func (cl *cluster) totals() (totals []int64, uneven int) {
 	cl.Helper()
-	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+	servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 	if err != nil {
 		cl.Fatal(err)
 	}

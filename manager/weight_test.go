@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 )
 
 // owned returns how many queues the servers own, the oldest first, when nothing moves any more.
 func (cl *cluster) owned() (queues []int64) {
 	cl.Helper()
 	time.Sleep(10 * time.Second)
-	servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+	servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 	if err != nil {
 		cl.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestWeights(t *testing.T) {
 		cl.wantOwned("weights 1 and 3", 2, 6)
 		cl.startWeighted(new(0), s)
 		cl.wantOwned("weights 1, 3 and 0", 2, 6, 0)
-		servers, err := cl.c.Servers().List(cl.Context(), center.ServerFilter{})
+		servers, err := ops.New(cl.c).Servers().List(cl.Context(), ops.ServerFilter{})
 		if err != nil {
 			cl.Fatal(err)
 		}

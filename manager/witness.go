@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/witness"
 )
@@ -72,7 +72,7 @@ func (w *witnessing) watch(ctx context.Context, servers []*server) {
 func (w *witnessing) fail(ctx context.Context, servers []*server, err error) {
 	w.log.LogAttrs(ctx, slog.LevelError, "no witness: the end of this process is noticed only after judge_dead_interval", slog.Any("error", err))
 	for _, s := range servers {
-		alert := center.Condition{Kind: center.AlertWitness, Subject: s.host, Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err)}
+		alert := condition.Condition{Kind: condition.Witness, Subject: s.host, Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err)}
 		select {
 		case s.alerts <- alert:
 		default: // the servers have enough to report

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/runs"
 )
 
 const backfillHelp = `
@@ -60,7 +59,7 @@ slot. A later change of the trigger does not change the backfill.`,
 })
 
 // Prepare implements Operation.
-func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a StartBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, 
 		return change, err
 	}
 	_, slots, err := c.Backfills().Preview(ctx, want)
-	if errors.Is(err, center.ErrBackfillRange) {
+	if errors.Is(err, runs.ErrBackfillRange) {
 		return change, err
 	}
 	if err != nil {
@@ -87,13 +86,13 @@ func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, 
 	}
 	change.Says = []string{
 		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", plural.Of(len(slots), "slot", "slots"),
-			n[center.SlotMake], n[center.SlotRerun], n[center.SlotKeep]),
+			n[runs.SlotMake], n[runs.SlotRerun], n[runs.SlotKeep]),
 		"The workers make the runs, also after this program has ended. The trigger keeps firing meanwhile.",
 	}
 	change.Objects = []Object{{
 		Name: "a backfill of " + inEnvironment(c, t.TaskType), Past: "started", Planned: slots,
 		do: func(ctx context.Context, actor string) (Done, error) {
-			b, err := c.Engine().Backfills.Start(ctx, want, actor)
+			b, err := c.runs.Backfills.Start(ctx, want, actor)
 			record := records.Object{records.M("backfill_id", b.ID), records.M("slots_total", b.SlotsTotal)}
 			return Done{ID: b.ID, Record: record}, err
 		},
@@ -102,8 +101,8 @@ func (a StartBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, 
 }
 
 // zone returns the time zone of the trigger. It returns UTC if there is none, or several: the backfill is then refused.
-func (a StartBackfill) zone(ctx context.Context, c *center.Center) (*time.Location, error) {
-	list, err := c.Triggers().List(ctx, center.TriggerFilter{Name: a.Trigger, Target: a.TaskType})
+func (a StartBackfill) zone(ctx context.Context, c *Client) (*time.Location, error) {
+	list, err := c.Triggers().List(ctx, runs.TriggerFilter{Name: a.Trigger, Target: a.TaskType})
 	if err != nil || len(list) != 1 {
 		return time.UTC, err
 	}
@@ -115,8 +114,8 @@ func (a StartBackfill) zone(ctx context.Context, c *center.Center) (*time.Locati
 }
 
 // span reads the arguments. A day begins at midnight in the time zone.
-func (a StartBackfill) span(zone *time.Location) (r center.BackfillRange, err error) {
-	r = center.BackfillRange{
+func (a StartBackfill) span(zone *time.Location) (r runs.BackfillRange, err error) {
+	r = runs.BackfillRange{
 		TaskType: a.TaskType, Trigger: a.Trigger, Parallel: a.Parallel,
 		RerunFailed: a.RerunFailed, NoDependants: a.NoDependants, NewestFirst: a.NewestFirst,
 	}
@@ -168,7 +167,7 @@ The runs that it has made go on; "rota run pause" pauses one of them.` + backfil
 })
 
 // Prepare implements Operation.
-func (a PauseBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PauseBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Pause", "No further slot gets a run. The runs that it has made go on.",
 		"paused", "the runs that it has made go on", pausing[*runs.Backfills](true))
 }
@@ -186,7 +185,7 @@ var resumeBackfill = verb[ResumeBackfill](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ResumeBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "", pausing[*runs.Backfills](false))
 }
 
@@ -207,14 +206,14 @@ runs.` + backfillHelp,
 })
 
 // Prepare implements Operation.
-func (a CancelBackfill) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a CancelBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Cancel",
 		"Its open runs end at once, also those of the task types that run after its own. Runs that have ended stay as they are.",
 		"cancelled", "", (*runs.Backfills).Cancel)
 }
 
 func backfillChange(
-	ctx context.Context, c *center.Center, name, title, says, past, effect string,
+	ctx context.Context, c *Client, name, title, says, past, effect string,
 	do func(b *runs.Backfills, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
 	b, err := FindBackfill(ctx, c, name)
@@ -225,22 +224,22 @@ func backfillChange(
 		Title: fmt.Sprintf("%s the backfill of %s", title, b.TaskType), TaskTypes: []string{b.TaskType}, Says: []string{says},
 		Objects: []Object{{
 			ID: b.ID, Name: fmt.Sprintf("backfill %s (%s)", b.ID, b.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.Engine().Backfills, ctx, b.ID, actor) }),
+			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Backfills, ctx, b.ID, actor) }),
 		}},
 	}, nil
 }
 
 // FindBackfill returns the backfill with an id, or the newest one of the task type with that name. It returns
 // center.ErrUnknownBackfill if there is neither.
-func FindBackfill(ctx context.Context, c *center.Center, name string) (center.BackfillRecord, error) {
+func FindBackfill(ctx context.Context, c *Client, name string) (runs.BackfillRecord, error) {
 	if name == "" {
-		return center.BackfillRecord{}, missing("the backfill")
+		return runs.BackfillRecord{}, missing("the backfill")
 	}
 	b, err := c.Backfills().Get(ctx, name)
-	if !errors.Is(err, center.ErrUnknownBackfill) {
+	if !errors.Is(err, runs.ErrUnknownBackfill) {
 		return b, err
 	}
-	list, listErr := c.Backfills().List(ctx, center.BackfillFilter{TaskType: name}, 1)
+	list, listErr := c.Backfills().List(ctx, runs.BackfillFilter{TaskType: name}, 1)
 	if listErr != nil || len(list) == 0 {
 		return b, errors.Join(listErr, err)
 	}

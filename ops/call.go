@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // Call is a verb with values for its arguments, as texts of a command line or of a form. Its methods must not be called
@@ -39,7 +37,7 @@ func (v *Verb) CallOf(o Operation) *Call { return &Call{Verb: v, args: reflect.V
 func (c *Call) Operation() Operation { return c.args.Interface().(Operation) }
 
 // Current returns the call with the values in force in place of those that it lacks, if its verb begins with them.
-func (c *Call) Current(ctx context.Context, center *center.Center) (*Call, error) {
+func (c *Call) Current(ctx context.Context, center *Client) (*Call, error) {
 	e, ok := c.Operation().(editor)
 	if !ok {
 		return c, nil
@@ -99,7 +97,7 @@ func (c *Call) Values(a Arg) []string {
 }
 
 // Prepare returns what the call would do.
-func (c *Call) Prepare(ctx context.Context, center *center.Center) (*Change, error) {
+func (c *Call) Prepare(ctx context.Context, center *Client) (*Change, error) {
 	change, err := c.Operation().Prepare(ctx, center)
 	if change != nil {
 		change.args = c.args.Interface()

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Change is what a call of a verb would do. Nothing has been done yet.
@@ -24,8 +24,8 @@ type Change struct {
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
 	Everywhere bool
 
-	// Scenarios are the changes of servers, by task type, whose moves [center.Queues.Plan] shows before.
-	Scenarios map[string]center.Scenario
+	// Scenarios are the changes of servers, by task type, whose moves [Queues.Plan] shows before.
+	Scenarios map[string]Scenario
 
 	// Step is called between two steps of a change of many things, with what was done so far, by the goroutine that
 	// called Do. If it returns true, the change stops, and [Done.Rest] is what is left. Defaults to going on.
@@ -45,10 +45,10 @@ type Object struct {
 	Effect string // what happens to it then, such as "its 4 queues go to 2 other servers"; may be empty
 	Record any    // its columns for programs; nil if they are the name and the arguments
 
-	Differences []center.Difference  // of its settings; the object is written if there are any
-	Says        []string             // sentences about what the differences cause
-	Slots       *Slots               // of a trigger, after the change
-	Planned     []center.PlannedSlot // of a backfill
+	Differences []runs.Difference  // of its settings; the object is written if there are any
+	Says        []string           // sentences about what the differences cause
+	Slots       *Slots             // of a trigger, after the change
+	Planned     []runs.PlannedSlot // of a backfill
 
 	// do makes the change; nil if there is nothing to do. Its result need not have what the object says.
 	do func(ctx context.Context, actor string) (Done, error)
@@ -172,6 +172,6 @@ func done(do func(ctx context.Context, actor string) error) func(context.Context
 }
 
 // inEnvironment returns how people see an object of an environment.
-func inEnvironment(c *center.Center, name string) string {
+func inEnvironment(c *Client, name string) string {
 	return fmt.Sprintf("%s$%s", name, c.OwnSign())
 }

@@ -11,4 +11,6 @@ var (
 	ErrUnknownItem = errors.New("there is no such failed item")
 	// ErrUnknownQueue means that the task type has no queue of that name in this environment.
 	ErrUnknownQueue = errors.New("there is no queue of that name")
+	// ErrUnknownServer means that no registered server has the name in this environment.
+	ErrUnknownServer = errors.New("unknown server")
 )

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
@@ -40,7 +39,7 @@ var retryItems = verb[RetryItems](Verb{
 })
 
 // Prepare implements Operation.
-func (a RetryItems) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return itemVerb{
 		title: "Retry", past: "retried", says: "They are executed at once, dead items included, and begin with zero attempts.",
 		do: c.Items().Retry, rest: func(left ItemChoice) Operation { return RetryItems{left} },
@@ -61,7 +60,7 @@ never failed.`,
 })
 
 // Prepare implements Operation.
-func (a DropItems) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a DropItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := itemVerb{
 		title: "Drop", past: "dropped", do: c.Items().Drop, rest: func(left ItemChoice) Operation { return DropItems{left} },
 		says: "This deletes the records of the failures, and not the items. An item that a select still returns is " +
@@ -80,7 +79,7 @@ type itemVerb struct {
 	rest              func(left ItemChoice) Operation
 }
 
-func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (*Change, error) {
+func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err == nil && a.All == (len(a.Keys) > 0) {
 		err = ErrChoice
@@ -95,7 +94,7 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 		all := plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")
 		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, all))
 	} else {
-		found, err := failures.Of(c.Roster()).Find(ctx, t.TaskType, a.Keys)
+		found, err := failures.Of(c.roster).Find(ctx, t.TaskType, a.Keys)
 		if err != nil {
 			return nil, err
 		}
@@ -122,9 +121,9 @@ func (v itemVerb) prepare(ctx context.Context, c *center.Center, a ItemChoice) (
 
 // changeAll changes all items that match, page by page. It stops between two pages if the step says so.
 func (v itemVerb) changeAll(
-	ctx context.Context, c *center.Center, a ItemChoice, step func(Done) bool, actor string,
+	ctx context.Context, c *Client, a ItemChoice, step func(Done) bool, actor string,
 ) (Done, error) {
-	filter := center.ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}
+	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}
 	for {
 		page, next, err := c.Items().Page(ctx, filter, a.After)
 		var keys []string
@@ -157,7 +156,7 @@ func (v itemVerb) changeAll(
 }
 
 // done says how many items were changed.
-func (v itemVerb) done(c *center.Center, a ItemChoice, n int) Done {
+func (v itemVerb) done(c *Client, a ItemChoice, n int) Done {
 	return Done{
 		Object: inEnvironment(c, a.TaskType), Text: plural.Of(n, "failed item", "failed items") + " " + v.past,
 		Record: records.Object{records.M("items", n)}, some: n > 0,
@@ -184,7 +183,7 @@ func (a ItemChoice) allOf(name string) string {
 }
 
 // Matches reports whether the key and the error of an item are such as the choice says.
-func (a ItemChoice) Matches(i center.ItemRecord) bool {
+func (a ItemChoice) Matches(i ItemRecord) bool {
 	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) &&
 		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.LastError, a.Text))
 }

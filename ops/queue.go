@@ -23,14 +23,14 @@ once. "rota task apply" changes the number of numbered queues.`,
 })
 
 // Prepare implements Operation.
-func (a AddQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if err := requireNames(ctx, c, a.TaskType); err != nil {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Add %s", Change{
 		Says: []string{"A server owns the queue at once. If it is being removed, it stays."},
 	}, "added", func(ctx context.Context, actor string) error {
-		return c.Roster().Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
+		return c.roster.Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
 }
 
@@ -50,7 +50,7 @@ add" cancels the removal of a queue that is still there.`,
 })
 
 // Prepare implements Operation.
-func (a RemoveQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	err := requireNames(ctx, c, a.TaskType)
 	if err == nil {
 		err = given("the queue", a.Queue)
@@ -66,7 +66,7 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *center.Center) (*Change, er
 		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed",
 			a.Queue, inEnvironment(c, a.TaskType)),
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
-		return c.Roster().Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
+		return c.roster.Operator(actor).RemoveQueue(ctx, a.TaskType, a.Queue)
 	}), nil
 }
 
@@ -91,7 +91,7 @@ A numbered queue loses its pin when "rota task apply" makes the queues fewer.`,
 })
 
 // Prepare implements Operation.
-func (a PinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (a PinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error
 				"the queue has no owner, it waits.",
 		},
 	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
-		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
+		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
 	})
 	if q.Pin != "" {
 		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
@@ -124,20 +124,20 @@ var unpinQueue = verb[UnpinQueue](Verb{
 })
 
 // Prepare implements Operation.
-func (a UnpinQueue) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a UnpinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if _, err := readQueue(ctx, c, a.TaskType, a.Queue); err != nil {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Unpin %s", Change{
 		Says: []string{`Any server may own it again, as far as "require" of its task type allows.`},
 	}, "not pinned any more", func(ctx context.Context, actor string) error {
-		return c.Roster().Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
+		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
 	}), nil
 }
 
 // queueChange completes a change of one queue.
 func queueChange(
-	c *center.Center, taskType, queue, title string, change Change, past string,
+	c *Client, taskType, queue, title string, change Change, past string,
 	do func(context.Context, string) error,
 ) *Change {
 	change.Title = fmt.Sprintf(title, "queue "+queue+" of "+taskType)
@@ -147,27 +147,27 @@ func queueChange(
 }
 
 // readQueue returns a queue, or an error if the task type has none of that name.
-func readQueue(ctx context.Context, c *center.Center, taskType, queue string) (center.QueueRecord, error) {
+func readQueue(ctx context.Context, c *Client, taskType, queue string) (QueueRecord, error) {
 	if _, err := readTask(ctx, c, taskType); err != nil {
-		return center.QueueRecord{}, err
+		return QueueRecord{}, err
 	}
 	if err := given("the queue", queue); err != nil {
-		return center.QueueRecord{}, err
+		return QueueRecord{}, err
 	}
-	list, err := c.Queues().List(ctx, center.QueueFilter{TaskType: taskType})
+	list, err := c.Queues().List(ctx, QueueFilter{TaskType: taskType})
 	if err != nil {
-		return center.QueueRecord{}, err
+		return QueueRecord{}, err
 	}
 	for _, q := range list {
 		if q.QueueID == queue {
 			return q, nil
 		}
 	}
-	return center.QueueRecord{}, fmt.Errorf("find queue %q of %s: %w", queue, inEnvironment(c, taskType), ErrUnknownQueue)
+	return QueueRecord{}, fmt.Errorf("find queue %q of %s: %w", queue, inEnvironment(c, taskType), ErrUnknownQueue)
 }
 
 // requireNames returns an error if the queues of a task type have numbers, with the command that changes these.
-func requireNames(ctx context.Context, c *center.Center, taskType string) error {
+func requireNames(ctx context.Context, c *Client, taskType string) error {
 	t, err := readTask(ctx, c, taskType)
 	if err != nil {
 		return err

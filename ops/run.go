@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/runs"
 )
 
 const runHelp = "\n\nRUN is the id of a run, or a task type, which stands for its newest run."
@@ -50,7 +50,7 @@ With --wait the exit code is 0 if the run succeeds, as with "rota run wait".`,
 })
 
 // Prepare implements Operation.
-func (a SubmitRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err == nil && t.Mode != center.ModeRun {
 		err = fmt.Errorf("submit %s: mode is %s, and only task types of mode RUN have runs", t.TaskType, t.Mode)
@@ -96,8 +96,8 @@ func (a SubmitRun) Prepare(ctx context.Context, c *center.Center) (*Change, erro
 }
 
 // submission reads the values. A duration counts from this computer's clock: the person who types one looks at it.
-func (a SubmitRun) submission() (s center.Submission, err error) {
-	s = center.Submission{Key: a.Key, Params: a.Params, Priority: a.Priority, MaxAttempts: a.Attempts}
+func (a SubmitRun) submission() (s runs.Submission, err error) {
+	s = runs.Submission{Key: a.Key, Params: a.Params, Priority: a.Priority, MaxAttempts: a.Attempts}
 	var early, late error
 	s.NotBefore, early = timeFrom("not-before", a.NotBefore)
 	s.EndBefore, late = timeFrom("deadline", a.Deadline)
@@ -134,7 +134,7 @@ wait for its success fail.` + runHelp,
 })
 
 // Prepare implements Operation.
-func (a CancelRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Cancel", "cancelled", "", (*runs.Runs).Cancel)
 	if err == nil {
 		change.Says = []string{"It ends at once. Servers at work on it stop within two seconds; what they have started may still take effect. Runs that need its success fail. To rerun it lets it go on where it was."}
@@ -158,7 +158,7 @@ skipped because of this run wait for it again.` + runHelp,
 })
 
 // Prepare implements Operation.
-func (a RerunRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
 	if err == nil {
 		change.Says = []string{"Its failed and cancelled queues begin again, each from its cursor. Queues that are done stay done. The runs that failed or were skipped because of it wait again."}
@@ -180,7 +180,7 @@ deadline does not change.` + runHelp,
 })
 
 // Prepare implements Operation.
-func (a PauseRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Pause", "paused", "its sweeps stop", pausing[*runs.Runs](true))
 	if err == nil {
 		change.Says = []string{"It is not opened, no server takes its queues, and those at work stop in between two batches. Its deadline does not change."}
@@ -201,7 +201,7 @@ var resumeRun = verb[ResumeRun](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Resume", "resumed", "", pausing[*runs.Runs](false))
 	if err == nil {
 		change.Says = []string{"It goes on where it was."}
@@ -230,7 +230,7 @@ and cancelled runs and the missed and skipped slots of its triggers.`,
 })
 
 // Prepare implements Operation.
-func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if a.Run == "" {
 		return nil, missing("the run")
 	}
@@ -240,10 +240,10 @@ func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) 
 		change.Says = []string{"The failure is no problem any more. So are the earlier failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem again."}
 		return change, nil
 	}
-	if !errors.Is(err, center.ErrUnknownRun) {
+	if !errors.Is(err, runs.ErrUnknownRun) {
 		return nil, err
 	}
-	if _, err := c.Runs().Find(ctx, a.Run); err != nil && !errors.Is(err, center.ErrNoRunYet) { // a slot may be missed before the first run
+	if _, err := c.Runs().Find(ctx, a.Run); err != nil && !errors.Is(err, runs.ErrNoRunYet) { // a slot may be missed before the first run
 		return nil, err
 	}
 	taskType := a.Run
@@ -253,14 +253,14 @@ func (a AckRun) Prepare(ctx context.Context, c *center.Center) (*Change, error) 
 		Objects: []Object{{
 			Name: inEnvironment(c, taskType), Past: "acknowledged",
 			do: func(ctx context.Context, actor string) (Done, error) {
-				problems, err := c.Engine().Runs.AckTask(ctx, taskType, actor)
+				problems, err := c.runs.Runs.AckTask(ctx, taskType, actor)
 				return Done{Text: acknowledged(problems)}, err
 			},
 		}},
 	}, nil
 }
 
-func acknowledged(problems []center.RunProblem) string {
+func acknowledged(problems []runs.Problem) string {
 	var failed, triggers int64
 	for _, p := range problems {
 		if p.RunID != "" {
@@ -280,7 +280,7 @@ func pausing[T interface {
 }
 
 // runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *center.Center, name, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) (*Change, error) {
+func runChange(ctx context.Context, c *Client, name, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) (*Change, error) {
 	if name == "" {
 		return nil, missing("the run")
 	}
@@ -291,12 +291,12 @@ func runChange(ctx context.Context, c *center.Center, name, title, past, effect 
 	return changeOfRun(c, r, title, past, effect, do), nil
 }
 
-func changeOfRun(c *center.Center, r center.RunRecord, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
+func changeOfRun(c *Client, r runs.RunRecord, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
 		Objects: []Object{{
 			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
-			do: done(func(ctx context.Context, actor string) error { return do(c.Engine().Runs, ctx, r.ID, actor) }),
+			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Runs, ctx, r.ID, actor) }),
 		}},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -42,13 +41,13 @@ queues wait.` + serverHelp,
 })
 
 // Prepare implements Operation.
-func (a PauseServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return serverVerb{
 		past: "paused", says: "It finishes what it has in flight, then hands its queues over, until somebody resumes it.",
 		scenario: stopping,
 		effect:   func(f future) string { return f.handOver("they wait for one") },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.Roster().Operator(actor).PauseServer(ctx, uuid, true)
+			return c.roster.Operator(actor).PauseServer(ctx, uuid, true)
 		},
 	}.prepare(ctx, c, "Pause", a.Servers)
 }
@@ -66,13 +65,13 @@ var resumeServers = verb[ResumeServers](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ResumeServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return serverVerb{
 		past: "resumed", says: "It may own queues again, and gets its share as the others hand over.",
-		scenario: func(uuids []string) center.Scenario { return center.Scenario{Resume: uuids} },
+		scenario: func(uuids []string) Scenario { return Scenario{Resume: uuids} },
 		effect:   func(future) string { return "it may own queues again" },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.Roster().Operator(actor).PauseServer(ctx, uuid, false)
+			return c.roster.Operator(actor).PauseServer(ctx, uuid, false)
 		},
 	}.prepare(ctx, c, "Resume", a.Servers)
 }
@@ -102,14 +101,14 @@ as --wait says, and then fails and names the queues that are left.` + serverHelp
 })
 
 // Prepare implements Operation.
-func (a DrainServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	v := serverVerb{
 		past:     "drained",
 		says:     "It finishes what it has in flight, then hands over, queue by queue. The process goes on running and owns nothing until somebody resumes it.",
 		scenario: stopping,
 		effect:   func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {
-			_, err := c.Roster().Operator(actor).DrainServer(ctx, uuid, false)
+			_, err := c.roster.Operator(actor).DrainServer(ctx, uuid, false)
 			return err
 		},
 	}
@@ -121,8 +120,8 @@ func (a DrainServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 	return v.prepare(ctx, c, "Drain", a.Servers)
 }
 
-func (a DrainServers) force(ctx context.Context, c *center.Center, uuid, actor string) error {
-	held, err := c.Roster().Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
+func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
+	held, err := c.roster.Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
 		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
 			uuid, a.Wait, strings.Join(held, ", "))
@@ -151,13 +150,13 @@ rota plan TASK --weight SERVER=WEIGHT shows which queues would move.` + serverHe
 })
 
 // Prepare implements Operation.
-func (a WeighServers) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a WeighServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	weight, invalid := ParseWeight(a.Weight)
 	change, err := serverVerb{
 		past: fmt.Sprintf("given weight %d", weight),
 		says: "The servers of a task type own queues in proportion to their weights. It holds until the server leaves.",
-		scenario: func(uuids []string) center.Scenario {
-			s := center.Scenario{Weights: map[string]int{}}
+		scenario: func(uuids []string) Scenario {
+			s := Scenario{Weights: map[string]int{}}
 			for _, uuid := range uuids {
 				s.Weights[uuid] = weight
 			}
@@ -165,7 +164,7 @@ func (a WeighServers) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		},
 		effect: func(f future) string { return f.weigh(weight) },
 		do: func(ctx context.Context, uuid, actor string) error {
-			return c.Roster().Operator(actor).SetWeight(ctx, uuid, weight)
+			return c.roster.Operator(actor).SetWeight(ctx, uuid, weight)
 		},
 	}.prepare(ctx, c, "Weigh", a.Servers)
 	if err == nil && invalid != nil {
@@ -180,29 +179,29 @@ func ParseWeight(text string) (int, error) {
 		return 0, missing("the weight")
 	}
 	weight, err := strconv.Atoi(text)
-	if err != nil || center.CheckWeight(weight) != nil {
-		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, center.MaxWeight)
+	if err != nil || CheckWeight(weight) != nil {
+		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, MaxWeight)
 	}
 	return weight, nil
 }
 
-func stopping(uuids []string) center.Scenario { return center.Scenario{Remove: uuids} }
+func stopping(uuids []string) Scenario { return Scenario{Remove: uuids} }
 
 // serverVerb is what the verbs about servers do not share.
 type serverVerb struct {
 	past, says string
-	scenario   func(uuids []string) center.Scenario
+	scenario   func(uuids []string) Scenario
 	effect     func(future) string
 	do         func(ctx context.Context, uuid, actor string) error
 }
 
 // prepare returns the change of the servers with the names, each once.
-func (v serverVerb) prepare(ctx context.Context, c *center.Center, title string, names []string) (*Change, error) {
+func (v serverVerb) prepare(ctx context.Context, c *Client, title string, names []string) (*Change, error) {
 	servers, futures, err := readServers(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
-	change := &Change{Title: title + " " + nameServers(servers), Says: []string{v.says}, Scenarios: map[string]center.Scenario{}}
+	change := &Change{Title: title + " " + nameServers(servers), Says: []string{v.says}, Scenarios: map[string]Scenario{}}
 	uuids := map[string][]string{}
 	for _, f := range futures {
 		s := f.ServerRecord
@@ -224,17 +223,17 @@ func (v serverVerb) prepare(ctx context.Context, c *center.Center, title string,
 
 // future is a server that is about to change.
 type future struct {
-	center.ServerRecord
+	ServerRecord
 	others int // number of other servers that can take its queues
 }
 
 // readServers returns the servers with the names, each once, in the order of the list. A name is a uuid, a process or a
 // host. The servers that change together take no queues of each other.
-func readServers(ctx context.Context, c *center.Center, names []string) (servers []center.ServerRecord, futures []future, err error) {
+func readServers(ctx context.Context, c *Client, names []string) (servers []ServerRecord, futures []future, err error) {
 	if len(names) == 0 {
 		return nil, nil, missing("the server")
 	}
-	all, err := c.Servers().List(ctx, center.ServerFilter{})
+	all, err := c.Servers().List(ctx, ServerFilter{})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -263,10 +262,10 @@ func readServers(ctx context.Context, c *center.Center, names []string) (servers
 }
 
 // nameServers names a server, their process, their host, or their number.
-func nameServers(servers []center.ServerRecord) string {
+func nameServers(servers []ServerRecord) string {
 	var processes, hosts []string
 	for _, s := range servers {
-		processes, hosts = append(processes, center.ServerName(s.UUID)), append(hosts, s.HostName)
+		processes, hosts = append(processes, ServerName(s.UUID)), append(hosts, s.HostName)
 	}
 	slices.Sort(processes)
 	slices.Sort(hosts)

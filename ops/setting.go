@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/runs"
 )
 
 // SetTask changes some settings of a task type. Their values are texts, as rota task show prints them; an empty one is
@@ -32,7 +33,7 @@ before it writes, and does what rota task apply does with it.`,
 })
 
 // Current returns the settings in force for those that are not given.
-func (a SetTask) Current(ctx context.Context, c *center.Center) (Operation, error) {
+func (a SetTask) Current(ctx context.Context, c *Client) (Operation, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func (a SetTask) Current(ctx context.Context, c *center.Center) (Operation, erro
 }
 
 // Prepare implements Operation.
-func (a SetTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a SetTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ type ApplyTasks struct {
 	Names []string `arg:"[TASK...]" of:"task" form:"tasks" json:"-"`
 	Reset bool     `flag:"reset" json:"-" help:"set the defaults of what the file leaves out"`
 
-	Tasks []center.TaskSettings `json:"-"` // of the file
+	Tasks []TaskSettings `json:"-"` // of the file
 }
 
 var applyTasks = verb[ApplyTasks](Verb{
@@ -108,23 +109,23 @@ queues or the trigger.`,
 
 // Prepare implements Operation. It compares everything before anything is written. Each task type comes after its
 // upstreams, which must exist before it.
-func (a ApplyTasks) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ApplyTasks) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if len(a.Tasks) == 0 {
 		return nil, missing("the task type")
 	}
 	change := &Change{Title: "Apply settings"}
 	for _, name := range a.Names {
-		if !slices.ContainsFunc(a.Tasks, func(t center.TaskSettings) bool { return t.Name == name }) {
+		if !slices.ContainsFunc(a.Tasks, func(t TaskSettings) bool { return t.Name == name }) {
 			return change, fmt.Errorf("%s is not defined in the file", name)
 		}
 	}
 	compare := c.Tasks().CompareGiven
 	if a.Reset {
-		compare = func(ctx context.Context, taskType string, s center.Settings, _ []string) (center.SettingsDiff, error) {
+		compare = func(ctx context.Context, taskType string, s center.Settings, _ []string) (SettingsDiff, error) {
 			return c.Tasks().Compare(ctx, taskType, s)
 		}
 	}
-	for _, t := range center.UpstreamsFirst(a.Tasks) {
+	for _, t := range UpstreamsFirst(a.Tasks) {
 		if len(a.Names) > 0 && !slices.Contains(a.Names, t.Name) {
 			continue
 		}
@@ -139,7 +140,7 @@ func (a ApplyTasks) Prepare(ctx context.Context, c *center.Center) (*Change, err
 }
 
 // addSettings adds a task type whose settings change.
-func (c *Change) addSettings(in *center.Center, d center.SettingsDiff) {
+func (c *Change) addSettings(in *Client, d SettingsDiff) {
 	o := Object{
 		Name: inEnvironment(in, d.TaskType), Past: "changed", Differences: differences(d),
 		do: done(func(ctx context.Context, actor string) error { return in.Tasks().Apply(ctx, d, actor) }),
@@ -172,8 +173,8 @@ func (c *Change) addSettings(in *center.Center, d center.SettingsDiff) {
 }
 
 // differences lists the differences of settings and of queues; none of a task type that is missing.
-func differences(d center.SettingsDiff) []center.Difference {
-	list := []center.Difference{}
+func differences(d SettingsDiff) []runs.Difference {
+	list := []runs.Difference{}
 	if !d.Exists {
 		return list
 	}
@@ -183,19 +184,19 @@ func differences(d center.SettingsDiff) []center.Difference {
 		if d.Waiting != 0 {
 			row += fmt.Sprintf(" (%d requested)", d.Waiting)
 		}
-		list = append(list, center.Difference{Name: "queues", Row: row, Given: fmt.Sprint(d.Wanted)})
+		list = append(list, runs.Difference{Name: "queues", Row: row, Given: fmt.Sprint(d.Wanted)})
 	}
 	for _, name := range d.Add {
-		list = append(list, center.Difference{Name: "queues", Given: name})
+		list = append(list, runs.Difference{Name: "queues", Given: name})
 	}
 	for _, name := range d.Remove {
-		list = append(list, center.Difference{Name: "queues", Row: name})
+		list = append(list, runs.Difference{Name: "queues", Row: name})
 	}
 	return list
 }
 
 // settingsSay says what each change causes.
-func settingsSay(d center.SettingsDiff, ownSign string) (list []string) {
+func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 	if len(d.Changes) > 0 {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
 	}
@@ -222,7 +223,7 @@ func settingsSay(d center.SettingsDiff, ownSign string) (list []string) {
 }
 
 // settingsLose names what a change of settings deletes.
-func settingsLose(d center.SettingsDiff) (list []string) {
+func settingsLose(d SettingsDiff) (list []string) {
 	if n := d.QueuesRemoved(); n > 0 {
 		list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(n, "queue", "queues"), d.TaskType))
 	}

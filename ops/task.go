@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -22,7 +21,7 @@ flight and selects nothing more, until "rota task resume".`,
 })
 
 // Prepare implements Operation.
-func (a PauseTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func (a PauseTask) Prepare(ctx context.Context, c *center.Center) (*Change, erro
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "paused", Effect: "every server finishes what it has in flight",
 			do: done(func(ctx context.Context, actor string) error {
-				return c.Roster().Operator(actor).Pause(ctx, t.TaskType, true)
+				return c.roster.Operator(actor).Pause(ctx, t.TaskType, true)
 			}),
 		}},
 	}
@@ -58,7 +57,7 @@ var resumeTask = verb[ResumeTask](Verb{
 })
 
 // Prepare implements Operation.
-func (a ResumeTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ResumeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -68,7 +67,7 @@ func (a ResumeTask) Prepare(ctx context.Context, c *center.Center) (*Change, err
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "resumed",
 			do: done(func(ctx context.Context, actor string) error {
-				return c.Roster().Operator(actor).Pause(ctx, t.TaskType, false)
+				return c.roster.Operator(actor).Pause(ctx, t.TaskType, false)
 			}),
 		}},
 	}, nil
@@ -92,7 +91,7 @@ are deleted first, in steps. After an interrupt the command can be repeated.`,
 })
 
 // Prepare implements Operation.
-func (a DeleteTask) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	t, err := readTask(ctx, c, a.TaskType)
 	if err != nil {
 		return nil, err
@@ -116,13 +115,13 @@ func (a DeleteTask) Prepare(ctx context.Context, c *center.Center) (*Change, err
 }
 
 // readTask returns the task type with a name, or ErrUnknownTask.
-func readTask(ctx context.Context, c *center.Center, name string) (center.TaskRecord, error) {
+func readTask(ctx context.Context, c *Client, name string) (TaskRecord, error) {
 	if name == "" {
-		return center.TaskRecord{}, missing("the task type")
+		return TaskRecord{}, missing("the task type")
 	}
 	list, err := c.Tasks().List(ctx, name)
 	if err != nil {
-		return center.TaskRecord{}, fmt.Errorf("find %w", err)
+		return TaskRecord{}, fmt.Errorf("find %w", err)
 	}
 	return list[0], nil
 }

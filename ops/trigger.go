@@ -4,8 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/runs"
 )
 
 // FireTrigger makes a run of a trigger now.
@@ -24,7 +23,7 @@ open and the new one is SKIPPED, the exit code is 1.`,
 })
 
 // Prepare implements Operation.
-func (a FireTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a FireTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Fire",
 		Says: []string{
@@ -51,7 +50,7 @@ fire. Open runs continue.`,
 })
 
 // Prepare implements Operation.
-func (a PauseTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a PauseTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Pause", Says: []string{"It misses its slots. After a resume its misfire policy decides about them."},
 	}, "paused", "it misses its slots", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
@@ -73,7 +72,7 @@ misfire says which of the missed slots fire.`,
 })
 
 // Prepare implements Operation.
-func (a ResumeTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ResumeTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has missed."},
 	}, "resumed", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
@@ -95,7 +94,7 @@ its slots again.`,
 })
 
 // Prepare implements Operation.
-func (a DeleteTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := triggerChange(ctx, c, a.Trigger, Change{
 		Title: "Delete", Says: []string{"It makes no more runs. The runs that it has made stay."},
 	}, "deleted", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
@@ -109,7 +108,7 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, 
 
 // triggerChange completes a change of a trigger, which must exist. do gets the triggers that refuse to change it if an
 // operator has changed it meanwhile.
-func triggerChange(ctx context.Context, c *center.Center, name string, change Change, past, effect string,
+func triggerChange(ctx context.Context, c *Client, name string, change Change, past, effect string,
 	do func(context.Context, *runs.Triggers, string) (Done, error),
 ) (*Change, error) {
 	if name == "" {
@@ -117,7 +116,7 @@ func triggerChange(ctx context.Context, c *center.Center, name string, change Ch
 	}
 	t, err := findTrigger(ctx, c, name)
 	if err == nil && t.Name == "" {
-		err = fmt.Errorf("find trigger %s in own_sign %s: %w", name, c.OwnSign(), center.ErrUnknownTrigger)
+		err = fmt.Errorf("find trigger %s in own_sign %s: %w", name, c.OwnSign(), runs.ErrUnknownTrigger)
 	}
 	if err != nil {
 		return nil, err
@@ -125,19 +124,19 @@ func triggerChange(ctx context.Context, c *center.Center, name string, change Ch
 	change.Title += " trigger " + t.Name
 	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
 	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: func(ctx context.Context, actor string) (Done, error) {
-		return do(ctx, c.Engine().Triggers.IfStill(t.Trigger), actor)
+		return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
 	}}}
 	return &change, nil
 }
 
 // findTrigger returns the trigger with a name, or a record without a name if there is none.
-func findTrigger(ctx context.Context, c *center.Center, name string) (center.TriggerRecord, error) {
+func findTrigger(ctx context.Context, c *Client, name string) (runs.TriggerRecord, error) {
 	if name == "" {
-		return center.TriggerRecord{}, nil
+		return runs.TriggerRecord{}, nil
 	}
-	list, err := c.Triggers().List(ctx, center.TriggerFilter{Name: name})
+	list, err := c.Triggers().List(ctx, runs.TriggerFilter{Name: name})
 	if err != nil || len(list) == 0 {
-		return center.TriggerRecord{}, err
+		return runs.TriggerRecord{}, err
 	}
 	return list[0], nil
 }

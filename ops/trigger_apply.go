@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // ApplyTrigger creates a trigger, or changes it to what the arguments say.
@@ -68,7 +68,7 @@ type Slots struct {
 const shownSlots = 5
 
 // Current returns the trigger of that name as it is.
-func (a ApplyTrigger) Current(ctx context.Context, c *center.Center) (Operation, error) {
+func (a ApplyTrigger) Current(ctx context.Context, c *Client) (Operation, error) {
 	was, err := findTrigger(ctx, c, a.Trigger)
 	if err != nil || was.Name == "" {
 		return a, err
@@ -77,7 +77,7 @@ func (a ApplyTrigger) Current(ctx context.Context, c *center.Center) (Operation,
 }
 
 // ApplyOf returns the arguments by which a trigger is as it is.
-func ApplyOf(t center.Trigger) ApplyTrigger {
+func ApplyOf(t runs.Trigger) ApplyTrigger {
 	a := ApplyTrigger{
 		Trigger: t.Name, TaskType: t.Target, TimeZone: t.TimeZone, Start: timeText(t.StartAt), End: timeText(t.EndAt),
 		MaxFires: int(t.MaxFires), Misfire: t.Misfire, MisfireAfter: t.MisfireAfter,
@@ -85,18 +85,18 @@ func ApplyOf(t center.Trigger) ApplyTrigger {
 		Jitter: t.Jitter, ExcludedDays: t.ExcludedDays, Priority: t.Priority, Params: t.Params,
 	}
 	switch t.Kind {
-	case center.TriggerCron:
+	case runs.TriggerCron:
 		a.Cron = t.Expression
-	case center.TriggerEvery:
+	case runs.TriggerEvery:
 		a.Every = t.Expression
-	case center.TriggerOnce:
+	case runs.TriggerOnce:
 		a.At = t.Expression
 	}
 	return a
 }
 
 // Prepare implements Operation.
-func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, error) {
+func (a ApplyTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	was, err := findTrigger(ctx, c, a.Trigger)
 	if err != nil {
 		return nil, err
@@ -120,12 +120,12 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 		return change, err
 	}
 	o := Object{
-		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]center.Difference{}, d.Changes...), Slots: slotsOf(d),
-		Record: center.TriggerRecord{
+		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]runs.Difference{}, d.Changes...), Slots: slotsOf(d),
+		Record: runs.TriggerRecord{
 			Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds(),
 		},
 		do: func(ctx context.Context, actor string) (Done, error) {
-			_, err := c.Engine().Triggers.Apply(ctx, d, actor)
+			_, err := c.runs.Triggers.Apply(ctx, d, actor)
 			return Done{}, err
 		},
 	}
@@ -135,7 +135,7 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 	case !d.Exists:
 		o.Past = "created for " + t.Target
 	}
-	if d.Trigger.Status == center.TriggerPaused {
+	if d.Trigger.Status == runs.TriggerPaused {
 		o.Says = []string{"It is PAUSED, and fires after it is resumed."}
 	}
 	if len(d.Next) == 0 {
@@ -146,8 +146,8 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *center.Center) (*Change, e
 }
 
 // trigger reads the arguments.
-func (a ApplyTrigger) trigger() (center.Trigger, error) {
-	t := center.Trigger{
+func (a ApplyTrigger) trigger() (runs.Trigger, error) {
+	t := runs.Trigger{
 		Name: a.Trigger, Target: a.TaskType, TimeZone: a.TimeZone, MaxFires: int64(a.MaxFires),
 		Misfire: a.Misfire, MisfireAfter: a.MisfireAfter, CatchupMax: a.CatchupMax, Overlap: a.Overlap,
 		Jitter: a.Jitter, ExcludedDays: a.ExcludedDays, Priority: a.Priority, Params: a.Params,
@@ -166,10 +166,10 @@ func (a ApplyTrigger) trigger() (center.Trigger, error) {
 }
 
 // schedule reads exactly one of cron, every and at.
-func (a ApplyTrigger) schedule(t *center.Trigger) error {
+func (a ApplyTrigger) schedule(t *runs.Trigger) error {
 	given := 0
 	for _, s := range [][2]string{
-		{center.TriggerCron, a.Cron}, {center.TriggerEvery, a.Every}, {center.TriggerOnce, a.At},
+		{runs.TriggerCron, a.Cron}, {runs.TriggerEvery, a.Every}, {runs.TriggerOnce, a.At},
 	} {
 		if s[1] != "" {
 			given++
@@ -185,13 +185,13 @@ func (a ApplyTrigger) schedule(t *center.Trigger) error {
 	if every, err := time.ParseDuration(a.Every); err == nil {
 		t.Expression = every.String() // the form that rota.yaml's every has
 	}
-	if zone := cmp.Or(a.TimeZone, "UTC"); t.Kind != center.TriggerCron && zone != "UTC" {
+	if zone := cmp.Or(a.TimeZone, "UTC"); t.Kind != runs.TriggerCron && zone != "UTC" {
 		return fmt.Errorf("time-zone (%s) is only for cron", zone)
 	}
 	return nil
 }
 
-func slotsOf(d center.TriggerDiff) *Slots {
+func slotsOf(d runs.TriggerDiff) *Slots {
 	zone, err := time.LoadLocation(d.Trigger.TimeZone)
 	if err != nil {
 		zone = time.UTC // this host may have fewer zones than the one that wrote the row

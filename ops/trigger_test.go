@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // What was prepared for a trigger is not done to another one: its definition is compared in the transaction of the
@@ -18,13 +19,13 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
 		for _, task := range []string{"nightly", "other"} {
-			if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: 1, Mode: center.ModeRun}); err != nil {
+			if _, err := ops.New(c).Tasks().Define(t.Context(), task, center.Settings{Queues: 1, Mode: center.ModeRun}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		put := func(target, params string) {
 			t.Helper()
-			d, err := c.Triggers().Compare(t.Context(), center.Trigger{Name: "two", Target: target, Kind: center.TriggerCron, Expression: "0 0 2 * * ?", Params: params}, 0)
+			d, err := ops.New(c).Triggers().Compare(t.Context(), runs.Trigger{Name: "two", Target: target, Kind: runs.TriggerCron, Expression: "0 0 2 * * ?", Params: params}, 0)
 			if err == nil {
 				_, err = c.Engine().Triggers.Apply(t.Context(), d, "test")
 			}
@@ -38,7 +39,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 			if err := call.Set(call.Verb.Args[0], "two"); err != nil {
 				t.Fatal(err)
 			}
-			planned, err := call.Prepare(t.Context(), c)
+			planned, err := call.Prepare(t.Context(), ops.New(c))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,7 +55,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 				"deleted": func() { must(t, c.Engine().Triggers.Delete(t.Context(), "two", "test")) },
 			} {
 				put("nightly", "")
-				if err := do(verb, meanwhile); !errors.Is(err, center.ErrChanged) && !errors.Is(err, center.ErrUnknownTrigger) {
+				if err := do(verb, meanwhile); !errors.Is(err, ops.ErrChanged) && !errors.Is(err, runs.ErrUnknownTrigger) {
 					t.Errorf("%s, %s: error %v, want ErrChanged", verb, what, err)
 				}
 			}
@@ -66,15 +67,8 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 				t.Errorf("%s after a firing: %v", verb, err)
 			}
 		}
-		if runs, err := c.Runs().List(t.Context(), center.RunFilter{TaskType: "other"}, 1); err != nil || len(runs) > 0 {
-			t.Errorf("the task type that nobody saw has runs: %+v, %v", runs, err)
+		if list, err := ops.New(c).Runs().List(t.Context(), runs.RunFilter{TaskType: "other"}, 1); err != nil || len(list) > 0 {
+			t.Errorf("the task type that nobody saw has runs: %+v, %v", list, err)
 		}
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

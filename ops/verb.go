@@ -23,14 +23,14 @@ const (
 // writes nothing. If only values are missing or wrong, and what they are for is found, Prepare returns a change with a
 // title and task types together with the error, so that a form can ask for the values.
 type Operation interface {
-	Prepare(ctx context.Context, c *center.Center) (*Change, error)
+	Prepare(ctx context.Context, c *Client) (*Change, error)
 }
 
 // editor is an operation whose form begins with the values in force.
 type editor interface {
 	Operation
 	// Current returns the operation with the values in force in place of those that it lacks.
-	Current(ctx context.Context, c *center.Center) (Operation, error)
+	Current(ctx context.Context, c *Client) (Operation, error)
 }
 
 // Verb is a thing that an operator can do.

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -80,7 +81,7 @@ func testMigrationLetsOthersPass(t *testing.T, url, waiters string) {
 // newHeart registers a server and returns a function that sends a heartbeat of it, until one succeeds or ctx ends.
 func newHeart(ctx context.Context, t *testing.T, c *center.Center) (heartbeat func()) {
 	t.Helper()
-	if _, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
+	if _, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.Roster().Register(ctx, roster.ServerInfo{UUID: "a", TaskType: "settle", JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "0"})
@@ -93,7 +94,7 @@ func newHeart(ctx context.Context, t *testing.T, c *center.Center) (heartbeat fu
 		n++
 		b := roster.Heartbeat{
 			OldTokens: []string{fmt.Sprint(n - 1)}, Token: fmt.Sprint(n),
-			Servers: []roster.ServerReport{{UUID: "a", TaskType: "settle", State: center.StateServing}},
+			Servers: []roster.ServerReport{{UUID: "a", TaskType: "settle", State: ops.StateServing}},
 		}
 		for {
 			replies, err := c.Roster().SendHeartbeat(ctx, b)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 )
 
 // alerts tells the roster of conditions, as servers do.
@@ -14,7 +16,7 @@ type alerts struct {
 }
 
 // begins tells of a condition and checks whether an episode begins with that.
-func (a alerts) begins(want bool, c center.Condition, gap time.Duration, why string) {
+func (a alerts) begins(want bool, c condition.Condition, gap time.Duration, why string) {
 	a.Helper()
 	c.TaskType = a.task
 	got, err := a.c.Roster().Alert(a.Context(), c, gap)
@@ -24,7 +26,7 @@ func (a alerts) begins(want bool, c center.Condition, gap time.Duration, why str
 	}
 }
 
-func (a alerts) ends(c center.Condition, ago time.Duration) {
+func (a alerts) ends(c condition.Condition, ago time.Duration) {
 	a.Helper()
 	c.TaskType = a.task
 	a.must(a.c.Roster().EndAlert(a.Context(), c, ago))
@@ -36,18 +38,18 @@ func testAlert(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	a := alerts{r, c}
-	standby := center.Condition{Kind: center.AlertStandby, Text: "1 of 3 servers"}
-	stalled := center.Condition{Kind: center.AlertStalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
-	fetch := center.Condition{Kind: "NO_FETCH", Text: "x"}
-	for _, one := range []center.Condition{standby, stalled, fetch} {
+	standby := condition.Condition{Kind: condition.Standby, Text: "1 of 3 servers"}
+	stalled := condition.Condition{Kind: condition.Stalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
+	fetch := condition.Condition{Kind: "NO_FETCH", Text: "x"}
+	for _, one := range []condition.Condition{standby, stalled, fetch} {
 		a.begins(true, one, time.Hour, "for the first time")
 		a.begins(false, one, time.Hour, "for the second time")
 	}
 	other := stalled
 	other.QueueID = "0"
 	a.begins(true, other, time.Hour, "of another queue")
-	a.begins(true, center.Condition{Kind: "NOXFETCH", Text: "x"}, time.Hour, "of another kind")
-	about := center.Condition{Kind: center.ProblemFailed, Subject: "run 50%_!", Text: "x"}
+	a.begins(true, condition.Condition{Kind: "NOXFETCH", Text: "x"}, time.Hour, "of another kind")
+	about := condition.Condition{Kind: condition.RunFailed, Subject: "run 50%_!", Text: "x"}
 	same, elsewhere := about, about
 	same.Text, elsewhere.Subject = "y", "run 50xx!"
 	a.begins(true, about, time.Hour, "with a subject")
@@ -63,8 +65,8 @@ func testEpisodes(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A")
 	a := alerts{r, c}
-	failing := center.Condition{Kind: center.AlertFailing, Text: "x"}
-	since := func(age time.Duration) center.Condition {
+	failing := condition.Condition{Kind: condition.Failing, Text: "x"}
+	since := func(age time.Duration) condition.Condition {
 		c := failing
 		c.Since = time.Now().Add(-age)
 		return c
@@ -82,14 +84,14 @@ func testEpisodes(t *testing.T, c *center.Center) {
 	r.exec("UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 	a.begins(true, since(time.Hour), time.Minute, "of which nobody has told for longer than the gap")
 	a.begins(false, since(time.Hour), time.Hour, "for the second time")
-	open, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventAlert, Open: true}, 10)
+	open, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventAlert, Open: true}, 10)
 	r.must(err)
-	if len(open) != 1 || *open[0].Alert != center.AlertFailing || open[0].Subject != nil || open[0].OpenUntil.Sub(open[0].EventTime) < 50*time.Minute {
+	if len(open) != 1 || *open[0].Alert != condition.Failing || open[0].Subject != nil || open[0].OpenUntil.Sub(open[0].EventTime) < 50*time.Minute {
 		t.Errorf("open alerts: %+v, want one that the last telling has put off by an hour", open)
 	}
-	a.ends(center.Condition{Kind: center.AlertStalled}, 0) // of which nobody has told
+	a.ends(condition.Condition{Kind: condition.Stalled}, 0) // of which nobody has told
 
-	killer := center.Condition{Kind: center.AlertKiller, Subject: "item 7", Text: "x"}
+	killer := condition.Condition{Kind: condition.Killer, Subject: "item 7", Text: "x"}
 	a.begins(true, killer, 0, "without a gap")
 	a.begins(true, killer, 0, "without a gap, for the second time")
 }
@@ -99,8 +101,8 @@ func testCrashAlertEnds(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	a := alerts{r, c}
-	crashes := func(queue string) center.Condition {
-		return center.Condition{Kind: center.AlertCrashes, QueueID: queue, Text: "x"}
+	crashes := func(queue string) condition.Condition {
+		return condition.Condition{Kind: condition.Crashes, QueueID: queue, Text: "x"}
 	}
 	r.exec("UPDATE schedule_queue SET crash_count = 3 WHERE task_type = '%s'", r.task)
 	a.begins(true, crashes("0"), time.Hour, "for the first time")

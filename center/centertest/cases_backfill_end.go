@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testBackfillEnds checks how a backfill ends, with success, failures or its trigger.
@@ -21,7 +23,7 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 			r.finishAll("A", "0")
 		}
 		r.tick()
-		b := r.wantBackfill(id, center.BackfillFailed, 3, 0)
+		b := r.wantBackfill(id, runs.BackfillFailed, 3, 0)
 		if want := "1 of 3 runs did not succeed"; b.Message != want || b.RunsFailed != 1 {
 			t.Fatalf("the backfill is %+v, want the message %q", b, want)
 		}
@@ -31,21 +33,21 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 			t.Fatalf("the problem is %+v, want run %s of the backfill", p, failed)
 		}
 		r.must(c.Engine().Runs.Rerun(t.Context(), failed, "test"))
-		if b := r.wantBackfill(id, center.BackfillRunning, 3, 0); !b.EndedAt.IsZero() {
+		if b := r.wantBackfill(id, runs.BackfillRunning, 3, 0); !b.EndedAt.IsZero() {
 			t.Fatalf("the backfill is %+v, want no end", b)
 		}
 		r.wantProblems()
 		r.tick()
 		r.finishAll("A", "0")
 		r.tick()
-		r.wantBackfill(id, center.BackfillSuccess, 3, 0)
+		r.wantBackfill(id, runs.BackfillSuccess, 3, 0)
 	})
 	t.Run("R20 a backfill ends with its trigger and its task type", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.backfillHours(2, nil)
 		r.tick()
 		r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
-		b := r.wantBackfill(id, center.BackfillCancelled, 1, 0)
+		b := r.wantBackfill(id, runs.BackfillCancelled, 1, 0)
 		if want := "trigger " + r.task + " was deleted"; b.Message != want {
 			t.Fatalf("the message is %q, want %q", b.Message, want)
 		}
@@ -54,8 +56,8 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 		id = r.backfillHours(3, nil)
 		r.tick()
 		r.makeSilent("A")
-		r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
-		r.wantBackfill(id, center.BackfillCancelled, 1, 1)
+		r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
+		r.wantBackfill(id, runs.BackfillCancelled, 1, 1)
 	})
 }
 
@@ -85,11 +87,11 @@ func testBackfillProblems(t *testing.T, c *center.Center) {
 	})
 	t.Run("R20 R19 the run of a missed slot ends the problem", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		_, last := r.hourly(func(t *center.Trigger) { t.Misfire, t.MisfireAfter = center.MisfireSkip, time.Millisecond })
+		_, last := r.hourly(func(t *runs.Trigger) { t.Misfire, t.MisfireAfter = runs.MisfireSkip, time.Millisecond })
 		r.downSince(last.Add(-time.Hour))
 		r.tick()
 		r.wantProblems("SLOT_MISSED ii ACTIVE")
-		_, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: last, To: last.Add(time.Minute)}, "test")
+		_, err := c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: r.task, From: last, To: last.Add(time.Minute)}, "test")
 		r.must(err)
 		r.tick()
 		r.finishAll("A", "0")
@@ -108,7 +110,7 @@ func testBackfillRetention(t *testing.T, c *center.Center) {
 		old := func() {
 			r.exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000', run_id = CONCAT('00', SUBSTR(run_id, 3)) WHERE task_type = '%s' AND finished_at IS NOT NULL AND run_id NOT LIKE '00%%'", r.task)
 			for range 3 {
-				_, err := c.Clean(t.Context(), time.Hour)
+				_, err := ops.New(c).Clean(t.Context(), time.Hour)
 				r.must(err)
 			}
 		}
@@ -117,12 +119,12 @@ func testBackfillRetention(t *testing.T, c *center.Center) {
 		r.tick()
 		r.finishAll("A", "0")
 		r.tick()
-		r.wantBackfill(id, center.BackfillSuccess, 2, 0)
+		r.wantBackfill(id, runs.BackfillSuccess, 2, 0)
 		r.exec("UPDATE schedule_backfill SET backfill_id = CONCAT('00', SUBSTR(backfill_id, 3)), ended_at = '2020-01-01 00:00:00.000000' WHERE backfill_id = '%s'", id)
 		r.exec("UPDATE schedule_run SET backfill_id = CONCAT('00', SUBSTR(backfill_id, 3)) WHERE backfill_id = '%s'", id)
 		old()
-		_, err := c.Backfills().Get(t.Context(), "00"+id[2:])
-		if n := len(r.runStates()); n != 0 || !errors.Is(err, center.ErrUnknownBackfill) {
+		_, err := ops.New(c).Backfills().Get(t.Context(), "00"+id[2:])
+		if n := len(r.runStates()); n != 0 || !errors.Is(err, runs.ErrUnknownBackfill) {
 			t.Fatalf("%d runs are left, and the backfill: %v; want neither", n, err)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testBackfillCommands checks how operators pause and cancel a backfill.
@@ -25,19 +27,19 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 		r.must(c.Engine().Backfills.SetPaused(t.Context(), id, true, "test"))
 		r.finishAll("A", "0")
 		r.tick()
-		r.wantBackfill(id, center.BackfillSuccess, 2, 0) // nothing was left
-		if err := c.Engine().Backfills.SetPaused(t.Context(), id, false, "test"); !errors.Is(err, center.ErrBackfillState) {
+		r.wantBackfill(id, runs.BackfillSuccess, 2, 0) // nothing was left
+		if err := c.Engine().Backfills.SetPaused(t.Context(), id, false, "test"); !errors.Is(err, runs.ErrBackfillState) {
 			t.Fatalf("resume of a backfill that has ended: got %v, want ErrBackfillState", err)
 		}
 	})
 	t.Run("R20 a cancelled backfill cancels its open runs and their dependants", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
 		a := g["a"]
-		id := a.backfillHours(4, func(b *center.BackfillRange) { b.Parallel = 2 })
+		id := a.backfillHours(4, func(b *runs.BackfillRange) { b.Parallel = 2 })
 		g.succeed("a")
 		a.tick()
 		a.must(c.Engine().Backfills.Cancel(t.Context(), id, "test"))
-		b := a.wantBackfill(id, center.BackfillCancelled, 2, 0)
+		b := a.wantBackfill(id, runs.BackfillCancelled, 2, 0)
 		if want := "2 of 4 slots were left, and 3 runs were open"; b.Message != want {
 			t.Fatalf("the message is %q, want %q", b.Message, want)
 		}
@@ -47,7 +49,7 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 		g.want(slots[1].RunID, "a CANCELLED", "b CANCELLED")
 		g["b"].wantProblems()
 		a.must(c.Engine().Runs.Rerun(t.Context(), slots[1].RunID, "test"))
-		a.wantBackfill(id, center.BackfillCancelled, 2, 0)
+		a.wantBackfill(id, runs.BackfillCancelled, 2, 0)
 	})
 	t.Run("R20 R5 after a crash the ticks go on with a cancellation", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
@@ -65,31 +67,31 @@ func testBackfillCommands(t *testing.T, c *center.Center) {
 func testBackfillErrors(t *testing.T, c *center.Center) {
 	r := newRunFixture(t, c, 1)
 	_, last := r.hourly(nil)
-	fast := r.defineTrigger(center.Trigger{Name: r.task + ".fast", Kind: center.TriggerEvery, Expression: "1s", StartAt: last.Add(-100 * time.Hour)})
-	once := r.defineTrigger(center.Trigger{Name: r.task + ".once", Kind: center.TriggerOnce, Expression: "2999-01-01T00:00:00Z"})
+	fast := r.defineTrigger(runs.Trigger{Name: r.task + ".fast", Kind: runs.TriggerEvery, Expression: "1s", StartAt: last.Add(-100 * time.Hour)})
+	once := r.defineTrigger(runs.Trigger{Name: r.task + ".once", Kind: runs.TriggerOnce, Expression: "2999-01-01T00:00:00Z"})
 	idle := r.sibling("idle")
 	idle.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	for name, tt := range map[string]struct {
-		change func(*center.BackfillRange)
+		change func(*runs.BackfillRange)
 		want   string
 	}{
-		"several triggers": {func(*center.BackfillRange) {}, "several triggers, name one of them: " + r.task + ", " + fast.Name + ", " + once.Name},
-		"kind ONCE":        {func(b *center.BackfillRange) { b.Trigger = once.Name }, "is of kind ONCE and has one slot"},
-		"another target":   {func(b *center.BackfillRange) { b.TaskType, b.Trigger = idle.task, r.task }, "trigger " + r.task + " fires " + r.task},
-		"no trigger":       {func(b *center.BackfillRange) { b.TaskType = idle.task }, "has no trigger, and so no slots"},
-		"future":           {func(b *center.BackfillRange) { b.Trigger, b.To = r.task, last.Add(3*time.Hour) }, "must not be in the future"},
-		"empty":            {func(b *center.BackfillRange) { b.Trigger, b.To = r.task, b.From }, "must be before to"},
-		"no from":          {func(b *center.BackfillRange) { b.Trigger, b.From = r.task, time.Time{} }, "from must be set"},
-		"parallel":         {func(b *center.BackfillRange) { b.Trigger, b.Parallel = r.task, 101 }, "parallel (101) must be from 1 to 100"},
-		"no slots": {func(b *center.BackfillRange) {
+		"several triggers": {func(*runs.BackfillRange) {}, "several triggers, name one of them: " + r.task + ", " + fast.Name + ", " + once.Name},
+		"kind ONCE":        {func(b *runs.BackfillRange) { b.Trigger = once.Name }, "is of kind ONCE and has one slot"},
+		"another target":   {func(b *runs.BackfillRange) { b.TaskType, b.Trigger = idle.task, r.task }, "trigger " + r.task + " fires " + r.task},
+		"no trigger":       {func(b *runs.BackfillRange) { b.TaskType = idle.task }, "has no trigger, and so no slots"},
+		"future":           {func(b *runs.BackfillRange) { b.Trigger, b.To = r.task, last.Add(3*time.Hour) }, "must not be in the future"},
+		"empty":            {func(b *runs.BackfillRange) { b.Trigger, b.To = r.task, b.From }, "must be before to"},
+		"no from":          {func(b *runs.BackfillRange) { b.Trigger, b.From = r.task, time.Time{} }, "from must be set"},
+		"parallel":         {func(b *runs.BackfillRange) { b.Trigger, b.Parallel = r.task, 101 }, "parallel (101) must be from 1 to 100"},
+		"no slots": {func(b *runs.BackfillRange) {
 			b.Trigger, b.From, b.To = r.task, last.Add(-20*time.Hour), last.Add(-19*time.Hour)
 		}, "has no slot in the range: its slots begin at "},
-		"too many":      {func(b *center.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-3*time.Hour) }, "the range has 10800 slots; a backfill has at most 10000"},
-		"far too many":  {func(b *center.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-90*time.Hour) }, "the range has more than 100000 slots"},
-		"unknown name":  {func(b *center.BackfillRange) { b.Trigger = "nobody" }, "unknown trigger"},
-		"unknown task":  {func(b *center.BackfillRange) { b.TaskType = "nobody" }, "unknown task type"},
-		"negative":      {func(b *center.BackfillRange) { b.Trigger, b.Parallel = r.task, -1 }, "parallel (-1) must be from 1 to 100"},
-		"reversed ends": {func(b *center.BackfillRange) { b.Trigger, b.To = r.task, b.From.Add(-time.Hour) }, "must be before to"},
+		"too many":      {func(b *runs.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-3*time.Hour) }, "the range has 10800 slots; a backfill has at most 10000"},
+		"far too many":  {func(b *runs.BackfillRange) { b.Trigger, b.From = fast.Name, last.Add(-90*time.Hour) }, "the range has more than 100000 slots"},
+		"unknown name":  {func(b *runs.BackfillRange) { b.Trigger = "nobody" }, "unknown trigger"},
+		"unknown task":  {func(b *runs.BackfillRange) { b.TaskType = "nobody" }, "unknown task type"},
+		"negative":      {func(b *runs.BackfillRange) { b.Trigger, b.Parallel = r.task, -1 }, "parallel (-1) must be from 1 to 100"},
+		"reversed ends": {func(b *runs.BackfillRange) { b.Trigger, b.To = r.task, b.From.Add(-time.Hour) }, "must be before to"},
 	} {
 		t.Run("R20 a range is refused: "+name, func(t *testing.T) {
 			want := r.hours(last, 2, tt.change)
@@ -97,7 +99,7 @@ func testBackfillErrors(t *testing.T, c *center.Center) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("start: got %v, want an error with %q", err, tt.want)
 			}
-			if _, _, err := c.Backfills().Preview(t.Context(), want); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, _, err := ops.New(c).Backfills().Preview(t.Context(), want); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("preview: got %v, want an error with %q", err, tt.want)
 			}
 		})

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testBackfillSlots checks what a backfill does with slots that have a run.
 func testBackfillSlots(t *testing.T, c *center.Center) {
 	t.Run("R20 a run that has ended is left alone, unless it was SKIPPED", func(t *testing.T) {
 		r, ids := newEndedSlots(t, c)
-		_, list, err := c.Backfills().Preview(t.Context(), r.hours(r.slot, 5, nil))
+		_, list, err := ops.New(c).Backfills().Preview(t.Context(), r.hours(r.slot, 5, nil))
 		r.must(err)
 		var actions []string
 		for _, s := range list {
@@ -23,9 +25,9 @@ func testBackfillSlots(t *testing.T, c *center.Center) {
 		if want := []string{"MAKE ", "KEEP SUCCESS", "KEEP FAILED", "KEEP CANCELLED", "RERUN SKIPPED"}; !slices.Equal(actions, want) {
 			t.Fatalf("the preview is %q, want %q", actions, want)
 		}
-		id := r.backfillHours(5, func(b *center.BackfillRange) { b.Parallel = 5 })
+		id := r.backfillHours(5, func(b *runs.BackfillRange) { b.Parallel = 5 })
 		r.tick()
-		r.wantBackfill(id, center.BackfillRunning, 2, 3)
+		r.wantBackfill(id, runs.BackfillRunning, 2, 3)
 		r.wantSlotStates(id, "READY", "SUCCESS", "FAILED", "CANCELLED", "RUNNING")
 		if run := r.run(ids[3]); run.Backfill != id || run.Priority != -1 {
 			t.Fatalf("the run that was SKIPPED is %+v, want it in the backfill with its priority", run)
@@ -33,15 +35,15 @@ func testBackfillSlots(t *testing.T, c *center.Center) {
 	})
 	t.Run("R20 R11 failed and cancelled runs are rerun on demand", func(t *testing.T) {
 		r, ids := newEndedSlots(t, c)
-		id := r.backfillHours(4, func(b *center.BackfillRange) { b.RerunFailed, b.Parallel = true, 4 })
+		id := r.backfillHours(4, func(b *runs.BackfillRange) { b.RerunFailed, b.Parallel = true, 4 })
 		r.tick()
-		r.wantBackfill(id, center.BackfillRunning, 3, 1)
+		r.wantBackfill(id, runs.BackfillRunning, 3, 1)
 		for range 3 {
 			r.finishAll("A", "0")
 			r.tick()
 		}
-		r.wantBackfill(id, center.BackfillSuccess, 3, 1)
-		r.wantState(ids[1], center.RunSuccess)
+		r.wantBackfill(id, runs.BackfillSuccess, 3, 1)
+		r.wantState(ids[1], runs.RunSuccess)
 		r.wantOneRunEach(4)
 	})
 }
@@ -51,7 +53,7 @@ func testBackfillSlots(t *testing.T, c *center.Center) {
 func newEndedSlots(t *testing.T, c *center.Center) (*fixture, []string) {
 	t.Helper()
 	r := newRunFixture(t, c, 1)
-	id := r.backfillHours(4, func(b *center.BackfillRange) { b.Parallel = 4 })
+	id := r.backfillHours(4, func(b *runs.BackfillRange) { b.Parallel = 4 })
 	r.tick()
 	r.finishAll("A", "0")
 	r.tick()
@@ -76,16 +78,16 @@ func testBackfillFirings(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_trigger SET misfire = 'ALL' WHERE name = '%s'", r.task)
 		r.tick() // the trigger makes two
 		r.finishAll("A", "0")
-		id := r.backfillHours(3, func(b *center.BackfillRange) { b.Parallel = 3 })
+		id := r.backfillHours(3, func(b *runs.BackfillRange) { b.Parallel = 3 })
 		r.tick()
-		r.wantBackfill(id, center.BackfillRunning, 2, 1)
+		r.wantBackfill(id, runs.BackfillRunning, 2, 1)
 		r.downSince(last.Add(-3 * time.Hour)) // as if an operator had set the clock back: all slots are due again
 		r.tick()
 		r.wantOneRunEach(4)
 	})
 	t.Run("R20 R4 a backfill skips no slot of the trigger, which comes first", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		id := r.backfillHours(3, func(b *center.BackfillRange) { b.Parallel = 3 })
+		id := r.backfillHours(3, func(b *runs.BackfillRange) { b.Parallel = 3 })
 		r.tick()
 		r.downSince(r.slot)
 		r.tick()
@@ -93,12 +95,12 @@ func testBackfillFirings(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.tick()
 		r.wantRunStates("SUCCESS", "READY", "READY", "RUNNING")
-		r.wantBackfill(id, center.BackfillRunning, 3, 0)
+		r.wantBackfill(id, runs.BackfillRunning, 3, 0)
 	})
 	t.Run("R20 with an equal priority the trigger waits for few slots", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		same := 0
-		r.backfillHours(3, func(b *center.BackfillRange) { b.Parallel, b.Priority = 3, &same })
+		r.backfillHours(3, func(b *runs.BackfillRange) { b.Parallel, b.Priority = 3, &same })
 		r.tick()
 		r.downSince(r.slot)
 		r.tick()
@@ -113,9 +115,9 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 	t.Run("R20 a backfill with more slots than a page passes them all", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		start := r.now().Add(-time.Hour).Truncate(time.Second)
-		r.defineTrigger(center.Trigger{Kind: center.TriggerEvery, Expression: "1s", StartAt: start})
+		r.defineTrigger(runs.Trigger{Kind: runs.TriggerEvery, Expression: "1s", StartAt: start})
 		r.downSince(start.Add(3 * time.Hour)) // so that it does not fire meanwhile, and its run comes first; now would tick
-		first, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(time.Second)}, "test")
+		first, err := c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: r.task, From: start, To: start.Add(time.Second)}, "test")
 		r.must(err)
 		r.tick()
 		slot := r.wantSlotStates(first.ID, "RUNNING")[0]
@@ -128,9 +130,9 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 			}
 			r.exec("%s", "INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES "+strings.Join(rows, ", "))
 		}
-		b, err := c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: r.task, From: start, To: start.Add(1300 * time.Second)}, "test")
+		b, err := c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: r.task, From: start, To: start.Add(1300 * time.Second)}, "test")
 		r.must(err)
 		r.tick()
-		r.wantBackfill(b.ID, center.BackfillRunning, 1, 1200)
+		r.wantBackfill(b.ID, runs.BackfillRunning, 1, 1200)
 	})
 }

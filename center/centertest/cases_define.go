@@ -11,6 +11,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testDefine checks that the first definition of a task type writes its settings and queues, and no later one does.
@@ -18,7 +20,7 @@ func testDefine(t *testing.T, c *center.Center) {
 	t.Run("the first definition writes the settings", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"})
 		want := center.Settings{Queues: 3, ExecuteNumber: 7, TaskParameter: "p"}.WithDefaults()
-		row, err := c.Tasks().Settings(t.Context(), r.task)
+		row, err := ops.New(c).Tasks().Settings(t.Context(), r.task)
 		r.must(err)
 		if diff := cmp.Diff(want, row); diff != "" {
 			t.Fatalf("settings (-want +got):\n%s", diff)
@@ -29,7 +31,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 3, ThreadNumber: 2})
 		given := center.Settings{Queues: 5, ThreadNumber: 2, HeartbeatInterval: time.Second}
 		row := r.define(given)
-		want := []center.Difference{{Name: "queues", Given: "5", Row: "3"}, {Name: "heartbeat_interval", Given: "1s", Row: "2s"}}
+		want := []runs.Difference{{Name: "queues", Given: "5", Row: "3"}, {Name: "heartbeat_interval", Given: "1s", Row: "2s"}}
 		if diff := cmp.Diff(want, row.DiffersFrom(given.Given())); diff != "" {
 			t.Fatalf("differences from the row (-want +got):\n%s", diff)
 		}
@@ -42,7 +44,7 @@ func testDefine(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("errors name an unknown task type", func(t *testing.T) {
-		if _, err := c.Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
+		if _, err := ops.New(c).Tasks().Settings(t.Context(), "nobody"); !errors.Is(err, center.ErrUnknownTask) {
 			t.Fatalf("read the settings: error %v, want ErrUnknownTask", err)
 		}
 		if _, err := c.Roster().Planner("nobody", "").Rebalance(t.Context(), roster.RebalanceOptions{}); !errors.Is(err, center.ErrUnknownTask) {
@@ -110,7 +112,7 @@ func testConcurrent(t *testing.T, c *center.Center) {
 	var g errgroup.Group
 	for i := range 8 {
 		g.Go(func() error {
-			if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: 6}); err != nil {
+			if _, err := ops.New(c).Tasks().Define(t.Context(), task, center.Settings{Queues: 6}); err != nil {
 				return err
 			}
 			uuid := fmt.Sprintf("%s:%d", task, i)

@@ -9,14 +9,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // preview returns the moves of a plan as "queue from>to reason".
-func (r *fixture) preview(s center.Scenario) (moves []string) {
+func (r *fixture) preview(s ops.Scenario) (moves []string) {
 	r.Helper()
-	p, err := r.c.Queues().Plan(r.Context(), r.task, s)
+	p, err := ops.New(r.c).Queues().Plan(r.Context(), r.task, s)
 	r.must(err)
 	name := func(uuid *string) string {
 		if uuid == nil {
@@ -35,38 +37,38 @@ func testPreview(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 4})
 	r.register("A")
 	for range 2 {
-		moves := r.preview(center.Scenario{})
+		moves := r.preview(ops.Scenario{})
 		if diff := cmp.Diff([]string{"0 ->A it has no owner", "1 ->A it has no owner", "2 ->A it has no owner", "3 ->A it has no owner"}, moves); diff != "" {
 			t.Fatalf("the first plan (-want +got):\n%s", diff)
 		}
 	}
 	r.wantOwners("-", "-", "-", "-")
 	r.rebalance("A")
-	want := func(s center.Scenario, want ...string) {
+	want := func(s ops.Scenario, want ...string) {
 		t.Helper()
 		if diff := cmp.Diff(want, r.preview(s)); diff != "" {
 			t.Fatalf("the plan for %+v (-want +got):\n%s", s, diff)
 		}
 	}
-	want(center.Scenario{})
-	want(center.Scenario{Add: 1}, "1 A>new-1 its owner has more than its share", "3 A>new-1 its owner has more than its share")
-	want(center.Scenario{Add: 1, Remove: []string{r.uuid("A")}}, "0 A>new-1 its owner stops", "1 A>new-1 its owner stops", "2 A>new-1 its owner stops", "3 A>new-1 its owner stops")
+	want(ops.Scenario{})
+	want(ops.Scenario{Add: 1}, "1 A>new-1 its owner has more than its share", "3 A>new-1 its owner has more than its share")
+	want(ops.Scenario{Add: 1, Remove: []string{r.uuid("A")}}, "0 A>new-1 its owner stops", "1 A>new-1 its owner stops", "2 A>new-1 its owner stops", "3 A>new-1 its owner stops")
 	r.join("B")
 	r.wantOwners("A", "A>B", "A", "A>B")
-	want(center.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // the requests are written already
+	want(ops.Scenario{}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share") // the requests are written already
 	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true))
-	want(center.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
-	want(center.Scenario{Resume: []string{r.uuid("A")}}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share")
+	want(ops.Scenario{}, "0 A>B its owner is paused", "1 A>B its owner is paused", "2 A>B its owner is paused", "3 A>B its owner is paused")
+	want(ops.Scenario{Resume: []string{r.uuid("A")}}, "1 A>B its owner has more than its share", "3 A>B its owner has more than its share")
 	r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
 	r.makeSilent("A")
-	moves := r.preview(center.Scenario{})
+	moves := r.preview(ops.Scenario{})
 	if len(moves) != 4 || !strings.HasPrefix(moves[0], "0 A>B its owner is dead, silent for ") {
 		t.Fatalf("moves %q, want 4 away from the dead server", moves)
 	}
-	if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
+	if _, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{Remove: []string{"nobody"}}); !errors.Is(err, center.ErrGone) {
 		t.Fatalf("preview without an unknown server: error %v, want ErrGone", err)
 	}
-	if _, err := c.Queues().Plan(t.Context(), "no such", center.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := ops.New(c).Queues().Plan(t.Context(), "no such", ops.Scenario{}); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("preview an unknown task type: error %v, want ErrUnknownTask", err)
 	}
 }
@@ -75,17 +77,17 @@ func testPreview(t *testing.T, c *center.Center) {
 // key must tell each finding from the others, because pages and alerts know a condition by it.
 func (r *fixture) findings(check string) (list []string) {
 	r.Helper()
-	findings, err := r.c.Diagnose(r.Context(), r.task)
+	findings, err := ops.New(r.c).Diagnose(r.Context(), r.task)
 	r.must(err)
 	known := map[string]bool{}
 	for _, f := range findings {
-		if f.Status != center.StatusOK && known[f.Key()] || f.Kind == "" || f.Check == "" {
+		if f.Status != condition.OK && known[f.Key()] || f.Kind == "" || f.Check == "" {
 			r.Errorf("finding %+v: want a kind, a check, and a key of its own", f)
 		}
 		known[f.Key()] = true
 		if f.TaskType == r.task && f.Check == check {
 			list = append(list, f.Status+" "+strings.ReplaceAll(f.Text, r.task+":", ""))
-			if f.Status != center.StatusOK && f.Hint == "" {
+			if f.Status != condition.OK && f.Hint == "" {
 				r.Errorf("finding %q has no hint", f.Text)
 			}
 		}
@@ -119,7 +121,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	row("failing_since = '2020-01-01 00:00:00.000000', failed_calls = 7")
 	want("failing", "PROBLEM 7 calls of A have failed in ")
 	want("errors")
-	tasks, err := c.Tasks().List(t.Context(), r.task)
+	tasks, err := ops.New(c).Tasks().List(t.Context(), r.task)
 	r.must(err)
 	if n := tasks[0].FailingServers; n != 1 {
 		t.Errorf("%d failing servers in the list, want 1", n)
@@ -139,7 +141,7 @@ func testDiagnose(t *testing.T, c *center.Center) {
 	r.makeSilent("A")
 	want("servers", "PROBLEM no server may take queues", "NOTE B is paused", "PROBLEM A has been silent for ")
 	want("failing") // the report of an overdue server is stale
-	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}, {Key: "b", QueueID: "0", State: center.ItemRetry}}))
+	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}, {Key: "b", QueueID: "0", State: ops.ItemRetry}}))
 	want("items", "PROBLEM 1 item has failed permanently", "NOTE 1 item has failed and is retried")
 	r.exec("UPDATE schedule_queue SET crash_count = 6 WHERE task_type = '%s' AND queue_id = '1'", r.task)
 	want("queues", "PROBLEM queues whose owners have died one after the other: 1 (6)")
@@ -165,11 +167,11 @@ func testDiagnoseRemoval(t *testing.T, c *center.Center) {
 	if got := r.findings("removal"); len(got) != 1 || got[0] != "NOTE queue south is to be removed and waits for A to drain it" {
 		t.Fatalf("findings %q, want a note that queue south waits for A", got)
 	}
-	queues, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
+	queues, err := ops.New(c).Queues().List(t.Context(), ops.QueueFilter{TaskType: r.task})
 	if err != nil || queues[0].Removing || !queues[1].Removing {
 		t.Fatalf("queues %+v, want only the second marked as removing: %v", queues, err)
 	}
-	findings, err := c.Diagnose(t.Context(), r.task)
+	findings, err := ops.New(c).Diagnose(t.Context(), r.task)
 	r.must(err)
 	checks := map[string]bool{}
 	for _, f := range findings {
@@ -211,7 +213,7 @@ func testDiagnoseSettings(t *testing.T, c *center.Center) {
 			t.Fatalf("findings %q, want %q", got, want)
 		}
 	}
-	servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+	servers, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	if diff := cmp.Diff(map[string]string{"execute_number": "50", "drain_timeout": "1s"}, servers[3].GivenSettings); diff != "" {
 		t.Errorf("given settings of C (-want +got):\n%s", diff)
@@ -228,7 +230,7 @@ func testFailingQueue(t *testing.T, c *center.Center) {
 	t.Run("X7 the row of a queue says since when it fails", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+		servers, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 		r.must(err)
 		since := servers[0].Now.Add(-15*time.Minute - 30*time.Second).UTC().Truncate(time.Millisecond) // by the database's clock
 		save := func(server string, epoch int64, since time.Time) {

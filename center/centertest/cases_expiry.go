@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testExpiry checks which silent servers expire, and what happens to their queues.
@@ -32,7 +33,7 @@ func testExpiry(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff([]string{"EXPIRED"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B"))); diff != "" {
 			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
 		}
-		want := []string{center.EventJoined, center.EventJoined, center.EventExpired}
+		want := []string{ops.EventJoined, ops.EventJoined, ops.EventExpired}
 		if diff := cmp.Diff(want, r.eventKinds("")); diff != "" {
 			t.Fatalf("events of the servers (-want +got):\n%s", diff)
 		}
@@ -124,7 +125,7 @@ func testRequests(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Server(r.task, r.uuid("B")).Drain(t.Context(), roster.Reservation{}))
 		r.rebalance("A")
 		r.wantOwners("A", "B>A")
-		if p, ok := r.heartbeat("B"); !ok || p.State != center.StateDraining {
+		if p, ok := r.heartbeat("B"); !ok || p.State != ops.StateDraining {
 			t.Fatalf("heartbeat reply %+v, want state DRAINING; registered: %t", p, ok)
 		}
 		if err := c.Roster().Server(r.task, "nobody").Drain(t.Context(), roster.Reservation{}); !errors.Is(err, center.ErrGone) {
@@ -171,7 +172,7 @@ func testWatch(t *testing.T, c *center.Center) {
 		old := first.WatchingSince.Add(-time.Hour)
 		r.exec("UPDATE schedule_server SET watching_since = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("A"))
 		heartbeat := func() {
-			b := roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), State: center.StateServing, WatchingSince: old}}}
+			b := roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: r.tokens["A"] + "+", Servers: []roster.ServerReport{{UUID: r.uuid("A"), State: ops.StateServing, WatchingSince: old}}}
 			_, err := c.Roster().SendHeartbeat(t.Context(), b)
 			r.must(err)
 			r.tokens["A"] = b.Token

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // tryFence runs Fence in a new transaction and rolls it back.
@@ -250,7 +251,7 @@ func testInTxDeadlock(t *testing.T, c *center.Center) {
 			return err
 		}
 		other := r.task + "_other"
-		_, err := c.Tasks().Define(t.Context(), other, center.Settings{Queues: 1})
+		_, err := ops.New(c).Tasks().Define(t.Context(), other, center.Settings{Queues: 1})
 		r.must(err)
 		// Each transaction locks one row, waits until the other has done so too, and then locks the row of the other. The
 		// database rolls one of them back.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testRelease(t *testing.T, c *center.Center) {
@@ -121,7 +122,7 @@ func testLeave(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff([]string{"LEFT", "LEFT"}, r.readColumn("SELECT reason FROM schedule_server_history WHERE task_type = '%s' ORDER BY left_time", r.task)); diff != "" {
 			t.Fatalf("reasons in the history (-want +got):\n%s", diff)
 		}
-		if got := r.eventKinds("0"); got[len(got)-1] == center.EventTakenOver {
+		if got := r.eventKinds("0"); got[len(got)-1] == ops.EventTakenOver {
 			t.Fatalf("events of queue 0 are %v, want no TAKEN_OVER after an orderly hand-over", got)
 		}
 	})
@@ -142,7 +143,7 @@ func testLeave(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), []string{"0"}, roster.Reservation{}))
 		r.wantOwners("B", "B")
-		if got := r.eventKinds("0"); got[len(got)-1] != center.EventForced {
+		if got := r.eventKinds("0"); got[len(got)-1] != ops.EventForced {
 			t.Fatalf("events of queue 0 are %v, want FORCED as the last", got)
 		}
 	})

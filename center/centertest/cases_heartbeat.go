@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testHeartbeatReply(t *testing.T, c *center.Center) {
@@ -195,7 +196,7 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		want("A reports none", "90000")
 		r.register("B")
 		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{r.tokens["A"], r.tokens["B"]}, Token: "x", Servers: []roster.ServerReport{
-			{UUID: r.uuid("A"), State: center.StateServing}, {UUID: r.uuid("B"), State: center.StateServing, JudgeDeadInterval: 20 * time.Second},
+			{UUID: r.uuid("A"), State: ops.StateServing}, {UUID: r.uuid("B"), State: ops.StateServing, JudgeDeadInterval: 20 * time.Second},
 		}})
 		r.must(err)
 		want("A and B", "90000", "20000")
@@ -206,8 +207,8 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		r.register("B")
 		at := time.Date(2026, 5, 4, 3, 2, 1, 123456000, time.UTC)
 		_, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{"first"}, Token: "x", Servers: []roster.ServerReport{
-			{UUID: r.uuid("A"), State: center.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
-			{UUID: r.uuid("B"), State: center.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at, FailingSince: at, FailedCalls: 9}, // the error of a dealer may have any bytes
+			{UUID: r.uuid("A"), State: ops.StateServing, SuccessCount: 11, ExecuteTime: 3 * time.Second, LastFetch: at},
+			{UUID: r.uuid("B"), State: ops.StateStandby, SuccessCount: 22, LastError: "it's\x00 bro\xffken", LastErrorAt: at, FailingSince: at, FailedCalls: 9}, // the error of a dealer may have any bytes
 		}})
 		r.must(err)
 		got := r.readColumn(`SELECT CONCAT(state, ' ', success_count, ' ', execute_ms, ' ', last_error, ' ', last_fetch_time IS NULL)
@@ -219,7 +220,7 @@ func testHeartbeatRow(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff([]string{"SERVING 11 3000  f", "STANDBY 22 0 it's bro\uFFFDken t"}, got); diff != "" {
 			t.Fatalf("rows of the servers (-want +got):\n%s", diff)
 		}
-		list, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+		list, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 		r.must(err)
 		if a, b := list[0], list[1]; a.FailingSince != nil || a.FailedCalls != 0 || !b.FailingSince.Equal(at) || b.FailedCalls != 9 {
 			t.Errorf("A fails since %v (calls: %d), B since %v (calls: %d), want B since %v (calls: 9)", a.FailingSince, a.FailedCalls, b.FailingSince, b.FailedCalls, at)

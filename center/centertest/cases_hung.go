@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testHungQueues(t *testing.T, c *center.Center) {
@@ -62,12 +63,12 @@ func testHungQueuesSeen(t *testing.T, c *center.Center) {
 	if diff := cmp.Diff(want, r.findings("queues")); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
-	servers, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+	servers, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	if diff := cmp.Diff([]string{"1"}, servers[0].HungQueues); diff != "" {
 		t.Errorf("hung queues of A (-want +got):\n%s", diff)
 	}
-	queues, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
+	queues, err := ops.New(c).Queues().List(t.Context(), ops.QueueFilter{TaskType: r.task})
 	r.must(err)
 	for i, hungOn := range [][]string{nil, {r.uuid("A")}, nil} {
 		if diff := cmp.Diff(hungOn, queues[i].HungOn); diff != "" {

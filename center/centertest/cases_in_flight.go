@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testInFlight(t *testing.T, c *center.Center) {
@@ -90,7 +91,7 @@ func testInFlightServers(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"))
 		r.exec("UPDATE schedule_task_type SET max_in_flight = 1 WHERE task_type = '%s'", r.task)
-		moves := r.preview(center.Scenario{})
+		moves := r.preview(ops.Scenario{})
 		if diff := cmp.Diff([]string{"1 B>A its owner stands by (max_in_flight: 1)"}, moves); diff != "" {
 			t.Errorf("moves (-want +got):\n%s", diff)
 		}
@@ -106,7 +107,7 @@ func testInFlightServers(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_server SET max_in_flight_target = 1, max_in_flight_version = 7 WHERE uuid = '%s'", r.uuid("A"))
 		b := roster.Heartbeat{OldTokens: []string{"first"}, Token: "second"}
 		for _, f := range []*fixture{r, free, other} {
-			b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: center.StateServing})
+			b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: ops.StateServing})
 		}
 		b.Servers[0].Lowering = roster.InFlightLowering{To: 1, Version: 7}
 		_, err := c.Roster().SendHeartbeat(t.Context(), b)
@@ -156,7 +157,7 @@ func testInFlightSeen(t *testing.T, c *center.Center) {
 		r.join("A", "B")
 		granted := func() string {
 			t.Helper()
-			tasks, err := c.Tasks().List(t.Context(), r.task)
+			tasks, err := ops.New(c).Tasks().List(t.Context(), r.task)
 			r.must(err)
 			return callsText(tasks[0].GrantedCalls)
 		}
@@ -194,19 +195,19 @@ func callsText(n *int64) string {
 // limit changes max_in_flight and rebalances.
 func (r *fixture) limit(name string, most int) {
 	r.Helper()
-	s, err := r.c.Tasks().Settings(r.Context(), r.task)
+	s, err := ops.New(r.c).Tasks().Settings(r.Context(), r.task)
 	r.must(err)
 	s.MaxInFlight = most
-	diff, err := r.c.Tasks().Compare(r.Context(), r.task, s)
+	diff, err := ops.New(r.c).Tasks().Compare(r.Context(), r.task, s)
 	r.must(err)
-	r.must(r.c.Tasks().Apply(r.Context(), diff, "test"))
+	r.must(ops.New(r.c).Tasks().Apply(r.Context(), diff, "test"))
 	r.rebalance(name)
 }
 
 // wantShares checks how many calls each server may have in flight, and is to have: "A 3/2". "-" is no limit.
 func (r serverSteps) wantShares(want ...string) {
 	r.Helper()
-	servers, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task})
+	servers, err := ops.New(r.c).Servers().List(r.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	var got []string
 	for _, s := range servers {

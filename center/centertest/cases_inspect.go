@@ -11,12 +11,13 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/ops"
 )
 
 // taskRecord reads the record of the task type.
-func (r *taskType) taskRecord() center.TaskRecord {
+func (r *taskType) taskRecord() ops.TaskRecord {
 	r.Helper()
-	list, err := r.c.Tasks().List(r.Context(), r.task)
+	list, err := ops.New(r.c).Tasks().List(r.Context(), r.task)
 	r.must(err)
 	return list[0]
 }
@@ -27,21 +28,21 @@ func testInspect(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	r.exec("UPDATE schedule_server SET in_hand = 3, success_count = 7, last_error = 'no', oldest_in_hand_since = register_time WHERE uuid = '%s'", r.uuid("A"))
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{
-		{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "broken"},
-		{Key: "b", QueueID: "1", State: center.ItemRetry, RetryIn: time.Hour},
+		{Key: "a", QueueID: "0", State: ops.ItemDead, Attempts: 3, LastError: "broken"},
+		{Key: "b", QueueID: "1", State: ops.ItemRetry, RetryIn: time.Hour},
 	}))
 	task := r.taskRecord()
 	if task.QueueTotal != 12 || task.Servers != 2 || task.Owned != 6 || task.Moving != 6 || task.InFlight != 3 || task.SuccessCount != 7 ||
 		task.DeadItems != 1 || task.RetryItems != 1 || task.OldestInFlight == nil || task.OwnSign != c.OwnSign() || task.Paused {
 		t.Fatalf("task type %+v, want 12 queues of 2 servers, 6 of them moving, and 1 item each of DEAD and RETRY", task)
 	}
-	if _, err := c.Tasks().List(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := ops.New(c).Tasks().List(t.Context(), "no such"); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("list an unknown task type: error %v, want ErrUnknownTask", err)
 	}
 	r.inspectQueues()
 	r.inspectServers()
 	r.inspectItems()
-	names, err := c.Tasks().Names(t.Context())
+	names, err := ops.New(c).Tasks().Names(t.Context())
 	if err != nil || !slices.Contains(names, r.task) {
 		t.Fatalf("names of the task types %q, want %s among them: %v", names, r.task, err)
 	}
@@ -50,9 +51,9 @@ func testInspect(t *testing.T, c *center.Center) {
 // inspectQueues checks the list of queues and its filters.
 func (r *fixture) inspectQueues() {
 	r.Helper()
-	ids := func(f center.QueueFilter) (ids []string) {
+	ids := func(f ops.QueueFilter) (ids []string) {
 		f.TaskType = r.task
-		list, err := r.c.Queues().List(r.Context(), f)
+		list, err := ops.New(r.c).Queues().List(r.Context(), f)
 		r.must(err)
 		for _, q := range list {
 			ids = append(ids, q.QueueID)
@@ -60,22 +61,22 @@ func (r *fixture) inspectQueues() {
 		return ids
 	}
 	want := strings.Fields("0 1 2 3 4 5 6 7 8 9 10 11")
-	if diff := cmp.Diff(want, ids(center.QueueFilter{})); diff != "" {
+	if diff := cmp.Diff(want, ids(ops.QueueFilter{})); diff != "" {
 		r.Fatalf("ids of the queues (-want +got):\n%s", diff)
 	}
-	for _, f := range []center.QueueFilter{{Status: "MOVING"}, {Servers: []string{r.uuid("B")}}, {Host: "host-B"}} {
+	for _, f := range []ops.QueueFilter{{Status: "MOVING"}, {Servers: []string{r.uuid("B")}}, {Host: "host-B"}} {
 		if n := len(ids(f)); n != 6 {
 			r.Fatalf("filter %+v: %d queues, want 6", f, n)
 		}
 	}
-	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "MOVING"})
+	list, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task, Status: "MOVING"})
 	r.must(err)
 	q := list[0]
 	if *q.CurServer != r.uuid("A") || *q.CurHost != "host-A" || *q.CurPID != 1 || *q.ReqServer != r.uuid("B") || q.Epoch < 1 ||
 		*q.OwnedFor < 0 || *q.Requested < 0 || *q.HeartbeatAge < 0 || q.OwnSign != r.c.OwnSign() {
 		r.Fatalf("moving queue %+v, want owner A with its host and pid, and requester B", q)
 	}
-	held, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task, Status: "HELD"})
+	held, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task, Status: "HELD"})
 	r.must(err)
 	if held[0].ReqServer != nil || held[0].Requested != nil {
 		r.Fatalf("queue %+v, want no requester", held[0])
@@ -86,7 +87,7 @@ func (r *fixture) inspectQueues() {
 func (r *fixture) inspectServers() {
 	r.Helper()
 	r.makeSilent("B")
-	list, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task})
+	list, err := ops.New(r.c).Servers().List(r.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	a, b := list[0], list[1]
 	if a.UUID != r.uuid("A") || a.Queues != 12 || a.Requested != 6 || a.Requesting != 0 || a.Overdue || !a.Eligible() || a.LastError != "no" || *a.OldestInFlightAge < 0 {
@@ -95,7 +96,7 @@ func (r *fixture) inspectServers() {
 	if b.Queues != 0 || b.Requesting != 6 || !b.Overdue || b.Eligible() || b.HeartbeatAge < 1000 || b.OldestInFlight != nil || b.LastFetchTime != nil {
 		r.Fatalf("server B %+v, want an overdue server that waits for 6 queues", b)
 	}
-	if some, err := r.c.Servers().List(r.Context(), center.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
+	if some, err := ops.New(r.c).Servers().List(r.Context(), ops.ServerFilter{TaskType: r.task, Host: "host-B"}); err != nil || len(some) != 1 {
 		r.Fatalf("servers on host-B %+v, want 1: %v", some, err)
 	}
 	if r.taskRecord().DeadServers != 1 {
@@ -104,7 +105,7 @@ func (r *fixture) inspectServers() {
 	r.inspectStatuses()
 	r.exec("UPDATE schedule_server SET last_error_at = register_time, given_settings = '{\"execute_number\":\"7\"}' WHERE uuid = '%s'", r.uuid("B"))
 	r.rebalanceExpiring("A")
-	gone, err := r.c.Servers().Gone(r.Context(), center.ServerFilter{TaskType: r.task}, 10)
+	gone, err := ops.New(r.c).Servers().Gone(r.Context(), ops.ServerFilter{TaskType: r.task}, 10)
 	if err != nil || len(gone) != 1 || gone[0].UUID != r.uuid("B") || gone[0].Reason != "EXPIRED" || gone[0].LeftTime.IsZero() ||
 		!gone[0].LastErrorAt.Equal(b.RegisterTime) || gone[0].GivenSettings["execute_number"] != "7" {
 		r.Fatalf("servers that are gone %+v, want B, which expired, with its last error and settings: %v", gone, err)
@@ -120,7 +121,7 @@ func (r *fixture) inspectStatuses() {
 	r.exec("INSERT INTO schedule_server (uuid, task_type, own_sign) VALUES ('%s', '%s', 'ELSEWHERE')", r.uuid("far"), r.task)
 	defer r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("far"))
 	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '6'", r.uuid("far"), r.task)
-	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task})
+	list, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task})
 	r.must(err)
 	var got []string
 	for _, q := range list {
@@ -142,13 +143,13 @@ func (r *fixture) inspectStatuses() {
 // inspectItems checks the list of failed items and its filters.
 func (r *fixture) inspectItems() {
 	r.Helper()
-	items, err := r.c.Items().List(r.Context(), center.ItemFilter{TaskType: r.task}, 10)
+	items, err := ops.New(r.c).Items().List(r.Context(), ops.ItemFilter{TaskType: r.task}, 10)
 	if err != nil || len(items) != 2 || items[0].ItemKey != "a" || items[0].LastError != "broken" || items[1].NextAttemptAt == nil {
 		r.Fatalf("failed items %+v, want a with its error and b with its next attempt: %v", items, err)
 	}
-	for _, f := range []center.ItemFilter{{QueueID: "1"}, {State: center.ItemRetry}} {
+	for _, f := range []ops.ItemFilter{{QueueID: "1"}, {State: ops.ItemRetry}} {
 		f.TaskType = r.task
-		if some, err := r.c.Items().List(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
+		if some, err := ops.New(r.c).Items().List(r.Context(), f, 10); err != nil || len(some) != 1 || some[0].ItemKey != "b" {
 			r.Fatalf("failed items under filter %+v: %+v, want b: %v", f, some, err)
 		}
 	}
@@ -158,32 +159,32 @@ func (r *fixture) inspectItems() {
 func testEvents(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A", "B")
-	events := func(f center.EventFilter, limit int) (kinds []string, list []center.EventRecord) {
+	events := func(f ops.EventFilter, limit int) (kinds []string, list []ops.EventRecord) {
 		t.Helper()
 		f.TaskType = r.task
-		list, err := c.Events().List(t.Context(), f, limit)
+		list, err := ops.New(c).Events().List(t.Context(), f, limit)
 		r.must(err)
 		for _, e := range list {
 			kinds = append(kinds, e.Kind)
 		}
 		return kinds, list
 	}
-	want := func(f center.EventFilter, limit int, want string) {
+	want := func(f ops.EventFilter, limit int, want string) {
 		t.Helper()
 		if kinds, _ := events(f, limit); strings.Join(kinds, " ") != want {
 			t.Errorf("filter %+v: events %s, want %s", f, kinds, want)
 		}
 	}
-	want(center.EventFilter{}, 100, "JOINED GRANTED GRANTED JOINED REQUESTED")
-	want(center.EventFilter{}, 2, "JOINED REQUESTED") // the last two, oldest first
-	want(center.EventFilter{QueueID: "0"}, 100, "GRANTED")
-	want(center.EventFilter{Kind: center.EventJoined}, 100, "JOINED JOINED")
-	want(center.EventFilter{Server: r.uuid("B")}, 100, "JOINED REQUESTED")
-	want(center.EventFilter{Since: time.Hour}, 1, "REQUESTED")
-	_, all := events(center.EventFilter{}, 100)
-	want(center.EventFilter{After: all[3].EventID}, 100, "REQUESTED")
+	want(ops.EventFilter{}, 100, "JOINED GRANTED GRANTED JOINED REQUESTED")
+	want(ops.EventFilter{}, 2, "JOINED REQUESTED") // the last two, oldest first
+	want(ops.EventFilter{QueueID: "0"}, 100, "GRANTED")
+	want(ops.EventFilter{Kind: ops.EventJoined}, 100, "JOINED JOINED")
+	want(ops.EventFilter{Server: r.uuid("B")}, 100, "JOINED REQUESTED")
+	want(ops.EventFilter{Since: time.Hour}, 1, "REQUESTED")
+	_, all := events(ops.EventFilter{}, 100)
+	want(ops.EventFilter{After: all[3].EventID}, 100, "REQUESTED")
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind <> 'REQUESTED'", r.task)
-	want(center.EventFilter{Since: time.Hour}, 100, "REQUESTED")
+	want(ops.EventFilter{Since: time.Hour}, 100, "REQUESTED")
 	if e := all[0]; e.QueueID != nil || e.Epoch != nil || e.FromServer != nil || *e.ToServer != r.uuid("A") || e.EventTime.Location() != time.UTC {
 		t.Errorf("first event %+v, want A to join, at a time in UTC, without a queue", e)
 	}

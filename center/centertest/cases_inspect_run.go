@@ -10,13 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testInspectRuns checks that the lists of runs show what the tables hold.
 func testInspectRuns(t *testing.T, c *center.Center) {
 	t.Run("runs with the states of their queues", func(t *testing.T) {
 		r := newRunFixture(t, c, 12)
-		if _, err := c.Engine().Runs.Latest(t.Context(), r.task); !errors.Is(err, center.ErrUnknownRun) {
+		if _, err := c.Engine().Runs.Latest(t.Context(), r.task); !errors.Is(err, runs.ErrUnknownRun) {
 			t.Fatalf("latest run: error %v, want ErrUnknownRun before the first", err)
 		}
 		first := r.submitAndOpen("first")
@@ -24,9 +26,9 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "broken", "2")
 		r.claimOne("A", "1")
 		second := r.submit("second")
-		list, err := c.Engine().Runs.List(t.Context(), center.RunFilter{TaskType: r.task}, 10)
+		list, err := c.Engine().Runs.List(t.Context(), runs.RunFilter{TaskType: r.task}, 10)
 		r.must(err)
-		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != center.RunReady || list[0].Now.IsZero() {
+		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != runs.RunReady || list[0].Now.IsZero() {
 			t.Fatalf("runs %+v, want 2, and first the last one, READY and without queues", list)
 		}
 		if one := list[1]; one.QueuesDone != 2 || one.QueuesFailed != 1 || one.QueuesRunning != 1 || one.QueuesPending != 8 || one.Queues() != 12 || one.ItemsDone != 2 {
@@ -35,9 +37,9 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(r.run(second), list[0].Run); diff != "" {
 			t.Fatalf("the last run (-Run +RunRecord):\n%s", diff)
 		}
-		of, err := c.Runs().OfQueue(t.Context(), r.task, "2", 10)
+		of, err := ops.New(c).Runs().OfQueue(t.Context(), r.task, "2", 10)
 		r.must(err)
-		if len(of) != 1 || of[0].RunID != first || of[0].QueueID != "2" || of[0].State != center.RunQueueFailed || of[0].LastError != "broken" {
+		if len(of) != 1 || of[0].RunID != first || of[0].QueueID != "2" || of[0].State != runs.RunQueueFailed || of[0].LastError != "broken" {
 			t.Fatalf("queue 2 has the runs %+v, want the first one, FAILED", of)
 		}
 		task := r.taskRecord()
@@ -45,7 +47,7 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("the task type has open run %v, want %s", task.RunID, first)
 		}
 		r.must(c.Engine().Runs.Cancel(t.Context(), first, "test"))
-		list, err = c.Engine().Runs.List(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunCancelled}, 10)
+		list, err = c.Engine().Runs.List(t.Context(), runs.RunFilter{TaskType: r.task, State: runs.RunCancelled}, 10)
 		if err != nil || len(list) != 1 || list[0].QueuesCancelled != 9 || list[0].ItemsDone != 2 {
 			t.Fatalf("cancelled runs %+v, want 1 with 9 queues CANCELLED: %v", list, err)
 		}
@@ -66,9 +68,9 @@ func testRunDays(t *testing.T, c *center.Center) {
 		r.submit("")
 	}
 	r.must(c.Engine().Runs.Cancel(t.Context(), r.submit(""), "test"))
-	list, err := c.Runs().Days(t.Context(), 3)
+	list, err := ops.New(c).Runs().Days(t.Context(), 3)
 	r.must(err)
-	list = slices.DeleteFunc(list, func(d center.RunDay) bool { return d.TaskType != r.task })
+	list = slices.DeleteFunc(list, func(d runs.RunDay) bool { return d.TaskType != r.task })
 	counts := map[string]int64{}
 	for _, d := range list {
 		counts[d.State] += d.Runs
@@ -76,15 +78,15 @@ func testRunDays(t *testing.T, c *center.Center) {
 			t.Errorf("the day of %+v: %v", d, err)
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{center.RunReady: 2, center.RunCancelled: 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int64{runs.RunReady: 2, runs.RunCancelled: 1}, counts); diff != "" {
 		t.Errorf("runs by state (-want +got):\n%s", diff)
 	}
-	if signs, err := c.OwnSigns(t.Context()); err != nil || !slices.Contains(signs, c.OwnSign()) || !slices.IsSorted(signs) {
+	if signs, err := ops.New(c).OwnSigns(t.Context()); err != nil || !slices.Contains(signs, c.OwnSign()) || !slices.IsSorted(signs) {
 		t.Errorf("environments %q: %v", signs, err)
 	}
 	other, err := c.In("elsewhere")
 	r.must(err)
-	if list, err := other.Runs().List(t.Context(), center.RunFilter{TaskType: r.task}, 10); err != nil || len(list) != 0 || other.OwnSign() != "elsewhere" {
+	if list, err := ops.New(other).Runs().List(t.Context(), runs.RunFilter{TaskType: r.task}, 10); err != nil || len(list) != 0 || other.OwnSign() != "elsewhere" {
 		t.Errorf("runs of another environment: %+v, %v", list, err)
 	}
 	if _, err := c.In("a\tb"); err == nil {
@@ -114,14 +116,14 @@ func testRunLists(t *testing.T, c *center.Center) {
 	})
 	t.Run("R1 a key is submitted once", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		first, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "k"})
+		first, there, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "k"})
 		if err != nil || there {
 			t.Fatalf("first submission: run %s, there already: %t, want false: %v", first, there, err)
 		}
-		if again, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "k"}); err != nil || !there || again != first {
+		if again, there, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "k"}); err != nil || !there || again != first {
 			t.Fatalf("second submission: run %s, there already: %t, want true and run %s: %v", again, there, first, err)
 		}
-		if other, there, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{}); err != nil || there || other == first {
+		if other, there, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{}); err != nil || there || other == first {
 			t.Fatalf("submission without a key: run %s, there already: %t, want a new run: %v", other, there, err)
 		}
 	})
@@ -134,7 +136,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 	r := newRunFixture(t, c, 1)
 	hourly, _ := r.hourly(nil)
 	now := r.defineTrigger(hourly)
-	for _, f := range []center.TriggerFilter{{Name: r.task}, {Target: r.task}} {
+	for _, f := range []runs.TriggerFilter{{Name: r.task}, {Target: r.task}} {
 		list, err := c.Engine().Triggers.List(t.Context(), f)
 		r.must(err)
 		if len(list) != 1 || list[0].OwnSign != c.OwnSign() || list[0].MisfireAfterMS != (3*time.Hour).Milliseconds() || list[0].Now.IsZero() {
@@ -144,7 +146,7 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 			t.Fatalf("the trigger (-Define +List):\n%s", diff)
 		}
 	}
-	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
+	if list, err := c.Engine().Triggers.List(t.Context(), runs.TriggerFilter{Name: "no such"}); err != nil || len(list) != 0 {
 		t.Fatalf("triggers of an unknown name %+v, want none: %v", list, err)
 	}
 }
@@ -153,8 +155,8 @@ func testInspectTriggers(t *testing.T, c *center.Center) {
 func testCompareTrigger(t *testing.T, c *center.Center) {
 	r := newRunFixture(t, c, 1)
 	start := r.now().Truncate(time.Hour).Add(24 * time.Hour)
-	want := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
-	compare := func(changes int) center.TriggerDiff {
+	want := runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerEvery, Expression: "1h", StartAt: start, MaxFires: 3}
+	compare := func(changes int) runs.TriggerDiff {
 		t.Helper()
 		a, err := c.Engine().Triggers.Compare(t.Context(), want, 5)
 		r.must(err)
@@ -167,7 +169,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	if a.Exists || a.Same() || !slices.Equal(a.Next, []time.Time{start, start.Add(time.Hour), start.Add(2 * time.Hour)}) {
 		t.Fatalf("comparison %+v, want a new trigger with 3 firings, an hour apart", a)
 	}
-	if list, err := c.Engine().Triggers.List(t.Context(), center.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
+	if list, err := c.Engine().Triggers.List(t.Context(), runs.TriggerFilter{Name: r.task}); err != nil || len(list) != 0 {
 		t.Fatalf("triggers after a comparison %+v, want none: %v", list, err)
 	}
 	now, err := c.Engine().Triggers.Apply(t.Context(), a, "test")
@@ -180,7 +182,7 @@ func testCompareTrigger(t *testing.T, c *center.Center) {
 	}
 	want.Expression, want.Params = "2h", "new"
 	a = compare(2)
-	if diff := cmp.Diff([]center.Difference{{Name: "expression", Row: "1h", Given: "2h"}, {Name: "params", Given: "new"}}, a.Changes); diff != "" || a.Same() {
+	if diff := cmp.Diff([]runs.Difference{{Name: "expression", Row: "1h", Given: "2h"}, {Name: "params", Given: "new"}}, a.Changes); diff != "" || a.Same() {
 		t.Fatalf("changes (-want +got):\n%s", diff)
 	}
 	want.Target = "no such"

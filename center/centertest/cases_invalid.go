@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/logtest"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -112,7 +113,7 @@ func testInvalidTimes(t *testing.T, c *center.Center) {
 			r.join("A")
 			r.execUnchecked(`INSERT INTO schedule_trigger (own_sign, name, trigger_id, target, kind, expression, next_fire_at)
 				VALUES ('BASE', '%s', 'x', '%[1]s', 'EVERY', '1h', %[2]s)`, r.task, value)
-			report := roster.ServerReport{UUID: r.uuid("A"), TaskType: r.task, State: center.StateServing, InRuns: true}
+			report := roster.ServerReport{UUID: r.uuid("A"), TaskType: r.task, State: ops.StateServing, InRuns: true}
 			replies, err := c.Roster().SendHeartbeat(t.Context(), roster.Heartbeat{OldTokens: []string{r.tokens["A"]}, Token: "second", Servers: []roster.ServerReport{report}})
 			if err != nil || len(replies) != 1 {
 				t.Errorf("with a trigger due at %s: %d replies, want 1: %v", value, len(replies), err)
@@ -159,7 +160,7 @@ func testUnreadableTask(t *testing.T, c *center.Center, column, value string) {
 	r.execUnchecked("UPDATE schedule_task_running SET %s = %s WHERE task_type = '%s'", column, value, r.task)
 	b := roster.Heartbeat{OldTokens: []string{r.tokens["A"], other.tokens["A"]}, Token: "second"}
 	for _, f := range []*fixture{r, other} {
-		b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: center.StateServing})
+		b.Servers = append(b.Servers, roster.ServerReport{UUID: f.uuid("A"), TaskType: f.task, State: ops.StateServing})
 	}
 	replies, err := c.Roster().SendHeartbeat(t.Context(), b)
 	r.must(err)
@@ -171,7 +172,7 @@ func testUnreadableTask(t *testing.T, c *center.Center, column, value string) {
 		t.Errorf("reply %+v of the other task type, want one that works two queues", good)
 	}
 	r.wantFound(column + " (" + plain(value) + ") of row BASE in schedule_task_running must be ")
-	if tasks, err := c.Tasks().List(t.Context(), r.task); err != nil || len(tasks) != 1 || column == "paused" && !tasks[0].Paused {
+	if tasks, err := ops.New(c).Tasks().List(t.Context(), r.task); err != nil || len(tasks) != 1 || column == "paused" && !tasks[0].Paused {
 		t.Errorf("list the task types: %+v, %v", tasks, err)
 	}
 	r.execUnchecked("UPDATE schedule_task_running SET queue_total = 2 WHERE task_type = '%s'", r.task)
@@ -187,9 +188,9 @@ func testUnreadableFlags(t *testing.T, c *center.Center, value string) {
 	r.join("A", "B")
 	r.execUnchecked("UPDATE schedule_task_type SET coalesce_runs = %s WHERE task_type = '%s'", value, r.task)
 	r.execUnchecked("UPDATE schedule_server SET rounded_up = %s WHERE uuid = '%s'", value, r.uuid("B"))
-	_, err := c.Tasks().Define(t.Context(), r.task, center.Settings{Queues: 2})
+	_, err := ops.New(c).Tasks().Define(t.Context(), r.task, center.Settings{Queues: 2})
 	r.must(err)
-	_, err = c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+	_, err = ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 	r.must(err)
 	r.wantUnharmed()
 	r.wantFound("coalesce_runs (", "rounded_up (")
@@ -201,13 +202,13 @@ func testUnreadableNumbers(t *testing.T, c *center.Center, value string) {
 	for _, column := range []string{"weight", "planner_version", "max_in_flight", "judge_dead_interval_ms", "thread_number"} {
 		r.execUnchecked("UPDATE schedule_server SET %s = %s WHERE uuid = '%s'", column, value, r.uuid("C"))
 		r.wantUnharmed()
-		_, err := c.Servers().List(t.Context(), center.ServerFilter{TaskType: r.task})
+		_, err := ops.New(c).Servers().List(t.Context(), ops.ServerFilter{TaskType: r.task})
 		r.must(err)
 	}
 	for _, column := range []string{"queue_index", "crash_count", "plan_version"} {
 		r.execUnchecked("UPDATE schedule_queue SET %s = %s WHERE task_type = '%s' AND queue_id = '2'", column, value, r.task)
 		r.wantUnharmed()
-		_, err := c.Queues().List(t.Context(), center.QueueFilter{TaskType: r.task})
+		_, err := ops.New(c).Queues().List(t.Context(), ops.QueueFilter{TaskType: r.task})
 		r.must(err)
 	}
 	r.wantFound("of row C in schedule_server", "of row 2 in schedule_queue")
@@ -244,7 +245,7 @@ func testInvalidLockRow(t *testing.T, c *center.Center) {
 			r.join("A")
 			r.execUnchecked("UPDATE schedule_task_running SET removing = '%s' WHERE task_type = '%s'", value, r.task)
 			r.wantUnharmed()
-			if _, err := c.Tasks().List(t.Context(), r.task); err != nil {
+			if _, err := ops.New(c).Tasks().List(t.Context(), r.task); err != nil {
 				t.Errorf("list the task types: %v", err)
 			}
 			r.wantOwners("A", "A")

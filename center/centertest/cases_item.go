@@ -13,6 +13,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/ops"
 )
 
 // itemSteps are what a case does with the failed items of its task type.
@@ -29,7 +30,7 @@ func (r itemSteps) wantItems(queue string, want ...failures.Item) {
 	}
 	var dead []string
 	for _, i := range want {
-		if i.State == center.ItemDead {
+		if i.State == ops.ItemDead {
 			dead = append(dead, i.Key)
 		}
 	}
@@ -81,8 +82,8 @@ func testFailedItems(t *testing.T, c *center.Center) {
 		return r.readInt("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 	}
 	p := r.partition()
-	a := failures.Item{Key: "a", QueueID: "0", Partition: p, State: center.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
-	b := failures.Item{Key: "b b's", QueueID: "1", Partition: p, State: center.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
+	a := failures.Item{Key: "a", QueueID: "0", Partition: p, State: ops.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
+	b := failures.Item{Key: "b b's", QueueID: "1", Partition: p, State: ops.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
 	save(a, b)
 	b.LastError = "broken \uFFFD"
 	r.wantItems("0", a)
@@ -96,11 +97,11 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	}
 
 	reply, _ := r.heartbeat("A")
-	n, err := c.Items().Retry(t.Context(), r.task, "test", "b b's", "nobody")
+	n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", "b b's", "nobody")
 	if err != nil || n != 1 {
 		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
 	}
-	b.State, b.Attempts, b.RetryIn = center.ItemRetry, 0, 0
+	b.State, b.Attempts, b.RetryIn = ops.ItemRetry, 0, 0
 	r.wantItems("1", b)
 	if p, _ := r.heartbeat("A"); p.ItemVersion == reply.ItemVersion {
 		t.Fatal("Retry did not change the item version in the heartbeat reply")
@@ -109,12 +110,12 @@ func testFailedItems(t *testing.T, c *center.Center) {
 	r.wantItems("0")
 	r.wantItems("1", b)
 	for _, want := range []int{1, 0} {
-		if n, err = c.Items().Drop(t.Context(), r.task, "test", "b b's"); err != nil || n != want {
+		if n, err = ops.New(c).Items().Drop(t.Context(), r.task, "test", "b b's"); err != nil || n != want {
 			t.Fatalf("Drop deleted %d items, want %d: %v", n, want, err)
 		}
 	}
 	r.wantItems("1")
-	if err := failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{QueueID: "0", State: center.ItemRetry}}); err == nil {
+	if err := failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{{QueueID: "0", State: ops.ItemRetry}}); err == nil {
 		t.Error("an item without a key was saved, want an error")
 	}
 }
@@ -127,7 +128,7 @@ func testItemKeys(t *testing.T, c *center.Center) {
 	keys := []string{"a", "A", "a ", " a", "ä", "a\u0308", long, long + "y", strings.Repeat("😀", 300), "it's \\ \"%_?\n", "{now}"}
 	var items []failures.Item
 	for i, key := range keys {
-		items = append(items, failures.Item{Key: key, QueueID: "0", Partition: r.partition(), State: center.ItemDead, Attempts: i + 1})
+		items = append(items, failures.Item{Key: key, QueueID: "0", Partition: r.partition(), State: ops.ItemDead, Attempts: i + 1})
 	}
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, items))
 	r.wantItems("0", items...)
@@ -135,7 +136,7 @@ func testItemKeys(t *testing.T, c *center.Center) {
 		found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, []string{key, "none"})
 		r.must(err)
 		r.compareItems(found, items[i])
-		if n, err := c.Items().Retry(t.Context(), r.task, "test", key); err != nil || n != 1 {
+		if n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", key); err != nil || n != 1 {
 			t.Fatalf("Retry of %.20q changed %d items, want 1: %v", key, n, err)
 		}
 		r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{key}))
@@ -150,24 +151,24 @@ func testItemRetention(t *testing.T, c *center.Center) {
 	const old, chunk = 1_100, 1_000
 	var items []failures.Item
 	for i := range old {
-		state := []string{center.ItemDead, center.ItemRetry}[i%2]
+		state := []string{ops.ItemDead, ops.ItemRetry}[i%2]
 		items = append(items, failures.Item{Key: fmt.Sprint("old ", i), QueueID: "0", Partition: r.partition(), State: state, RetryIn: -48 * time.Hour})
 	}
 	young := []failures.Item{
-		{Key: "young", QueueID: "0", Partition: r.partition(), State: center.ItemDead, RetryIn: -time.Hour},
-		{Key: "later", QueueID: "0", Partition: r.partition(), State: center.ItemRetry, RetryIn: time.Hour},
+		{Key: "young", QueueID: "0", Partition: r.partition(), State: ops.ItemDead, RetryIn: -time.Hour},
+		{Key: "later", QueueID: "0", Partition: r.partition(), State: ops.ItemRetry, RetryIn: time.Hour},
 	}
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, append(items, young...)))
-	if n, err := c.Items().Retry(t.Context(), r.task, "test", items[0].Key); err != nil || n != 1 {
+	if n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", items[0].Key); err != nil || n != 1 {
 		t.Fatalf("Retry changed %d items, want 1: %v", n, err)
 	}
 	for _, want := range []int{chunk, old - 1 - chunk, 0} {
-		if n, err := c.Items().Clean(t.Context(), 24*time.Hour); err != nil || n != want {
+		if n, err := ops.New(c).Items().Clean(t.Context(), 24*time.Hour); err != nil || n != want {
 			t.Fatalf("Clean deleted %d items, want %d: %v", n, want, err)
 		}
 	}
 	retried := items[0]
-	retried.State, retried.RetryIn = center.ItemRetry, 0
+	retried.State, retried.RetryIn = ops.ItemRetry, 0
 	r.wantItems("0", append(young, retried)...)
 }
 
@@ -178,14 +179,14 @@ func testManyFailedItems(t *testing.T, c *center.Center) {
 	var keys []string
 	for i := range 1200 {
 		keys = append(keys, fmt.Sprint(i))
-		many = append(many, failures.Item{Key: keys[i], QueueID: "0", State: center.ItemRetry})
+		many = append(many, failures.Item{Key: keys[i], QueueID: "0", State: ops.ItemRetry})
 	}
 	r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, many))
 	if found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, append(keys, "none")); err != nil || len(found) != 1200 {
 		t.Fatalf("found %d items, want 1200: %v", len(found), err)
 	}
 	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, keys[:600]))
-	if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
+	if n, err := ops.New(c).Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != 600 {
 		t.Fatalf("Drop deleted %d items, want 600: %v", n, err)
 	}
 }

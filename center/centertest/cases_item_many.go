@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/ops"
 )
 
 // saveItems records n dead items of queue 0.
@@ -16,7 +17,7 @@ func (r itemSteps) saveItems(n int) {
 	r.Helper()
 	items := make([]failures.Item, n)
 	for i := range items {
-		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: center.ItemDead, Attempts: 25}
+		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: ops.ItemDead, Attempts: 25}
 	}
 	r.must(failures.Of(r.c.Roster()).Save(r.Context(), r.task, items))
 }
@@ -37,24 +38,24 @@ func testItemChunks(t *testing.T, c *center.Center) {
 	t.Run("page and drop", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.saveItems(2_500)
-		r.must(failures.Of(r.c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "other", QueueID: "1", State: center.ItemRetry, Attempts: 1}}))
+		r.must(failures.Of(r.c.Roster()).Save(t.Context(), r.task, []failures.Item{{Key: "other", QueueID: "1", State: ops.ItemRetry, Attempts: 1}}))
 		pages, seen := 0, map[string]bool{}
 		for next := ""; pages == 0 || next != ""; pages++ {
-			var page []center.ItemRecord
+			var page []ops.ItemRecord
 			var err error
-			page, next, err = c.Items().Page(t.Context(), center.ItemFilter{TaskType: r.task, QueueID: "0", State: center.ItemDead}, next)
+			page, next, err = ops.New(c).Items().Page(t.Context(), ops.ItemFilter{TaskType: r.task, QueueID: "0", State: ops.ItemDead}, next)
 			r.must(err)
 			var keys []string
 			for _, item := range page {
 				keys = append(keys, item.ItemKey)
 				seen[item.ItemKey] = true
 			}
-			for what, change := range map[string]func(context.Context, string, string, ...string) (int, error){"retried": c.Items().Retry, "dropped": c.Items().Drop} {
+			for what, change := range map[string]func(context.Context, string, string, ...string) (int, error){"retried": ops.New(c).Items().Retry, "dropped": ops.New(c).Items().Drop} {
 				if n, err := change(t.Context(), r.task, "test"); err != nil || n != 0 {
 					t.Fatalf("page %d: %d items were %s without keys, want 0: %v", pages, n, what, err)
 				}
 			}
-			if n, err := c.Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
+			if n, err := ops.New(c).Items().Drop(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
 				t.Fatalf("page %d: %d items were dropped, want %d: %v", pages, n, len(keys), err)
 			}
 		}
@@ -64,7 +65,7 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		if left := r.readColumn("SELECT item_key FROM schedule_failed_item WHERE task_type = '%s'", r.task); !cmp.Equal(left, []string{"other"}) {
 			t.Errorf("items %q are left, want the one of the other queue", left)
 		}
-		if _, _, err := c.Items().Page(t.Context(), center.ItemFilter{}, ""); err == nil {
+		if _, _, err := ops.New(c).Items().Page(t.Context(), ops.ItemFilter{}, ""); err == nil {
 			t.Error("Page takes a filter without a task type")
 		}
 	})
@@ -72,7 +73,7 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.saveItems(2_500)
 		keys := r.readColumn("SELECT item_key FROM schedule_failed_item WHERE task_type = '%s'", r.task)
-		if n, err := c.Items().Retry(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
+		if n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", keys...); err != nil || n != len(keys) {
 			t.Fatalf("Retry changed %d items, want %d: %v", n, len(keys), err)
 		}
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s' AND state = 'RETRY' AND attempts = 0", r.task); n != 2_500 {
@@ -91,12 +92,12 @@ func testItemChunks(t *testing.T, c *center.Center) {
 		count := func() int64 {
 			return r.readInt("SELECT COUNT(*) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 		}
-		if err := c.Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"); err == nil || count() != many {
+		if err := ops.New(c).Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"); err == nil || count() != many {
 			t.Errorf("a delete that is refused (%v) left %d items, want %d", err, count(), many)
 		}
 		wantProgress(t)
 		r.makeSilent("A")
-		r.must(c.Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"))
+		r.must(ops.New(c).Tasks().WithProgress(report).Delete(t.Context(), r.task, "test"))
 		wantProgress(t, chunk, 2*chunk)
 		if n := count(); n != 0 {
 			t.Errorf("the deleted task type has %d failed items, want 0", n)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/ops"
 )
 
 // wantLoad checks how many failed items a queue loads if it wants at most so many that are dead and so many others, and
@@ -25,7 +26,7 @@ func testMovedItems(t *testing.T, c *center.Center) {
 	t.Run("X6 another number of queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")
-		dead := failures.Item{Key: "7", QueueID: "1", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		dead := failures.Item{Key: "7", QueueID: "1", Partition: r.partition(), State: ops.ItemDead, Attempts: 25}
 		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{dead}))
 		r.wantLoad("0", 10, 0, false)
 		r.wantLoad("1", 10, 1, false)
@@ -47,7 +48,7 @@ func testMovedItems(t *testing.T, c *center.Center) {
 	})
 	t.Run("X6 named queues", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{QueueNames: []string{"north", "south"}})
-		dead := failures.Item{Key: "7", QueueID: "south", Partition: r.partition(), State: center.ItemDead, Attempts: 25}
+		dead := failures.Item{Key: "7", QueueID: "south", Partition: r.partition(), State: ops.ItemDead, Attempts: 25}
 		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{dead}))
 		r.wantLoad("north", 10, 0, false)
 		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
@@ -64,7 +65,7 @@ func testMovedItems(t *testing.T, c *center.Center) {
 func testItemsToLoad(t *testing.T, c *center.Center) {
 	t.Run("X6 a lock row that was deleted by hand", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
-		dead := failures.Item{Key: "7", QueueID: "1", Partition: 5, State: center.ItemDead, Attempts: 25}
+		dead := failures.Item{Key: "7", QueueID: "1", Partition: 5, State: ops.ItemDead, Attempts: 25}
 		r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{dead}))
 		r.exec("DELETE FROM schedule_task_running WHERE task_type = '%s'", r.task)
 		r.define(center.Settings{Queues: 2})
@@ -73,12 +74,12 @@ func testItemsToLoad(t *testing.T, c *center.Center) {
 	t.Run("X6 S14 more items than wanted", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		for i := range 5 {
-			item := failures.Item{Key: fmt.Sprint(i), QueueID: "0", Partition: r.partition(), State: center.ItemDead}
+			item := failures.Item{Key: fmt.Sprint(i), QueueID: "0", Partition: r.partition(), State: ops.ItemDead}
 			switch i {
 			case 2, 4:
-				item.State = center.ItemStarted
+				item.State = ops.ItemStarted
 			case 3:
-				item.State = center.ItemRetry
+				item.State = ops.ItemRetry
 			}
 			r.must(failures.Of(c.Roster()).Save(t.Context(), r.task, []failures.Item{item}))
 		}
@@ -97,7 +98,7 @@ func testItemsToLoad(t *testing.T, c *center.Center) {
 				t.Errorf("%+v: %d items, %d dead, more %t", test, len(got.Items), len(got.Dead), got.More)
 			}
 			for i, item := range got.Items {
-				if (item.State == center.ItemStarted) != (i < 2) || item.State == center.ItemDead {
+				if (item.State == ops.ItemStarted) != (i < 2) || item.State == ops.ItemDead {
 					t.Errorf("loaded %+v, want first the two that are STARTED, then the one in RETRY", got.Items)
 				}
 			}

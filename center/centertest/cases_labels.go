@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // label writes the labels of servers.
@@ -19,12 +20,12 @@ func (r serverSteps) label(labels string, names ...string) {
 // require sets which labels the servers of the task type need.
 func (r *taskType) require(labels string) {
 	r.Helper()
-	settings, err := r.c.Tasks().Settings(r.Context(), r.task)
+	settings, err := ops.New(r.c).Tasks().Settings(r.Context(), r.task)
 	r.must(err)
 	settings.Require = labels
-	diff, err := r.c.Tasks().Compare(r.Context(), r.task, settings)
+	diff, err := ops.New(r.c).Tasks().Compare(r.Context(), r.task, settings)
 	r.must(err)
-	r.must(r.c.Tasks().Apply(r.Context(), diff, "ann"))
+	r.must(ops.New(r.c).Tasks().Apply(r.Context(), diff, "ann"))
 }
 
 // testLabels checks which servers get queues by the labels that require names.
@@ -61,7 +62,7 @@ func testLabels(t *testing.T, c *center.Center) {
 		r.label("zone=b", "B")
 		r.rebalance("B")
 		r.wantOwners("A>B", "A>B")
-		if moves := r.preview(center.Scenario{}); !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "its owner lacks a label of require") }) {
+		if moves := r.preview(ops.Scenario{}); !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "its owner lacks a label of require") }) {
 			t.Errorf("the preview says %v", moves)
 		}
 	})
@@ -154,7 +155,7 @@ func testPinnedByLabels(t *testing.T, c *center.Center) {
 		if list := r.findings("queues"); len(list) != 1 || !strings.Contains(list[0], "queues without an owner (pin: zone=c): 1") {
 			t.Errorf("the doctor finds %v", list)
 		}
-		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventPinned}, 10)
+		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventPinned}, 10)
 		r.must(err)
 		if len(events) != 2 || events[0].Actor != "ann" {
 			t.Errorf("events %+v", events)

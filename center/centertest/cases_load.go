@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testLoad(t *testing.T, c *center.Center) {
@@ -103,7 +104,7 @@ func testLoad(t *testing.T, c *center.Center) {
 		r.join("A")
 		r.measure("0", 2, new(2.0))
 		r.measure("0", 3, nil) // the new owner has counted once
-		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
+		p, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{ByLoad: true})
 		r.must(err)
 		if p.Load.Measured != 1 || *p.Shares[0].Load < 4 {
 			t.Errorf("%+v, want the load of the former owner for both queues", p)
@@ -114,7 +115,7 @@ func testLoad(t *testing.T, c *center.Center) {
 // measure records what the owner of a queue measures. nil stands for the first count of an owner.
 func (r *fixture) measure(queue string, epoch int64, demand *float64) {
 	r.Helper()
-	r.must(r.c.Queues().SaveBacklogs(r.Context(), r.task, []center.QueueBacklog{{QueueID: queue, Epoch: epoch, Items: 1, Demand: demand}}))
+	r.must(ops.New(r.c).Queues().SaveBacklogs(r.Context(), r.task, []ops.QueueBacklog{{QueueID: queue, Epoch: epoch, Items: 1, Demand: demand}}))
 }
 
 func testLoadPreview(t *testing.T, c *center.Center) {
@@ -122,20 +123,20 @@ func testLoadPreview(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	r.release("A", r.handover("1", "B"), r.handover("3", "B"))
 	r.age()
-	if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true}); !errors.Is(err, center.ErrNoLoad) {
+	if _, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{ByLoad: true}); !errors.Is(err, ops.ErrNoLoad) {
 		t.Errorf("without measurements: %v, want ErrNoLoad", err)
 	}
 	r.measure("0", 2, new(2.0))
 	r.measure("2", 2, new(1.0))
 	r.measure("1", 3, new(0.2))
-	p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
+	p, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{ByLoad: true})
 	r.must(err)
 	if p.Load.Measured != 3 || !p.Load.Incomplete || len(p.Moves) != 0 {
 		t.Errorf("with one of four queues not measured: %+v, want no moves", p)
 	}
 	r.measure("3", 3, new(0.2))
 	r.measure("1", 2, new(100.0)) // of an earlier owner
-	p, err = c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
+	p, err = ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{ByLoad: true})
 	r.must(err)
 	if l := p.Load; l.Queues != 4 || l.Measured != 4 || math.Abs(l.Fair-3.4/2) > 0.01 || l.InForce || len(p.Shares) != 2 || math.Abs(*p.Shares[0].Load-3) > 0.01 {
 		t.Errorf("%+v", p)
@@ -147,9 +148,9 @@ func testLoadPreview(t *testing.T, c *center.Center) {
 	r.wantOwners("A", "B", "A", "B")
 }
 
-func (r *fixture) records() []center.QueueRecord {
+func (r *fixture) records() []ops.QueueRecord {
 	r.Helper()
-	list, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task})
+	list, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task})
 	r.must(err)
 	return list
 }
@@ -224,7 +225,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 	if ids := r.requestedBy("A"); len(ids) != 0 {
 		t.Errorf("A requests %v, but the budget is used up", ids)
 	}
-	p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{ByLoad: true})
+	p, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{ByLoad: true})
 	r.must(err)
 	if !p.Load.InForce || p.Load.Budget != 0 || p.LoadMoves() < 2 {
 		t.Errorf("%+v, want no budget", p)

@@ -6,21 +6,23 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testModeChange checks that mode RUN does not end while something needs it.
 func testModeChange(t *testing.T, c *center.Center) {
 	apply := func(r *fixture) error {
-		diff, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
+		diff, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
 		r.must(err)
-		return c.Tasks().Apply(t.Context(), diff, "test")
+		return ops.New(c).Tasks().Apply(t.Context(), diff, "test")
 	}
 	refused := func(r *fixture, want string) {
 		r.Helper()
 		if err := apply(r); err == nil || !strings.Contains(err.Error(), "mode must not change from RUN to CONTINUOUS: "+want) {
 			r.Fatalf("the change of the mode: got %v, want an error with %q", err, want)
 		}
-		if s, err := c.Tasks().Settings(t.Context(), r.task); err != nil || s.Mode != center.ModeRun {
+		if s, err := ops.New(c).Tasks().Settings(t.Context(), r.task); err != nil || s.Mode != center.ModeRun {
 			r.Fatalf("the mode after the refused change is %s, want RUN: %v", s.Mode, err)
 		}
 	}
@@ -30,7 +32,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		refused(r, "run "+id+" (own_sign BASE) is open: ")
 		r.finishAll("A", "0")
 		r.must(apply(r))
-		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, center.Submission{Key: "late"})
+		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "late"})
 		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
 		}
@@ -44,7 +46,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 	t.Run("R14 mode RUN ends with the trigger of the settings, and not with others", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		r.hourly(nil) // it has the name of the task type, like the trigger of cron and every
-		r.defineTrigger(center.Trigger{Name: r.task + ".other", Kind: center.TriggerEvery, Expression: time.Hour.String()})
+		r.defineTrigger(runs.Trigger{Name: r.task + ".other", Kind: runs.TriggerEvery, Expression: time.Hour.String()})
 		refused(r, "trigger "+r.task+".other (own_sign BASE) fires it")
 		r.must(c.Engine().Triggers.Delete(t.Context(), r.task+".other", "test"))
 		r.must(apply(r))

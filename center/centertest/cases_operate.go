@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testPause checks the pause of a task type and of a server.
@@ -42,7 +43,7 @@ func testPause(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), true))
 		r.rebalance("B")
 		r.wantOwners("A>B", "B")
-		if p, _ := r.heartbeat("A"); p.State != center.StatePaused {
+		if p, _ := r.heartbeat("A"); p.State != ops.StatePaused {
 			t.Fatalf("the paused server has state %s, want PAUSED", p.State)
 		}
 		r.must(c.Roster().Operator("test").PauseServer(t.Context(), r.uuid("A"), false))
@@ -70,12 +71,12 @@ func testRetention(t *testing.T, c *center.Center) {
 	r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind = 'JOINED'", r.task)
 	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
-	n, err := c.Clean(t.Context(), time.Hour)
+	n, err := ops.New(c).Clean(t.Context(), time.Hour)
 	r.must(err)
 	if n < 3 {
 		t.Fatalf("Clean deleted %d rows, want at least 3", n)
 	}
-	if diff := cmp.Diff([]string{center.EventLeft}, r.eventKinds("")); diff != "" {
+	if diff := cmp.Diff([]string{ops.EventLeft}, r.eventKinds("")); diff != "" {
 		t.Fatalf("events that are left (-want +got):\n%s", diff)
 	}
 	if n := r.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", r.uuid("B")); n != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testOwnSignExpiry checks that only environments expire that have had no live server for long and hold no cursors.
@@ -18,7 +19,7 @@ func testOwnSignExpiry(t *testing.T, _ *center.Center, url string) {
 	base, signs := newOwnSigns(t, url)
 	p, _ := base.heartbeat("A")
 	expire := func(seen time.Time) []string {
-		expired, err := base.c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), seen, time.Minute)
+		expired, err := ops.New(base.c).ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), seen, time.Minute)
 		base.must(err)
 		return expired
 	}
@@ -135,7 +136,7 @@ func testForce(t *testing.T, c *center.Center) {
 		if now := r.epoch("0"); now != before+1 {
 			t.Fatalf("queue 0 has epoch %d, want %d", now, before+1)
 		}
-		if kinds := r.eventKinds("0"); kinds[len(kinds)-1] != center.EventForced {
+		if kinds := r.eventKinds("0"); kinds[len(kinds)-1] != ops.EventForced {
 			t.Fatalf("events of queue 0 are %v, want FORCED as the last", kinds)
 		}
 		tx, err := c.DB().BeginTx(t.Context(), nil)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // pin pins a queue.
@@ -15,7 +16,7 @@ func (r *fixture) pin(queue, labels string) {
 // wantPins checks the pins that the queues have, and that no other pin is left.
 func (r *fixture) wantPins(want ...string) {
 	r.Helper()
-	queues, err := r.c.Queues().List(r.Context(), center.QueueFilter{TaskType: r.task})
+	queues, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task})
 	r.must(err)
 	pinned := int64(0)
 	for i, q := range queues {

@@ -8,6 +8,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // newerPlanner is a version of the planner's rules that this program does not know.
@@ -50,7 +51,7 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 		if v := inForce(r); v != newerPlanner {
 			t.Errorf("version %d is in force, and all servers know %d", v, newerPlanner)
 		}
-		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventPlanner}, 10)
+		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventPlanner}, 10)
 		r.must(err)
 		want := fmt.Sprintf("planner version %d is in force, after %d", newerPlanner, plan.Version)
 		if len(events) == 0 || events[0].Actor != r.uuid("C") || events[0].Reason != want {
@@ -127,7 +128,7 @@ func testPlannerVersions(t *testing.T, c *center.Center) {
 // wantFinding checks that the doctor finds something about the task type.
 func (r *taskType) wantFinding(text string) {
 	r.Helper()
-	findings, err := r.c.Diagnose(r.Context(), r.task)
+	findings, err := ops.New(r.c).Diagnose(r.Context(), r.task)
 	r.must(err)
 	for _, f := range findings {
 		if strings.Contains(f.Text, text) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testRebalance(t *testing.T, c *center.Center) {
@@ -26,7 +27,7 @@ func testRebalance(t *testing.T, c *center.Center) {
 		r.wantOwners("A", "B", "C", "D", "A")
 		r.rebalance("A")
 		r.wantOwners("A", "B", "C", "D", "A")
-		want := []string{center.EventGranted, center.EventRequested, center.EventReleased}
+		want := []string{ops.EventGranted, ops.EventRequested, ops.EventReleased}
 		if diff := cmp.Diff(want, r.eventKinds("2")); diff != "" {
 			t.Fatalf("events of queue 2 (-want +got):\n%s", diff)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // reportDrained sends a heartbeat in which the server reports that it has drained for the requested repartition.
@@ -17,7 +18,7 @@ func (r serverSteps) reportDrained(name string) roster.HeartbeatReply {
 		r.Fatalf("server %s is not registered", name)
 	}
 	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{
-		{UUID: r.uuid(name), State: center.StateServing, DrainedPartition: p.PartitionVersion},
+		{UUID: r.uuid(name), State: ops.StateServing, DrainedPartition: p.PartitionVersion},
 	}}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // soon is the reservation of a server that returns within the hour.
@@ -68,7 +69,7 @@ func testReserved(t *testing.T, c *center.Center) {
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s' AND reserved_for IS NOT NULL", r.task); n != 0 {
 			t.Errorf("%d queues are still reserved", n)
 		}
-		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventReserved}, 10)
+		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventReserved}, 10)
 		r.must(err)
 		if len(events) != 2 || events[0].Reason != "for web-0, for 1h0m0s" {
 			t.Errorf("events %+v", events)
@@ -233,7 +234,7 @@ func testLeavingServers(t *testing.T, c *center.Center) {
 		r.makeSilent("C")
 		r.rebalanceExpiring("B")
 		r.wantOwners("A", "B", "B", "A", "B", "B")
-		if reply, _ := r.heartbeat("A"); reply.State != center.StateLeaving {
+		if reply, _ := r.heartbeat("A"); reply.State != ops.StateLeaving {
 			t.Errorf("after its heartbeat the server is %s", reply.State)
 		}
 		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, soon))

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testRunCounts checks that a run whose counts miss items says so.
@@ -16,7 +17,7 @@ func testRunCounts(t *testing.T, c *center.Center) {
 	}
 	want := func(r *fixture, id string, done int64, atLeast bool) {
 		r.Helper()
-		run, err := c.Runs().Get(t.Context(), id)
+		run, err := ops.New(c).Runs().Get(t.Context(), id)
 		r.must(err)
 		if q := r.runQueue(id, "0"); run.ItemsDone != done || run.ItemsAtLeast != atLeast || q.ItemsAtLeast != atLeast {
 			r.Fatalf("the run is %+v with queue %+v, want %d items, a lower bound: %t", run.Run, q, done, atLeast)
@@ -32,7 +33,7 @@ func testRunCounts(t *testing.T, c *center.Center) {
 		s := r.claimOne("B", "0")
 		want(r, id, 7, true)
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: s.ItemsDone + 5}))
-		r.wantState(id, center.RunSuccess)
+		r.wantState(id, runs.RunSuccess)
 		want(r, id, 12, true)
 	})
 	t.Run("R15 the counts are lower bounds after a cancellation", func(t *testing.T) {
@@ -51,7 +52,7 @@ func testRunCounts(t *testing.T, c *center.Center) {
 		s := r.claimOne("B", "0")
 		r.must(second(c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{ItemsDone: s.ItemsDone + 2}, "no", false)))
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
-		r.wantState(id, center.RunCancelled)
+		r.wantState(id, runs.RunCancelled)
 		want(r, id, 4, false)
 	})
 }

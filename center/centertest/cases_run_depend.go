@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 func testDependants(t *testing.T, c *center.Center) {
@@ -23,9 +24,9 @@ func testDependants(t *testing.T, c *center.Center) {
 		g.succeed("b")
 		g.succeed("c")
 		g.want(root, "a SUCCESS", "b SUCCESS", "c SUCCESS")
-		runs, deps, err := c.Engine().Runs.Graph(t.Context(), g.of("b", root))
-		if err != nil || len(runs) != 3 || len(deps) != 2 || runs[0].ID != root || deps[0].Upstream != root {
-			t.Fatalf("graph of runs %+v, dependencies %+v, want 3 runs from %s on and 2 dependencies: %v", runs, deps, root, err)
+		list, deps, err := c.Engine().Runs.Graph(t.Context(), g.of("b", root))
+		if err != nil || len(list) != 3 || len(deps) != 2 || list[0].ID != root || deps[0].Upstream != root {
+			t.Fatalf("graph of runs %+v, dependencies %+v, want 3 runs from %s on and 2 dependencies: %v", list, deps, root, err)
 		}
 	})
 	t.Run("R5 a failed upstream counts although an earlier one still runs", func(t *testing.T) {
@@ -80,14 +81,14 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 		done, failed := g["a"].submit("1"), g["a"].submit("2")
 		both := g["b"].submit("both", done, failed)
 		one := g["b"].submit("one", done)
-		g["b"].wantState(one, center.RunWaiting)
+		g["b"].wantState(one, runs.RunWaiting)
 		g.succeed("a")
-		g["b"].wantState(one, center.RunReady)
-		g["b"].wantState(both, center.RunWaiting)
+		g["b"].wantState(one, runs.RunReady)
+		g["b"].wantState(both, runs.RunWaiting)
 		g.fail("a", "no")
-		g["b"].wantState(both, center.RunDependentFailed)
-		g["b"].wantState(g["b"].submit("late", failed), center.RunDependentFailed)
-		g["b"].wantState(g["b"].submit("after success", done), center.RunReady)
+		g["b"].wantState(both, runs.RunDependentFailed)
+		g["b"].wantState(g["b"].submit("late", failed), runs.RunDependentFailed)
+		g["b"].wantState(g["b"].submit("after success", done), runs.RunReady)
 	})
 	t.Run("R5 a waiting run also waits for a new upstream with its key", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after any a b")
@@ -95,10 +96,10 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 		end := g.of("end", a)
 		g["b"].submit("k")
 		g.succeed("a")
-		g["end"].wantState(end, center.RunWaiting)
+		g["end"].wantState(end, runs.RunWaiting)
 		g.succeed("b")
-		g["end"].wantState(end, center.RunReady)
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantState(end, runs.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 }
 
@@ -141,7 +142,7 @@ func testTriggeredDependants(t *testing.T, c *center.Center) {
 		g["a"].submitAndOpen("k")
 		_, err := c.Engine().Triggers.Fire(t.Context(), g["a"].task, "test")
 		g["a"].must(err)
-		g["b"].wantRunStates(center.RunWaiting)
+		g["b"].wantRunStates(runs.RunWaiting)
 	})
 }
 
@@ -189,20 +190,20 @@ func testDependencyErrors(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
 		continuous := g["a"].sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
-		define := func(name string, after ...center.After) error {
+		define := func(name string, after ...runs.After) error {
 			return g[name].runAfter(after...)
 		}
-		up := func(name string) center.After { return center.After{Upstream: g[name].task} }
+		up := func(name string) runs.After { return runs.After{Upstream: g[name].task} }
 		wantErrors(t, map[string]error{
 			"a cycle: " + g["a"].task + " after " + g["c"].task + " after " + g["b"].task + " after " + g["a"].task: define("a", up("c")),
 			"a cycle: " + g["a"].task + " after " + g["a"].task:                                                     define("a", up("a")),
-			"nobody: unknown task type":                  define("a", center.After{Upstream: "nobody"}),
-			"mode is CONTINUOUS":                         define("a", center.After{Upstream: continuous.task}),
-			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", center.After{Upstream: g["b"].task, Rule: "MAYBE"}),
+			"nobody: unknown task type":                  define("a", runs.After{Upstream: "nobody"}),
+			"mode is CONTINUOUS":                         define("a", runs.After{Upstream: continuous.task}),
+			`rule ("MAYBE") must be SUCCESS or FINISHED`: define("c", runs.After{Upstream: g["b"].task, Rule: "MAYBE"}),
 			"is named twice":                             define("c", up("b"), up("b")),
 		})
 		after, err := c.Engine().Dependencies.After(t.Context(), g["c"].task)
-		if diff := cmp.Diff([]center.After{{Upstream: g["b"].task, Rule: center.RuleSuccess}}, after); diff != "" || err != nil {
+		if diff := cmp.Diff([]runs.After{{Upstream: g["b"].task, Rule: runs.RuleSuccess}}, after); diff != "" || err != nil {
 			t.Fatalf("upstreams of c after the refused definitions: %v (-want +got):\n%s", err, diff)
 		}
 		g["c"].must(define("c"))

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func testRunFinaliser(t *testing.T, c *center.Center, url string) {
@@ -26,7 +27,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 			}
 			both.Wait()
 			r.must(errors.Join(errs...))
-			r.wantState(id, center.RunSuccess) // without a tick
+			r.wantState(id, runs.RunSuccess) // without a tick
 		}
 	})
 	t.Run("R10 a tick ends a run whose last queue is done", func(t *testing.T) {
@@ -35,7 +36,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 		r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET state = 'DONE' WHERE run_id = '%s'", id)
 		r.tick()
-		r.wantState(id, center.RunSuccess)
+		r.wantState(id, runs.RunSuccess)
 	})
 	t.Run("R10 the finaliser waits for a concurrent rerun", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -64,9 +65,9 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 		}
 		r.must(tx.Commit())
 		r.must(<-finalised)
-		r.wantState(id, center.RunRunning)
+		r.wantState(id, runs.RunRunning)
 		r.finishAll("A", "0")
-		r.wantState(id, center.RunSuccess)
+		r.wantState(id, runs.RunSuccess)
 	})
 }
 
@@ -80,10 +81,10 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		if ticked := r.tick(); ticked.Open != "" {
 			t.Fatalf("run %s is open after its deadline, want none", ticked.Open)
 		}
-		r.wantState(id, center.RunFailed)
+		r.wantState(id, runs.RunFailed)
 		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
 		r.wantQueueStates(id, "0 DONE", "1 FAILED")
-		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("finish a sweep after the deadline: error %v, want ErrRunOver", err)
 		}
 	})
@@ -94,12 +95,12 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		s := r.claimOne("A", "1")
 		r.makeSilent("A")
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
-		r.wantState(id, center.RunCancelled)
+		r.wantState(id, runs.RunCancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
-		if err := c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{}); !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("save a sweep of a cancelled run: error %v, want ErrRunOver", err)
 		}
-		if err := c.Engine().Runs.Cancel(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Cancel(t.Context(), id, "test"); !errors.Is(err, runs.ErrRunState) {
 			t.Fatalf("cancel a run twice: error %v, want ErrRunState", err)
 		}
 	})
@@ -111,8 +112,8 @@ func testRunEnd(t *testing.T, c *center.Center) {
 			t.Fatal("a queue was claimed although the cancel is requested")
 		}
 		r.tick()
-		r.wantState(running, center.RunCancelled)
-		r.wantState(ready, center.RunCancelled)
+		r.wantState(running, runs.RunCancelled)
+		r.wantState(ready, runs.RunCancelled)
 	})
 }
 
@@ -123,30 +124,30 @@ func testRerun(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
-		run := r.wantState(id, center.RunFailed)
+		run := r.wantState(id, runs.RunFailed)
 		next := r.submitAndOpen("next")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
 		if ticked := r.tick(); ticked.Open != next {
 			t.Fatalf("run %q is open, want only run %s", ticked.Open, next)
 		}
-		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != center.RunQueuePending {
+		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != runs.RunQueuePending {
 			t.Fatal("the claim took the queue of the run that is not open")
 		}
 		r.must(c.Engine().Runs.Cancel(t.Context(), next, "test"))
 		r.tick()
-		again := r.wantState(id, center.RunRunning)
+		again := r.wantState(id, runs.RunRunning)
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
 			t.Fatalf("the rerun is %+v, want the first start and a later deadline", again)
 		}
 		if s := r.claimOne("A", "1"); s.Cursor != "17" || s.Attempt != 1 || s.Recoveries > 0 {
 			t.Fatalf("claimed %+v, want a first attempt from cursor 17 that is not recovering", s)
 		}
-		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, runs.ErrRunState) {
 			t.Fatalf("rerun a run that is open: error %v, want ErrRunState", err)
 		}
 		r.finishAll("A", "1", "2")
-		r.wantState(id, center.RunSuccess)
+		r.wantState(id, runs.RunSuccess)
 	})
 }
 
@@ -170,7 +171,7 @@ func testRunRetention(t *testing.T, c *center.Center) {
 		waits := r.submit("waits", needed)
 		r.exec("UPDATE schedule_run SET state = 'WAITING' WHERE run_id = '%s'", waits)
 		for range 5 {
-			_, err := c.Clean(t.Context(), time.Hour)
+			_, err := ops.New(c).Clean(t.Context(), time.Hour)
 			r.must(err)
 		}
 		if got := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task); !slices.Equal(got, []string{needed, ids[2], waits}) {
@@ -180,7 +181,7 @@ func testRunRetention(t *testing.T, c *center.Center) {
 			t.Fatalf("%d queues of a deleted run are left, want 0", n)
 		}
 		r.exec("UPDATE schedule_run SET state = 'CANCELLED', finished_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", waits)
-		_, err := c.Clean(t.Context(), time.Hour)
+		_, err := ops.New(c).Clean(t.Context(), time.Hour)
 		r.must(err)
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE run_id = '%s'", needed); n != 0 {
 			t.Fatal("an upstream is kept although the run that waited for it has ended")

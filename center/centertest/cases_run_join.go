@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // fireSlot lets the triggers of task types fire once, one after the other, for the same slot. It returns the slot.
@@ -45,52 +46,52 @@ func testJoins(t *testing.T, c *center.Center) {
 		g.fireSlot("a")
 		g["end"].wantRunStates()
 		slot := g.fireSlot("a", "b")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g["end"].wantSlots(slot, "0s")
 		g.finishRunning("a")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.finishRunning("b")
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 		g.succeed("end")
-		g["end"].wantRunStates(center.RunSuccess)
+		g["end"].wantRunStates(runs.RunSuccess)
 	})
 	t.Run("R18 the last upstream is made after the others have ended", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		g.fireSlot("a")
 		g.finishRunning("a")
 		g.fireSlot("a", "b")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.finishRunning("b")
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 	t.Run("R18 slots that differ make no run", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		slot := g.fireSlot("a")
 		g["b"].slot = slot.Add(-time.Second)
 		g.fireSlot("b")
-		g["a"].wantRunStates(center.RunRunning)
-		g["b"].wantRunStates(center.RunRunning)
+		g["a"].wantRunStates(runs.RunRunning)
+		g["b"].wantRunStates(runs.RunRunning)
 		g["end"].wantRunStates()
 	})
 	t.Run("R18 after_any makes a run for each", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after any a b")
 		g.fireSlot("a", "b")
-		g["end"].wantRunStates(center.RunWaiting, center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting, runs.RunWaiting)
 		g.finishRunning("a")
-		g["end"].wantRunStates(center.RunReady, center.RunWaiting)
+		g["end"].wantRunStates(runs.RunReady, runs.RunWaiting)
 	})
 	t.Run("R18 a second run of the slot finds the run of the join", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		slot := g.fireSlot("a", "b")
 		g["a"].exec("UPDATE schedule_run SET state = 'SUCCESS' WHERE task_type = '%s'", g["a"].task)
-		late := g["a"].defineTrigger(center.Trigger{Name: g["a"].task + ".late", Kind: center.TriggerEvery, Expression: "1h", StartAt: slot.Add(-10 * time.Hour)})
+		late := g["a"].defineTrigger(runs.Trigger{Name: g["a"].task + ".late", Kind: runs.TriggerEvery, Expression: "1h", StartAt: slot.Add(-10 * time.Hour)})
 		g["a"].exec("UPDATE schedule_trigger SET next_fire_at = '%s' WHERE name = '%s'", slot.UTC().Format(timeLayout), late.Name)
 		g["a"].tick()
-		g["a"].wantRunStates(center.RunSuccess, center.RunRunning)
+		g["a"].wantRunStates(runs.RunSuccess, runs.RunRunning)
 		g.finishRunning("b")
-		g["end"].wantRunStates(center.RunWaiting) // for the second run of a
+		g["end"].wantRunStates(runs.RunWaiting) // for the second run of a
 		g.finishRunning("a")
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 }
 
@@ -106,34 +107,34 @@ func testJoinsWithoutTriggers(t *testing.T, c *center.Center) {
 		if end.Key != "k" || end.Params != "p" || end.Trigger != "" {
 			t.Fatalf("the run of end is %+v, want key k, params p and no trigger", end)
 		}
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.fail("b", "no")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.succeed("a") // of k, the older one
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 	t.Run("R18 R11 a SKIPPED upstream counts when it is reopened", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		g["a"].submitAndOpen("k")
 		g.fireSlot("a")
-		g["a"].wantRunStates(center.RunSkipped, center.RunRunning)
+		g["a"].wantRunStates(runs.RunSkipped, runs.RunRunning)
 		g.fireSlot("a", "b")
 		g["end"].wantRunStates()
 		id := g["a"].readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' AND state = 'SKIPPED'", g["a"].task)[0]
 		g["a"].must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 	})
 	t.Run("R18 R11 a rerun of an upstream lets the one run wait", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		root := g["a"].submit("k")
 		g["b"].submit("k")
 		g.fail("a", "no")
-		g["end"].wantRunStates(center.RunDependentFailed)
+		g["end"].wantRunStates(runs.RunDependentFailed)
 		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.succeed("b")
 		g.succeed("a")
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 }
 
@@ -142,23 +143,23 @@ func testJoinsOfJoins(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b", "both after a b", "next after both", "last after next a b")
 		g.fireSlot("b", "a")
 		for _, name := range []string{"both", "next", "last"} {
-			g[name].wantRunStates(center.RunWaiting)
+			g[name].wantRunStates(runs.RunWaiting)
 		}
 		g.finishRunning("a")
 		g.finishRunning("b")
 		g.succeed("both")
-		g["last"].wantRunStates(center.RunWaiting)
+		g["last"].wantRunStates(runs.RunWaiting)
 		g.succeed("next")
-		g["last"].wantRunStates(center.RunReady)
+		g["last"].wantRunStates(runs.RunReady)
 	})
 	t.Run("R18 an upstream of two levels joins another trigger", func(t *testing.T) {
 		g := newGraph(t, c, "a", "y after a", "b", "end after y b")
 		g.fireSlot("b", "a")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 		g.finishRunning("a")
 		g.succeed("y")
 		g.finishRunning("b")
-		g["end"].wantRunStates(center.RunReady)
+		g["end"].wantRunStates(runs.RunReady)
 	})
 	t.Run("R18 the run is like that of the first upstream", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
@@ -171,9 +172,9 @@ func testJoinsOfJoins(t *testing.T, c *center.Center) {
 	t.Run("R18 R5 a change applies to new runs", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after a b")
 		g["a"].submit("k")
-		g["end"].must(g["end"].runAfter(center.After{Upstream: g["a"].task, Any: true}, center.After{Upstream: g["b"].task, Any: true}))
+		g["end"].must(g["end"].runAfter(runs.After{Upstream: g["a"].task, Any: true}, runs.After{Upstream: g["b"].task, Any: true}))
 		g["end"].wantRunStates()
 		g["b"].submit("l")
-		g["end"].wantRunStates(center.RunWaiting)
+		g["end"].wantRunStates(runs.RunWaiting)
 	})
 }

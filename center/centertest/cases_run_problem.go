@@ -11,7 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // problems returns the problems of the task type as "kind count state".
@@ -23,9 +25,9 @@ func (r *fixture) problems() (list []string) {
 	return list
 }
 
-func (r *fixture) problemRecords() []center.RunProblem {
+func (r *fixture) problemRecords() []runs.Problem {
 	r.Helper()
-	list, err := r.c.Runs().Problems(r.Context(), r.task)
+	list, err := ops.New(r.c).Runs().Problems(r.Context(), r.task)
 	r.must(err)
 	return list
 }
@@ -43,7 +45,7 @@ func (r *fixture) fire(trigger string) string {
 	id, err := r.c.Engine().Triggers.Fire(r.Context(), trigger, "test")
 	r.must(err)
 	r.tick()
-	r.wantState(id, center.RunRunning)
+	r.wantState(id, runs.RunRunning)
 	return id
 }
 
@@ -64,7 +66,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 			t.Fatalf("problem %+v, want first run %s and last run %s", p, first, second)
 		}
 		task := r.taskRecord()
-		if task.RunProblems != 1 || task.FailedRuns != 2 || task.DisplayState() != center.RunFailed {
+		if task.RunProblems != 1 || task.FailedRuns != 2 || task.DisplayState() != runs.RunFailed {
 			t.Fatalf("the task type has %d problems, %d failed runs and is %s, want 1, 2 and FAILED", task.RunProblems, task.FailedRuns, task.DisplayState())
 		}
 		if got := r.findings("runs"); len(got) != 1 || !strings.HasPrefix(got[0], "PROBLEM run "+first+": 2 submitted runs have failed since ") || !strings.Contains(got[0], "still full") {
@@ -79,7 +81,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 			r.finishAll("A", "0")
 		}
 		r.wantProblems()
-		if got := r.findings("runs"); len(got) != 0 || r.taskRecord().DisplayState() != center.StateIdle {
+		if got := r.findings("runs"); len(got) != 0 || r.taskRecord().DisplayState() != ops.StateIdle {
 			t.Fatalf("findings %q after the reruns, want none", got)
 		}
 	})
@@ -97,7 +99,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 	t.Run("R19 a success of another trigger ends no problem", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		for _, name := range []string{"nightly", "hourly"} {
-			r.defineTrigger(center.Trigger{Name: r.task + name, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+			r.defineTrigger(runs.Trigger{Name: r.task + name, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		}
 		failed := r.fire(r.task + "nightly")
 		r.failAll("A", "no", "0")
@@ -115,7 +117,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 	})
 	t.Run("R19 an earlier success ends no problem", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		early := r.fire(r.task)
 		r.finishAll("A", "0")
 		r.fire(r.task)
@@ -152,7 +154,7 @@ func testAlertFailures(t *testing.T, c *center.Center) {
 	}
 	t.Run("R19 a failure raises one alert although a later slot has succeeded", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		first := r.fire(r.task)
 		r.failAll("A", "no", "0")
 		r.fire(r.task)
@@ -163,7 +165,7 @@ func testAlertFailures(t *testing.T, c *center.Center) {
 	})
 	t.Run("R19 the failures of a trigger raise one alert until it succeeds", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		first := r.fire(r.task)
 		r.failAll("A", "no", "0")
 		want(r, "after the first failure", first)
@@ -208,7 +210,7 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		if run := r.run(second); run.AckedBy != "bob" || run.AckedAt.IsZero() || r.run(first).AckedBy != "alice" {
 			t.Fatalf("the run is %+v, want acknowledged by bob, and the first one by alice", run)
 		}
-		if err := c.Engine().Runs.Ack(t.Context(), second, "bob"); !errors.Is(err, center.ErrNoProblem) {
+		if err := c.Engine().Runs.Ack(t.Context(), second, "bob"); !errors.Is(err, runs.ErrNoProblem) {
 			t.Fatalf("acknowledge again: error %v, want ErrNoProblem", err)
 		}
 		if got := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = 'RUN' AND actor = 'bob'", r.task); !slices.Equal(got, []string{"acknowledged: " + second}) {
@@ -231,14 +233,14 @@ func testAckRuns(t *testing.T, c *center.Center) {
 		_, err = c.Engine().Runs.AckTask(t.Context(), r.task, "carol")
 		r.must(err)
 		r.wantProblems()
-		if _, err := c.Engine().Runs.AckTask(t.Context(), r.task, "carol"); !errors.Is(err, center.ErrNoProblem) {
+		if _, err := c.Engine().Runs.AckTask(t.Context(), r.task, "carol"); !errors.Is(err, runs.ErrNoProblem) {
 			t.Fatalf("acknowledge nothing: error %v, want ErrNoProblem", err)
 		}
 	})
 	t.Run("R19 a rerun undoes the acknowledgement", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("1")
-		if err := c.Engine().Runs.Ack(t.Context(), id, "test"); !errors.Is(err, center.ErrRunState) {
+		if err := c.Engine().Runs.Ack(t.Context(), id, "test"); !errors.Is(err, runs.ErrRunState) {
 			t.Fatalf("acknowledge an open run: error %v, want ErrRunState", err)
 		}
 		r.failAll("A", "no", "0")
@@ -280,7 +282,7 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 		}
 		clean := func() {
 			for range 3 {
-				_, err := c.Clean(t.Context(), time.Hour)
+				_, err := ops.New(c).Clean(t.Context(), time.Hour)
 				r.must(err)
 			}
 		}
@@ -316,7 +318,7 @@ func testCancelledRuns(t *testing.T, c *center.Center) {
 	})
 	t.Run("R19 a later success ends the problem of a run that was cancelled in a rerun", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
+		r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 1 1 ? 2090"})
 		id := r.fire(r.task)
 		r.failAll("A", "no", "0")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
@@ -404,7 +406,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		}
 		wait("it waits: nothing has succeeded")
 		r.stalledFor(31 * time.Minute)
-		if p := r.problemRecords(); len(p) != 1 || p[0].Kind != center.ProblemStalled || !strings.HasSuffix(p[0].Text(), ": it waits: nothing has succeeded") {
+		if p := r.problemRecords(); len(p) != 1 || p[0].Kind != condition.RunStalled || !strings.HasSuffix(p[0].Text(), ": it waits: nothing has succeeded") {
 			t.Fatalf("the problems are %+v, want the stalled run with what it waits for", p)
 		}
 		wait("")
@@ -414,7 +416,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		says("")
 		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{Waits: new("it waits for B")}))
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: 1}))
-		r.wantState(id, center.RunSuccess)
+		r.wantState(id, runs.RunSuccess)
 		says("")
 	})
 }
@@ -442,7 +444,7 @@ func testTriggerProblems(t *testing.T, c *center.Center) {
 	})
 	t.Run("R19 missed slots can be acknowledged", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		_, hour := r.hourly(func(t *center.Trigger) { t.Misfire, t.Expression = center.MisfireSkip, "6h" })
+		_, hour := r.hourly(func(t *runs.Trigger) { t.Misfire, t.Expression = runs.MisfireSkip, "6h" })
 		slot := hour.Add(-4 * time.Hour)
 		r.downSince(slot)
 		r.tick()

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // testSkippedRuns checks that a skipped slot can still get its run, and all runs that depend on it.
@@ -15,13 +17,13 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 		g["a"].hourly(nil)
 		busy = g["a"].submitAndOpen("busy")
 		id = g.fire("a")
-		g["a"].wantState(id, center.RunSkipped)
+		g["a"].wantState(id, runs.RunSkipped)
 		return g, busy, id
 	}
 	for name, reopen := range map[string]func(g graph, id string) error{
 		"rerun": func(_ graph, id string) error { return c.Engine().Runs.Rerun(t.Context(), id, "test") },
 		"submission of its key": func(g graph, id string) error {
-			again, existed, err := c.Engine().Runs.Submit(t.Context(), g["a"].task, center.Submission{Key: g["a"].run(id).Key, Params: "ignored"})
+			again, existed, err := c.Engine().Runs.Submit(t.Context(), g["a"].task, runs.Submission{Key: g["a"].run(id).Key, Params: "ignored"})
 			if again != id || !existed {
 				g["a"].Fatalf("the key was submitted as run %s, existed %t, want run %s, existed", again, existed, id)
 			}
@@ -62,34 +64,34 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 	t.Run("R4 the slot of a trigger of kind ONCE waits for the runs that are open", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		busy, next := r.submitAndOpen("busy"), r.submit("next")
-		r.defineTrigger(center.Trigger{Kind: center.TriggerOnce, Expression: r.now().Truncate(time.Hour).Format(time.RFC3339)})
+		r.defineTrigger(runs.Trigger{Kind: runs.TriggerOnce, Expression: r.now().Truncate(time.Hour).Format(time.RFC3339)})
 		r.tick()
 		r.finishAll("A", "0")
-		r.wantState(busy, center.RunSuccess)
+		r.wantState(busy, runs.RunSuccess)
 		r.tick()
 		r.finishAll("A", "0")
 		r.tick()
 		r.finishAll("A", "0")
-		r.wantState(next, center.RunSuccess)
+		r.wantState(next, runs.RunSuccess)
 		r.wantRunStates("SUCCESS", "SUCCESS", "SUCCESS")
-		if now := r.readTrigger(r.task); now.Status != center.TriggerDone || now.Fires != 1 {
+		if now := r.readTrigger(r.task); now.Status != runs.TriggerDone || now.Fires != 1 {
 			t.Fatalf("the trigger is %+v, want DONE with 1 firing", now)
 		}
 	})
 	t.Run("R4 a skipped slot does not use up max_fires", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		_, hour := r.hourly(func(t *center.Trigger) { t.MaxFires = 1 })
+		_, hour := r.hourly(func(t *runs.Trigger) { t.MaxFires = 1 })
 		r.submitAndOpen("busy")
 		r.downSince(hour)
 		r.tick()
-		if now := r.readTrigger(r.task); now.Status != center.TriggerActive || now.Fires != 0 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
+		if now := r.readTrigger(r.task); now.Status != runs.TriggerActive || now.Fires != 0 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("the trigger is %+v after a skipped slot, want ACTIVE, no firings and the next in an hour", now)
 		}
 		r.finishAll("A", "0")
 		r.exec("DELETE FROM schedule_run WHERE state = 'SKIPPED' AND task_type = '%s'", r.task)
 		r.downSince(hour) // stands for the next slot
 		r.tick()
-		if now := r.readTrigger(r.task); now.Status != center.TriggerDone || now.Fires != 1 {
+		if now := r.readTrigger(r.task); now.Status != runs.TriggerDone || now.Fires != 1 {
 			t.Fatalf("the trigger is %+v after its slot has fired, want DONE and 1 firing", now)
 		}
 	})
@@ -148,20 +150,20 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 			r.downSince(hour)
 			r.tick()
 			r.finishAll("A", "0")
-			runs, err := c.Runs().List(t.Context(), center.RunFilter{TaskType: r.task, State: center.RunSkipped}, 1)
-			if err != nil || len(runs) != 1 || r.readTrigger(r.task).Skipped != 1 {
-				t.Fatalf("%d skipped runs, want 1: %v", len(runs), err)
+			list, err := ops.New(c).Runs().List(t.Context(), runs.RunFilter{TaskType: r.task, State: runs.RunSkipped}, 1)
+			if err != nil || len(list) != 1 || r.readTrigger(r.task).Skipped != 1 {
+				t.Fatalf("%d skipped runs, want 1: %v", len(list), err)
 			}
-			r.must(happen(r, runs[0].ID))
+			r.must(happen(r, list[0].ID))
 			if got := r.readTrigger(r.task); got.Skipped != 0 {
 				t.Fatalf("%d skipped slots, want 0", got.Skipped)
 			}
 		})
 	}
-	for _, overlap := range []string{center.OverlapSkip, center.OverlapWait} {
+	for _, overlap := range []string{runs.OverlapSkip, runs.OverlapWait} {
 		t.Run("R4 paused runs that have not started skip no slot, overlap "+overlap, func(t *testing.T) {
 			r := newRunFixture(t, c, 1)
-			_, hour := r.hourly(func(t *center.Trigger) { t.Overlap = overlap })
+			_, hour := r.hourly(func(t *runs.Trigger) { t.Overlap = overlap })
 			for _, key := range []string{"1", "2"} {
 				r.must(c.Engine().Runs.SetPaused(t.Context(), r.submit(key), true, "test"))
 			}
@@ -222,7 +224,7 @@ func testStartLimits(t *testing.T, c *center.Center) {
 			}
 		}
 		g.succeed("a")
-		g["a"].wantState(id, center.RunSuccess)
+		g["a"].wantState(id, runs.RunSuccess)
 	})
 	t.Run("R13 without the setting a run waits for ever", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // ask submits a run of the task type.
-func (r runSteps) ask(s center.Submission) string {
+func (r runSteps) ask(s runs.Submission) string {
 	r.Helper()
-	id, _, err := r.c.Runs().Submit(r.Context(), r.task, s)
+	id, _, err := ops.New(r.c).Runs().Submit(r.Context(), r.task, s)
 	r.must(err)
 	return id
 }
@@ -20,24 +21,24 @@ func (r runSteps) ask(s center.Submission) string {
 func testSubmission(t *testing.T, c *center.Center) {
 	t.Run("R6 the submitted run of the highest priority is opened first", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		r.ask(center.Submission{Key: "low"})
-		high := r.ask(center.Submission{Key: "high", Priority: 5})
+		r.ask(runs.Submission{Key: "low"})
+		high := r.ask(runs.Submission{Key: "high", Priority: 5})
 		if open := r.tick().Open; open != high {
 			t.Fatalf("run %s is open, want %s", open, high)
 		}
 	})
 	t.Run("R6 a run is not opened before its time", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		later := r.ask(center.Submission{Key: "later", Priority: 5, NotBefore: r.now().Add(time.Hour)})
+		later := r.ask(runs.Submission{Key: "later", Priority: 5, NotBefore: r.now().Add(time.Hour)})
 		if open := r.tick().Open; open != "" {
 			t.Fatalf("run %s is open, want none", open)
 		}
 		now := r.submitAndOpen("now") // a run of a lower priority need not wait for it
 		r.finishAll("A", "0")
-		r.wantState(now, center.RunSuccess)
-		blocker, err := center.FindBlocker(t.Context(), c, r.run(later))
-		if err != nil || blocker.Reason != center.BlockedByTime {
-			t.Fatalf("the run waits for %+v, want %s: %v", blocker, center.BlockedByTime, err)
+		r.wantState(now, runs.RunSuccess)
+		blocker, err := ops.FindBlocker(t.Context(), ops.New(c), r.run(later))
+		if err != nil || blocker.Reason != ops.BlockedByTime {
+			t.Fatalf("the run waits for %+v, want %s: %v", blocker, ops.BlockedByTime, err)
 		}
 		r.exec("UPDATE schedule_run SET not_before = '%s' WHERE run_id = '%s'", r.now().Add(-time.Second).UTC().Format(timeLayout), later)
 		if open := r.tick().Open; open != later {
@@ -47,8 +48,8 @@ func testSubmission(t *testing.T, c *center.Center) {
 	t.Run("R6 a run that waits for its time asks for a tick at that time", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		begin := r.now().Add(time.Hour).Truncate(time.Second)
-		later := r.ask(center.Submission{Key: "later", NotBefore: begin.Add(time.Hour)})
-		r.ask(center.Submission{Key: "soon", NotBefore: begin})
+		later := r.ask(runs.Submission{Key: "later", NotBefore: begin.Add(time.Hour)})
+		r.ask(runs.Submission{Key: "soon", NotBefore: begin})
 		for _, at := range []time.Time{r.runReply("A").NextBegin, r.tick().NextBegin} {
 			if !at.Equal(begin) {
 				t.Fatalf("the next run may begin at %s, want %s", at, begin)
@@ -70,7 +71,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 	t.Run("R4 a run that does not begin yet skips no slot", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
-		r.ask(center.Submission{Key: "later", NotBefore: r.now().Add(time.Hour)})
+		r.ask(runs.Submission{Key: "later", NotBefore: r.now().Add(time.Hour)})
 		r.downSince(hour)
 		if open := r.tick().Open; open == "" || r.run(open).Trigger != r.task {
 			t.Fatalf("run %q is open, want that of the slot", open)
@@ -79,21 +80,21 @@ func testSubmission(t *testing.T, c *center.Center) {
 	t.Run("R9 R13 a run ends at its own deadline", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		end := r.now().Add(time.Hour).Truncate(time.Second)
-		id := r.ask(center.Submission{Key: "k", EndBefore: end})
+		id := r.ask(runs.Submission{Key: "k", EndBefore: end})
 		if at := r.run(id).DeadlineAt; !at.Equal(end) {
 			t.Fatalf("the deadline before the opening is %s, want %s", at, end)
 		}
 		r.tick()
-		if run := r.wantState(id, center.RunRunning); !run.DeadlineAt.Equal(end) {
+		if run := r.wantState(id, runs.RunRunning); !run.DeadlineAt.Equal(end) {
 			t.Fatalf("the deadline is %s, want %s", run.DeadlineAt, end)
 		}
 		past := r.now().Add(-time.Second).UTC().Format(timeLayout)
 		r.exec("UPDATE schedule_run SET deadline_at = '%[1]s', end_before = '%[1]s' WHERE run_id = '%[2]s'", past, id)
 		r.tick()
-		r.wantState(id, center.RunFailed)
+		r.wantState(id, runs.RunFailed)
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
-		if run := r.wantState(id, center.RunRunning); !run.EndBefore.IsZero() || run.DeadlineAt.Before(end) {
+		if run := r.wantState(id, runs.RunRunning); !run.EndBefore.IsZero() || run.DeadlineAt.Before(end) {
 			t.Fatalf("the rerun is %+v, want run_timeout as its deadline", run)
 		}
 	})
@@ -101,13 +102,13 @@ func testSubmission(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		r.exec("UPDATE schedule_task_type SET run_start_timeout_ms = 60000 WHERE task_type = '%s'", r.task)
 		begin := r.now().Add(time.Hour).Truncate(time.Second)
-		if at := r.run(r.ask(center.Submission{NotBefore: begin})).DeadlineAt; !at.Equal(begin.Add(time.Minute)) {
+		if at := r.run(r.ask(runs.Submission{NotBefore: begin})).DeadlineAt; !at.Equal(begin.Add(time.Minute)) {
 			t.Fatalf("the deadline is %s, want a minute after %s", at, begin)
 		}
 	})
 	t.Run("R11 a run has attempts of its own, and its dependants have none", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
-		id := g["a"].ask(center.Submission{Key: "k", MaxAttempts: 1, Priority: 3, NotBefore: g["a"].now()})
+		id := g["a"].ask(runs.Submission{Key: "k", MaxAttempts: 1, Priority: 3, NotBefore: g["a"].now()})
 		if run := g["b"].run(g.of("b", id)); run.MaxAttempts != 0 || !run.NotBefore.IsZero() || run.Priority != 3 {
 			t.Fatalf("the run of the dependant is %+v, want the priority and neither attempts nor a time", run)
 		}
@@ -120,13 +121,13 @@ func testSubmission(t *testing.T, c *center.Center) {
 	t.Run("errors of a submission name the field and the rule", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-		submit := func(s center.Submission) error {
-			_, _, err := c.Runs().Submit(t.Context(), r.task, s)
+		submit := func(s runs.Submission) error {
+			_, _, err := ops.New(c).Runs().Submit(t.Context(), r.task, s)
 			return err
 		}
 		wantErrors(t, map[string]error{
-			"max_attempts (-1) must be from 0 to 1000":                                          submit(center.Submission{MaxAttempts: -1}),
-			"end_before (2030-01-01T00:00:00Z) must be after not_before (2030-01-01T00:00:00Z)": submit(center.Submission{NotBefore: at, EndBefore: at}),
+			"max_attempts (-1) must be from 0 to 1000":                                          submit(runs.Submission{MaxAttempts: -1}),
+			"end_before (2030-01-01T00:00:00Z) must be after not_before (2030-01-01T00:00:00Z)": submit(runs.Submission{NotBefore: at, EndBefore: at}),
 		})
 	})
 }

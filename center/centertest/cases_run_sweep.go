@@ -7,7 +7,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func testSweepClaims(t *testing.T, c *center.Center) {
@@ -25,7 +26,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
 		}
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
-		if run := r.wantState(id, center.RunSuccess); run.ItemsDone != 5 {
+		if run := r.wantState(id, runs.RunSuccess); run.ItemsDone != 5 {
 			t.Fatalf("the run has %d items done, want 5", run.ItemsDone)
 		}
 	})
@@ -97,7 +98,7 @@ func testSweepFence(t *testing.T, c *center.Center) {
 		r.submitAndOpen("k")
 		s := r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET server = 'other' WHERE run_id = '%s'", s.RunID)
-		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, center.ErrRunOver) {
+		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("finish the lost sweep: error %v, want ErrRunOver", err)
 		}
 	})
@@ -126,7 +127,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 			t.Fatalf("cursor %q, want 18 in the run and none in schedule_queue", got)
 		}
 		r.must(c.Engine().Runs.Cancel(t.Context(), s.RunID, "test"))
-		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+		if err := center.SaveCursor(c.Bind(t.Context(), bind("19"))); !center.IsFenced(err) || !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("save the cursor of a cancelled run: error %v, want ErrFenced and ErrRunOver", err)
 		}
 	})
@@ -141,7 +142,7 @@ func testSweepCursor(t *testing.T, c *center.Center) {
 		}
 		r.moveQueue("0", "B")
 		r.claimOne("B", "0")
-		if _, err := c.Engine().Sweeps.Cursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, center.ErrRunOver) {
+		if _, err := c.Engine().Sweeps.Cursor(t.Context(), s.RunID, s.Server, own); !center.IsFenced(err) || !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("read the cursor of the sweep of B: error %v, want ErrFenced and ErrRunOver", err)
 		}
 	})
@@ -172,7 +173,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 				t.Fatalf("the queue has failed: %t, want another attempt: %v", failed, err)
 			}
 			q := r.runQueue(id, "0")
-			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != center.RunQueuePending || q.LastError != "no luck" {
+			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != runs.RunQueuePending || q.LastError != "no luck" {
 				t.Fatalf("the next attempt is after %s, want %s, and the queue PENDING with its error: %+v", got, pause, q)
 			}
 			if len(r.claim("A", "0")) != 0 {
@@ -188,7 +189,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		if err != nil || !failed {
 			t.Fatalf("the queue has failed: %t, want true after the last attempt: %v", failed, err)
 		}
-		r.wantState(id, center.RunFailed)
+		r.wantState(id, runs.RunFailed)
 		r.wantMessage(id, "1 of 2 queues failed, first queue 0: no luck at all")
 		r.wantQueueStates(id, "0 FAILED", "1 DONE")
 	})
@@ -204,7 +205,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("the queue was taken over more than max_recoveries times")
 		}
-		r.wantState(id, center.RunFailed)
+		r.wantState(id, runs.RunFailed)
 		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
 	})
 	t.Run("S14 take-overs that an item explains fail no queue", func(t *testing.T) {
@@ -217,9 +218,9 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		}
 		r.claimOne("A", "0")
 		r.claimOne("A", "0")
-		killer(center.ItemStarted) // of another queue of the same process
+		killer(ops.ItemStarted) // of another queue of the same process
 		r.claimOne("A", "0")
-		killer(center.ItemDead)
+		killer(ops.ItemDead)
 		r.claimOne("A", "0")
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("the queue was taken over once more, although no item has died since")

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // nightly is a task type that a trigger fires at two each night.
@@ -24,9 +26,9 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 		if diff := cmp.Diff(made, r.readTrigger(r.task)); diff != "" {
 			t.Fatalf("trigger after another definition (-before +after):\n%s", diff)
 		}
-		row, err := c.Tasks().Settings(t.Context(), r.task)
+		row, err := ops.New(c).Tasks().Settings(t.Context(), r.task)
 		r.must(err)
-		want := []center.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
+		want := []runs.Difference{{Name: "every", Given: "1h0m0s", Row: "not set"}}
 		if diff := cmp.Diff(want, row.DiffersFrom(center.Settings{Mode: center.ModeRun, Every: time.Hour}.Given())); diff != "" {
 			t.Fatalf("differences of another schedule (-want +got):\n%s", diff)
 		}
@@ -61,7 +63,7 @@ func testSchedule(t *testing.T, c *center.Center, url string) {
 // wantTrigger checks the triggers of the task type, ordered by name: "CRON 0 0 2 * * ? UTC".
 func (r *triggerSteps) wantTrigger(want ...string) {
 	r.Helper()
-	triggers, err := r.c.Triggers().List(r.Context(), center.TriggerFilter{})
+	triggers, err := ops.New(r.c).Triggers().List(r.Context(), runs.TriggerFilter{})
 	r.must(err)
 	var got []string
 	for _, t := range triggers {
@@ -75,7 +77,7 @@ func (r *triggerSteps) wantTrigger(want ...string) {
 }
 
 // wantAfter checks the upstreams of the task type.
-func (r *triggerSteps) wantAfter(want ...center.After) {
+func (r *triggerSteps) wantAfter(want ...runs.After) {
 	r.Helper()
 	got, err := r.c.Engine().Dependencies.After(r.Context(), r.task)
 	r.must(err)
@@ -88,44 +90,44 @@ func (r *triggerSteps) wantAfter(want ...center.After) {
 // deleted before its dependant.
 func testAfterSettings(t *testing.T, c *center.Center) {
 	up := newRunFixture(t, c, 1)
-	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: center.RuleFinished}}}
+	s := center.Settings{Mode: center.ModeRun, Queues: 1, After: []runs.After{{Upstream: up.task}, {Upstream: up.task + ".late", Rule: runs.RuleFinished}}}
 	r := up.sibling("down")
-	_, err := c.Tasks().Define(t.Context(), r.task, s)
+	_, err := ops.New(c).Tasks().Define(t.Context(), r.task, s)
 	if !errors.Is(err, center.ErrUnknownTask) || !strings.Contains(err.Error(), "after "+up.task+".late: ") {
 		t.Fatalf("define with an unknown upstream: error %v, want ErrUnknownTask for it", err)
 	}
-	if _, err := c.Tasks().List(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
+	if _, err := ops.New(c).Tasks().List(t.Context(), r.task); !errors.Is(err, center.ErrUnknownTask) {
 		t.Fatalf("list the task type after the refused definition: error %v, want ErrUnknownTask", err)
 	}
 	late := up.sibling("late")
 	late.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	r.define(s)
-	want := []center.After{{Upstream: up.task, Rule: center.RuleSuccess}, {Upstream: late.task, Rule: center.RuleFinished}}
+	want := []runs.After{{Upstream: up.task, Rule: runs.RuleSuccess}, {Upstream: late.task, Rule: runs.RuleFinished}}
 	r.wantAfter(want...)
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	r.wantAfter(want...)
-	row, err := c.Tasks().Settings(t.Context(), r.task)
+	row, err := ops.New(c).Tasks().Settings(t.Context(), r.task)
 	r.must(err)
 	if diffs := row.DiffersFrom(s.Given()); len(diffs) > 0 {
 		t.Fatalf("differences %+v of the same settings, want none", diffs)
 	}
-	if err := c.Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change "+r.task+" first") {
+	if err := ops.New(c).Tasks().Delete(t.Context(), late.task, "test"); err == nil || !strings.Contains(err.Error(), r.task+" runs after it: change "+r.task+" first") {
 		t.Fatalf("delete an upstream: error %v, want the dependant in it", err)
 	}
-	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
-	r.must(c.Tasks().Delete(t.Context(), late.task, "test"))
+	r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
+	r.must(ops.New(c).Tasks().Delete(t.Context(), late.task, "test"))
 }
 
 // apply writes settings and schedule. It returns the differences before as "name: row -> wanted".
 func (r *taskType) apply(s center.Settings) (changed []string) {
 	r.Helper()
-	a, err := r.c.Tasks().Compare(r.Context(), r.task, s)
+	a, err := ops.New(r.c).Tasks().Compare(r.Context(), r.task, s)
 	r.must(err)
 	for _, d := range a.Changes {
 		changed = append(changed, d.Name+": "+d.Row+" -> "+d.Given)
 	}
-	r.must(r.c.Tasks().Apply(r.Context(), a, "test"))
-	if a, err = r.c.Tasks().Compare(r.Context(), r.task, s); err != nil || !a.Same() {
+	r.must(ops.New(r.c).Tasks().Apply(r.Context(), a, "test"))
+	if a, err = ops.New(r.c).Tasks().Compare(r.Context(), r.task, s); err != nil || !a.Same() {
 		r.Fatalf("differences %+v are left after Apply, want none: %v", a, err)
 	}
 	return changed
@@ -147,10 +149,10 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron:  -> 0 0 2 * * ?")
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
-	_, err := r.applyTrigger(center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 3 * * ?", Overlap: center.OverlapWait})
+	_, err := r.applyTrigger(runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerCron, Expression: "0 0 3 * * ?", Overlap: runs.OverlapWait})
 	r.must(err)
 	r.wantApplied(nightly, "time_zone: UTC -> Europe/Berlin", "cron: 0 0 3 * * ? -> 0 0 2 * * ?")
-	if trigger := r.readTrigger(r.task); trigger.Overlap != center.OverlapWait {
+	if trigger := r.readTrigger(r.task); trigger.Overlap != runs.OverlapWait {
 		t.Fatalf("the trigger has overlap %s, want WAIT, which no setting sets", trigger.Overlap)
 	}
 	version, other := r.readTrigger(r.task).Version, nightly
@@ -159,10 +161,10 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	if now := r.readTrigger(r.task).Version; now != version {
 		t.Fatalf("the unchanged trigger has version %d, want %d", now, version)
 	}
-	hourly := center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour, After: []center.After{{Upstream: up.task}}}
+	hourly := center.Settings{Mode: center.ModeRun, Queues: 2, Every: time.Hour, After: []runs.After{{Upstream: up.task}}}
 	r.wantApplied(hourly, "execute_number: 7 -> 1", "time_zone: Europe/Berlin -> UTC", "cron: 0 0 2 * * ? -> ", "every:  -> 1h0m0s", "after:  -> "+up.task)
 	r.wantTrigger("EVERY 1h0m0s UTC")
-	r.wantAfter(center.After{Upstream: up.task, Rule: center.RuleSuccess})
+	r.wantAfter(runs.After{Upstream: up.task, Rule: runs.RuleSuccess})
 	counted := r.readTrigger(r.task).StartAt
 	hourly.Every = 2 * time.Hour
 	r.wantApplied(hourly, "every: 1h0m0s -> 2h0m0s")
@@ -170,16 +172,16 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 		t.Fatalf("the slots start at %s, want %s as before", at, counted)
 	}
 	anyOf := hourly
-	anyOf.After = []center.After{{Upstream: up.task, Any: true}}
+	anyOf.After = []runs.After{{Upstream: up.task, Any: true}}
 	r.wantApplied(anyOf)
 	second := up.sibling("other")
 	second.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 	both := up.task + ", " + second.task
-	hourly.After = append(hourly.After, center.After{Upstream: second.task})
+	hourly.After = append(hourly.After, runs.After{Upstream: second.task})
 	r.wantApplied(hourly, "after: "+up.task+" -> "+both)
-	anyOf.After = append(anyOf.After, center.After{Upstream: second.task, Any: true})
+	anyOf.After = append(anyOf.After, runs.After{Upstream: second.task, Any: true})
 	r.wantApplied(anyOf, "after: "+both+" -> any of "+both)
-	r.wantAfter(center.After{Upstream: up.task, Rule: center.RuleSuccess, Any: true}, center.After{Upstream: second.task, Rule: center.RuleSuccess, Any: true})
+	r.wantAfter(runs.After{Upstream: up.task, Rule: runs.RuleSuccess, Any: true}, runs.After{Upstream: second.task, Rule: runs.RuleSuccess, Any: true})
 	r.wantApplied(hourly, "after: any of "+both+" -> "+both)
 	hourly.After = hourly.After[:1]
 	r.wantApplied(hourly, "after: "+both+" -> "+up.task)
@@ -187,12 +189,12 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantTrigger()
 	r.wantAfter()
 
-	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
-	elsewhere := up.defineTrigger(center.Trigger{Name: r.task, Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
+	r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
+	elsewhere := up.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 1 * * ?"})
 	r.define(center.Settings{Mode: center.ModeRun, Queues: 2})
-	a, err := c.Tasks().Compare(t.Context(), r.task, nightly)
+	a, err := ops.New(c).Tasks().Compare(t.Context(), r.task, nightly)
 	r.must(err)
-	err = c.Tasks().Apply(t.Context(), a, "test")
+	err = ops.New(c).Tasks().Apply(t.Context(), a, "test")
 	if err == nil || !strings.Contains(err.Error(), "trigger "+r.task+" has the name of this task type, and fires "+up.task) {
 		t.Fatalf("apply under the name of a trigger of another task type: error %v, want a refusal", err)
 	}
@@ -212,14 +214,14 @@ func testDeleteRuns(t *testing.T, c *center.Center) {
 	open, ready := r.submitAndOpen("open"), r.submit("ready")
 	waits := down.submit("waits", open)
 	r.makeSilent("A")
-	r.must(c.Tasks().Delete(t.Context(), r.task, "test"))
+	r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
 	r.wantTrigger()
-	r.wantState(ended, center.RunSuccess)
-	r.wantState(open, center.RunCancelled)
+	r.wantState(ended, runs.RunSuccess)
+	r.wantState(open, runs.RunCancelled)
 	r.wantQueueStates(open, "0 CANCELLED", "1 CANCELLED")
-	r.wantState(ready, center.RunCancelled)
+	r.wantState(ready, runs.RunCancelled)
 	down.tick()
-	down.wantState(waits, center.RunDependentFailed)
+	down.wantState(waits, runs.RunDependentFailed)
 	r.define(nightly)
 	r.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 }
@@ -234,16 +236,16 @@ func testForgottenRuns(t *testing.T, c *center.Center, url string) {
 		signs[sign] = newFixture(t, Open(t, url, center.Options{OwnSign: sign}), nightly)
 	}
 	id := signs["CODE"].submit("")
-	signs["OPERATOR"].defineTrigger(center.Trigger{Name: t.Name(), Kind: center.TriggerCron, Expression: "0 0 1 * * ?"})
+	signs["OPERATOR"].defineTrigger(runs.Trigger{Name: t.Name(), Kind: runs.TriggerCron, Expression: "0 0 1 * * ?"})
 	base.exec("UPDATE schedule_queue SET gmt_modified = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", base.task)
 	p, _ := base.heartbeat("A")
-	expired, err := c.ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), p.Now, time.Minute)
+	expired, err := ops.New(c).ExpireOwnSigns(t.Context(), base.task, base.uuid("A"), p.Now, time.Minute)
 	base.must(err)
 	if diff := cmp.Diff([]string{"CODE"}, expired); diff != "" {
 		t.Fatalf("expired own_signs (-want +got):\n%s", diff)
 	}
 	signs["CODE"].wantTrigger()
-	signs["CODE"].wantState(id, center.RunCancelled)
+	signs["CODE"].wantState(id, runs.RunCancelled)
 	signs["CODE"].define(nightly)
 	signs["CODE"].wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")
 	base.wantTrigger("CRON 0 0 2 * * ? Europe/Berlin")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testTotals checks that the processes have equal numbers of queues of all task types. Each case has an environment of its
@@ -77,11 +78,11 @@ func testTotals(t *testing.T, c *center.Center) {
 		two.rebalance("B")
 		one.wantOwners("A>B")
 		two.wantOwners("A")
-		moves := one.preview(center.Scenario{})
+		moves := one.preview(ops.Scenario{})
 		if !slices.ContainsFunc(moves, func(m string) bool { return strings.Contains(m, "the totals of the processes") }) {
 			t.Errorf("the preview says %v", moves)
 		}
-		events, err := one.c.Events().List(t.Context(), center.EventFilter{TaskType: one.task, Kind: center.EventTotals}, 10)
+		events, err := ops.New(one.c).Events().List(t.Context(), ops.EventFilter{TaskType: one.task, Kind: ops.EventTotals}, 10)
 		one.must(err)
 		if len(events) != 1 || events[0].Actor != one.uuid("A") || !strings.HasPrefix(events[0].Reason, "1 share is rounded up") {
 			t.Errorf("events %+v", events)

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func testTriggerSlots(t *testing.T, c *center.Center, url string) {
@@ -29,8 +31,8 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 			}
 			all.Wait()
 			r.must(errors.Join(errs...))
-			if runs, fires := len(r.runStates()), r.readTrigger(r.task).Fires-before; runs != 1 || fires != 1 {
-				t.Fatalf("the slot has %d runs and %d firings, want 1 of each", runs, fires)
+			if list, fires := len(r.runStates()), r.readTrigger(r.task).Fires-before; list != 1 || fires != 1 {
+				t.Fatalf("the slot has %d runs and %d firings, want 1 of each", list, fires)
 			}
 		}
 	})
@@ -55,10 +57,10 @@ func testTriggerSlots(t *testing.T, c *center.Center, url string) {
 		r := newRunFixture(t, c, 1)
 		hour := r.now().Truncate(time.Hour)
 		for range 2 {
-			r.defineTrigger(center.Trigger{Kind: center.TriggerOnce, Expression: hour.Format(time.RFC3339)})
+			r.defineTrigger(runs.Trigger{Kind: runs.TriggerOnce, Expression: hour.Format(time.RFC3339)})
 			r.tick()
 			r.wantSlots(hour, "0s")
-			if now := r.readTrigger(r.task); now.Status != center.TriggerDone || !now.NextFireAt.IsZero() {
+			if now := r.readTrigger(r.task); now.Status != runs.TriggerDone || !now.NextFireAt.IsZero() {
 				t.Fatalf("the trigger is %+v, want DONE without a next firing", now)
 			}
 			r.must(c.Engine().Triggers.Delete(t.Context(), r.task, "test"))
@@ -70,13 +72,13 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 	t.Run("R2 a trigger with a bad row stops only itself", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
-		r.defineTrigger(center.Trigger{Name: r.task + ".bad", Kind: center.TriggerCron, Expression: "0 0 2 * * ?"})
+		r.defineTrigger(runs.Trigger{Name: r.task + ".bad", Kind: runs.TriggerCron, Expression: "0 0 2 * * ?"})
 		r.exec("UPDATE schedule_trigger SET expression = '0 0 99 * * ?', next_fire_at = '2020-01-01 00:00:00.000000' WHERE name = '%s.bad'", r.task)
 		r.downSince(hour)
 		r.tick()
 		r.wantSlots(hour, "0s")
 		bad := r.readTrigger(r.task + ".bad")
-		if bad.Status != center.TriggerError || !strings.Contains(bad.Message, `cron "0 0 99 * * ?"`) || bad.Fires != 0 {
+		if bad.Status != runs.TriggerError || !strings.Contains(bad.Message, `cron "0 0 99 * * ?"`) || bad.Fires != 0 {
 			t.Fatalf("the trigger is %+v, want ERROR with a message about its expression and no firings", bad)
 		}
 		if err := c.Engine().Triggers.SetPaused(t.Context(), bad.Name, false, "test"); err == nil {
@@ -84,7 +86,7 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 		}
 		r.exec("UPDATE schedule_trigger SET expression = '0 0 9 * * ?' WHERE name = '%s.bad'", r.task)
 		r.must(c.Engine().Triggers.SetPaused(t.Context(), bad.Name, false, "test"))
-		if now := r.readTrigger(bad.Name); now.Status != center.TriggerActive || now.NextFireAt.Before(hour) {
+		if now := r.readTrigger(bad.Name); now.Status != runs.TriggerActive || now.NextFireAt.Before(hour) {
 			t.Fatalf("the trigger is %+v, want ACTIVE and due after %s", now, hour)
 		}
 	})
@@ -92,7 +94,7 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		const many = 230
 		for i := range many {
-			r.defineTrigger(center.Trigger{Name: fmt.Sprintf("%s.%03d", r.task, i), Kind: center.TriggerEvery, Expression: "1h", Overlap: center.OverlapWait})
+			r.defineTrigger(runs.Trigger{Name: fmt.Sprintf("%s.%03d", r.task, i), Kind: runs.TriggerEvery, Expression: "1h", Overlap: runs.OverlapWait})
 		}
 		r.exec("UPDATE schedule_trigger SET next_fire_at = start_at WHERE target = '%s'", r.task)
 		r.tick()
@@ -108,8 +110,8 @@ func testTriggerStates(t *testing.T, c *center.Center) {
 func testTriggerCommands(t *testing.T, c *center.Center) {
 	t.Run("R4 fire now makes a run and does not change the trigger", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		before, _ := r.hourly(func(t *center.Trigger) { t.Params, t.Priority = "x", 3 })
-		for _, want := range []string{center.RunReady, center.RunSkipped} {
+		before, _ := r.hourly(func(t *runs.Trigger) { t.Params, t.Priority = "x", 3 })
+		for _, want := range []string{runs.RunReady, runs.RunSkipped} {
 			id, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
 			r.must(err)
 			if run := r.wantState(id, want); run.Trigger != r.task || run.Params != "x" || run.Priority != 3 {
@@ -123,12 +125,12 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 	t.Run("apply changes a trigger and keeps its history", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		made, hour := r.hourly(nil)
-		if again, _ := r.hourly(func(t *center.Trigger) { t.Expression = "2h" }); again.Expression != "1h" {
+		if again, _ := r.hourly(func(t *runs.Trigger) { t.Expression = "2h" }); again.Expression != "1h" {
 			t.Fatalf("the second definition changed the expression to %s, want 1h", again.Expression)
 		}
 		r.downSince(hour)
 		r.tick()
-		change := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}
+		change := runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerEvery, Expression: "1h", StartAt: made.StartAt, Params: "new"}
 		now, err := r.applyTrigger(change)
 		if err != nil || now.Params != "new" || now.Fires != 1 || !now.NextFireAt.Equal(hour.Add(time.Hour)) {
 			t.Fatalf("the trigger is %+v, want the new params, 1 firing and the next in an hour: %v", now, err)
@@ -136,7 +138,7 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, true, "test"))
 		change.Expression = "4h"
 		now, err = r.applyTrigger(change)
-		if err != nil || now.Status != center.TriggerPaused || now.Fires != 1 || !now.NextFireAt.Equal(made.StartAt.Add(12*time.Hour)) {
+		if err != nil || now.Status != runs.TriggerPaused || now.Fires != 1 || !now.NextFireAt.Equal(made.StartAt.Add(12*time.Hour)) {
 			t.Fatalf("the trigger is %+v, want it paused with 1 firing, the next 12 hours after its start: %v", now, err)
 		}
 		if diff := cmp.Diff(now, r.readTrigger(r.task)); diff != "" {
@@ -145,8 +147,8 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 	})
 	t.Run("apply refuses a trigger that is another one since it was compared", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		compare := func(params string) center.TriggerDiff {
-			d, err := c.Triggers().Compare(t.Context(), center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerEvery, Expression: "1h", Params: params}, 0)
+		compare := func(params string) runs.TriggerDiff {
+			d, err := ops.New(c).Triggers().Compare(t.Context(), runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerEvery, Expression: "1h", Params: params}, 0)
 			r.must(err)
 			return d
 		}
@@ -154,7 +156,7 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 			overtaken := compare("mine")
 			_, err := c.Engine().Triggers.Apply(t.Context(), compare("theirs"), "test")
 			r.must(err)
-			if _, err := c.Engine().Triggers.Apply(t.Context(), overtaken, "test"); !errors.Is(err, center.ErrChanged) {
+			if _, err := c.Engine().Triggers.Apply(t.Context(), overtaken, "test"); !errors.Is(err, ops.ErrChanged) {
 				t.Errorf("error %v, want ErrChanged", err)
 			}
 			if now := r.readTrigger(r.task); now.Params != "theirs" {
@@ -167,7 +169,7 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 // testTriggerChange checks that a slot is not lost that is due when its trigger is changed, although no worker was there
 // to fire it.
 func testTriggerChange(t *testing.T, c *center.Center) {
-	apply := func(r *fixture, change func(*center.Trigger)) center.Trigger {
+	apply := func(r *fixture, change func(*runs.Trigger)) runs.Trigger {
 		r.Helper()
 		now := r.readTrigger(r.task)
 		change(&now)
@@ -175,7 +177,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		r.must(err)
 		return r.readTrigger(r.task)
 	}
-	halve := func(t *center.Trigger) { t.Expression = "30m" }
+	halve := func(t *runs.Trigger) { t.Expression = "30m" }
 	t.Run("R3 the slots that are due fire before a change", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
@@ -191,7 +193,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
 		r.downSince(hour)
-		apply(r, func(t *center.Trigger) { t.Misfire = center.MisfireAll })
+		apply(r, func(t *runs.Trigger) { t.Misfire = runs.MisfireAll })
 		r.wantSlots(hour)
 		r.tick()
 		r.wantSlots(hour, "0s")
@@ -229,7 +231,7 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		other.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 		_, hour := r.hourly(nil)
 		r.downSince(hour)
-		if now := apply(r, func(t *center.Trigger) { t.Target = other.task }); now.Missed != 1 || now.Target != other.task {
+		if now := apply(r, func(t *runs.Trigger) { t.Target = other.task }); now.Missed != 1 || now.Target != other.task {
 			t.Fatalf("the trigger is %+v, want one missed slot and target %s", now, other.task)
 		}
 		r.wantSlots(hour)
@@ -238,9 +240,9 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		_, hour := r.hourly(nil)
 		r.downSince(hour)
-		a, err := c.Tasks().Compare(t.Context(), r.task, center.Settings{Mode: center.ModeRun, Queues: 1, Every: 30 * time.Minute})
+		a, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Mode: center.ModeRun, Queues: 1, Every: 30 * time.Minute})
 		r.must(err)
-		r.must(c.Tasks().Apply(t.Context(), a, "test"))
+		r.must(ops.New(c).Tasks().Apply(t.Context(), a, "test"))
 		r.wantSlots(hour, "0s")
 		if now := r.readTrigger(r.task); now.Expression != "30m0s" || now.Fires != 1 {
 			t.Fatalf("the trigger is %+v, want it to fire every 30m0s, after one firing", now)
@@ -251,24 +253,24 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 func testTriggerErrors(t *testing.T, c *center.Center) {
 	t.Run("errors name the setting and the rule", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
-		define := func(change func(*center.Trigger)) error {
-			trigger := center.Trigger{Name: r.task, Target: r.task, Kind: center.TriggerCron, Expression: "0 0 2 * * ?"}
+		define := func(change func(*runs.Trigger)) error {
+			trigger := runs.Trigger{Name: r.task, Target: r.task, Kind: runs.TriggerCron, Expression: "0 0 2 * * ?"}
 			change(&trigger)
 			_, err := r.applyTrigger(trigger)
 			return err
 		}
 		wantErrors(t, map[string]error{
-			"target nobody: unknown task type":      define(func(t *center.Trigger) { t.Target = "nobody" }),
-			`kind ("HOURLY") must be CRON, EVERY`:   define(func(t *center.Trigger) { t.Kind = "HOURLY" }),
-			"expression: cron":                      define(func(t *center.Trigger) { t.Expression = "0 2 * * ?" }),
-			`time_zone ("Mars") must be`:            define(func(t *center.Trigger) { t.TimeZone = "Mars" }),
-			`misfire ("TWO") must be ONE, SKIP`:     define(func(t *center.Trigger) { t.Misfire = "TWO" }),
-			"misfire_after (-1s) must be at least":  define(func(t *center.Trigger) { t.MisfireAfter = -time.Second }),
-			"catchup_max (-1) must be between 1":    define(func(t *center.Trigger) { t.CatchupMax = -1 }),
-			`overlap ("BOTH") must be SKIP or WAIT`: define(func(t *center.Trigger) { t.Overlap = "BOTH" }),
-			"max_fires (-1) must not be negative":   define(func(t *center.Trigger) { t.MaxFires = -1 }),
-			"must not be before start_at":           define(func(t *center.Trigger) { t.StartAt, t.EndAt = time.Unix(2000, 0), time.Unix(1000, 0) }),
-			"trigger must not be empty":             define(func(t *center.Trigger) { t.Name = "" }),
+			"target nobody: unknown task type":      define(func(t *runs.Trigger) { t.Target = "nobody" }),
+			`kind ("HOURLY") must be CRON, EVERY`:   define(func(t *runs.Trigger) { t.Kind = "HOURLY" }),
+			"expression: cron":                      define(func(t *runs.Trigger) { t.Expression = "0 2 * * ?" }),
+			`time_zone ("Mars") must be`:            define(func(t *runs.Trigger) { t.TimeZone = "Mars" }),
+			`misfire ("TWO") must be ONE, SKIP`:     define(func(t *runs.Trigger) { t.Misfire = "TWO" }),
+			"misfire_after (-1s) must be at least":  define(func(t *runs.Trigger) { t.MisfireAfter = -time.Second }),
+			"catchup_max (-1) must be between 1":    define(func(t *runs.Trigger) { t.CatchupMax = -1 }),
+			`overlap ("BOTH") must be SKIP or WAIT`: define(func(t *runs.Trigger) { t.Overlap = "BOTH" }),
+			"max_fires (-1) must not be negative":   define(func(t *runs.Trigger) { t.MaxFires = -1 }),
+			"must not be before start_at":           define(func(t *runs.Trigger) { t.StartAt, t.EndAt = time.Unix(2000, 0), time.Unix(1000, 0) }),
+			"trigger must not be empty":             define(func(t *runs.Trigger) { t.Name = "" }),
 			"delete trigger x: unknown trigger":     c.Engine().Triggers.Delete(t.Context(), "x", "test"),
 			"pause trigger x: unknown trigger":      c.Engine().Triggers.SetPaused(t.Context(), "x", true, "test"),
 			"fire trigger x: unknown trigger":       second(c.Engine().Triggers.Fire(t.Context(), "x", "test")),

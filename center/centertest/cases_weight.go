@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testStandby checks the limits of the servers that own queues.
@@ -25,7 +26,7 @@ func testStandby(t *testing.T, c *center.Center) {
 		r.release("A", r.handover("1", "C"), r.handover("3", "C"))
 		r.join("D")
 		r.wantOwners("A", "C", "A", "C")
-		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Add: 1})
+		p, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{Add: 1})
 		r.must(err)
 		if len(p.Moves) > 0 {
 			t.Errorf("one server more: moves %+v, want none", p.Moves)
@@ -44,12 +45,12 @@ func testStandby(t *testing.T, c *center.Center) {
 // setLimits sets max_servers and max_servers_per_host.
 func (r *fixture) setLimits(servers, ofHost int) {
 	r.Helper()
-	settings, err := r.c.Tasks().Settings(r.Context(), r.task)
+	settings, err := ops.New(r.c).Tasks().Settings(r.Context(), r.task)
 	r.must(err)
 	settings.MaxServers, settings.MaxServersPerHost = servers, ofHost
-	diff, err := r.c.Tasks().Compare(r.Context(), r.task, settings)
+	diff, err := ops.New(r.c).Tasks().Compare(r.Context(), r.task, settings)
 	r.must(err)
-	r.must(r.c.Tasks().Apply(r.Context(), diff, "test"))
+	r.must(ops.New(r.c).Tasks().Apply(r.Context(), diff, "test"))
 }
 
 func testWeight(t *testing.T, c *center.Center) {
@@ -64,7 +65,7 @@ func testWeight(t *testing.T, c *center.Center) {
 		}
 		r.rebalance("A")
 		r.wantOwners("A", "B", "A>B", "B")
-		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventWeight}, 10)
+		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventWeight}, 10)
 		r.must(err)
 		if len(events) != 1 || events[0].Actor != "ann" || events[0].Reason != "its weight is 3" {
 			t.Errorf("events %+v, want one of the weight", events)
@@ -87,7 +88,7 @@ func testWeight(t *testing.T, c *center.Center) {
 		r := newFixture(t, c, center.Settings{Queues: 4})
 		r.join("A", "B")
 		r.release("A", r.handover("1", "B"), r.handover("3", "B"))
-		p, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Weights: map[string]int{r.uuid("A"): 0}})
+		p, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{Weights: map[string]int{r.uuid("A"): 0}})
 		r.must(err)
 		if p.Moved() != 2 || p.Moves[0].Rule != "weight" {
 			t.Errorf("%+v, want 2 moves because A has weight 0", p.Moves)
@@ -98,11 +99,11 @@ func testWeight(t *testing.T, c *center.Center) {
 	t.Run("errors name the cause", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1})
 		r.join("A")
-		for _, weight := range []int{-1, center.MaxWeight + 1} {
+		for _, weight := range []int{-1, ops.MaxWeight + 1} {
 			if err := c.Roster().Operator("test").SetWeight(t.Context(), r.uuid("A"), weight); err == nil || !strings.Contains(err.Error(), "must be between 0 and 1000") {
 				t.Errorf("weight %d: error %v, want the rule", weight, err)
 			}
-			if _, err := c.Queues().Plan(t.Context(), r.task, center.Scenario{Weights: map[string]int{r.uuid("A"): weight}}); err == nil {
+			if _, err := ops.New(c).Queues().Plan(t.Context(), r.task, ops.Scenario{Weights: map[string]int{r.uuid("A"): weight}}); err == nil {
 				t.Errorf("preview of weight %d: no error", weight)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // testWitness checks what follows from the proof that a process has ended. Package internal/witness has the proof.
@@ -40,7 +41,7 @@ func testWitness(t *testing.T, c *center.Center) {
 		if after := r.epoch("1"); after != epoch+1 {
 			t.Errorf("the epoch went from %d to %d, want one more", epoch, after)
 		}
-		events, err := c.Events().List(t.Context(), center.EventFilter{TaskType: r.task, Kind: center.EventExpired}, 10)
+		events, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventExpired}, 10)
 		r.must(err)
 		if want := "its process has ended: nobody holds its lock boot.2@0:1/2"; len(events) != 1 || events[0].Reason != want || events[0].Actor != r.uuid("A") {
 			t.Errorf("events %+v, want one: %s", events, want)

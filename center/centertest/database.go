@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Define defines a task type in the own_sign of c.
 func Define(t testing.TB, c *center.Center, taskType string, s center.Settings) {
 	t.Helper()
-	if _, err := c.Tasks().Define(t.Context(), taskType, s); err != nil {
+	if _, err := ops.New(c).Tasks().Define(t.Context(), taskType, s); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -55,15 +58,34 @@ func CountRows(t testing.TB, c *center.Center, query string) (n int) {
 }
 
 // RunAfter makes a task type run after others, and after no others than these.
-func RunAfter(ctx context.Context, c *center.Center, taskType string, after ...center.After) error {
-	s, err := c.Tasks().Settings(ctx, taskType)
+func RunAfter(ctx context.Context, c *center.Center, taskType string, after ...runs.After) error {
+	s, err := ops.New(c).Tasks().Settings(ctx, taskType)
 	if err != nil {
 		return err
 	}
 	s.After = after
-	diff, err := c.Tasks().Compare(ctx, taskType, s)
+	diff, err := ops.New(c).Tasks().Compare(ctx, taskType, s)
 	if err != nil {
 		return err
 	}
-	return c.Tasks().Apply(ctx, diff, "test")
+	return ops.New(c).Tasks().Apply(ctx, diff, "test")
+}
+
+// SkewedClock returns the URL of an empty PostgreSQL database whose clock_timestamp() is ahead by skew: the function
+// stands before PostgreSQL's own in the search path. A view and a default keep the function that they find when they are
+// created, so it has to exist before the tables.
+func SkewedClock(t *testing.T, skew string) (url string) {
+	t.Helper()
+	url = testdb.URL(t, testdb.Postgres)
+	db, err := sql.Open("postgres", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	_, err = db.ExecContext(t.Context(), `CREATE FUNCTION clock_timestamp() RETURNS timestamptz LANGUAGE sql AS $$
+		SELECT pg_catalog.clock_timestamp() + INTERVAL '`+skew+`' $$`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url + "&search_path=public,pg_catalog"
 }

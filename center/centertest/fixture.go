@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -54,7 +55,7 @@ func (r *fixture) sibling(name string) *fixture {
 // define defines the task type, unless it exists. It returns the settings of its row.
 func (r *taskType) define(s center.Settings) center.Settings {
 	r.Helper()
-	row, err := r.c.Tasks().Define(r.Context(), r.task, s)
+	row, err := ops.New(r.c).Tasks().Define(r.Context(), r.task, s)
 	r.must(err)
 	return row
 }

@@ -5,8 +5,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // asksForTicks reports whether the reply to a server's heartbeat asks it to tick.
@@ -15,7 +16,7 @@ func (r *fixture) asksForTicks(name string) bool { return r.runReply(name).OpenR
 // runReply returns the reply to the heartbeat of a server that works in runs.
 func (r *fixture) runReply(name string) roster.HeartbeatReply {
 	r.Helper()
-	report := roster.ServerReport{UUID: r.uuid(name), TaskType: r.task, State: center.StateServing, InRuns: true}
+	report := roster.ServerReport{UUID: r.uuid(name), TaskType: r.task, State: ops.StateServing, InRuns: true}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), roster.Heartbeat{Token: "next", OldTokens: []string{r.tokens[name], "next"}, Servers: []roster.ServerReport{report}})
 	r.must(err)
 	return replies[report.UUID]
@@ -23,7 +24,7 @@ func (r *fixture) runReply(name string) roster.HeartbeatReply {
 
 // backfillHours starts a backfill of the hourly trigger's slots from some hours before its last slot up to that slot,
 // without that slot. It returns the id of the backfill.
-func (r *triggerSteps) backfillHours(hours int, change func(*center.BackfillRange)) string {
+func (r *triggerSteps) backfillHours(hours int, change func(*runs.BackfillRange)) string {
 	r.Helper()
 	_, last := r.hourly(nil)
 	b, err := r.c.Engine().Backfills.Start(r.Context(), r.hours(last, hours, change), "test")
@@ -32,24 +33,24 @@ func (r *triggerSteps) backfillHours(hours int, change func(*center.BackfillRang
 }
 
 // hours returns the range of some slots before the last one of the hourly trigger.
-func (r *triggerSteps) hours(last time.Time, hours int, change func(*center.BackfillRange)) center.BackfillRange {
-	want := center.BackfillRange{TaskType: r.task, From: last.Add(-time.Duration(hours) * time.Hour), To: last}
+func (r *triggerSteps) hours(last time.Time, hours int, change func(*runs.BackfillRange)) runs.BackfillRange {
+	want := runs.BackfillRange{TaskType: r.task, From: last.Add(-time.Duration(hours) * time.Hour), To: last}
 	if change != nil {
 		change(&want)
 	}
 	return want
 }
 
-func (r *triggerSteps) backfill(id string) center.BackfillRecord {
+func (r *triggerSteps) backfill(id string) runs.BackfillRecord {
 	r.Helper()
-	b, err := r.c.Backfills().Get(r.Context(), id)
+	b, err := ops.New(r.c).Backfills().Get(r.Context(), id)
 	r.must(err)
 	return b
 }
 
 // wantBackfill checks the state of a backfill, for how many slots it has made runs, and how many runs it has left
 // alone. It returns the backfill.
-func (r *triggerSteps) wantBackfill(id, state string, made, kept int) center.BackfillRecord {
+func (r *triggerSteps) wantBackfill(id, state string, made, kept int) runs.BackfillRecord {
 	r.Helper()
 	b := r.backfill(id)
 	if b.State != state || b.SlotsMade != made || b.SlotsKept != kept {
@@ -60,9 +61,9 @@ func (r *triggerSteps) wantBackfill(id, state string, made, kept int) center.Bac
 
 // wantSlotStates checks the states of the runs of all slots of a backfill, the oldest first. A slot without a run has
 // "".
-func (r *triggerSteps) wantSlotStates(id string, want ...string) []center.BackfillSlot {
+func (r *triggerSteps) wantSlotStates(id string, want ...string) []runs.BackfillSlot {
 	r.Helper()
-	list, err := r.c.Backfills().Slots(r.Context(), id)
+	list, err := ops.New(r.c).Backfills().Slots(r.Context(), id)
 	r.must(err)
 	var got []string
 	for _, s := range list {
@@ -77,9 +78,9 @@ func (r *triggerSteps) wantSlotStates(id string, want ...string) []center.Backfi
 // wantOneRunEach checks that the task type has n runs, each of another slot.
 func (r *triggerSteps) wantOneRunEach(n int64) {
 	r.Helper()
-	runs := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task)
+	list := r.readInt("SELECT COUNT(*) FROM schedule_run WHERE task_type = '%s'", r.task)
 	slots := r.readInt("SELECT COUNT(DISTINCT scheduled_at) FROM schedule_run WHERE task_type = '%s'", r.task)
-	if runs != n || slots != n {
-		r.Fatalf("%d runs of %d slots, want %d of each", runs, slots, n)
+	if list != n || slots != n {
+		r.Fatalf("%d runs of %d slots, want %d of each", list, slots, n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // graph is task types of mode RUN by their short names. Each has one queue, which server A owns.
@@ -24,13 +25,13 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 		r.define(center.Settings{Mode: center.ModeRun, Queues: 1})
 		r.join("A")
 		g[name] = r
-		var list []center.After
+		var list []runs.After
 		after, anyOf := strings.CutPrefix(after, "any ")
 		for up := range strings.FieldsSeq(after) {
 			up, finished := strings.CutSuffix(up, "?")
-			a := center.After{Upstream: g[up].task, Any: anyOf}
+			a := runs.After{Upstream: g[up].task, Any: anyOf}
 			if finished {
-				a.Rule = center.RuleFinished
+				a.Rule = runs.RuleFinished
 			}
 			list = append(list, a)
 		}
@@ -39,7 +40,7 @@ func newGraph(t *testing.T, c *center.Center, tasks ...string) graph {
 	return g
 }
 
-func (r *fixture) runAfter(after ...center.After) error {
+func (r *fixture) runAfter(after ...runs.After) error {
 	r.Helper()
 	return RunAfter(r.Context(), r.c, r.task, after...)
 }

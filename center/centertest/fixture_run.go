@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // newRunFixture returns a task type of mode RUN with numbered queues. Server A owns them all.
@@ -25,7 +26,7 @@ type runSteps struct{ queueSteps }
 // submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
 func (r runSteps) submit(key string, after ...string) string {
 	r.Helper()
-	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, center.Submission{Key: key, Params: "p", After: after})
+	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, runs.Submission{Key: key, Params: "p", After: after})
 	r.must(err)
 	return id
 }
@@ -54,15 +55,15 @@ func (r runSteps) submitAndOpen(key string) string {
 	return id
 }
 
-func (r runSteps) run(id string) center.Run {
+func (r runSteps) run(id string) runs.Run {
 	r.Helper()
-	run, err := r.c.Runs().Get(r.Context(), id)
+	run, err := ops.New(r.c).Runs().Get(r.Context(), id)
 	r.must(err)
 	return run.Run
 }
 
 // wantState checks the state of a run. It returns the run.
-func (r runSteps) wantState(id, want string) center.Run {
+func (r runSteps) wantState(id, want string) runs.Run {
 	r.Helper()
 	run := r.run(id)
 	if run.State != want {
@@ -149,11 +150,11 @@ func (r runSteps) wantQueueStates(id string, want ...string) {
 }
 
 // runQueue returns the row of a queue in a run.
-func (r runSteps) runQueue(id, queue string) center.RunQueue {
+func (r runSteps) runQueue(id, queue string) runs.RunQueue {
 	r.Helper()
 	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
-	return queues[slices.IndexFunc(queues, func(q center.RunQueue) bool { return q.QueueID == queue })]
+	return queues[slices.IndexFunc(queues, func(q runs.RunQueue) bool { return q.QueueID == queue })]
 }
 
 // second returns the error of a call with two results.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // serverSteps are what the servers of a task type do.
@@ -92,7 +93,7 @@ func (r serverSteps) heartbeat(name string) (roster.HeartbeatReply, bool) {
 // registered any more.
 func (r serverSteps) send(name string, report roster.ServerReport) roster.HeartbeatReply {
 	r.Helper()
-	report.UUID, report.TaskType, report.State, report.WatchRange = r.uuid(name), r.task, center.StateServing, r.watchRanges[name]
+	report.UUID, report.TaskType, report.State, report.WatchRange = r.uuid(name), r.task, ops.StateServing, r.watchRanges[name]
 	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
 	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
 	r.must(err)

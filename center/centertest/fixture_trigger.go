@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // timeLayout is how the tables write a time.
@@ -29,7 +29,7 @@ func (r *triggerSteps) now() time.Time {
 }
 
 // defineTrigger defines a trigger of the task type. Its name is the task type's unless t has one.
-func (r *triggerSteps) defineTrigger(t center.Trigger) center.Trigger {
+func (r *triggerSteps) defineTrigger(t runs.Trigger) runs.Trigger {
 	r.Helper()
 	if t.Name == "" {
 		t.Name = r.task
@@ -41,10 +41,10 @@ func (r *triggerSteps) defineTrigger(t center.Trigger) center.Trigger {
 }
 
 // applyTrigger compares a trigger with what is in force, and writes it.
-func (r *triggerSteps) applyTrigger(t center.Trigger) (center.Trigger, error) {
-	d, err := r.c.Triggers().Compare(r.Context(), t, 0)
+func (r *triggerSteps) applyTrigger(t runs.Trigger) (runs.Trigger, error) {
+	d, err := ops.New(r.c).Triggers().Compare(r.Context(), t, 0)
 	if err != nil {
-		return center.Trigger{}, err
+		return runs.Trigger{}, err
 	}
 	return r.c.Engine().Triggers.Apply(r.Context(), d, "test")
 }
@@ -52,12 +52,12 @@ func (r *triggerSteps) applyTrigger(t center.Trigger) (center.Trigger, error) {
 // hourly defines a trigger with a slot in each hour, from ten hours before its last slot on. It returns the trigger and
 // the last slot. That is half an hour ago at the first call, and the same at later calls, so that no slot becomes due
 // during the case.
-func (r *triggerSteps) hourly(change func(*center.Trigger)) (t center.Trigger, last time.Time) {
+func (r *triggerSteps) hourly(change func(*runs.Trigger)) (t runs.Trigger, last time.Time) {
 	r.Helper()
 	if r.slot.IsZero() {
 		r.slot = r.now().Add(-30 * time.Minute).Truncate(time.Second)
 	}
-	t = center.Trigger{Kind: center.TriggerEvery, Expression: "1h", StartAt: r.slot.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
+	t = runs.Trigger{Kind: runs.TriggerEvery, Expression: "1h", StartAt: r.slot.Add(-10 * time.Hour), MisfireAfter: 3 * time.Hour}
 	if change != nil {
 		change(&t)
 	}
@@ -71,9 +71,9 @@ func (r *triggerSteps) downSince(slot time.Time) {
 }
 
 // readTrigger reads a trigger by its name.
-func (r *triggerSteps) readTrigger(name string) center.Trigger {
+func (r *triggerSteps) readTrigger(name string) runs.Trigger {
 	r.Helper()
-	list, err := r.c.Engine().Triggers.List(r.Context(), center.TriggerFilter{Name: name})
+	list, err := r.c.Engine().Triggers.List(r.Context(), runs.TriggerFilter{Name: name})
 	r.must(err)
 	if len(list) != 1 {
 		r.Fatalf("%d triggers %s, want 1", len(list), name)
@@ -84,9 +84,9 @@ func (r *triggerSteps) readTrigger(name string) center.Trigger {
 // runSlots returns how long before the given slot the slot of each run was, oldest first.
 func (r *triggerSteps) runSlots(last time.Time) (ago []string) {
 	r.Helper()
-	runs, err := r.c.Engine().Runs.List(r.Context(), center.RunFilter{TaskType: r.task}, 100)
+	list, err := r.c.Engine().Runs.List(r.Context(), runs.RunFilter{TaskType: r.task}, 100)
 	r.must(err)
-	for _, run := range slices.Backward(runs) {
+	for _, run := range slices.Backward(list) {
 		ago = append(ago, fmt.Sprint(last.Sub(run.ScheduledAt)))
 	}
 	return ago

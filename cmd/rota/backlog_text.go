@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // backlogOld is the age in seconds from which a count is shown with its age. An owner counts about every 10 s, or less
@@ -11,16 +11,16 @@ import (
 const backlogOld = 300
 
 // queueBacklogText returns what a queue has left, such as "1200 DRAINING 40s".
-func queueBacklogText(q center.QueueRecord) string {
+func queueBacklogText(q ops.QueueRecord) string {
 	trend := ""
-	if q.BacklogTrend != nil && *q.BacklogTrend != center.BacklogEmpty {
+	if q.BacklogTrend != nil && *q.BacklogTrend != ops.BacklogEmpty {
 		trend = *q.BacklogTrend
 	}
 	return backlogText(q.BacklogItems, "", trend, q.BacklogAge, q.BacklogETA())
 }
 
 // taskBacklogText returns what all queues of a task type have left, such as "1200+" if not all of them were counted.
-func taskBacklogText(t center.TaskRecord) string {
+func taskBacklogText(t ops.TaskRecord) string {
 	more := ""
 	if t.BacklogPartial() {
 		more = "+"

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // P10: the texts show the shares of max_in_flight, and that a limit is not in force yet.
@@ -15,7 +16,7 @@ func TestTextsShowTheSharesOfMaxInFlight(t *testing.T) {
 	}{
 		{nil, nil, ""}, {n(3), n(3), "3"}, {n(0), n(0), "0"}, {n(3), n(1), "3 to 1"}, {n(0), n(2), "0 to 2"}, {nil, n(2), "any to 2"},
 	} {
-		if got := callsText(center.ServerRecord{MaxInFlight: c.granted, MaxInFlightTarget: c.target}); got != c.want {
+		if got := callsText(ops.ServerRecord{MaxInFlight: c.granted, MaxInFlightTarget: c.target}); got != c.want {
 			t.Errorf("CALLS is %q, want %q", got, c.want)
 		}
 	}
@@ -26,7 +27,7 @@ func TestTextsShowTheSharesOfMaxInFlight(t *testing.T) {
 	}{
 		{0, nil, ""}, {2, n(2), ""}, {2, n(1), ""}, {2, n(5), " (now 5, until calls have ended)"}, {2, nil, " (not in force: a server has no limit yet)"},
 	} {
-		if got := grantedText(center.Settings{MaxInFlight: c.limit}, center.TaskRecord{Servers: 1, GrantedCalls: c.granted}); got != c.want {
+		if got := grantedText(center.Settings{MaxInFlight: c.limit}, ops.TaskRecord{Servers: 1, GrantedCalls: c.granted}); got != c.want {
 			t.Errorf("after max_in_flight %d stands %q, want %q", c.limit, got, c.want)
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // completeTimeout bounds how long the shell waits for completions.
@@ -17,7 +16,7 @@ const completeTimeout = 2 * time.Second
 
 // lister returns the values that an argument or a flag can have. args are the
 // arguments before it. A value may be followed by a tab and a description.
-type lister func(ctx context.Context, c *center.Center, args []string) ([]string, error)
+type lister func(ctx context.Context, c *ops.Client, args []string) ([]string, error)
 
 // completion has the type that cobra wants.
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // The newest runs and items that a shell is offered.
@@ -15,12 +17,12 @@ const (
 	listedItems = 1_000
 )
 
-func listTasks(ctx context.Context, c *center.Center, _ []string) ([]string, error) {
+func listTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	return c.Tasks().Names(ctx)
 }
 
 // listSettings lists the settings as beginnings of assignments.
-func listSettings(context.Context, *center.Center, []string) (values []string, err error) {
+func listSettings(context.Context, *ops.Client, []string) (values []string, err error) {
 	for _, row := range center.SettingTable() {
 		if assignment := row.Name + "="; !slices.Contains(values, assignment) {
 			values = append(values, assignment)
@@ -30,12 +32,12 @@ func listSettings(context.Context, *center.Center, []string) (values []string, e
 }
 
 // listRunTasks lists the task types that can have runs.
-func listRunTasks(ctx context.Context, c *center.Center, _ []string) ([]string, error) {
+func listRunTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	return runTaskNames(ctx, c)
 }
 
-func listServers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-	servers, err := c.Servers().List(ctx, center.ServerFilter{})
+func listServers(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{})
 	for _, s := range servers {
 		values = append(values, s.UUID+"\t"+s.TaskType+", "+strings.ToLower(s.DisplayState()))
 	}
@@ -44,13 +46,13 @@ func listServers(ctx context.Context, c *center.Center, _ []string) (values []st
 
 // listHosts lists the hosts of the servers of the task type in the first
 // argument, or of all.
-func listHosts(ctx context.Context, c *center.Center, args []string) ([]string, error) {
+func listHosts(ctx context.Context, c *ops.Client, args []string) ([]string, error) {
 	return hostNames(ctx, c, firstArg(args))
 }
 
 // listQueues lists the queues of the task type in the first argument.
-func listQueues(ctx context.Context, c *center.Center, args []string) (values []string, err error) {
-	queues, err := c.Queues().List(ctx, center.QueueFilter{TaskType: firstArg(args)})
+func listQueues(ctx context.Context, c *ops.Client, args []string) (values []string, err error) {
+	queues, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: firstArg(args)})
 	for _, q := range queues {
 		values = append(values, q.QueueID)
 	}
@@ -58,8 +60,8 @@ func listQueues(ctx context.Context, c *center.Center, args []string) (values []
 }
 
 // listItems lists the failed items of the task type in the first argument.
-func listItems(ctx context.Context, c *center.Center, args []string) (values []string, err error) {
-	items, err := c.Items().List(ctx, center.ItemFilter{TaskType: firstArg(args)}, listedItems)
+func listItems(ctx context.Context, c *ops.Client, args []string) (values []string, err error) {
+	items, err := c.Items().List(ctx, ops.ItemFilter{TaskType: firstArg(args)}, listedItems)
 	for _, i := range items {
 		values = append(values, i.ItemKey)
 	}
@@ -68,13 +70,13 @@ func listItems(ctx context.Context, c *center.Center, args []string) (values []s
 
 // listRuns lists the newest runs that accept returns true for, and then the
 // task types; a task type stands for its newest run.
-func listRuns(accept func(center.Run) bool) lister {
-	return func(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-		runs, err := c.Runs().List(ctx, center.RunFilter{}, listedRuns)
+func listRuns(accept func(runs.Run) bool) lister {
+	return func(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
+		list, err := c.Runs().List(ctx, runs.RunFilter{}, listedRuns)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range runs {
+		for _, r := range list {
 			if accept(r.Run) {
 				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(r.DisplayState())+", "+relativeTime(r.Now, r.ScheduledAt))
 			}
@@ -87,10 +89,10 @@ func listRuns(accept func(center.Run) bool) lister {
 	}
 }
 
-func anyRun(center.Run) bool { return true }
+func anyRun(runs.Run) bool { return true }
 
-func listTriggers(ctx context.Context, c *center.Center, _ []string) (values []string, err error) {
-	triggers, err := c.Triggers().List(ctx, center.TriggerFilter{})
+func listTriggers(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
+	triggers, err := c.Triggers().List(ctx, runs.TriggerFilter{})
 	for _, t := range triggers {
 		values = append(values, fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, scheduleText(t.Trigger)))
 	}

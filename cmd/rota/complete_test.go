@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 func TestCompletion(t *testing.T) {
@@ -31,7 +31,7 @@ func TestCompletion(t *testing.T) {
 
 			"event list settle --queue":      "0 1 2 3",
 			"queue list --host":              "web1 web2",
-			"event list --kind":              strings.Join(center.EventKinds(), " "),
+			"event list --kind":              strings.Join(ops.EventKinds(), " "),
 			"run submit":                     "extract idle report",
 			"run submit extract --after":     report + " " + extract + " extract idle report",
 			"run show":                       report + " " + extract + " extract idle report",

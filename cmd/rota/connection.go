@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/ops"
 )
 
 // addVerbose adds -v, with which the command says which roster it uses.
@@ -57,9 +58,15 @@ func showConnection(cmd *cobra.Command, c config.Connection) {
 
 // openConnection never creates the tables: a mistyped URL must not make a second
 // roster.
-func openConnection(ctx context.Context, conn config.Connection) (*center.Center, error) {
+func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, error) {
 	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
 		return nil, usageError{err}
 	}
-	return center.Open(ctx, anydb.URL(conn.Database), center.Options{OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true})
+	c, err := center.Open(ctx, anydb.URL(conn.Database), center.Options{
+		OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ops.New(c), nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newConsoleCommand() *cobra.Command {
@@ -59,7 +59,7 @@ database is away, the pages show what they read last.`,
 				return err
 			}
 			options.OwnSignOnly = connection.OwnSign != ""
-			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+			return withRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 				return s.serve(ctx, cmd, c, options, log)
 			})
 		},
@@ -71,10 +71,10 @@ database is away, the pages show what they read last.`,
 }
 
 // serve serves the console until a signal.
-func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *center.Center, o console.Options, log logrus.FieldLogger) error {
+func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *ops.Client, o console.Options, log logrus.FieldLogger) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	handler, err := console.Handler(c, o)
+	handler, err := console.Handler(c.Center, o)
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/internal/condition"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
@@ -52,13 +52,13 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 }
 
 // diagnose returns a roster that cannot be opened as a finding.
-func diagnose(cmd *cobra.Command, taskType string) (findings []center.Condition, err error) {
+func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Condition, err error) {
 	c, err := openRoster(cmd.Context(), cmd)
 	if errors.As(err, new(usageError)) {
 		return nil, err
 	}
 	if err != nil {
-		return []center.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: the other checks need the database")}, nil
+		return []condition.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: the other checks need the database")}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	findings, err = c.Diagnose(cmd.Context(), taskType)
@@ -72,7 +72,7 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []center.Condition,
 // fileSettings returns the settings of the task type, or of all, in the file.
 // It returns none if there is no valid file: the file may serve the connection
 // only, and a worker reports its errors.
-func fileSettings(cmd *cobra.Command, taskType string) (tasks []center.TaskSettings) {
+func fileSettings(cmd *cobra.Command, taskType string) (tasks []ops.TaskSettings) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -89,10 +89,10 @@ func fileSettings(cmd *cobra.Command, taskType string) (tasks []center.TaskSetti
 	return tasks
 }
 
-func problems(findings []center.Condition) error {
+func problems(findings []condition.Condition) error {
 	n := 0
 	for _, f := range findings {
-		if f.Status == center.StatusProblem {
+		if f.Status == condition.Problem {
 			n++
 		}
 	}
@@ -104,7 +104,7 @@ func problems(findings []center.Condition) error {
 
 // findingsText returns one line per finding for a pipe. On a terminal it wraps
 // the lines and puts the hint below.
-func findingsText(s screen, findings []center.Condition) string {
+func findingsText(s screen, findings []condition.Condition) string {
 	var lines []string
 	for _, f := range findings {
 		lines = append(lines, findingText(s, f))
@@ -112,7 +112,7 @@ func findingsText(s screen, findings []center.Condition) string {
 	return strings.Join(lines, "\n")
 }
 
-func findingText(s screen, f center.Condition) string {
+func findingText(s screen, f condition.Condition) string {
 	head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
 	body, hint := f.Text, ""
 	if f.TaskType != "" {

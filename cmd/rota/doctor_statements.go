@@ -5,15 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/ops"
 )
 
 // diagnoseStatements checks the statements of the file, if there is a valid one: a
 // worker reports its errors.
-func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (findings []center.Condition) {
+func diagnoseStatements(cmd *cobra.Command, c *ops.Client, taskType string) (findings []condition.Condition) {
 	path := configPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -42,21 +42,21 @@ func diagnoseStatements(cmd *cobra.Command, c *center.Center, taskType string) (
 }
 
 // diagnoseDealer returns what is wrong with the statements of a task, or nothing.
-func diagnoseDealer(cmd *cobra.Command, c *center.Center, task config.Task, dealer *sqldealer.Dealer) []center.Condition {
-	finding := func(text, hint string) center.Condition {
+func diagnoseDealer(cmd *cobra.Command, c *ops.Client, task config.Task, dealer *sqldealer.Dealer) []condition.Condition {
+	finding := func(text, hint string) condition.Condition {
 		return condition.New(condition.Statements, task.Name, text, hint)
 	}
 	if err := dealer.Check(cmd.Context(), c.DB()); sqldealer.Refused(err) {
-		return []center.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
+		return []condition.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
 	} else if err != nil {
-		return []center.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
+		return []condition.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
 	}
-	scan, err := findScan(cmd.Context(), c, task, dealer)
+	scan, err := findScan(cmd.Context(), c.Center, task, dealer)
 	switch {
 	case err != nil:
-		return []center.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}
+		return []condition.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}
 	case scan == nil:
 		return nil
 	}
-	return []center.Condition{finding(scan.Finding, scan.Hint).Noted()}
+	return []condition.Condition{finding(scan.Finding, scan.Hint).Noted()}
 }

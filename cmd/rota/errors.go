@@ -3,8 +3,8 @@ package main
 import (
 	"errors"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // The exit codes.
@@ -20,7 +20,7 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 // usageErrors are the errors that only another command line can avoid.
-var usageErrors = []error{center.ErrOtherTask, center.ErrBackfillRange, ops.ErrChoice}
+var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, ops.ErrChoice}
 
 func exitCode(err error) int {
 	if errors.As(err, new(usageError)) {
@@ -41,10 +41,10 @@ var hints = []struct {
 	hint string
 }{
 	{ops.ErrUnknownItem, " (see rota item list)"},
-	{center.ErrUnknownServer, " (see rota server list)"},
-	{center.ErrNoRunOrTask, " (see rota run list)"},
-	{center.ErrNoRunYet, " (see rota run submit)"},
-	{center.ErrUnknownBackfill, " (see rota run backfill list)"},
+	{ops.ErrUnknownServer, " (see rota server list)"},
+	{runs.ErrNoRunOrTask, " (see rota run list)"},
+	{runs.ErrNoRunYet, " (see rota run submit)"},
+	{runs.ErrUnknownBackfill, " (see rota run backfill list)"},
 }
 
 func hint(err error) string {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // hostile starts as a formula, sets a terminal's title, clears it, returns the cursor and reverses what follows.
@@ -45,7 +46,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	s.runs()
 	s.serve("extract", web3)
 	s.sweep("extract", web3, "0")
-	_, err := s.c.Engine().Backfills.Start(t.Context(), center.BackfillRange{TaskType: "extract", From: time.Date(2025, 3, 28, 0, 0, 0, 0, time.UTC)}, "x")
+	_, err := s.c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: "extract", From: time.Date(2025, 3, 28, 0, 0, 0, 0, time.UTC)}, "x")
 	s.must(err)
 	s.exec(`INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id, state) VALUES ('settle', 'h', 'k', '0', 'DEAD')`)
 	s.exec(`INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)
@@ -193,7 +194,7 @@ func TestFollowedEventsAreEscaped(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	e := eventList{output: output{format: choice{value: formatTable}}}
-	events := []center.EventRecord{{TaskType: hostile, Kind: "JOINED" + hostile, Reason: hostile}}
+	events := []ops.EventRecord{{TaskType: hostile, Kind: "JOINED" + hostile, Reason: hostile}}
 	if err := e.print(&out, events, true); err != nil || escape.Lines(out.String()) != out.String() || !strings.Contains(out.String(), `\x1b]0;x`) {
 		t.Errorf("%v, %q", err, out.String())
 	}

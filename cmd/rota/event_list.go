@@ -10,10 +10,9 @@ import (
 
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // followEvery is the interval at which --follow polls.
@@ -22,7 +21,7 @@ const followEvery = time.Second
 // eventList is the command's flags.
 type eventList struct {
 	output
-	filter center.EventFilter
+	filter ops.EventFilter
 	limit  int
 	follow bool
 }
@@ -52,14 +51,14 @@ host with registered servers.`,
 				return err
 			}
 			if e.follow {
-				return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+				return withRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 					if err := requireEvents(ctx, c, e.filter.TaskType); err != nil {
 						return err
 					}
 					return e.printNew(ctx, cmd.OutOrStdout(), c)
 				})
 			}
-			return show(cmd, e.output, func(ctx context.Context, c *center.Center) (result, error) {
+			return show(cmd, e.output, func(ctx context.Context, c *ops.Client) (result, error) {
 				if err := requireEvents(ctx, c, e.filter.TaskType); err != nil {
 					return result{}, err
 				}
@@ -84,7 +83,7 @@ func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "queue", listQueues)
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(center.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(ops.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
 }
 
 func (e *eventList) check(args []string) error {
@@ -92,18 +91,18 @@ func (e *eventList) check(args []string) error {
 	if e.filter.Since < 0 {
 		return usageError{fmt.Errorf("--since (%s) must not be negative", e.filter.Since)}
 	}
-	if kinds := center.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
+	if kinds := ops.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
 		return usageError{fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, alternatives(kinds))}
 	}
 	return nil
 }
 
 // printNew prints the latest events, and then each new one.
-func (e *eventList) printNew(ctx context.Context, out io.Writer, c *center.Center) error {
+func (e *eventList) printNew(ctx context.Context, out io.Writer, c *ops.Client) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	header := true
-	return c.Events().Follow(e.filter, e.limit).Run(ctx, followEvery, func(events []center.EventRecord) error {
+	return c.Events().Follow(e.filter, e.limit).Run(ctx, followEvery, func(events []ops.EventRecord) error {
 		defer func() { header = false }()
 		return e.print(out, events, header)
 	})
@@ -111,7 +110,7 @@ func (e *eventList) printNew(ctx context.Context, out io.Writer, c *center.Cente
 
 // print writes one line per event. It cannot align a table, as it does not know
 // the widths of later events.
-func (e *eventList) print(out io.Writer, events []center.EventRecord, header bool) error {
+func (e *eventList) print(out io.Writer, events []ops.EventRecord, header bool) error {
 	if e.format.value == formatCSV {
 		return records.WriteCSV(out, events, header)
 	}
@@ -128,7 +127,7 @@ func (e *eventList) print(out io.Writer, events []center.EventRecord, header boo
 	return nil
 }
 
-func eventLine(e center.EventRecord, color bool) string {
+func eventLine(e ops.EventRecord, color bool) string {
 	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", timeText(e.EventTime), e.Kind, e.TaskType,
 		valueOrDash(e.QueueID), valueOrDash(e.FromServer), valueOrDash(e.ToServer), oneLine(e.Reason))
 	line = escape.Text(strings.TrimRight(line, " "))
@@ -138,19 +137,19 @@ func eventLine(e center.EventRecord, color bool) string {
 	return line
 }
 
-var eventColumns = []column[center.EventRecord]{
-	{title: "TIME", text: func(e center.EventRecord) string { return timeText(e.EventTime) }},
-	{title: "TASK", text: func(e center.EventRecord) string { return e.TaskType }, dropRank: 1},
-	{title: "QUEUE", text: func(e center.EventRecord) string { return valueOrDash(e.QueueID) }},
-	{title: "KIND", text: func(e center.EventRecord) string { return e.Kind }, color: byMeaning[center.EventRecord]},
-	{title: "FROM", text: func(e center.EventRecord) string { return valueOrDash(e.FromServer) }, uuid: true},
-	{title: "TO", text: func(e center.EventRecord) string { return valueOrDash(e.ToServer) }, uuid: true},
+var eventColumns = []column[ops.EventRecord]{
+	{title: "TIME", text: func(e ops.EventRecord) string { return timeText(e.EventTime) }},
+	{title: "TASK", text: func(e ops.EventRecord) string { return e.TaskType }, dropRank: 1},
+	{title: "QUEUE", text: func(e ops.EventRecord) string { return valueOrDash(e.QueueID) }},
+	{title: "KIND", text: func(e ops.EventRecord) string { return e.Kind }, color: byMeaning[ops.EventRecord]},
+	{title: "FROM", text: func(e ops.EventRecord) string { return valueOrDash(e.FromServer) }, uuid: true},
+	{title: "TO", text: func(e ops.EventRecord) string { return valueOrDash(e.ToServer) }, uuid: true},
 	{title: "EPOCH", text: epochText, right: true, dropRank: 3},
-	{title: "ACTOR", text: func(e center.EventRecord) string { return e.Actor }, uuid: true, dropRank: 2},
-	{title: "REASON", text: func(e center.EventRecord) string { return oneLine(e.Reason) }, truncate: true},
+	{title: "ACTOR", text: func(e ops.EventRecord) string { return e.Actor }, uuid: true, dropRank: 2},
+	{title: "REASON", text: func(e ops.EventRecord) string { return oneLine(e.Reason) }, truncate: true},
 }
 
-func epochText(e center.EventRecord) string {
+func epochText(e ops.EventRecord) string {
 	if e.Epoch == nil {
 		return "-"
 	}

@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func newItemListCommand() *cobra.Command {
-	var f center.ItemFilter
+	var f ops.ItemFilter
 	var limit int
 	var run string
-	state := choice{values: []string{center.ItemRetry, center.ItemStarted, center.ItemDead}}
+	state := choice{values: []string{ops.ItemRetry, ops.ItemStarted, ops.ItemDead}}
 	cmd := tableCommand(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List failed items, the latest last",
@@ -31,7 +32,7 @@ run, or a task type, which stands for its newest run.`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv
   rota item list --run reindex`,
-	}, listTasks, func(ctx context.Context, c *center.Center, taskType string) (result, error) {
+	}, listTasks, func(ctx context.Context, c *ops.Client, taskType string) (result, error) {
 		if run != "" {
 			return listRunItems(ctx, c, run, f.QueueID, limit)
 		}
@@ -55,36 +56,36 @@ run, or a task type, which stands for its newest run.`,
 	return cmd
 }
 
-func listRunItems(ctx context.Context, c *center.Center, run, queue string, limit int) (result, error) {
+func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit int) (result, error) {
 	r, err := c.Runs().Find(ctx, run)
 	if err != nil {
 		return result{}, err
 	}
-	items, err := c.Runs().FailedItems(ctx, center.RunItemFilter{RunID: r.ID, QueueID: queue}, limit)
+	items, err := c.Runs().FailedItems(ctx, runs.RunItemFilter{RunID: r.ID, QueueID: queue}, limit)
 	return tableResult(items, runItemColumns), err
 }
 
-var runItemColumns = []column[center.RunItem]{
-	{title: "QUEUE", text: func(i center.RunItem) string { return i.QueueID }},
-	{title: "ITEM", text: func(i center.RunItem) string { return oneLine(i.Key) }},
-	{title: "ATTEMPT", text: func(i center.RunItem) string { return fmt.Sprint(i.Attempt) }, right: true},
-	{title: "FAILED", text: func(i center.RunItem) string { return timeText(i.FailedAt) }, dropRank: 1},
-	{title: "LAST ERROR", text: func(i center.RunItem) string { return oneLine(i.LastError) }, truncate: true},
+var runItemColumns = []column[runs.RunItem]{
+	{title: "QUEUE", text: func(i runs.RunItem) string { return i.QueueID }},
+	{title: "ITEM", text: func(i runs.RunItem) string { return oneLine(i.Key) }},
+	{title: "ATTEMPT", text: func(i runs.RunItem) string { return fmt.Sprint(i.Attempt) }, right: true},
+	{title: "FAILED", text: func(i runs.RunItem) string { return timeText(i.FailedAt) }, dropRank: 1},
+	{title: "LAST ERROR", text: func(i runs.RunItem) string { return oneLine(i.LastError) }, truncate: true},
 }
 
-var itemColumns = []column[center.ItemRecord]{
-	{title: "TASK", text: func(i center.ItemRecord) string { return i.TaskType }, dropRank: 2},
-	{title: "QUEUE", text: func(i center.ItemRecord) string { return i.QueueID }},
-	{title: "ITEM", text: func(i center.ItemRecord) string { return oneLine(i.ItemKey) }},
-	{title: "STATE", text: func(i center.ItemRecord) string { return i.State }, color: byMeaning[center.ItemRecord]},
-	{title: "ATTEMPTS", text: func(i center.ItemRecord) string { return number(i.Attempts) }, right: true},
-	{title: "FIRST FAILED", text: func(i center.ItemRecord) string { return timeText(i.FirstFailedAt) }, dropRank: 3},
+var itemColumns = []column[ops.ItemRecord]{
+	{title: "TASK", text: func(i ops.ItemRecord) string { return i.TaskType }, dropRank: 2},
+	{title: "QUEUE", text: func(i ops.ItemRecord) string { return i.QueueID }},
+	{title: "ITEM", text: func(i ops.ItemRecord) string { return oneLine(i.ItemKey) }},
+	{title: "STATE", text: func(i ops.ItemRecord) string { return i.State }, color: byMeaning[ops.ItemRecord]},
+	{title: "ATTEMPTS", text: func(i ops.ItemRecord) string { return number(i.Attempts) }, right: true},
+	{title: "FIRST FAILED", text: func(i ops.ItemRecord) string { return timeText(i.FirstFailedAt) }, dropRank: 3},
 	{title: "NEXT", text: nextAttempt, dropRank: 1},
-	{title: "LAST ERROR", text: func(i center.ItemRecord) string { return oneLine(i.LastError) }, truncate: true},
+	{title: "LAST ERROR", text: func(i ops.ItemRecord) string { return oneLine(i.LastError) }, truncate: true},
 }
 
-func nextAttempt(i center.ItemRecord) string {
-	if i.NextAttemptAt == nil || i.State == center.ItemDead {
+func nextAttempt(i ops.ItemRecord) string {
+	if i.NextAttemptAt == nil || i.State == ops.ItemDead {
 		return "-"
 	}
 	return timeText(*i.NextAttemptAt)

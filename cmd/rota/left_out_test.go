@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // A table on a narrow terminal names the columns that it left out. A wide terminal and a pipe get all, and no note.
 func TestTablesNameWhatTheyLeaveOut(t *testing.T) {
 	t.Parallel()
-	servers := []center.ServerRecord{longServer}
+	servers := []ops.ServerRecord{longServer}
 	for _, width := range []int{80, 120} {
 		shown := render(screen{width: width}, servers, serverColumns)
 		table, note := splitNote(strings.Split(shown, "\n"))

@@ -3,27 +3,26 @@ package main
 import (
 	"context"
 
+	"github.com/dutyrota/rota/ops"
 	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // listCommand completes a command that lists records, of one task type or of
 // all, as a table of the given columns.
-func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], list func(ctx context.Context, c *center.Center, taskType string) ([]T, error)) *cobra.Command {
-	return tableCommand(cmd, tasks, func(ctx context.Context, c *center.Center, taskType string) (result, error) {
+func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error)) *cobra.Command {
+	return tableCommand(cmd, tasks, func(ctx context.Context, c *ops.Client, taskType string) (result, error) {
 		records, err := list(ctx, c, taskType)
 		return tableResult(records, columns), err
 	})
 }
 
 // tableCommand is listCommand for a command that chooses its columns.
-func tableCommand(cmd *cobra.Command, tasks lister, list func(ctx context.Context, c *center.Center, taskType string) (result, error)) *cobra.Command {
+func tableCommand(cmd *cobra.Command, tasks lister, list func(ctx context.Context, c *ops.Client, taskType string) (result, error)) *cobra.Command {
 	var o output
 	cmd.Args = arguments("[TASK]")
 	cmd.ValidArgsFunction = complete(tasks)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+		return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 			if err := requireTask(ctx, c, firstArg(args)); err != nil {
 				return result{}, err
 			}

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Each list has a table, and JSON and CSV with the names of the database columns.
@@ -22,7 +22,7 @@ func TestLists(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		s := newTestRoster(t, url)
-		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a b", QueueID: "0", State: center.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
+		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a b", QueueID: "0", State: ops.ItemDead, Attempts: 3, LastError: "no,\nnever"}}))
 		for _, test := range []struct {
 			args    string
 			table   string // a line of it

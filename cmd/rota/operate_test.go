@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Each command does what it prints, and records an event with its actor.
@@ -29,12 +30,12 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("task list", `(?m)^ settle +PAUSED`)
 		s.wantOutput("task resume settle", `^settle\$BASE: resumed`)
 		s.wantOutput("server pause web2:2", `^web2:2:00000002 \(settle\): paused; `)
-		if got := state(web2); got != center.StatePaused {
+		if got := state(web2); got != ops.StatePaused {
 			t.Errorf("web2 is %s", got)
 		}
 		s.wantOutput("server resume "+web2, `may own queues again`)
 		s.wantOutput("server drain web1:1", `drained; its 4 queues go to 1 other server as`)
-		if got := state(web1); got != center.StateDraining {
+		if got := state(web1); got != ops.StateDraining {
 			t.Errorf("web1 is %s", got)
 		}
 		tx := fencedTx(t, s.c, web1)
@@ -47,7 +48,7 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("queue remove regions south --yes", `^queue south of regions\$BASE: removed as soon as`)
 		s.wantOutput("queue list regions", `(?s)north.*west`)
 		s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{
-			{Key: "a", QueueID: "0", State: center.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: center.ItemDead}, {Key: "c", QueueID: "0", State: center.ItemDead},
+			{Key: "a", QueueID: "0", State: ops.ItemDead, Attempts: 3}, {Key: "b", QueueID: "0", State: ops.ItemDead}, {Key: "c", QueueID: "0", State: ops.ItemDead},
 		}))
 		s.wantOutput("item retry settle a", `^settle\$BASE: 1 failed item retried\n`)
 		s.wantOutput("item list --state RETRY", `(?m) a +RETRY +0 `)
@@ -79,7 +80,7 @@ func TestItemProgress(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	items := make([]failures.Item, 6_000)
 	for i := range items {
-		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: center.ItemDead}
+		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: ops.ItemDead}
 	}
 	progress := func(what string) (lines string) {
 		for n := 1000; n < 7000; n += 1000 {
@@ -123,7 +124,7 @@ func TestOwnSignOfCommands(t *testing.T) {
 	other, err := center.Open(t.Context(), anydb.URL(s.url), center.Options{OwnSign: "TEST"})
 	s.must(err)
 	defer other.Close()
-	_, err = other.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
+	_, err = ops.New(other).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 4})
 	s.must(err)
 	s.wantOutput("task pause settle --own-sign TEST", `^settle\$TEST: paused`)
 	if n := count(t, s.c.DB(), "schedule_task_running WHERE paused AND own_sign = 'BASE'"); n != 0 {

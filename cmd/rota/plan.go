@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/ops"
 )
@@ -44,7 +43,7 @@ numbers of queues.`,
 			if add < 0 || add > maxAdd {
 				return usageError{fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)}
 			}
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 				return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
 			})
 		},
@@ -61,18 +60,18 @@ numbers of queues.`,
 
 // planRecord is the output in JSON.
 type planRecord struct {
-	TaskType string              `json:"task_type"`
-	OwnSign  string              `json:"own_sign"`
-	Moves    []center.Move       `json:"moves"`
-	Moved    int                 `json:"moved"`
-	Servers  []center.Share      `json:"servers"`
-	Load     *center.LoadPreview `json:"load"`
+	TaskType string           `json:"task_type"`
+	OwnSign  string           `json:"own_sign"`
+	Moves    []ops.Move       `json:"moves"`
+	Moved    int              `json:"moved"`
+	Servers  []ops.Share      `json:"servers"`
+	Load     *ops.LoadPreview `json:"load"`
 }
 
 // csvRecords implements csvRecorder.
 func (p planRecord) csvRecords() any { return p.Moves }
 
-func showPlan(ctx context.Context, c *center.Center, taskType string, byLoad bool, add int, remove, weights []string) (result, error) {
+func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, add int, remove, weights []string) (result, error) {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return result{}, err
 	}
@@ -90,13 +89,13 @@ func showPlan(ctx context.Context, c *center.Center, taskType string, byLoad boo
 	}
 	record := planRecord{taskType, c.OwnSign(), p.Moves, p.Moved(), p.Shares, p.Load}
 	if record.Moves == nil {
-		record.Moves = []center.Move{} // [] in JSON
+		record.Moves = []ops.Move{} // [] in JSON
 	}
 	return result{records: record, text: func(sc screen) string { return planText(sc, p) }}, nil
 }
 
 // weightsOf returns the weights by uuid. Each text is SERVER=WEIGHT.
-func weightsOf(ctx context.Context, c *center.Center, taskType string, texts []string) (map[string]int, error) {
+func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []string) (map[string]int, error) {
 	weights := map[string]int{}
 	for _, text := range texts {
 		name, number, ok := strings.Cut(text, "=")
@@ -118,7 +117,7 @@ func weightsOf(ctx context.Context, c *center.Center, taskType string, texts []s
 	return weights, nil
 }
 
-func planText(s screen, p center.Preview) string {
+func planText(s screen, p ops.Preview) string {
 	var parts []string
 	if len(p.Moves) > 0 {
 		columns := moveColumns
@@ -143,7 +142,7 @@ func planText(s screen, p center.Preview) string {
 }
 
 // loadText says what is known of the load.
-func loadText(p center.Preview) string {
+func loadText(p ops.Preview) string {
 	l := p.Load
 	text := fmt.Sprintf("%d of %s measured; a server of weight 1 should have a load of %.2f",
 		l.Measured, plural.Of(l.Queues, "queue is", "queues are"), l.Fair)
@@ -171,32 +170,32 @@ func firstOf(ids []string, n int) string {
 	return text
 }
 
-var moveColumns = []column[center.Move]{
-	{title: "QUEUE", text: func(m center.Move) string { return m.QueueID }},
-	{title: "FROM", text: func(m center.Move) string { return valueOrDash(m.CurServer) }, uuid: true},
-	{title: "TO", text: func(m center.Move) string { return valueOrDash(m.NextServer) }, uuid: true},
+var moveColumns = []column[ops.Move]{
+	{title: "QUEUE", text: func(m ops.Move) string { return m.QueueID }},
+	{title: "FROM", text: func(m ops.Move) string { return valueOrDash(m.CurServer) }, uuid: true},
+	{title: "TO", text: func(m ops.Move) string { return valueOrDash(m.NextServer) }, uuid: true},
 	{title: "REASON", text: moveText, truncate: true},
 }
 
-var moveLoadColumn = column[center.Move]{title: "LOAD", text: func(m center.Move) string { return figure(m.Load) }, right: true}
+var moveLoadColumn = column[ops.Move]{title: "LOAD", text: func(m ops.Move) string { return figure(m.Load) }, right: true}
 
-func moveText(m center.Move) string {
+func moveText(m ops.Move) string {
 	if m.Requested {
 		return m.Reason + "; already requested"
 	}
 	return m.Reason
 }
 
-var shareColumns = []column[center.Share]{
-	{title: "SERVER", text: func(s center.Share) string { return s.UUID }, uuid: true},
-	{title: "STATE", text: func(s center.Share) string { return s.State }, color: byMeaning[center.Share]},
-	{title: "QUEUES", text: func(s center.Share) string { return fmt.Sprint(s.Queues) }, right: true},
-	{title: "PLANNED", text: func(s center.Share) string { return fmt.Sprint(s.Next) }, right: true},
+var shareColumns = []column[ops.Share]{
+	{title: "SERVER", text: func(s ops.Share) string { return s.UUID }, uuid: true},
+	{title: "STATE", text: func(s ops.Share) string { return s.State }, color: byMeaning[ops.Share]},
+	{title: "QUEUES", text: func(s ops.Share) string { return fmt.Sprint(s.Queues) }, right: true},
+	{title: "PLANNED", text: func(s ops.Share) string { return fmt.Sprint(s.Next) }, right: true},
 }
 
-var shareLoadColumns = []column[center.Share]{
-	{title: "LOAD", text: func(s center.Share) string { return figure(s.Load) }, right: true},
-	{title: "PLANNED LOAD", text: func(s center.Share) string { return figure(s.NextLoad) }, right: true},
+var shareLoadColumns = []column[ops.Share]{
+	{title: "LOAD", text: func(s ops.Share) string { return figure(s.Load) }, right: true},
+	{title: "PLANNED LOAD", text: func(s ops.Share) string { return figure(s.NextLoad) }, right: true},
 }
 
 // figure returns a load as text.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newQueueListCommand() *cobra.Command {
-	var f center.QueueFilter
+	var f ops.QueueFilter
 	var server string
 	status := choice{values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "RESERVED", "UNASSIGNED"}}
 	cmd := listCommand(&cobra.Command{
@@ -39,7 +39,7 @@ processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
-	}, listTasks, queueColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.QueueRecord, error) {
+	}, listTasks, queueColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]ops.QueueRecord, error) {
 		f.TaskType, f.Status = taskType, status.value
 		return queuesOf(ctx, c, f, server)
 	})
@@ -53,7 +53,7 @@ processes' former sessions are still in flight for it.`,
 
 // queuesOf lists the queues of the servers with the name. Each refresh of a watch
 // finds them again, since a new process can have the same host:pid.
-func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter, server string) ([]center.QueueRecord, error) {
+func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server string) ([]ops.QueueRecord, error) {
 	if server != "" {
 		servers, err := c.Servers().Matching(ctx, server)
 		if err != nil {
@@ -67,24 +67,24 @@ func queuesOf(ctx context.Context, c *center.Center, f center.QueueFilter, serve
 	return c.Queues().List(ctx, f)
 }
 
-var queueColumns = []column[center.QueueRecord]{
-	{title: "TASK", text: func(q center.QueueRecord) string { return q.TaskType }, dropRank: 2},
-	{title: "QUEUE", text: func(q center.QueueRecord) string { return q.QueueID }},
+var queueColumns = []column[ops.QueueRecord]{
+	{title: "TASK", text: func(q ops.QueueRecord) string { return q.TaskType }, dropRank: 2},
+	{title: "QUEUE", text: func(q ops.QueueRecord) string { return q.QueueID }},
 	{title: "STATUS", text: queueStatusText, color: queueStatusColor},
-	{title: "OWNER", text: func(q center.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
-	{title: "HEARTBEAT", text: func(q center.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
-	{title: "OWNED", text: func(q center.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
-	{title: "REQUESTER", text: func(q center.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
-	{title: "REQUESTED", text: func(q center.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
+	{title: "OWNER", text: func(q ops.QueueRecord) string { return valueOrDash(q.CurServer) }, uuid: true},
+	{title: "HEARTBEAT", text: func(q ops.QueueRecord) string { return ageText(q.HeartbeatAge) }, right: true},
+	{title: "OWNED", text: func(q ops.QueueRecord) string { return ageText(q.OwnedFor) }, right: true, dropRank: 3},
+	{title: "REQUESTER", text: func(q ops.QueueRecord) string { return valueOrDash(q.ReqServer) }, uuid: true},
+	{title: "REQUESTED", text: func(q ops.QueueRecord) string { return ageText(q.Requested) }, right: true, dropRank: 1},
 	{title: "BACKLOG", text: queueBacklogText, dropRank: 7},
 	{title: "HUNG ON", text: hungOnText, dropRank: 6},
-	{title: "PIN", text: func(q center.QueueRecord) string { return cmp.Or(q.Pin, "-") }, dropRank: 6},
-	{title: "EPOCH", text: func(q center.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
-	{title: "CURSOR", text: func(q center.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
+	{title: "PIN", text: func(q ops.QueueRecord) string { return cmp.Or(q.Pin, "-") }, dropRank: 6},
+	{title: "EPOCH", text: func(q ops.QueueRecord) string { return number(q.Epoch) }, right: true, dropRank: 4},
+	{title: "CURSOR", text: func(q ops.QueueRecord) string { return oneLine(q.CursorValue) }, dropRank: 5, truncate: true},
 }
 
 // queueStatusText returns the state of the queue, with the rule that no server meets if it has no owner.
-func queueStatusText(q center.QueueRecord) string {
+func queueStatusText(q ops.QueueRecord) string {
 	if q.WaitsFor != nil && q.DisplayState() == "UNASSIGNED" {
 		return "UNASSIGNED (" + *q.WaitsFor + ")"
 	}
@@ -92,15 +92,15 @@ func queueStatusText(q center.QueueRecord) string {
 }
 
 // queueStatusColor colours the text by the state in it.
-func queueStatusColor(q center.QueueRecord, cell string) string {
+func queueStatusColor(q ops.QueueRecord, cell string) string {
 	return strings.Replace(cell, q.DisplayState(), byMeaning(q, q.DisplayState()), 1)
 }
 
 // hungOnText returns the short names of the servers that do not get the queue because of calls that hang.
-func hungOnText(q center.QueueRecord) string {
+func hungOnText(q ops.QueueRecord) string {
 	var names []string
 	for _, uuid := range q.HungOn {
-		names = append(names, center.ServerName(uuid))
+		names = append(names, ops.ServerName(uuid))
 	}
 	return cmp.Or(strings.Join(names, " "), "-")
 }

@@ -5,11 +5,10 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // column is a column of a table for people.
@@ -75,7 +74,7 @@ func newGrid[T any](records []T, columns []column[T], short bool) *grid {
 		for i, c := range columns {
 			cell := c.text(record)
 			if c.uuid && short {
-				cell = center.ServerName(cell)
+				cell = ops.ServerName(cell)
 			}
 			cell = escape.Text(cell)
 			g.cells[r] = append(g.cells[r], cell)

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"github.com/dutyrota/rota/center"
 )
 
 func widest(s string) (n int) {
@@ -18,7 +18,7 @@ func widest(s string) (n int) {
 	return n
 }
 
-var longServer = center.ServerRecord{
+var longServer = ops.ServerRecord{
 	UUID: "web-1.example.org:4711:1a2b3c4d", TaskType: "settle-orders", State: "SERVING", Queues: 16, InFlight: 500,
 	HeartbeatAge: 1.3, LastError: strings.Repeat("no such\ntable ", 20), LibraryVersion: "v1.2.3",
 }
@@ -26,7 +26,7 @@ var longServer = center.ServerRecord{
 // A table fits the terminal: it shortens uuids, then drops columns, then cuts texts. A pipe gets everything.
 func TestTablesFit(t *testing.T) {
 	t.Parallel()
-	servers := []center.ServerRecord{longServer}
+	servers := []ops.ServerRecord{longServer}
 	for _, width := range []int{200, 120, 80} {
 		got := render(screen{width: width}, servers, serverColumns)
 		if n := widest(got); n > width {
@@ -49,7 +49,7 @@ func TestTablesFit(t *testing.T) {
 // States are coloured by meaning, and only if the screen has colours.
 func TestColours(t *testing.T) {
 	t.Parallel()
-	queues := []center.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
+	queues := []ops.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
 	got := render(screen{width: 80, color: true}, queues, queueColumns)
 	for _, want := range []string{"\x1b[32mHELD\x1b[0m", "\x1b[33mMOVING\x1b[0m", "\x1b[31mORPHAN\x1b[0m"} {
 		if !strings.Contains(got, want) {
@@ -79,7 +79,7 @@ func TestAge(t *testing.T) {
 
 func TestFindingsOnATerminal(t *testing.T) {
 	t.Parallel()
-	findings := []center.Condition{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Text: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
+	findings := []condition.Condition{{Status: "PROBLEM", Check: "requests", TaskType: "settle", Text: strings.Repeat("a long finding ", 20), Hint: strings.Repeat("some advice ", 20)}}
 	if got := findingsText(screen{width: 80, height: 24, color: true}, findings); widest(got) > 80 || strings.Count(got, "finding") != 20 || strings.Count(got, "advice") != 20 {
 		t.Errorf("%d characters wide:\n%s", widest(got), got)
 	}
@@ -91,7 +91,7 @@ func TestFindingsOnATerminal(t *testing.T) {
 // A list of 10,000 queues is rendered completely.
 func TestManyQueuesAreRendered(t *testing.T) {
 	t.Parallel()
-	queues := make([]center.QueueRecord, 10_000)
+	queues := make([]ops.QueueRecord, 10_000)
 	for i := range queues {
 		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
 	}

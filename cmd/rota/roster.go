@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // addRosterFlags adds the flags of the commands that work on a roster.
@@ -18,7 +18,7 @@ func addRosterFlags(cmd *cobra.Command) {
 }
 
 // withRoster opens the roster for one command and closes it afterwards.
-func withRoster(cmd *cobra.Command, f func(ctx context.Context, c *center.Center) error) (err error) {
+func withRoster(cmd *cobra.Command, f func(ctx context.Context, c *ops.Client) error) (err error) {
 	c, err := openRoster(cmd.Context(), cmd)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func withRoster(cmd *cobra.Command, f func(ctx context.Context, c *center.Center
 }
 
 // openRoster opens the roster of the command's flags.
-func openRoster(ctx context.Context, cmd *cobra.Command) (*center.Center, error) {
+func openRoster(ctx context.Context, cmd *cobra.Command) (*ops.Client, error) {
 	conn, err := loadConnection(cmd)
 	if err != nil {
 		return nil, err

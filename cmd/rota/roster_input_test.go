@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
@@ -226,7 +226,7 @@ func TestRightsOfGrants(t *testing.T) {
 			s := newTestRoster(t, testdb.URL(t, kind))
 			s.file("  settle: {queues: 5, execute_number: 11}\n  regions: {queues: [north, west]}\n  push: {queues: 2}\n")
 			s.runs()
-			s.must(failures.Of(s.c.Roster()).Save(s.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+			s.must(failures.Of(s.c.Roster()).Save(s.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}}))
 			operator, admin := s.as(kind, "operator"), s.as(kind, "admin")
 			operator.wantOutput("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
 			for _, args := range rosterCommands {

@@ -10,7 +10,8 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/roster"
-	"github.com/dutyrota/rota/internal/runs"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 const web1, web2 = "web1:1:00000001", "web2:2:00000002"
@@ -50,22 +51,22 @@ func newTestRoster(t *testing.T, url string) *testRoster {
 func (s *testRoster) runs() (extract, report string) {
 	s.Helper()
 	s.define("extract", center.Settings{Mode: center.ModeRun, Queues: 4})
-	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}}})
+	s.define("report", center.Settings{Mode: center.ModeRun, Queues: 1, After: []runs.After{{Upstream: "extract"}}})
 	s.define("idle", center.Settings{Mode: center.ModeRun, Queues: 1})
-	_, err := s.c.Triggers().Define(s.Context(), center.Trigger{
-		Name: "nightly", Target: "extract", Kind: center.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: center.OverlapWait,
+	_, err := ops.New(s.c).Triggers().Define(s.Context(), runs.Trigger{
+		Name: "nightly", Target: "extract", Kind: runs.TriggerCron, Expression: "0 0 2 * * ?", TimeZone: "Europe/Berlin", Overlap: runs.OverlapWait,
 	})
 	s.must(err)
-	extract, _, err = s.c.Engine().Runs.Submit(s.Context(), "extract", center.Submission{Key: "first", Params: "p"})
+	extract, _, err = s.c.Engine().Runs.Submit(s.Context(), "extract", runs.Submission{Key: "first", Params: "p"})
 	s.must(err)
-	dependant, err := s.c.Runs().Find(s.Context(), "report")
+	dependant, err := ops.New(s.c).Runs().Find(s.Context(), "report")
 	s.must(err)
 	return extract, dependant.ID
 }
 
 func (s *testRoster) define(task string, settings center.Settings) {
 	s.Helper()
-	_, err := s.c.Tasks().Define(s.Context(), task, settings)
+	_, err := ops.New(s.c).Tasks().Define(s.Context(), task, settings)
 	s.must(err)
 }
 

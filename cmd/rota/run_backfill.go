@@ -3,8 +3,8 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // newRunBackfillCommand makes the command of the verb, which has subcommands, too. Without a task type it shows its help, like
@@ -24,10 +24,10 @@ func newRunBackfillCommand() *cobra.Command {
 	return cmd
 }
 
-var plannedColumns = []column[center.PlannedSlot]{
-	{title: "SLOT", text: func(s center.PlannedSlot) string { return timeText(s.ScheduledAt) }},
-	{title: "ACTION", text: func(s center.PlannedSlot) string { return s.Action }},
-	{title: "STATE", text: func(s center.PlannedSlot) string { return orDash(s.State) }, color: byMeaning[center.PlannedSlot]},
-	{title: "RUN", text: func(s center.PlannedSlot) string { return orDash(s.RunID) }, dropRank: 1},
-	{title: "REASON", text: func(s center.PlannedSlot) string { return oneLine(s.Message) }, dropRank: 2, truncate: true},
+var plannedColumns = []column[runs.PlannedSlot]{
+	{title: "SLOT", text: func(s runs.PlannedSlot) string { return timeText(s.ScheduledAt) }},
+	{title: "ACTION", text: func(s runs.PlannedSlot) string { return s.Action }},
+	{title: "STATE", text: func(s runs.PlannedSlot) string { return orDash(s.State) }, color: byMeaning[runs.PlannedSlot]},
+	{title: "RUN", text: func(s runs.PlannedSlot) string { return orDash(s.RunID) }, dropRank: 1},
+	{title: "REASON", text: func(s runs.PlannedSlot) string { return oneLine(s.Message) }, dropRank: 2, truncate: true},
 }

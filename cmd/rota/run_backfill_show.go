@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func newBackfillShowCommand() *cobra.Command {
@@ -35,7 +35,7 @@ backfill.`,
 		ValidArgsFunction: complete(listBackfills(anyBackfill)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 				b, err := ops.FindBackfill(ctx, c, name)
 				if err != nil {
 					return result{}, err
@@ -43,7 +43,7 @@ backfill.`,
 				name = b.ID // a watch of a task type stays with the backfill
 				d := backfillDetails{Backfill: b}
 				err = d.read(ctx, c, o.isTable())
-				return result{records: d, text: d.text, final: b.State != center.BackfillRunning}, err
+				return result{records: d, text: d.text, final: b.State != runs.BackfillRunning}, err
 			})
 		},
 	}
@@ -54,18 +54,18 @@ backfill.`,
 
 // backfillDetails shows a backfill with its slots and their queues.
 type backfillDetails struct {
-	Backfill center.BackfillRecord
-	Slots    []center.BackfillSlot
-	Queues   []center.BackfillQueue
+	Backfill runs.BackfillRecord
+	Slots    []runs.BackfillSlot
+	Queues   []runs.BackfillQueue
 }
 
 // read reads the slots, for a table only those that it shows, and their queues.
-func (d *backfillDetails) read(ctx context.Context, c *center.Center, table bool) (err error) {
+func (d *backfillDetails) read(ctx context.Context, c *ops.Client, table bool) (err error) {
 	if d.Slots, err = c.Backfills().Slots(ctx, d.Backfill.ID); err != nil {
 		return err
 	}
 	if table {
-		d.Slots = slices.DeleteFunc(d.Slots, func(s center.BackfillSlot) bool { return s.State == "" || s.State == center.RunSuccess })
+		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool { return s.State == "" || s.State == runs.RunSuccess })
 	}
 	d.Queues, err = c.Backfills().Queues(ctx, d.Slots)
 	return err
@@ -78,16 +78,16 @@ func (d backfillDetails) text(sc screen) string {
 	}
 	finished, all := map[string]int{}, map[string]int{} // queues by the id of the run
 	for _, q := range d.Queues {
-		if all[q.RunID]++; q.State == center.RunQueueDone {
+		if all[q.RunID]++; q.State == runs.RunQueueDone {
 			finished[q.RunID]++
 		}
 	}
-	return d.head(sc) + "\n\n" + render(sc, d.Slots, []column[center.BackfillSlot]{
-		{title: "SLOT", text: func(s center.BackfillSlot) string { return timeText(s.ScheduledAt) }},
-		{title: "STATE", text: func(s center.BackfillSlot) string { return s.State }, color: byMeaning[center.BackfillSlot]},
-		{title: "QUEUES", text: func(s center.BackfillSlot) string { return fmt.Sprintf("%d/%d", finished[s.RunID], all[s.RunID]) }, right: true},
-		{title: "RUN", text: func(s center.BackfillSlot) string { return s.RunID }},
-		{title: "REASON", text: func(s center.BackfillSlot) string { return oneLine(s.Message) }, truncate: true},
+	return d.head(sc) + "\n\n" + render(sc, d.Slots, []column[runs.BackfillSlot]{
+		{title: "SLOT", text: func(s runs.BackfillSlot) string { return timeText(s.ScheduledAt) }},
+		{title: "STATE", text: func(s runs.BackfillSlot) string { return s.State }, color: byMeaning[runs.BackfillSlot]},
+		{title: "QUEUES", text: func(s runs.BackfillSlot) string { return fmt.Sprintf("%d/%d", finished[s.RunID], all[s.RunID]) }, right: true},
+		{title: "RUN", text: func(s runs.BackfillSlot) string { return s.RunID }},
+		{title: "REASON", text: func(s runs.BackfillSlot) string { return oneLine(s.Message) }, truncate: true},
 	})
 }
 
@@ -107,7 +107,7 @@ func (d backfillDetails) head(sc screen) string {
 }
 
 // backfillTimes returns the state of a backfill, and the times that matter in it.
-func backfillTimes(b center.BackfillRecord) []string {
+func backfillTimes(b runs.BackfillRecord) []string {
 	list := []string{b.DisplayState(), "started " + relativeTime(b.Now, b.CreatedAt)}
 	if b.Actor != "" {
 		list[1] += " by " + b.Actor
@@ -119,8 +119,8 @@ func backfillTimes(b center.BackfillRecord) []string {
 }
 
 // rangeText says which slots the backfill has, and how it makes their runs.
-func rangeText(b center.BackfillRecord) string {
-	schedule := scheduleText(center.Trigger{Kind: b.Kind, Expression: b.Expression, TimeZone: b.TimeZone})
+func rangeText(b runs.BackfillRecord) string {
+	schedule := scheduleText(runs.Trigger{Kind: b.Kind, Expression: b.Expression, TimeZone: b.TimeZone})
 	list := []string{
 		"slots of trigger " + b.Trigger + " (" + schedule + ") from " + timeText(b.From) + " to " + timeText(b.To),
 		fmt.Sprintf("parallel %d, priority %d", b.Parallel, b.Priority),
@@ -137,7 +137,7 @@ func rangeText(b center.BackfillRecord) string {
 }
 
 // slotsText counts slots and runs.
-func slotsText(b center.BackfillRecord) string {
+func slotsText(b runs.BackfillRecord) string {
 	line := fmt.Sprintf("%s: %d made, %d kept, %d left; runs: %d open, %d succeeded, %d failed, %d cancelled",
 		plural.Of(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
 		b.RunsOpen, b.RunsSuccess, b.RunsFailed, b.RunsCancelled)

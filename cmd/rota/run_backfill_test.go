@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/runs"
 )
 
 const march = "run backfill extract --from 2025-03-28 --to 2025-04-01" // days in Berlin, around a clock change
@@ -118,13 +118,13 @@ func TestBackfillRefusesWrongArguments(t *testing.T) {
 // The table has the slots whose run is open or has not succeeded, with the queues of the run, and fits the screen.
 func TestBackfillShowsWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	b := center.BackfillRecord{Backfill: center.Backfill{ID: "b", TaskType: "extract", OwnSign: "BASE", State: center.BackfillRunning, SlotsTotal: 3}}
-	d := backfillDetails{Backfill: b, Slots: []center.BackfillSlot{
-		{ScheduledAt: noon, RunID: "r1", State: center.RunFailed, Message: strings.Repeat("no such\ntable ", 20)},
-		{ScheduledAt: noon.AddDate(0, 0, 1), RunID: "r2", State: center.RunRunning},
+	b := runs.BackfillRecord{Backfill: runs.Backfill{ID: "b", TaskType: "extract", OwnSign: "BASE", State: runs.BackfillRunning, SlotsTotal: 3}}
+	d := backfillDetails{Backfill: b, Slots: []runs.BackfillSlot{
+		{ScheduledAt: noon, RunID: "r1", State: runs.RunFailed, Message: strings.Repeat("no such\ntable ", 20)},
+		{ScheduledAt: noon.AddDate(0, 0, 1), RunID: "r2", State: runs.RunRunning},
 	}}
-	for queue, state := range []string{center.RunQueueDone, center.RunQueueFailed, center.RunQueueDone} {
-		d.Queues = append(d.Queues, center.BackfillQueue{RunID: "r1", QueueID: fmt.Sprint(queue), State: state})
+	for queue, state := range []string{runs.RunQueueDone, runs.RunQueueFailed, runs.RunQueueDone} {
+		d.Queues = append(d.Queues, runs.BackfillQueue{RunID: "r1", QueueID: fmt.Sprint(queue), State: state})
 	}
 	text := d.text(screen{width: 80, height: 24})
 	if !regexp.MustCompile(`\n\n SLOT .*\n 2026-11-21T12:00:00Z +FAILED +2/3 +r1 +no such table .*\n 2026-11-22T12:00:00Z +RUNNING +0/0 +r2$`).MatchString(text) || widest(text) > 80 {

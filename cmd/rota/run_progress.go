@@ -5,24 +5,25 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 )
 
 // runLine describes a run in one line.
-func runLine(r center.RunRecord, b center.RunBlocker) string {
+func runLine(r runs.RunRecord, b ops.RunBlocker) string {
 	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b)))
 }
 
 // blockerSuffix says what keeps a run from making progress.
-func blockerSuffix(r center.RunRecord, b center.RunBlocker) string {
+func blockerSuffix(r runs.RunRecord, b ops.RunBlocker) string {
 	switch text := b.Sentence(r.TaskType); {
 	case text == "":
 		return ""
-	case b.Reason == center.BlockedByPause:
+	case b.Reason == ops.BlockedByPause:
 		return "; see rota run resume"
 	default:
 		return "; " + strings.TrimPrefix(text, "it ")
@@ -31,7 +32,7 @@ func blockerSuffix(r center.RunRecord, b center.RunBlocker) string {
 
 // progressText returns the drained, failed and cancelled queues, the items and
 // the duration.
-func progressText(r center.RunRecord) string {
+func progressText(r runs.RunRecord) string {
 	if r.Queues() == 0 {
 		return "not started"
 	}
@@ -58,7 +59,7 @@ const minBar, maxBar = 5, 40
 
 // progressBar returns a bar and the progress text, in at most width characters
 // if possible.
-func progressBar(r center.RunRecord, width int) string {
+func progressBar(r runs.RunRecord, width int) string {
 	progress := progressText(r)
 	if r.Queues() == 0 {
 		return progress

@@ -6,27 +6,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"github.com/dutyrota/rota/center"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // node returns a run whose id is its task type.
-func node(name, state, why string) center.Run {
-	return center.Run{ID: name, TaskType: name, State: state, Message: why}
+func node(name, state, why string) runs.Run {
+	return runs.Run{ID: name, TaskType: name, State: state, Message: why}
 }
 
 // A diamond is drawn once, whatever the order of the rows, and each run is below the last of its upstreams.
 func TestRunTreeOfADiamond(t *testing.T) {
 	t.Parallel()
-	g := center.RunGraph{
-		Runs: []center.Run{
+	g := ops.RunGraph{
+		Runs: []runs.Run{
 			node("predict", "DEPENDENT_FAILED", "conditional FAILED: no such table"), node("prior", "SUCCESS", ""),
 			node("extract", "SUCCESS", ""), node("conditional", "FAILED", "no such table"), node("notify", "WAITING", ""),
 		},
-		Deps: []center.RunDep{
+		Deps: []runs.RunDep{
 			{Run: "notify", Upstream: "predict", Rule: "FINISHED"},
 			{Run: "predict", Upstream: "prior", Rule: "SUCCESS"},
 			{Run: "predict", Upstream: "conditional", Rule: "SUCCESS"},
@@ -50,9 +50,9 @@ func TestRunTreeOfADiamond(t *testing.T) {
 // Rows that were edited by hand may have a cycle; drawing it ends.
 func TestRunTreeOfACycle(t *testing.T) {
 	t.Parallel()
-	g := center.RunGraph{
-		Runs: []center.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
-		Deps: []center.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
+	g := ops.RunGraph{
+		Runs: []runs.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
+		Deps: []runs.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
 	}
 	if got := runTreeText(screen{}, g, "a"); strings.Count(got, "\n") != 2 {
 		t.Error(got)
@@ -62,11 +62,11 @@ func TestRunTreeOfACycle(t *testing.T) {
 // The largest graph that center returns can be drawn.
 func TestRunTreeOfManyRuns(t *testing.T) {
 	t.Parallel()
-	g := center.RunGraph{Runs: []center.Run{node("root", "SUCCESS", "")}}
+	g := ops.RunGraph{Runs: []runs.Run{node("root", "SUCCESS", "")}}
 	for i := range 1_000 {
 		name := fmt.Sprint(i)
 		g.Runs = append(g.Runs, node(name, "WAITING", ""))
-		g.Deps = append(g.Deps, center.RunDep{Run: name, Upstream: "root", Rule: "SUCCESS"})
+		g.Deps = append(g.Deps, runs.RunDep{Run: name, Upstream: "root", Rule: "SUCCESS"})
 	}
 	if got := runTreeText(screen{width: 80}, g, "root"); strings.Count(got, "\n") != 1_001 {
 		t.Errorf("%d lines", strings.Count(got, "\n"))
@@ -74,16 +74,16 @@ func TestRunTreeOfManyRuns(t *testing.T) {
 }
 
 func longRun() runDetails {
-	r := center.RunRecord{Run: center.Run{
+	r := runs.RunRecord{Run: runs.Run{
 		ID: "01a1ff8a-c6d9-7620-bfda-be0b194fb52a", TaskType: "conditional-probability", OwnSign: "BASE", Key: strings.Repeat("k", 60) + "/2026-11-21T02:00:00Z",
-		Trigger: "nightly", State: center.RunRunning, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
+		Trigger: "nightly", State: runs.RunRunning, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
 		ScheduledAt: noon, StartedAt: noon, DeadlineAt: noon.Add(time.Hour), ItemsDone: 123_456_789, ItemsFailed: 3,
 	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
 	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
-	return runDetails{center.RunDetails{
-		Run: r, Blocker: center.RunBlocker{Reason: center.BlockedByNoServer},
-		Queues: []center.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
-		Graph:  center.RunGraph{Runs: []center.Run{upstream, r.Run}, Deps: []center.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
+	return runDetails{ops.RunDetails{
+		Run: r, Blocker: ops.RunBlocker{Reason: ops.BlockedByNoServer},
+		Queues: []runs.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
+		Graph:  ops.RunGraph{Runs: []runs.Run{upstream, r.Run}, Deps: []runs.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
 	}}
 }
 
@@ -124,7 +124,7 @@ func TestRunBar(t *testing.T) {
 			t.Errorf("%d characters: %s", text.StringWidth(bar), bar)
 		}
 	}
-	if got := progressText(center.RunRecord{}); got != "not started" {
+	if got := progressText(runs.RunRecord{}); got != "not started" {
 		t.Error(got)
 	}
 }

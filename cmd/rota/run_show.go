@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newRunShowCommand() *cobra.Command {
@@ -26,8 +26,8 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		ValidArgsFunction: complete(listRuns(anyRun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
-				details, err := center.ReadRunDetails(ctx, c, name)
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
+				details, err := ops.ReadRunDetails(ctx, c, name)
 				if err == nil {
 					name = details.Run.ID // a watch of a task type stays with the run
 				}
@@ -42,7 +42,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 }
 
 // runDetails shows the details of a run.
-type runDetails struct{ center.RunDetails }
+type runDetails struct{ ops.RunDetails }
 
 // MarshalJSON implements json.Marshaler.
 func (d runDetails) MarshalJSON() ([]byte, error) {

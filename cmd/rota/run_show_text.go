@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/escape"
-
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // text describes the run, its graph and its queues.
@@ -70,7 +69,7 @@ func (d runDetails) stateLine(sc screen) string {
 }
 
 // runTimes returns the times that matter in the run's state.
-func runTimes(r center.RunRecord) (list []string) {
+func runTimes(r runs.RunRecord) (list []string) {
 	add := func(what string, t time.Time) { list = append(list, what+" "+relativeTime(r.Now, t)) }
 	if r.StartedAt.IsZero() {
 		add("due", r.ScheduledAt)
@@ -78,7 +77,7 @@ func runTimes(r center.RunRecord) (list []string) {
 		add("started", r.StartedAt)
 	}
 	switch {
-	case r.State == center.RunRunning:
+	case r.State == runs.RunRunning:
 		add("deadline", r.DeadlineAt)
 	case !r.Ended() && !r.DeadlineAt.IsZero():
 		add("must start", r.DeadlineAt)
@@ -90,7 +89,7 @@ func runTimes(r center.RunRecord) (list []string) {
 }
 
 // originText says what made the run.
-func originText(r center.RunRecord) string {
+func originText(r runs.RunRecord) string {
 	origin := "submitted, key " + r.Key
 	if r.Trigger != "" {
 		origin = "by trigger " + r.Trigger + ", for " + timeText(r.ScheduledAt)
@@ -107,28 +106,28 @@ func wrapped(sc screen, s string) string {
 	return " " + strings.ReplaceAll(sc.wrap(s), "\n", "\n ")
 }
 
-var urgency = []string{center.RunQueueFailed, center.RunQueueRunning, center.RunQueuePending, center.RunQueueCancelled, center.RunQueueDone}
+var urgency = []string{runs.RunQueueFailed, runs.RunQueueRunning, runs.RunQueuePending, runs.RunQueueCancelled, runs.RunQueueDone}
 
 // urgentFirst sorts the queues by urgency and keeps the order of equal ones.
-func urgentFirst(queues []center.RunQueue) []center.RunQueue {
-	return slices.SortedStableFunc(slices.Values(queues), func(a, b center.RunQueue) int {
+func urgentFirst(queues []runs.RunQueue) []runs.RunQueue {
+	return slices.SortedStableFunc(slices.Values(queues), func(a, b runs.RunQueue) int {
 		return cmp.Compare(slices.Index(urgency, a.State), slices.Index(urgency, b.State))
 	})
 }
 
 // runQueueColumns shows times relative to now, the database's time.
-func runQueueColumns(now time.Time) []column[center.RunQueue] {
-	return []column[center.RunQueue]{
-		{title: "QUEUE", text: func(q center.RunQueue) string { return q.QueueID }},
-		{title: "STATE", text: func(q center.RunQueue) string { return q.State }, color: byMeaning[center.RunQueue]},
-		{title: "SERVER", text: func(q center.RunQueue) string { return orDash(q.Server) }, uuid: true},
-		{title: "ATTEMPT", text: func(q center.RunQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
-		{title: "ITEMS", text: func(q center.RunQueue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
-		{title: "FAILED", text: func(q center.RunQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[center.RunQueue]},
-		{title: "EPOCH", text: func(q center.RunQueue) string { return number(q.Epoch) }, right: true, dropRank: 4},
-		{title: "PROGRESS", text: func(q center.RunQueue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
-		{title: "RETRY", text: func(q center.RunQueue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
-		{title: "CURSOR", text: func(q center.RunQueue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
-		{title: "LAST ERROR", text: func(q center.RunQueue) string { return oneLine(q.LastError) }, truncate: true},
+func runQueueColumns(now time.Time) []column[runs.RunQueue] {
+	return []column[runs.RunQueue]{
+		{title: "QUEUE", text: func(q runs.RunQueue) string { return q.QueueID }},
+		{title: "STATE", text: func(q runs.RunQueue) string { return q.State }, color: byMeaning[runs.RunQueue]},
+		{title: "SERVER", text: func(q runs.RunQueue) string { return orDash(q.Server) }, uuid: true},
+		{title: "ATTEMPT", text: func(q runs.RunQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
+		{title: "ITEMS", text: func(q runs.RunQueue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
+		{title: "FAILED", text: func(q runs.RunQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runs.RunQueue]},
+		{title: "EPOCH", text: func(q runs.RunQueue) string { return number(q.Epoch) }, right: true, dropRank: 4},
+		{title: "PROGRESS", text: func(q runs.RunQueue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
+		{title: "RETRY", text: func(q runs.RunQueue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
+		{title: "CURSOR", text: func(q runs.RunQueue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
+		{title: "LAST ERROR", text: func(q runs.RunQueue) string { return oneLine(q.LastError) }, truncate: true},
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -14,7 +13,7 @@ func newRunSubmitCommand() *cobra.Command {
 	v := &verbCommand{call: ops.Find("run submit").Call()}
 	cmd := v.command()
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run and show its progress on stderr")
-	v.after = func(ctx context.Context, c *center.Center, done []ops.Done) error {
+	v.after = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
 		if !*wait {
 			return nil
 		}

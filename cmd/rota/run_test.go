@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/runs"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 const (
@@ -177,15 +177,15 @@ func TestRunSubmit(t *testing.T) {
 			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
-		r, err := s.c.Runs().Get(t.Context(), id)
-		if err != nil || r.State != center.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
+		r, err := ops.New(s.c).Runs().Get(t.Context(), id)
+		if err != nil || r.State != runs.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, deps, err := s.c.Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, center.RunDep{Run: id, Upstream: extract, Rule: center.RuleSuccess}) {
+		if _, deps, err := ops.New(s.c).Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, runs.RunDep{Run: id, Upstream: extract, Rule: runs.RuleSuccess}) {
 			t.Errorf("%v, %v", deps, err)
 		}
 		own := strings.TrimSpace(s.run("run submit report --key own --priority 5 --attempts 2 --not-before 2h --deadline 2090-01-01T00:00:00Z"))
-		if r, err = s.c.Runs().Get(t.Context(), own); err != nil || r.Priority != 5 || r.MaxAttempts != 2 || r.EndBefore.Year() != 2090 || r.NotBefore.Sub(r.CreatedAt).Round(time.Hour) != 2*time.Hour {
+		if r, err = ops.New(s.c).Runs().Get(t.Context(), own); err != nil || r.Priority != 5 || r.MaxAttempts != 2 || r.EndBefore.Year() != 2090 || r.NotBefore.Sub(r.CreatedAt).Round(time.Hour) != 2*time.Hour {
 			t.Errorf("%+v, %v", r, err)
 		}
 		stdout, stderr, code = s.try("run wait idle --timeout 1ms")
@@ -213,7 +213,7 @@ func TestInterruptedWait(t *testing.T) {
 	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: wait for run "+extract+": interrupted; the run continues\n" {
 		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
 	}
-	if r, err := s.c.Runs().Get(t.Context(), extract); err != nil || r.State != center.RunReady {
+	if r, err := ops.New(s.c).Runs().Get(t.Context(), extract); err != nil || r.State != runs.RunReady {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

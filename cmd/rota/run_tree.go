@@ -3,12 +3,13 @@ package main
 import (
 	"strings"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // runNode is a line of the tree.
 type runNode struct {
-	center.Run
+	runs.Run
 	branch string // is drawn in front of the task type
 	after  string // the upstreams
 }
@@ -23,22 +24,22 @@ var runNodeColumns = []column[runNode]{
 
 // runTreeText renders the graph as a tree. Each run appears once, below the last of
 // its upstreams. focus is the id of the run that is marked.
-func runTreeText(sc screen, g center.RunGraph, focus string) string {
+func runTreeText(sc screen, g ops.RunGraph, focus string) string {
 	return render(sc, newRunTree(g, focus).lines(), runNodeColumns)
 }
 
 // runTree is a graph in which each run has one parent.
 type runTree struct {
-	children map[string][]center.Run // by the parent's id; "" for runs without upstreams
-	after    map[string]string       // the names of the upstreams, by run id
+	children map[string][]runs.Run // by the parent's id; "" for runs without upstreams
+	after    map[string]string     // the names of the upstreams, by run id
 	focus    string
 	nodes    []runNode
 }
 
-func newRunTree(g center.RunGraph, focus string) *runTree {
-	t := &runTree{children: map[string][]center.Run{}, after: map[string]string{}, focus: focus}
+func newRunTree(g ops.RunGraph, focus string) *runTree {
+	t := &runTree{children: map[string][]runs.Run{}, after: map[string]string{}, focus: focus}
 	rules := g.Upstreams()
-	var placed []center.Run
+	var placed []runs.Run
 	for _, r := range g.Sorted() {
 		parent := ""
 		var names []string
@@ -56,7 +57,7 @@ func newRunTree(g center.RunGraph, focus string) *runTree {
 
 // ruleText leaves out the rule SUCCESS, which is the usual one.
 func ruleText(rule string) string {
-	if rule == center.RuleSuccess {
+	if rule == runs.RuleSuccess {
 		return ""
 	}
 	return " (" + rule + ")"
@@ -71,7 +72,7 @@ func (t *runTree) lines() []runNode {
 
 // add appends a run and its descendants. branch is drawn in front of the run,
 // indent in front of its children's branches.
-func (t *runTree) add(r center.Run, branch, indent string) {
+func (t *runTree) add(r runs.Run, branch, indent string) {
 	mark := "  "
 	if r.ID == t.focus {
 		mark = "> "

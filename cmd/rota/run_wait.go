@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newRunWaitCommand() *cobra.Command {
@@ -33,7 +33,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 			if timeout < 0 {
 				return usageError{fmt.Errorf("--timeout (%s) must not be negative", timeout)}
 			}
-			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+			return withRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 				r, err := c.Runs().Find(ctx, args[0])
 				if err != nil {
 					return err

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 
 	"github.com/jedib0t/go-pretty/v6/text"
-
-	"github.com/dutyrota/rota/center"
 )
 
 const (
@@ -24,15 +24,15 @@ var errInterrupted = errors.New("interrupted; the run continues")
 
 // waiter waits for the end of a run and shows its progress.
 type waiter struct {
-	c       *center.Center
+	c       *ops.Client
 	runID   string
 	out     io.Writer
 	errors  io.Writer
 	timeout time.Duration // 0: no limit
 
-	last      center.RunRecord // the last reading
-	printed   string           // the state, or the error, of the last line
-	printedN  int64            // the sum of the numbers in the last line
+	last      runs.RunRecord // the last reading
+	printed   string         // the state, or the error, of the last line
+	printedN  int64          // the sum of the numbers in the last line
 	printedAt time.Time
 }
 
@@ -69,12 +69,12 @@ func (w *waiter) run(ctx context.Context) error {
 // reports a transient error of the database once and returns nil for it.
 func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 	r, err := w.c.Runs().Get(ctx, w.runID)
-	if errors.Is(err, center.ErrUnknownRun) {
-		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, center.ErrUnknownRun)
+	if errors.Is(err, runs.ErrUnknownRun) {
+		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, runs.ErrUnknownRun)
 	}
-	var blocker center.RunBlocker
+	var blocker ops.RunBlocker
 	if err == nil && !r.Ended() {
-		blocker, err = center.FindBlocker(ctx, w.c, r.Run)
+		blocker, err = ops.FindBlocker(ctx, w.c, r.Run)
 	}
 	if err != nil {
 		return false, w.report(err)
@@ -88,10 +88,10 @@ func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 
 func (w *waiter) finish() error {
 	w.clear()
-	if w.last.State != center.RunSuccess {
+	if w.last.State != runs.RunSuccess {
 		return endError(w.last.Run)
 	}
-	_, err := fmt.Fprintln(w.out, runLine(w.last, center.RunBlocker{}))
+	_, err := fmt.Fprintln(w.out, runLine(w.last, ops.RunBlocker{}))
 	return err
 }
 
@@ -110,7 +110,7 @@ func (w *waiter) report(err error) error {
 
 // show redraws the bar on a terminal, and writes a line into a pipe if there is
 // news.
-func (w *waiter) show(b center.RunBlocker) error {
+func (w *waiter) show(b ops.RunBlocker) error {
 	if s := screenOf(w.out); s.width > 0 {
 		w.printed = ""
 		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
@@ -135,7 +135,7 @@ func (w *waiter) clear() {
 }
 
 // endError says why a run did not succeed.
-func endError(r center.Run) error {
+func endError(r runs.Run) error {
 	reason := ""
 	if r.Message != "" {
 		reason = ": " + oneLine(r.Message)

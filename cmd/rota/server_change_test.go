@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // server pause, resume, drain and weight take a process with several task types, or a host, and say what happens to each
@@ -34,19 +34,19 @@ func TestServersOfAProcessOrHost(t *testing.T) {
 		}
 		s.wantOutput("server pause web1:1 --dry-run", `^web1:1:00000003 \(regions\): would be paused; its 2 queues go to 1 other server as it finishes what it has in flight
 web1:1:00000001 \(settle\): would be paused; its 4 queues go to 1 other server as it finishes what it has in flight\n$`)
-		want("a dry run", map[string]string{web1: center.StateStandby, regions: center.StateStandby})
+		want("a dry run", map[string]string{web1: ops.StateStandby, regions: ops.StateStandby})
 
 		s.wantOutput("server pause web1:1", `^web1:1:00000003 \(regions\): paused; its 2 queues go .*\nweb1:1:00000001 \(settle\): paused; its 4 queues go .*\n$`)
-		want("pause of a process", map[string]string{web1: center.StatePaused, regions: center.StatePaused, second: center.StateStandby, web2: center.StateStandby})
+		want("pause of a process", map[string]string{web1: ops.StatePaused, regions: ops.StatePaused, second: ops.StateStandby, web2: ops.StateStandby})
 		s.wantOutput("server resume web1:1", `^web1:1:00000003 \(regions\): resumed; it may own queues again\nweb1:1:00000001 `)
-		want("resume of a process", map[string]string{web1: center.StateStandby, regions: center.StateStandby})
+		want("resume of a process", map[string]string{web1: ops.StateStandby, regions: ops.StateStandby})
 
 		s.wantOutput("server drain web1 --dry-run", `\(regions\): would be drained; no other server can take its 2 queues now: it works on until one can\n`)
 		s.wantOutput("server drain web1 --dry-run --force", `\(regions\): would be drained; its 2 queues have no owner until another server can take over\n`)
 		s.wantOutput("server pause web1 --dry-run", `\(regions\): would be paused; no other server can take its 2 queues now: they wait for one\n`)
 		var records []map[string]any
 		s.must(json.Unmarshal([]byte(s.run("server drain web1 -o json")), &records))
-		want("drain of a host", map[string]string{web1: center.StateDraining, regions: center.StateDraining, second: center.StateDraining, web2: center.StateStandby})
+		want("drain of a host", map[string]string{web1: ops.StateDraining, regions: ops.StateDraining, second: ops.StateDraining, web2: ops.StateStandby})
 		if len(records) != 3 || records[2]["uuid"] != web1 || records[2]["queues"] != 4.0 || records[2]["other_servers"] != 1.0 {
 			t.Errorf("records of drained servers: %v", records)
 		}

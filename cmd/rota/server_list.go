@@ -6,13 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 // serverList is the command's flags.
 type serverList struct {
 	output
-	filter center.ServerFilter
+	filter ops.ServerFilter
 	gone   bool
 	limit  int
 }
@@ -60,7 +60,7 @@ when calls have ended, or waits until other servers have lowered theirs.`,
 	return cmd
 }
 
-func (l *serverList) query(ctx context.Context, c *center.Center) (result, error) {
+func (l *serverList) query(ctx context.Context, c *ops.Client) (result, error) {
 	if err := requireTask(ctx, c, l.filter.TaskType); err != nil {
 		return result{}, err
 	}
@@ -72,27 +72,27 @@ func (l *serverList) query(ctx context.Context, c *center.Center) (result, error
 	return tableResult(servers, serverColumns), err
 }
 
-var serverColumns = []column[center.ServerRecord]{
-	{title: "SERVER", text: func(s center.ServerRecord) string { return s.UUID }, uuid: true},
-	{title: "TASK", text: func(s center.ServerRecord) string { return s.TaskType }},
-	{title: "STATE", text: center.ServerRecord.DisplayState, color: byMeaning[center.ServerRecord]},
-	{title: "HEARTBEAT", text: func(s center.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true, dropRank: 1},
-	{title: "QUEUES", text: func(s center.ServerRecord) string { return number(s.Queues) }, right: true},
-	{title: "REQUESTED", text: func(s center.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
-	{title: "AWAITED", text: func(s center.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
-	{title: "HUNG", text: func(s center.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
-	{title: "WEIGHT", text: func(s center.ServerRecord) string { return fmt.Sprint(s.Weight) }, right: true, dropRank: 6},
+var serverColumns = []column[ops.ServerRecord]{
+	{title: "SERVER", text: func(s ops.ServerRecord) string { return s.UUID }, uuid: true},
+	{title: "TASK", text: func(s ops.ServerRecord) string { return s.TaskType }},
+	{title: "STATE", text: ops.ServerRecord.DisplayState, color: byMeaning[ops.ServerRecord]},
+	{title: "HEARTBEAT", text: func(s ops.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true, dropRank: 1},
+	{title: "QUEUES", text: func(s ops.ServerRecord) string { return number(s.Queues) }, right: true},
+	{title: "REQUESTED", text: func(s ops.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
+	{title: "AWAITED", text: func(s ops.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
+	{title: "HUNG", text: func(s ops.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
+	{title: "WEIGHT", text: func(s ops.ServerRecord) string { return fmt.Sprint(s.Weight) }, right: true, dropRank: 6},
 	{title: "CALLS", text: callsText, right: true, dropRank: 6},
-	{title: "IN FLIGHT", text: func(s center.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
-	{title: "OLDEST", text: func(s center.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},
-	{title: "DONE", text: func(s center.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},
-	{title: "FAILED", text: func(s center.ServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 4},
-	{title: "VERSION", text: func(s center.ServerRecord) string { return s.LibraryVersion }, dropRank: 7},
+	{title: "IN FLIGHT", text: func(s ops.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
+	{title: "OLDEST", text: func(s ops.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},
+	{title: "DONE", text: func(s ops.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},
+	{title: "FAILED", text: func(s ops.ServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 4},
+	{title: "VERSION", text: func(s ops.ServerRecord) string { return s.LibraryVersion }, dropRank: 7},
 	{title: "LAST ERROR", text: lastErrorText, truncate: true},
 }
 
 // callsText is the server's share of max_in_flight, and what it is to become.
-func callsText(s center.ServerRecord) string {
+func callsText(s ops.ServerRecord) string {
 	text := func(n *int64) string {
 		if n == nil {
 			return "any"
@@ -110,19 +110,19 @@ func callsText(s center.ServerRecord) string {
 }
 
 // lastErrorText includes the error's age, as it may be over for a long time.
-func lastErrorText(s center.ServerRecord) string {
+func lastErrorText(s ops.ServerRecord) string {
 	if s.LastErrorAge == nil {
 		return oneLine(s.LastError)
 	}
 	return ageText(s.LastErrorAge) + " ago: " + oneLine(s.LastError)
 }
 
-var goneServerColumns = []column[center.GoneServerRecord]{
-	{title: "LEFT", text: func(s center.GoneServerRecord) string { return timeText(s.LeftTime) }},
-	{title: "SERVER", text: func(s center.GoneServerRecord) string { return s.UUID }, uuid: true},
-	{title: "TASK", text: func(s center.GoneServerRecord) string { return s.TaskType }},
-	{title: "REASON", text: func(s center.GoneServerRecord) string { return s.Reason }, color: byMeaning[center.GoneServerRecord]},
-	{title: "DONE", text: func(s center.GoneServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 1},
-	{title: "FAILED", text: func(s center.GoneServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 1},
-	{title: "LAST ERROR", text: func(s center.GoneServerRecord) string { return oneLine(s.LastError) }, dropRank: 2, truncate: true},
+var goneServerColumns = []column[ops.GoneServerRecord]{
+	{title: "LEFT", text: func(s ops.GoneServerRecord) string { return timeText(s.LeftTime) }},
+	{title: "SERVER", text: func(s ops.GoneServerRecord) string { return s.UUID }, uuid: true},
+	{title: "TASK", text: func(s ops.GoneServerRecord) string { return s.TaskType }},
+	{title: "REASON", text: func(s ops.GoneServerRecord) string { return s.Reason }, color: byMeaning[ops.GoneServerRecord]},
+	{title: "DONE", text: func(s ops.GoneServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 1},
+	{title: "FAILED", text: func(s ops.GoneServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 1},
+	{title: "LAST ERROR", text: func(s ops.GoneServerRecord) string { return oneLine(s.LastError) }, dropRank: 2, truncate: true},
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/ops"
 )
@@ -28,9 +27,9 @@ func newTaskApplyCommand() *cobra.Command {
 	return cmd
 }
 
-func settingsOf(file *config.File) (tasks []center.TaskSettings) {
+func settingsOf(file *config.File) (tasks []ops.TaskSettings) {
 	for _, t := range file.Tasks {
-		tasks = append(tasks, center.TaskSettings{Name: t.Name, Settings: t.Settings, Given: t.Given})
+		tasks = append(tasks, ops.TaskSettings{Name: t.Name, Settings: t.Settings, Given: t.Given})
 	}
 	return tasks
 }

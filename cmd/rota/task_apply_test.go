@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // file writes the rota.yaml for task apply.
@@ -274,10 +275,10 @@ func TestTaskApplyRefusesConcurrentChanges(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		wanted := center.Settings{Queues: 4, ExecuteNumber: 500}
-		a, err := s.c.Tasks().Compare(t.Context(), "settle", wanted)
+		a, err := ops.New(s.c).Tasks().Compare(t.Context(), "settle", wanted)
 		s.must(err)
 		s.exec("UPDATE schedule_task_type SET fetch_number = 7, version = version + 1 WHERE task_type = 'settle'")
-		err = s.c.Tasks().Apply(t.Context(), a, "test")
+		err = ops.New(s.c).Tasks().Apply(t.Context(), a, "test")
 		if err == nil || !strings.Contains(err.Error(), "it has changed meanwhile") || count(t, s.c.DB(), "schedule_task_type WHERE execute_number = 500") != 0 {
 			t.Error(err)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newTaskListCommand() *cobra.Command {
@@ -39,7 +39,7 @@ failed runs and missed slots.`,
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 				tasks, err := c.Tasks().List(ctx, "")
 				return tableResult(tasks, taskColumns), err
 			})
@@ -50,24 +50,24 @@ failed runs and missed slots.`,
 	return cmd
 }
 
-var taskColumns = []column[center.TaskRecord]{
-	{title: "TASK", text: func(t center.TaskRecord) string { return t.TaskType }},
-	{title: "STATE", text: center.TaskRecord.DisplayState, color: byMeaning[center.TaskRecord]},
+var taskColumns = []column[ops.TaskRecord]{
+	{title: "TASK", text: func(t ops.TaskRecord) string { return t.TaskType }},
+	{title: "STATE", text: ops.TaskRecord.DisplayState, color: byMeaning[ops.TaskRecord]},
 	{title: "QUEUES", text: queueTotal, right: true},
-	{title: "HELD", text: func(t center.TaskRecord) string { return number(t.Owned) }, right: true, dropRank: 2},
-	{title: "MOVING", text: func(t center.TaskRecord) string { return number(t.Moving) }, right: true, dropRank: 1},
-	{title: "OVERDUE", text: func(t center.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true, color: badUnlessZero[center.TaskRecord]},
-	{title: "NO OWNER", text: func(t center.TaskRecord) string { return number(t.Unassigned) }, right: true, color: badUnlessZero[center.TaskRecord]},
-	{title: "SERVERS", text: func(t center.TaskRecord) string { return number(t.Servers) }, right: true},
+	{title: "HELD", text: func(t ops.TaskRecord) string { return number(t.Owned) }, right: true, dropRank: 2},
+	{title: "MOVING", text: func(t ops.TaskRecord) string { return number(t.Moving) }, right: true, dropRank: 1},
+	{title: "OVERDUE", text: func(t ops.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true, color: badUnlessZero[ops.TaskRecord]},
+	{title: "NO OWNER", text: func(t ops.TaskRecord) string { return number(t.Unassigned) }, right: true, color: badUnlessZero[ops.TaskRecord]},
+	{title: "SERVERS", text: func(t ops.TaskRecord) string { return number(t.Servers) }, right: true},
 	{title: "BACKLOG", text: taskBacklogText, right: true, dropRank: 4},
-	{title: "IN FLIGHT", text: func(t center.TaskRecord) string { return number(t.InFlight) }, right: true, dropRank: 3},
-	{title: "RETRY", text: func(t center.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
-	{title: "DEAD", text: func(t center.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[center.TaskRecord]},
-	{title: "PROBLEMS", text: func(t center.TaskRecord) string { return number(t.RunProblems) }, right: true, color: badUnlessZero[center.TaskRecord]},
+	{title: "IN FLIGHT", text: func(t ops.TaskRecord) string { return number(t.InFlight) }, right: true, dropRank: 3},
+	{title: "RETRY", text: func(t ops.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
+	{title: "DEAD", text: func(t ops.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[ops.TaskRecord]},
+	{title: "PROBLEMS", text: func(t ops.TaskRecord) string { return number(t.RunProblems) }, right: true, color: badUnlessZero[ops.TaskRecord]},
 }
 
 // queueTotal shows a change of the number of queues as 4>6.
-func queueTotal(t center.TaskRecord) string {
+func queueTotal(t ops.TaskRecord) string {
 	if t.RequestedTotal != nil {
 		return fmt.Sprintf("%d>%d", t.QueueTotal, *t.RequestedTotal)
 	}

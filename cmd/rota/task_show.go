@@ -9,6 +9,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 func newTaskShowCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func newTaskShowCommand() *cobra.Command {
 		Args:              arguments("TASK"),
 		ValidArgsFunction: complete(listTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 				return showTask(ctx, c, args[0])
 			})
 		},
@@ -33,7 +34,7 @@ func newTaskShowCommand() *cobra.Command {
 	return cmd
 }
 
-func showTask(ctx context.Context, c *center.Center, taskType string) (result, error) {
+func showTask(ctx context.Context, c *ops.Client, taskType string) (result, error) {
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return result{}, err
@@ -60,7 +61,7 @@ var settingColumns = []column[settingLine]{
 	{title: "DEFAULT", text: func(s settingLine) string { return s.defaultValue }},
 }
 
-func settingLines(s center.Settings, task center.TaskRecord) []settingLine {
+func settingLines(s center.Settings, task ops.TaskRecord) []settingLine {
 	lines := []settingLine{{name: "queues", value: s.QueuesText()}}
 	defaults := center.Settings{}.Records()
 	for i, r := range s.Records() {
@@ -74,7 +75,7 @@ func settingLines(s center.Settings, task center.TaskRecord) []settingLine {
 }
 
 // grantedText says how many calls may be in flight until a new max_in_flight is in force.
-func grantedText(s center.Settings, task center.TaskRecord) string {
+func grantedText(s center.Settings, task ops.TaskRecord) string {
 	switch {
 	case s.MaxInFlight == 0 || task.Servers == 0:
 		return ""

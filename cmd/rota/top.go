@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
 )
 
 const topEvery = 2 * time.Second
@@ -36,8 +36,8 @@ each heartbeat.`,
 			if once {
 				o.watch = 0
 			}
-			rates := &center.ItemRates{}
-			return show(cmd, o, func(ctx context.Context, c *center.Center) (result, error) {
+			rates := &ops.ItemRates{}
+			return show(cmd, o, func(ctx context.Context, c *ops.Client) (result, error) {
 				return showTop(ctx, c, firstArg(args), rates)
 			})
 		},
@@ -48,12 +48,12 @@ each heartbeat.`,
 	return cmd
 }
 
-func showTop(ctx context.Context, c *center.Center, taskType string, rates *center.ItemRates) (result, error) {
+func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.ItemRates) (result, error) {
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return result{}, err
 	}
-	servers, err := c.Servers().List(ctx, center.ServerFilter{TaskType: taskType})
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
 	if err != nil {
 		return result{}, err
 	}
@@ -65,11 +65,11 @@ func showTop(ctx context.Context, c *center.Center, taskType string, rates *cent
 
 // topLine is a server and its items per second.
 type topLine struct {
-	center.ServerRecord
+	ops.ServerRecord
 	rate float64
 }
 
-func topLines(servers []center.ServerRecord, rates map[string]float64) (lines []topLine) {
+func topLines(servers []ops.ServerRecord, rates map[string]float64) (lines []topLine) {
 	for _, s := range servers {
 		lines = append(lines, topLine{s, rates[s.UUID]})
 	}

@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 func newTriggerListCommand() *cobra.Command {
@@ -25,40 +26,40 @@ trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-	}, listRunTasks, triggerColumns, func(ctx context.Context, c *center.Center, taskType string) ([]center.TriggerRecord, error) {
-		return c.Triggers().List(ctx, center.TriggerFilter{Target: taskType})
+	}, listRunTasks, triggerColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.TriggerRecord, error) {
+		return c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
 	})
 }
 
-var triggerColumns = []column[center.TriggerRecord]{
-	{title: "TRIGGER", text: func(t center.TriggerRecord) string { return t.Name }},
-	{title: "TASK", text: func(t center.TriggerRecord) string { return t.Target }},
-	{title: "STATUS", text: func(t center.TriggerRecord) string { return t.Status }, color: byMeaning[center.TriggerRecord]},
-	{title: "SCHEDULE", text: func(t center.TriggerRecord) string { return scheduleText(t.Trigger) }, dropRank: 4, truncate: true},
+var triggerColumns = []column[runs.TriggerRecord]{
+	{title: "TRIGGER", text: func(t runs.TriggerRecord) string { return t.Name }},
+	{title: "TASK", text: func(t runs.TriggerRecord) string { return t.Target }},
+	{title: "STATUS", text: func(t runs.TriggerRecord) string { return t.Status }, color: byMeaning[runs.TriggerRecord]},
+	{title: "SCHEDULE", text: func(t runs.TriggerRecord) string { return scheduleText(t.Trigger) }, dropRank: 4, truncate: true},
 	{title: "NEXT", text: nextFire, right: true},
-	{title: "PREVIOUS", text: func(t center.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true, dropRank: 1},
-	{title: "FIRED", text: func(t center.TriggerRecord) string { return number(t.Fires) }, right: true, dropRank: 3},
-	{title: "MISSED", text: func(t center.TriggerRecord) string { return number(t.Missed) }, right: true, dropRank: 2},
-	{title: "SKIPPED", text: func(t center.TriggerRecord) string { return number(t.Skipped) }, right: true, dropRank: 2},
-	{title: "OVERLAP", text: func(t center.TriggerRecord) string { return t.Overlap }, dropRank: 6},
-	{title: "MISFIRE", text: func(t center.TriggerRecord) string { return t.Misfire }, dropRank: 6},
-	{title: "REASON", text: func(t center.TriggerRecord) string { return oneLine(t.Message) }, dropRank: 5, truncate: true},
+	{title: "PREVIOUS", text: func(t runs.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true, dropRank: 1},
+	{title: "FIRED", text: func(t runs.TriggerRecord) string { return number(t.Fires) }, right: true, dropRank: 3},
+	{title: "MISSED", text: func(t runs.TriggerRecord) string { return number(t.Missed) }, right: true, dropRank: 2},
+	{title: "SKIPPED", text: func(t runs.TriggerRecord) string { return number(t.Skipped) }, right: true, dropRank: 2},
+	{title: "OVERLAP", text: func(t runs.TriggerRecord) string { return t.Overlap }, dropRank: 6},
+	{title: "MISFIRE", text: func(t runs.TriggerRecord) string { return t.Misfire }, dropRank: 6},
+	{title: "REASON", text: func(t runs.TriggerRecord) string { return oneLine(t.Message) }, dropRank: 5, truncate: true},
 }
 
 // scheduleText says when a trigger is due.
-func scheduleText(t center.Trigger) string {
+func scheduleText(t runs.Trigger) string {
 	switch t.Kind {
-	case center.TriggerCron:
+	case runs.TriggerCron:
 		return t.Expression + " " + t.TimeZone
-	case center.TriggerEvery:
+	case runs.TriggerEvery:
 		return "every " + t.Expression
 	}
 	return "at " + t.Expression
 }
 
 // nextFire returns "-" for a trigger that does not fire.
-func nextFire(t center.TriggerRecord) string {
-	if t.Status != center.TriggerActive || t.NextFireAt.IsZero() {
+func nextFire(t runs.TriggerRecord) string {
+	if t.Status != runs.TriggerActive || t.NextFireAt.IsZero() {
 		return "-"
 	}
 	if !t.NextFireAt.After(t.Now) {

@@ -8,8 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 const dawn = `trigger apply dawn --task extract --misfire ALL --overlap WAIT --time-zone Europe/Berlin --cron`
@@ -21,11 +22,11 @@ func TestTriggerApply(t *testing.T) {
 		t.Parallel()
 		s := newTestRoster(t, url)
 		s.runs()
-		row := func() center.Trigger {
-			list, err := s.c.Triggers().List(t.Context(), center.TriggerFilter{Name: "dawn"})
+		row := func() runs.Trigger {
+			list, err := ops.New(s.c).Triggers().List(t.Context(), runs.TriggerFilter{Name: "dawn"})
 			s.must(err)
 			if len(list) == 0 {
-				return center.Trigger{}
+				return runs.Trigger{}
 			}
 			return list[0].Trigger
 		}
@@ -42,7 +43,7 @@ func TestTriggerApply(t *testing.T) {
 				t.Errorf("it was written: %+v", row())
 			}
 		}
-		if now := row(); now.Expression != "0 30 5 * * ?" || now.Misfire != center.MisfireAll || now.Overlap != center.OverlapWait || now.TimeZone != "Europe/Berlin" {
+		if now := row(); now.Expression != "0 30 5 * * ?" || now.Misfire != runs.MisfireAll || now.Overlap != runs.OverlapWait || now.TimeZone != "Europe/Berlin" {
 			t.Errorf("%+v", now)
 		}
 		s.run("trigger pause dawn")

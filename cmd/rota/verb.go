@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // verbCommand is one run of the command of a verb.
@@ -25,7 +26,7 @@ type verbCommand struct {
 	// before completes the call with what is not in the command line; nil if it is all there.
 	before func() error
 	// after looks at what was done; nil if nothing is left to do.
-	after func(ctx context.Context, c *center.Center, done []ops.Done) error
+	after func(ctx context.Context, c *ops.Client, done []ops.Done) error
 }
 
 // addVerbs adds the commands of verbs, which differ in the last word: "server pause" is the command pause of server.
@@ -38,9 +39,9 @@ func addVerbs(cmd *cobra.Command, names ...string) {
 // newTriggerFireCommand makes the command whose exit code is 1 if the run that the trigger has made is SKIPPED.
 func newTriggerFireCommand() *cobra.Command {
 	v := &verbCommand{call: ops.Find("trigger fire").Call()}
-	v.after = func(ctx context.Context, c *center.Center, done []ops.Done) error {
+	v.after = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
 		r, err := c.Runs().Get(ctx, done[0].ID)
-		if err == nil && r.State == center.RunSkipped {
+		if err == nil && r.State == runs.RunSkipped {
 			err = endError(r.Run)
 		}
 		return err
@@ -84,7 +85,7 @@ func (v *verbCommand) command() *cobra.Command {
 		if err != nil {
 			return usageError{err}
 		}
-		return withRoster(cmd, func(ctx context.Context, c *center.Center) error { return v.run(ctx, cmd, c) })
+		return withRoster(cmd, func(ctx context.Context, c *ops.Client) error { return v.run(ctx, cmd, c) })
 	}
 	return cmd
 }
@@ -131,7 +132,7 @@ func (v *verbCommand) assign(words []string) error {
 	return nil
 }
 
-func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *center.Center) error {
+func (v *verbCommand) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error {
 	change, err := v.call.Prepare(ctx, c)
 	if err != nil && change != nil && !c.IsTransient(err) {
 		return usageError{err} // the objects exist, and a value is wrong
@@ -198,10 +199,10 @@ func (v *verbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 	})
 }
 
-var differenceColumns = []column[center.Difference]{
-	{title: "SETTING", text: func(d center.Difference) string { return d.Name }},
-	{title: "NOW", text: func(d center.Difference) string { return orDash(oneLine(d.Row)) }, truncate: true},
-	{title: "THEN", text: func(d center.Difference) string { return orDash(oneLine(d.Given)) }, truncate: true},
+var differenceColumns = []column[runs.Difference]{
+	{title: "SETTING", text: func(d runs.Difference) string { return d.Name }},
+	{title: "NOW", text: func(d runs.Difference) string { return orDash(oneLine(d.Row)) }, truncate: true},
+	{title: "THEN", text: func(d runs.Difference) string { return orDash(oneLine(d.Given)) }, truncate: true},
 }
 
 // differencesText shows how an object changes, and what that causes.
@@ -322,19 +323,19 @@ func listed(a ops.Arg) lister {
 	case "open run":
 		return listRuns(openRun)
 	case "paused run":
-		return listRuns(func(r center.Run) bool { return openRun(r) && r.Paused })
+		return listRuns(func(r runs.Run) bool { return openRun(r) && r.Paused })
 	case "ended run":
-		return listRuns(func(r center.Run) bool { return r.Ended() && r.State != center.RunSuccess })
+		return listRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.RunSuccess })
 	case "failed run":
-		return listRuns(func(r center.Run) bool {
-			return r.Unresolved() || r.State == center.RunCancelled && r.AckedAt.IsZero()
+		return listRuns(func(r runs.Run) bool {
+			return r.Unresolved() || r.State == runs.RunCancelled && r.AckedAt.IsZero()
 		})
 	case "open backfill":
 		return listBackfills(openBackfill)
 	case "paused backfill":
 		return listBackfills(pausedBackfill)
 	}
-	return func(context.Context, *center.Center, []string) ([]string, error) { return a.Choices, nil }
+	return func(context.Context, *ops.Client, []string) ([]string, error) { return a.Choices, nil }
 }
 
-func openRun(r center.Run) bool { return !r.Ended() }
+func openRun(r runs.Run) bool { return !r.Ended() }

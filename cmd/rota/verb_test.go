@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -60,7 +59,7 @@ func TestPreviewsAreTheSame(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	s.runs()
-	s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: center.ItemDead}}))
+	s.must(failures.Of(s.c.Roster()).Save(t.Context(), "settle", []failures.Item{{Key: "a", QueueID: "0", State: ops.ItemDead}}))
 	handler, err := console.Handler(s.c, console.Options{Access: func(*http.Request) (console.Actor, error) {
 		return console.Actor{Name: "ann", May: func(console.Right, string) bool { return true }}, nil
 	}})
@@ -90,7 +89,7 @@ func TestPreviewsAreTheSame(t *testing.T) {
 				s.must(call.Set(a, values...))
 			}
 		}
-		change, err := call.Prepare(t.Context(), s.c)
+		change, err := call.Prepare(t.Context(), ops.New(s.c))
 		s.must(err)
 		r := httptest.NewRequest(http.MethodGet, "/"+strings.ReplaceAll(verb.Name, " ", "-")+"?step=show&"+test.form, nil)
 		r.Host, r.RemoteAddr = "localhost:8330", "127.0.0.1:50000"

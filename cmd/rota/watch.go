@@ -12,17 +12,16 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
 
 	"github.com/spf13/cobra"
-
-	"github.com/dutyrota/rota/center"
 )
 
 // minWatch limits the load of a watch on the database.
 const minWatch = 100 * time.Millisecond
 
 // query reads what a command shows. A watch calls it repeatedly.
-type query func(ctx context.Context, c *center.Center) (result, error)
+type query func(ctx context.Context, c *ops.Client) (result, error)
 
 // show runs the query and writes its result: once, or with --watch until
 // SIGINT.
@@ -30,7 +29,7 @@ func show(cmd *cobra.Command, o output, q query) error {
 	if cmd.Flags().Changed("watch") && o.watch < minWatch {
 		return usageError{fmt.Errorf("--watch (%s) must be at least %s", o.watch, minWatch)}
 	}
-	return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+	return withRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 		if o.watch > 0 {
 			ctx, stop := untilSignal(ctx)
 			defer stop()
@@ -51,7 +50,7 @@ func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // watch refreshes the result until the context ends or the result is final. It reports a transient
 // error of the database and continues; another error ends it.
-func watch(ctx context.Context, cmd *cobra.Command, o output, c *center.Center, q query) error {
+func watch(ctx context.Context, cmd *cobra.Command, o output, c *ops.Client, q query) error {
 	out := cmd.OutOrStdout()
 	if o.redraws(out) {
 		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write returns the error

@@ -9,9 +9,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/witness"
+	"github.com/dutyrota/rota/ops"
 )
 
 // defaultWitnessDir is the directory that the unit files of the documentation make.
@@ -42,7 +42,7 @@ the database, and needs Linux.`,
   rota witness -c rota.yaml --witness-dir /dev/shm/rota`,
 		Args: arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withRoster(cmd, func(ctx context.Context, c *center.Center) error {
+			return withRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 				return runWitness(ctx, c, dir, newLogger(cmd.ErrOrStderr()))
 			})
 		},
@@ -53,7 +53,7 @@ the database, and needs Linux.`,
 }
 
 // runWitness expires the servers of ended processes until a signal.
-func runWitness(ctx context.Context, c *center.Center, path string, log *logrus.Logger) error {
+func runWitness(ctx context.Context, c *ops.Client, path string, log *logrus.Logger) error {
 	dir, err := witness.Open(path)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ const witnessRetry = time.Second
 
 // ender expires the servers of processes that have ended.
 type ender struct {
-	c      *center.Center
+	c      *ops.Client
 	dir    *witness.Directory
 	log    *logrus.Logger
 	failed bool // the last attempt

@@ -27,7 +27,9 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 func main() {
@@ -74,13 +76,13 @@ func work(ctx context.Context, database string) error {
 	m, err := manager.New(c, manager.Config{},
 		manager.Serve("extract", extract{c.DB()}, manager.Settings{Mode: center.ModeRun, Queues: 4, ExecuteNumber: 5}),
 		manager.Serve("prior", processor.Each(prior{c.DB()}.compute), manager.Settings{
-			Mode: center.ModeRun, Queues: 1, After: []center.After{{Upstream: "extract"}},
+			Mode: center.ModeRun, Queues: 1, After: []runs.After{{Upstream: "extract"}},
 		}),
 		manager.Serve("conditional", processor.Each(conditional{c.DB()}.compute), manager.Settings{
-			Mode: center.ModeRun, Queues: 4, After: []center.After{{Upstream: "extract"}},
+			Mode: center.ModeRun, Queues: 4, After: []runs.After{{Upstream: "extract"}},
 		}),
 		manager.Serve("predict", predict{c.DB()}, manager.Settings{
-			Mode: center.ModeRun, Queues: 4, ExecuteNumber: 5, After: []center.After{{Upstream: "prior"}, {Upstream: "conditional"}},
+			Mode: center.ModeRun, Queues: 4, ExecuteNumber: 5, After: []runs.After{{Upstream: "prior"}, {Upstream: "conditional"}},
 		}))
 	if err != nil {
 		return err
@@ -94,15 +96,15 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 	if err != nil {
 		return "", err
 	}
-	runs, err := wait(ctx, c, id)
+	ended, err := wait(ctx, c, id)
 	if err != nil {
 		return "", err
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-12s %-8s items\n", "run of", "state")
-	for _, r := range runs {
+	for _, r := range ended {
 		fmt.Fprintf(&out, "%-12s %-8s %5d\n", r.TaskType, r.State, r.ItemsDone)
-		if r.State != center.RunSuccess {
+		if r.State != runs.RunSuccess {
 			return "", fmt.Errorf("run of %s ended as %s: %s", r.TaskType, r.State, r.Message)
 		}
 	}
@@ -114,12 +116,12 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 // the dependent runs that are known when it is submitted.
 func submit(ctx context.Context, c *center.Center) (string, error) {
 	for {
-		predict, err := c.Tasks().Settings(ctx, "predict")
+		predict, err := ops.New(c).Tasks().Settings(ctx, "predict")
 		if err != nil && !errors.Is(err, center.ErrUnknownTask) {
 			return "", err
 		}
 		if len(predict.After) == 2 {
-			runID, _, err := c.Runs().Submit(ctx, "extract", center.Submission{})
+			runID, _, err := ops.New(c).Runs().Submit(ctx, "extract", runs.Submission{})
 			return runID, err
 		}
 		if err := pause(ctx); err != nil {
@@ -129,20 +131,20 @@ func submit(ctx context.Context, c *center.Center) (string, error) {
 }
 
 // wait waits until a run and all runs that depend on it have ended.
-func wait(ctx context.Context, c *center.Center, id string) ([]center.Run, error) {
+func wait(ctx context.Context, c *center.Center, id string) ([]runs.Run, error) {
 	for {
-		runs, _, err := c.Runs().Graph(ctx, id)
+		list, _, err := ops.New(c).Runs().Graph(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		open := 0
-		for _, r := range runs {
+		for _, r := range list {
 			if !r.Ended() {
 				open++
 			}
 		}
 		if open == 0 {
-			return runs, nil
+			return list, nil
 		}
 		if err := pause(ctx); err != nil {
 			return nil, err

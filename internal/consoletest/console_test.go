@@ -7,6 +7,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // A person follows an incident from the first worker on, without loading a page again, and ends it with clicks.
@@ -145,7 +147,7 @@ func TestWithoutScript(t *testing.T) {
 	b.awaitText("h1", "Pause settle?")
 	b.click("form.ask", "Pause")
 	b.awaitText("#notice", "settle$BASE: paused")
-	tasks, err := r.center.Tasks().List(t.Context(), "settle")
+	tasks, err := ops.New(r.center).Tasks().List(t.Context(), "settle")
 	if err != nil || !tasks[0].Paused {
 		t.Errorf("%+v, %v", tasks, err)
 	}
@@ -162,11 +164,11 @@ func TestLayout(t *testing.T) {
 	b := openBrowser(t, r.console(url, "--allow-changes"))
 	b.open("items?task=settle")
 	b.awaitText("tbody tr", "1001")
-	id, _, err := r.center.Runs().Submit(t.Context(), "report", center.Submission{Key: "k1"})
+	id, _, err := ops.New(r.center).Runs().Submit(t.Context(), "report", runs.Submission{Key: "k1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.center.Tasks().Define(t.Context(), "idle", center.Settings{QueueNames: []string{"north", "a-queue-with-a-rather-long-name-for-a-narrow-window"}}); err != nil {
+	if _, err := ops.New(r.center).Tasks().Define(t.Context(), "idle", center.Settings{QueueNames: []string{"north", "a-queue-with-a-rather-long-name-for-a-narrow-window"}}); err != nil {
 		t.Fatal(err)
 	}
 	b.open("run?run=" + id)

@@ -11,8 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -194,14 +193,14 @@ func blockOfBadItems(s *stage) {
 	})
 	dead := func(of string) int {
 		return s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ? AND item_key `+of+` LIKE '10________'`,
-			center.ItemDead)
+			ops.ItemDead)
 	}
 	s.until("bad items die", func() bool { return dead("") > 0 }) // the others wait
 	if n := dead("NOT"); n != 0 {
 		s.t.Errorf("%d healthy items are dead", n)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
-	change, err := ops.RetryItems{ItemChoice: ops.ItemChoice{TaskType: taskType, All: true}}.Prepare(s.t.Context(), s.c)
+	change, err := ops.RetryItems{ItemChoice: ops.ItemChoice{TaskType: taskType, All: true}}.Prepare(s.t.Context(), ops.New(s.c))
 	s.must(err)
 	_, err = change.Do(s.t.Context(), "test")
 	s.must(err)
@@ -211,15 +210,15 @@ func blockOfBadItems(s *stage) {
 // minutes. Each outage is told once, also by a worker that has started in between, and no item dies.
 func secondOutage(s *stage) {
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
-			center.AlertFailing+":%")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
+			condition.Failing+":%")
 	}
 	for n := 1; n <= 2; n++ {
 		s.exec(`INSERT INTO outages (id) VALUES (1)`)
 		s.until(fmt.Sprintf("outage %d is told", n), func() bool { return told() >= n })
 		s.sleep(s.dead(2)) // the other workers see the same
 		if told() != n {
-			s.t.Errorf("%d alerts %s after %d outages, want one for each", told(), center.AlertFailing, n)
+			s.t.Errorf("%d alerts %s after %d outages, want one for each", told(), condition.Failing, n)
 		}
 		s.exec(`DELETE FROM outages`)
 		s.works(2 * queues * s.backlog)
@@ -227,7 +226,7 @@ func secondOutage(s *stage) {
 		s.leave(w)
 		s.start(1)
 	}
-	if n := s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ?`, center.ItemDead); n != 0 {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_failed_item WHERE state = ?`, ops.ItemDead); n != 0 {
 		s.t.Errorf("%d items died in an outage", n)
 	}
 }
@@ -256,8 +255,8 @@ func queueThatFails(s *stage) {
 	s.must(edit.Commit())
 
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
-			center.AlertQueueFailing+": no item of queue 0 %")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
+			condition.QueueFailing+": no item of queue 0 %")
 	}
 	s.until("the next owner tells the queue", func() bool { return told() > 0 })
 	s.works(queues * s.backlog)
@@ -272,18 +271,18 @@ func queueThatFails(s *stage) {
 	s.until("queue 0 fails no more", func() bool {
 		return s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NULL`) == 1 && len(s.queuesThatFail()) == 0
 	})
-	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
-		center.AlertQueueFailing+":%"); n != told() {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
+		condition.QueueFailing+":%"); n != told() {
 		s.t.Errorf("%d alerts about queues that fail, want %d, of queue 0 only", n, told())
 	}
 }
 
 // queuesThatFail returns what the doctor says of queues that fail.
-func (s *scene) queuesThatFail() []center.Condition {
+func (s *scene) queuesThatFail() []condition.Condition {
 	s.t.Helper()
-	found, err := s.c.Diagnose(s.t.Context(), taskType)
+	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
 	s.must(err)
-	return slices.DeleteFunc(found, func(c center.Condition) bool { return c.Kind != condition.QueueFailing })
+	return slices.DeleteFunc(found, func(c condition.Condition) bool { return c.Kind != condition.QueueFailing })
 }
 
 // sampledGently checks 22. It suits scenarios without bad items: an item that failed before and after a success of

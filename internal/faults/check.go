@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plan/plantest"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Violation is a broken invariant. The package comment lists the invariants by number.
@@ -70,9 +70,9 @@ func (c *checker) index() {
 		switch {
 		case changesOwner(e.Kind):
 			c.grants[e.Queue] = append(c.grants[e.Queue], e)
-		case e.Kind == center.EventRemoved:
+		case e.Kind == ops.EventRemoved:
 			c.raise(e, e.Queue, "")
-		case e.Kind == center.EventRepartitioned:
+		case e.Kind == ops.EventRepartitioned:
 			for queue, grants := range c.grants {
 				c.raise(e, queue, grants[len(grants)-1].To)
 			}
@@ -101,8 +101,8 @@ func (c *checker) raise(e Event, queue, to string) {
 
 func changesOwner(kind string) bool {
 	switch kind {
-	case center.EventGranted, center.EventReleased, center.EventTakenOver, center.EventUnassigned,
-		center.EventForced, center.EventRetaken, center.EventReserved:
+	case ops.EventGranted, ops.EventReleased, ops.EventTakenOver, ops.EventUnassigned,
+		ops.EventForced, ops.EventRetaken, ops.EventReserved:
 		return true
 	}
 	return false
@@ -117,7 +117,7 @@ func (c *checker) epochsRise() {
 				c.fault(1, "queue %s: epoch %d (%s) comes after epoch %d", queue, e.Epoch, e.Kind, before.Epoch)
 			}
 			// the smaller number of queues did not include it
-			regranted := before.Kind == center.EventRepartitioned && e.From == ""
+			regranted := before.Kind == ops.EventRepartitioned && e.From == ""
 			if e.From != before.To && !regranted {
 				c.fault(1, "queue %s: epoch %d is taken from %q, but epoch %d belongs to %q", queue, e.Epoch, e.From, before.Epoch,
 					before.To)
@@ -222,7 +222,7 @@ func (c *checker) plannedMoves() {
 				if s.Epoch == e.Epoch && s.Begin.Before(e.At.Add(-slack)) {
 					c.fault(4, "began before %s at %s: %s", e.Kind, clock(e.At), s)
 				}
-				if e.Kind == center.EventReleased && i > 0 && s.Epoch == grants[i-1].Epoch && s.over().After(e.At.Add(slack)) {
+				if e.Kind == ops.EventReleased && i > 0 && s.Epoch == grants[i-1].Epoch && s.over().After(e.At.Add(slack)) {
 					c.fault(4, "went on after %s at %s: %s", e.Kind, clock(e.At), s)
 				}
 			}
@@ -252,7 +252,7 @@ func (c *checker) onceEach() {
 func (c *checker) trustEnds() {
 	expired := map[string]time.Time{}
 	for _, e := range c.Events {
-		if e.Kind == center.EventExpired {
+		if e.Kind == ops.EventExpired {
 			expired[e.From] = e.At
 		}
 	}
@@ -279,7 +279,7 @@ func (c *checker) waking(s Span) bool {
 // healthyLive checks 10: a server expires only if it was in trouble of its own.
 func (c *checker) healthyLive() {
 	for _, e := range c.Events {
-		if e.Kind != center.EventExpired || slices.Contains(c.Stillborn, e.From) {
+		if e.Kind != ops.EventExpired || slices.Contains(c.Stillborn, e.From) {
 			continue
 		}
 		pid := process(e.From)

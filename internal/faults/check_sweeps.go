@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // CheckRuns returns the violations of runs, ordered by invariant. It is pure.
 func CheckRuns(s Sweeps) []Violation {
-	c := &runChecker{Sweeps: s, runs: map[string]center.Run{}}
+	c := &runChecker{Sweeps: s, runs: map[string]runs.Run{}}
 	for _, r := range s.Runs {
 		c.runs[r.ID] = r
 	}
@@ -27,10 +27,10 @@ func CheckRuns(s Sweeps) []Violation {
 type runChecker struct {
 	Sweeps
 	findings
-	runs map[string]center.Run
+	runs map[string]runs.Run
 }
 
-func name(r center.Run) string { return fmt.Sprintf("run %s (%s, %s)", r.ID, r.TaskType, r.Key) }
+func name(r runs.Run) string { return fmt.Sprintf("run %s (%s, %s)", r.ID, r.TaskType, r.Key) }
 
 // allEnd checks 13: each run and its queues have ended, in states that agree.
 func (c *runChecker) allEnd() {
@@ -40,13 +40,13 @@ func (c *runChecker) allEnd() {
 			continue
 		}
 		for _, q := range c.Queues[r.ID] {
-			good := q.State == center.RunQueueDone || q.State == center.RunQueueCancelled ||
-				q.State == center.RunQueueFailed && r.State == center.RunFailed
+			good := q.State == runs.RunQueueDone || q.State == runs.RunQueueCancelled ||
+				q.State == runs.RunQueueFailed && r.State == runs.RunFailed
 			if !good {
 				c.fault(13, "%s is %s, and its queue %s is %s", name(r), r.State, q.QueueID, q.State)
 			}
 		}
-		if r.State == center.RunSuccess && len(c.Queues[r.ID]) == 0 {
+		if r.State == runs.RunSuccess && len(c.Queues[r.ID]) == 0 {
 			c.fault(13, "%s is SUCCESS without a queue", name(r))
 		}
 	}
@@ -63,7 +63,7 @@ func (c *runChecker) allSwept() {
 	}
 	for _, r := range c.Runs {
 		// a message means that queues were removed
-		if r.State != center.RunSuccess || r.TaskType != taskName || r.Message != "" {
+		if r.State != runs.RunSuccess || r.TaskType != taskName || r.Message != "" {
 			continue
 		}
 		var left []int64
@@ -95,10 +95,10 @@ func (c *runChecker) ownSweeps() {
 	}
 	for _, s := range sweeps {
 		r, ok := c.runs[s.Run]
-		running := fmt.Sprintf("%s %d", center.RunQueueRunning, s.Epoch)
-		stopped := (c.Rerun[s.Run] || r.State == center.RunCancelled || r.State == center.RunFailed) &&
-			(s.Found == fmt.Sprintf("%s %d", center.RunQueueCancelled, s.Epoch) ||
-				s.Found == fmt.Sprintf("%s %d", center.RunQueueFailed, s.Epoch))
+		running := fmt.Sprintf("%s %d", runs.RunQueueRunning, s.Epoch)
+		stopped := (c.Rerun[s.Run] || r.State == runs.RunCancelled || r.State == runs.RunFailed) &&
+			(s.Found == fmt.Sprintf("%s %d", runs.RunQueueCancelled, s.Epoch) ||
+				s.Found == fmt.Sprintf("%s %d", runs.RunQueueFailed, s.Epoch))
 		if !ok || s.Found != running && !stopped {
 			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r),
 				s.Epoch, s.Found)
@@ -122,13 +122,13 @@ func (c *runChecker) upstreamsFirst() {
 		if !r.StartedAt.IsZero() && r.StartedAt.Before(up.FinishedAt) {
 			c.fault(16, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(up), clock(up.FinishedAt))
 		}
-		if r.State == center.RunSuccess && up.State != center.RunSuccess {
+		if r.State == runs.RunSuccess && up.State != runs.RunSuccess {
 			c.fault(16, "%s is SUCCESS after %s, which is %s", name(r), name(up), up.State)
 		}
 	}
 	for _, r := range c.Runs {
 		for _, q := range c.Queues[r.ID] {
-			if r.TaskType != taskName && q.State == center.RunQueueDone && !called[r.ID+" "+q.QueueID] {
+			if r.TaskType != taskName && q.State == runs.RunQueueDone && !called[r.ID+" "+q.QueueID] {
 				c.fault(16, "queue %s of %s is DONE and was never called", q.QueueID, name(r))
 			}
 		}
@@ -152,7 +152,7 @@ func (c *runChecker) oncePerSlot() {
 	for _, t := range c.Triggers {
 		fired := int64(0)
 		for _, r := range c.Runs {
-			if r.Trigger == t.Name && r.Backfill == "" && r.TaskType == t.Target && r.State != center.RunSkipped {
+			if r.Trigger == t.Name && r.Backfill == "" && r.TaskType == t.Target && r.State != runs.RunSkipped {
 				fired++
 			}
 		}
@@ -167,17 +167,17 @@ func (c *runChecker) oncePerSlot() {
 func (c *runChecker) noPileUp() {
 	most := map[string]int{}
 	for _, t := range c.Triggers {
-		if most[t.Name] = 0; t.Overlap == center.OverlapWait {
+		if most[t.Name] = 0; t.Overlap == runs.OverlapWait {
 			most[t.Name] = 1
 		}
 	}
 	for _, r := range c.Runs {
-		if r.Trigger == "" || r.Backfill != "" || r.State == center.RunSkipped || r.RootID != r.ID {
+		if r.Trigger == "" || r.Backfill != "" || r.State == runs.RunSkipped || r.RootID != r.ID {
 			continue
 		}
 		open := 0
 		for _, o := range c.Runs {
-			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != center.RunSkipped &&
+			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != runs.RunSkipped &&
 				o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
 				open++
 			}
@@ -191,12 +191,12 @@ func (c *runChecker) noPileUp() {
 // oneAtATime checks 18: two runs of a task type are not under way at once. It skips runs that were rerun, because
 // their times are not recorded.
 func (c *runChecker) oneAtATime() {
-	runs := slices.DeleteFunc(slices.Clone(c.Runs), func(r center.Run) bool {
+	list := slices.DeleteFunc(slices.Clone(c.Runs), func(r runs.Run) bool {
 		return r.StartedAt.IsZero() || c.Rerun[r.ID]
 	})
-	slices.SortFunc(runs, func(a, b center.Run) int { return a.StartedAt.Compare(b.StartedAt) })
-	last := map[string]center.Run{}
-	for _, r := range runs {
+	slices.SortFunc(list, func(a, b runs.Run) int { return a.StartedAt.Compare(b.StartedAt) })
+	last := map[string]runs.Run{}
+	for _, r := range list {
 		if before, ok := last[r.TaskType]; ok && r.StartedAt.Before(before.FinishedAt) {
 			c.fault(18, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(before),
 				clock(before.FinishedAt))

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The servers of the histories in these tests, and their processes.
@@ -27,12 +27,12 @@ func good() History {
 		JudgeDead: 1000 * time.Millisecond,
 		Trust:     800 * time.Millisecond,
 		Events: []Event{
-			{At: at(0), Kind: center.EventJoined, To: a},
-			{At: at(10), Kind: center.EventGranted, Queue: "0", To: a, Epoch: 1},
-			{At: at(1500), Kind: center.EventExpired, From: a},
-			{At: at(1510), Kind: center.EventTakenOver, Queue: "0", From: a, To: b, Epoch: 2},
-			{At: at(4000), Kind: center.EventRequested, Queue: "0", From: b, To: "host:1:cccc", Epoch: 2},
-			{At: at(4100), Kind: center.EventReleased, Queue: "0", From: b, To: "host:1:cccc", Epoch: 3},
+			{At: at(0), Kind: ops.EventJoined, To: a},
+			{At: at(10), Kind: ops.EventGranted, Queue: "0", To: a, Epoch: 1},
+			{At: at(1500), Kind: ops.EventExpired, From: a},
+			{At: at(1510), Kind: ops.EventTakenOver, Queue: "0", From: a, To: b, Epoch: 2},
+			{At: at(4000), Kind: ops.EventRequested, Queue: "0", From: b, To: "host:1:cccc", Epoch: 2},
+			{At: at(4100), Kind: ops.EventReleased, Queue: "0", From: b, To: "host:1:cccc", Epoch: 3},
 		},
 		Spans: []Span{
 			span(pidA, a, 1, 20, 30, 40),
@@ -78,7 +78,7 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 			h.Spans[1] = span(pidA, a, 1, 400, 1300, 3020) // the driver kept the transaction open
 		},
 		"a registration with a lost reply expires": func(h *History) {
-			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventExpired, From: "host:2:dddd"})
+			h.Events = append(h.Events, Event{At: at(5000), Kind: ops.EventExpired, From: "host:2:dddd"})
 			h.Stillborn = []string{"host:2:dddd"}
 		},
 		"the owner is stopped between the permission and the call": func(h *History) {
@@ -86,7 +86,7 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 		},
 		"the owner keeps the queue": func(h *History) {
 			h.Events = append(h.Events, Event{
-				At: at(4200), Kind: center.EventRetaken, Queue: "0", From: "host:1:cccc",
+				At: at(4200), Kind: ops.EventRetaken, Queue: "0", From: "host:1:cccc",
 				To: "host:1:cccc", Epoch: 4,
 			})
 		},
@@ -102,8 +102,8 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 		},
 		"the last owner leaves": func(h *History) {
 			h.Events = append(h.Events,
-				Event{At: at(4200), Kind: center.EventUnassigned, Queue: "0", From: "host:1:cccc", Epoch: 4},
-				Event{At: at(4300), Kind: center.EventGranted, Queue: "0", To: a, Epoch: 9})
+				Event{At: at(4200), Kind: ops.EventUnassigned, Queue: "0", From: "host:1:cccc", Epoch: 4},
+				Event{At: at(4300), Kind: ops.EventGranted, Queue: "0", To: a, Epoch: 9})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestCheckFindsViolations(t *testing.T) {
 	}{
 		{"an epoch is used twice", func(h *History) {
 			h.Events = append(h.Events, Event{
-				At: at(5000), Kind: center.EventTakenOver, Queue: "0", From: "host:1:cccc", To: b,
+				At: at(5000), Kind: ops.EventTakenOver, Queue: "0", From: "host:1:cccc", To: b,
 				Epoch: 3,
 			})
 		}, []int{1, 2, 4}},
@@ -143,7 +143,7 @@ func TestCheckFindsViolations(t *testing.T) {
 		}, []int{21}},
 		{"an epoch falls", func(h *History) {
 			h.Events = append(h.Events, Event{
-				At: at(5000), Kind: center.EventForced, Queue: "0", From: "host:1:cccc", To: b,
+				At: at(5000), Kind: ops.EventForced, Queue: "0", From: "host:1:cccc", To: b,
 				Epoch: 0,
 			})
 		}, []int{1}},
@@ -196,14 +196,14 @@ func TestCheckFindsViolations(t *testing.T) {
 			h.Spans[3] = span(pidB, b, 2, 3900, 4050, 4060)
 		}, []int{9}},
 		{"a healthy server expires", func(h *History) {
-			h.Events = append(h.Events, Event{At: at(5000), Kind: center.EventExpired, From: b})
+			h.Events = append(h.Events, Event{At: at(5000), Kind: ops.EventExpired, From: b})
 		}, []int{10}},
 		{"a server expires in an outage that hits all", func(h *History) {
-			h.Events = append(h.Events, Event{At: at(6000), Kind: center.EventExpired, From: b})
+			h.Events = append(h.Events, Event{At: at(6000), Kind: ops.EventExpired, From: b})
 			h.Windows = append(h.Windows, Window{0, Partition, at(4500), at(5900)})
 		}, []int{10}},
 		{"a server expires long after its pause", func(h *History) {
-			h.Events = append(h.Events, Event{At: at(9000), Kind: center.EventExpired, From: "host:1:cccc"})
+			h.Events = append(h.Events, Event{At: at(9000), Kind: ops.EventExpired, From: "host:1:cccc"})
 		}, []int{10}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

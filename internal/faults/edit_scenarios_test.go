@@ -6,9 +6,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -27,9 +27,9 @@ func editedBoolean(s *stage) {
 	if n := s.count(`SELECT COUNT(*) FROM history`); n != done {
 		s.t.Errorf("%d items were done although the task type is paused", n-done)
 	}
-	found, err := s.c.Diagnose(s.t.Context(), taskType)
+	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
 	s.must(err)
-	if !slices.ContainsFunc(found, func(c center.Condition) bool { return c.Kind == condition.InvalidValue }) {
+	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.InvalidValue }) {
 		s.t.Errorf("the doctor does not name the value: %+v", found)
 	}
 	s.exec(`UPDATE schedule_task_running SET paused = 0`)

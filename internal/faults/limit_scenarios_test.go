@@ -18,6 +18,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -239,14 +240,14 @@ func resumedInTime(s *stage, h *History) {
 	promise := s.settings.JudgeDeadInterval + 3*s.settings.HeartbeatInterval
 	var micros int64
 	err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT `+s.instant("heartbeat_time")+`
-		FROM schedule_server_history WHERE reason = ?`), center.EventExpired).Scan(&micros)
+		FROM schedule_server_history WHERE reason = ?`), ops.EventExpired).Scan(&micros)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	last := time.UnixMicro(micros)
 	var taken, resumed time.Duration
 	for _, e := range h.Events {
-		if e.Kind != center.EventTakenOver {
+		if e.Kind != ops.EventTakenOver {
 			continue
 		}
 		taken = max(taken, e.At.Sub(last))

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -114,7 +114,7 @@ func (s *stage) history() History {
 // machine reports an end late to the parent of a process.
 func (s *stage) endProved(spans []Span) {
 	s.t.Helper()
-	s.rows(`SELECT from_server, `+s.instant("event_time")+` FROM schedule_event WHERE kind = '`+center.EventExpired+`'
+	s.rows(`SELECT from_server, `+s.instant("event_time")+` FROM schedule_event WHERE kind = '`+ops.EventExpired+`'
 		AND reason LIKE '%`+proved+`%' ORDER BY event_id`, func(r *sql.Rows) error {
 		var server string
 		var micros int64

@@ -6,7 +6,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // moving is the last statement of the transaction that makes the runs of the next slots of a backfill.
@@ -29,12 +30,12 @@ func (s graphSteps) startBackfill() string {
 	now, err := s.c.Engine().Scheduler.Tick(s.t.Context(), taskType)
 	s.must(err)
 	from := now.Now.Add(-(backfilled + 1) * time.Hour).Truncate(time.Second)
-	_, err = s.c.Triggers().Define(s.t.Context(), center.Trigger{
-		Name: "hourly", Target: taskType, Kind: center.TriggerEvery, Expression: "1h", StartAt: from.Add(-30 * time.Minute),
+	_, err = ops.New(s.c).Triggers().Define(s.t.Context(), runs.Trigger{
+		Name: "hourly", Target: taskType, Kind: runs.TriggerEvery, Expression: "1h", StartAt: from.Add(-30 * time.Minute),
 	})
 	s.must(err)
 	b, err := s.c.Engine().Backfills.Start(s.t.Context(),
-		center.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
+		runs.BackfillRange{TaskType: taskType, From: from, To: from.Add(backfilled * time.Hour)}, "test")
 	s.must(err)
 	return b.ID
 }
@@ -48,17 +49,17 @@ func (s graphSteps) made(n int) {
 // backfillSucceeds waits for the end of a backfill, and checks that each slot has one run.
 func (s graphSteps) backfillSucceeds(id string) {
 	s.t.Helper()
-	var b center.BackfillRecord
+	var b runs.BackfillRecord
 	s.until("the backfill ends", func() bool {
 		var err error
-		b, err = s.c.Backfills().Get(s.t.Context(), id)
-		return err == nil && b.State != center.BackfillRunning
+		b, err = ops.New(s.c).Backfills().Get(s.t.Context(), id)
+		return err == nil && b.State != runs.BackfillRunning
 	})
-	runs := s.count(`SELECT COUNT(*) FROM schedule_run WHERE backfill_id = ?`, id)
+	list := s.count(`SELECT COUNT(*) FROM schedule_run WHERE backfill_id = ?`, id)
 	slots := s.count(`SELECT COUNT(DISTINCT scheduled_at) FROM schedule_run WHERE backfill_id = ?`, id)
-	if b.State != center.BackfillSuccess || b.SlotsMade != backfilled || runs != backfilled || slots != backfilled {
+	if b.State != runs.BackfillSuccess || b.SlotsMade != backfilled || list != backfilled || slots != backfilled {
 		s.t.Errorf("the backfill is %s (%s) with %d slots made, %d runs and %d slots; want SUCCESS and %d", b.State,
-			b.Message, b.SlotsMade, runs, slots, backfilled)
+			b.Message, b.SlotsMade, list, slots, backfilled)
 	}
 }
 
@@ -94,7 +95,7 @@ func allDieInBackfill(s *stage) {
 	for _, w := range s.live() {
 		s.kill(w)
 	}
-	if b, err := s.c.Backfills().Get(s.t.Context(), id); err != nil || b.State != center.BackfillRunning ||
+	if b, err := ops.New(s.c).Backfills().Get(s.t.Context(), id); err != nil || b.State != runs.BackfillRunning ||
 		b.SlotsMade == backfilled {
 		s.t.Errorf("the backfill is %+v, want it RUNNING with slots left: %v", b, err)
 	}

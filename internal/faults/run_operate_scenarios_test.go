@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // operateScenarios are runs that fail, that an operator stops, or whose queues change.
@@ -44,7 +46,7 @@ func poisonAndCure(s *stage) {
 	s.addItems(40)
 	id := s.submit("")
 	all, ill := s.count(`SELECT COUNT(*) FROM items`), s.count(`SELECT COUNT(*) FROM items WHERE id % 7 = 0`)
-	s.wantItems(s.endsAs(id, center.RunFailed), all-ill, ill)
+	s.wantItems(s.endsAs(id, runs.RunFailed), all-ill, ill)
 	if most, _ := s.attempts(id); most != s.settings.QueueMaxAttempts {
 		s.t.Errorf("the run has %d attempts, want %d", most, s.settings.QueueMaxAttempts)
 	}
@@ -81,7 +83,7 @@ func (s runSteps) endsBesidePoison(id string) {
 		return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == ill
 	})
 	healthy := time.Now()
-	r := s.endsAs(id, center.RunFailed)
+	r := s.endsAs(id, runs.RunFailed)
 	took, most := time.Since(healthy), max(time.Minute, healthy.Sub(from))
 	s.t.Logf("the run took %s, and failed after %s more with %d failed items", healthy.Sub(from), took, r.ItemsFailed)
 	if took > most {
@@ -95,15 +97,15 @@ func (s runSteps) endsBesidePoison(id string) {
 func failsBesideASuccess(s *stage) {
 	s.addItems(20)
 	failed := s.submit("fileA")
-	s.endsAs(failed, center.RunFailed)
+	s.endsAs(failed, runs.RunFailed)
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.succeeds(s.submit("fileB"))
 	told := func() int {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
-			center.ProblemFailed+": run "+failed+"%")
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
+			condition.RunFailed+": run "+failed+"%")
 	}
-	problems := func() []center.RunProblem {
-		list, err := s.c.Runs().Problems(s.t.Context(), taskType)
+	problems := func() []runs.Problem {
+		list, err := ops.New(s.c).Runs().Problems(s.t.Context(), taskType)
 		s.must(err)
 		return list
 	}
@@ -125,7 +127,7 @@ func (s runSteps) rerunEnded(id string) {
 	s.rerun[id] = true
 }
 
-func (s runSteps) wantItems(r center.Run, done, failed int) {
+func (s runSteps) wantItems(r runs.Run, done, failed int) {
 	s.t.Helper()
 	uncounted := r.ItemsDone < int64(done) && s.cancelled()
 	if r.ItemsDone != int64(done) && !uncounted || r.ItemsFailed != int64(failed) {
@@ -145,7 +147,7 @@ func (s runSteps) cancelled() bool {
 func endlessAndCure(s *stage) {
 	s.addItems(10)
 	id := s.submit("")
-	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "no progress") {
+	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "no progress") {
 		s.t.Errorf("the run failed with the message %q, want no progress", r.Message)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`, `DELETE FROM items`)
@@ -171,7 +173,7 @@ func cancelWithDeadOwner(s *stage) {
 	s.midway(id)
 	s.kill(s.any())
 	s.must(s.c.Engine().Runs.Cancel(s.t.Context(), id, "test"))
-	if r := s.run(id); r.State != center.RunCancelled {
+	if r := s.run(id); r.State != runs.RunCancelled {
 		s.t.Fatalf("%s is %s", name(r), r.State)
 	}
 	next := s.submit("")
@@ -220,7 +222,7 @@ func deadlineWithoutOwners(s *stage) {
 	s.midway(id)
 	allDieInRun(s)
 	s.exec(`UPDATE schedule_run SET deadline_at = started_at`)
-	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "deadline") {
+	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "deadline") {
 		s.t.Errorf("the run failed with the message %q, want the deadline", r.Message)
 	}
 	s.rerunEnded(id)
@@ -260,7 +262,7 @@ func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	s.must(s.c.Roster().Operator("test").Repartition(s.t.Context(), taskType, 4, 0))
-	if r := s.endsAs(id, center.RunFailed); !strings.Contains(r.Message, "fewer queues") {
+	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "fewer queues") {
 		s.t.Errorf("the run failed with the message %q, want fewer queues", r.Message)
 	}
 	s.rerunEnded(id)
@@ -273,7 +275,7 @@ func repartitionedInRun(s *stage) {
 	s.wantTotal(s.succeeds(s.submit("")), 8)
 }
 
-func (s runSteps) wantTotal(r center.Run, total int) {
+func (s runSteps) wantTotal(r runs.Run, total int) {
 	s.t.Helper()
 	if r.QueueTotal != total || len(s.queuesOf(r.ID)) != total {
 		s.t.Errorf("%s has %d queues of %d, want %d", name(r), len(s.queuesOf(r.ID)), r.QueueTotal, total)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // runScenarios are faults during the sweeps of runs. New items arrive all the time. A run leaves the items that arrive
@@ -128,7 +128,7 @@ func allDieInRun(s *stage) {
 	for _, w := range s.live() {
 		s.kill(w)
 	}
-	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, center.RunRunning); n != 1 {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.RunRunning); n != 1 {
 		s.t.Errorf("%d runs are open, want 1", n)
 	}
 	s.launch()

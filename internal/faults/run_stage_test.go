@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // submit submits a run. Its params are the watermark of the last successful run, in milliseconds.
@@ -17,7 +18,7 @@ func (s runSteps) submit(key string) string {
 	s.until("a run is submitted", func() (ok bool) {
 		var err error
 		id, _, err = s.c.Engine().Runs.Submit(s.t.Context(), taskType,
-			center.Submission{Key: key, Params: strconv.FormatInt(s.swept, 10)})
+			runs.Submission{Key: key, Params: strconv.FormatInt(s.swept, 10)})
 		return err == nil
 	})
 	return id
@@ -37,10 +38,10 @@ func (s supplySteps) addItems(each int) {
 }
 
 // run reads a run, as soon as the database answers.
-func (s runSteps) run(id string) (r center.Run) {
+func (s runSteps) run(id string) (r runs.Run) {
 	s.t.Helper()
 	s.until("a run is read", func() (ok bool) {
-		record, err := s.c.Runs().Get(s.t.Context(), id)
+		record, err := ops.New(s.c).Runs().Get(s.t.Context(), id)
 		r = record.Run
 		return err == nil
 	})
@@ -56,7 +57,7 @@ func (s runSteps) midway(id string) {
 }
 
 // ends waits until a run has ended.
-func (s runSteps) ends(id string) (r center.Run) {
+func (s runSteps) ends(id string) (r runs.Run) {
 	s.t.Helper()
 	s.until("the run ends", func() bool {
 		r = s.run(id)
@@ -66,22 +67,22 @@ func (s runSteps) ends(id string) (r center.Run) {
 }
 
 // endsAs waits until a run has ended, and checks its state.
-func (s runSteps) endsAs(id, state string) center.Run {
+func (s runSteps) endsAs(id, state string) runs.Run {
 	s.t.Helper()
 	r := s.ends(id)
 	if r.State != state {
 		s.t.Fatalf("run %s is %s (%s), want %s; queues: %+v", r.Key, r.State, r.Message, state, s.queuesOf(id))
 	}
-	if state == center.RunSuccess {
+	if state == runs.RunSuccess {
 		s.swept = r.StartedAt.UnixMilli()
 	}
 	return r
 }
 
 // succeeds waits until a run has succeeded.
-func (s runSteps) succeeds(id string) center.Run {
+func (s runSteps) succeeds(id string) runs.Run {
 	s.t.Helper()
-	return s.endsAs(id, center.RunSuccess)
+	return s.endsAs(id, runs.RunSuccess)
 }
 
 // sweepRest sweeps the items that are left.
@@ -90,7 +91,7 @@ func (s graphSteps) sweepRest() {
 	s.graphSucceeds(s.submit("the rest"))
 }
 
-func (s runSteps) queuesOf(run string) []center.RunQueue {
+func (s runSteps) queuesOf(run string) []runs.RunQueue {
 	s.t.Helper()
 	list, err := s.c.Engine().Runs.Queues(s.t.Context(), run)
 	if err != nil {
@@ -112,25 +113,25 @@ func (s runSteps) attempts(run string) (most, recoveries int) {
 // sweeps collects the records of the runs.
 func (s runSteps) sweeps() Sweeps {
 	s.t.Helper()
-	all := Sweeps{Queues: map[string][]center.RunQueue{}, There: s.there, Rerun: s.rerun}
-	triggers, err := s.c.Triggers().List(s.t.Context(), center.TriggerFilter{})
+	all := Sweeps{Queues: map[string][]runs.RunQueue{}, There: s.there, Rerun: s.rerun}
+	triggers, err := ops.New(s.c).Triggers().List(s.t.Context(), runs.TriggerFilter{})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, t := range triggers {
 		all.Triggers = append(all.Triggers, t.Trigger)
 	}
-	runs, err := s.c.Runs().List(s.t.Context(), center.RunFilter{}, 1000)
+	list, err := ops.New(s.c).Runs().List(s.t.Context(), runs.RunFilter{}, 1000)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, r := range runs {
+	for _, r := range list {
 		all.Runs = append(all.Runs, r.Run)
 		all.Queues[r.ID] = s.queuesOf(r.ID)
 	}
 	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`,
 		func(r *sql.Rows) error {
-			var d center.RunDep
+			var d runs.RunDep
 			err := r.Scan(&d.Run, &d.Upstream, &d.Rule)
 			all.Deps = append(all.Deps, d)
 			return err

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // step is a transaction in the life of a run. It is recognized by a part of one of its statements.
@@ -125,7 +126,7 @@ func killAtListing(s *stage) {
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, listing)))
 	s.launch()
-	s.endsAs(id, center.RunFailed)
+	s.endsAs(id, runs.RunFailed)
 	s.wantFailedItems(id)
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.rerunEnded(id)
@@ -153,7 +154,7 @@ func (s runSteps) wantFailedItems(id string) {
 
 func (s runSteps) failedItems(id string) (keys []string) {
 	s.t.Helper()
-	list, err := s.c.Runs().FailedItems(s.t.Context(), center.RunItemFilter{RunID: id}, 10_000)
+	list, err := ops.New(s.c).Runs().FailedItems(s.t.Context(), runs.RunItemFilter{RunID: id}, 10_000)
 	s.must(err)
 	for _, i := range list {
 		keys = append(keys, i.Key)

@@ -5,15 +5,16 @@ package faults
 import (
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // triggerScenarios are runs that a trigger or the end of another run starts.
 var triggerScenarios = []scenario{
-	{name: "run-trigger-skip", play: fireOften(center.OverlapSkip), variant: sweeping, kinds: everywhere, quick: true},
-	{name: "run-trigger-wait", play: fireOften(center.OverlapWait), variant: sweeping, kinds: everywhere},
+	{name: "run-trigger-skip", play: fireOften(runs.OverlapSkip), variant: sweeping, kinds: everywhere, quick: true},
+	{name: "run-trigger-wait", play: fireOften(runs.OverlapWait), variant: sweeping, kinds: everywhere},
 	{name: "run-kill-at-firing", play: killAtFiring, variant: sweeping, proxied: true},
 	{name: "run-graph", play: killInGraph, variant: graph, kinds: everywhere, quick: true},
 	{name: "run-graph-kill-at-resolving", play: killAtResolving, variant: graph, proxied: true},
@@ -24,9 +25,9 @@ var triggerScenarios = []scenario{
 // trigger defines a trigger that fires each second, which is more often than its runs end.
 func (s graphSteps) trigger(overlap string) {
 	s.t.Helper()
-	t := center.Trigger{Name: "often", Target: taskType, Kind: center.TriggerEvery, Expression: "1s", Overlap: overlap}
-	if overlap == center.OverlapWait {
-		t.Kind, t.Expression = center.TriggerCron, "* * * * * ?"
+	t := runs.Trigger{Name: "often", Target: taskType, Kind: runs.TriggerEvery, Expression: "1s", Overlap: overlap}
+	if overlap == runs.OverlapWait {
+		t.Kind, t.Expression = runs.TriggerCron, "* * * * * ?"
 	}
 	_, err := s.c.Engine().Triggers.Define(s.t.Context(), t)
 	s.must(err)
@@ -61,7 +62,7 @@ func fireOften(overlap string) func(*stage) {
 		}
 		s.fires(3)
 		s.stopTrigger()
-		if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, center.RunSkipped); n == 0 {
+		if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.RunSkipped); n == 0 {
 			s.t.Error("no slot was skipped: the scenario proves nothing")
 		}
 	}
@@ -70,7 +71,7 @@ func fireOften(overlap string) func(*stage) {
 // killAtFiring kills the worker that fires the trigger: before the statement, before the commit, and after the commit
 // but before the reply.
 func killAtFiring(s *stage) {
-	s.trigger(center.OverlapSkip)
+	s.trigger(runs.OverlapSkip)
 	for _, m := range moments {
 		w := s.awaitBreak(s.breakAt(firing, 0, m, killWorker), m.String()+": the trigger fires")
 		s.dies(w)
@@ -83,7 +84,7 @@ func killAtFiring(s *stage) {
 // diamond defines that left and right run after the first task type, and last after both.
 func (s graphSteps) diamond() {
 	s.t.Helper()
-	for name, after := range map[string][]center.After{
+	for name, after := range map[string][]runs.After{
 		"left": {{Upstream: taskType}}, "right": {{Upstream: taskType}}, "last": {{Upstream: "left"}, {Upstream: "right"}},
 	} {
 		s.until("the task types are defined",
@@ -92,26 +93,26 @@ func (s graphSteps) diamond() {
 }
 
 // graphSucceeds waits until a run and all its dependants have succeeded.
-func (s graphSteps) graphSucceeds(id string) (runs []center.Run) {
+func (s graphSteps) graphSucceeds(id string) (list []runs.Run) {
 	s.t.Helper()
 	s.succeeds(id)
 	s.until("all runs of the graph have ended", func() bool {
 		var err error
-		runs, _, err = s.c.Engine().Runs.Graph(s.t.Context(), id)
+		list, _, err = s.c.Engine().Runs.Graph(s.t.Context(), id)
 		open := 0
-		for _, r := range runs {
+		for _, r := range list {
 			if !r.Ended() {
 				open++
 			}
 		}
 		return err == nil && open == 0
 	})
-	for _, r := range runs {
-		if r.State != center.RunSuccess {
+	for _, r := range list {
+		if r.State != runs.RunSuccess {
 			s.t.Errorf("%s is %s: %s", name(r), r.State, r.Message)
 		}
 	}
-	return runs
+	return list
 }
 
 // killInGraph kills one worker in the first run, and another one while the dependants run.
@@ -131,8 +132,8 @@ func killInGraph(s *stage) {
 // wantGraph waits for the four runs of a diamond to succeed.
 func (s graphSteps) wantGraph(id string) {
 	s.t.Helper()
-	if runs := s.graphSucceeds(id); len(runs) != 1+len(dependants) {
-		s.t.Errorf("the graph has %d runs, want %d", len(runs), 1+len(dependants))
+	if list := s.graphSucceeds(id); len(list) != 1+len(dependants) {
+		s.t.Errorf("the graph has %d runs, want %d", len(list), 1+len(dependants))
 	}
 }
 
@@ -162,16 +163,16 @@ func replyLostInGraph(s *stage) {
 // dependantWithoutServers: no server serves the dependant, and the worker that ends the first run dies before it
 // resolves the dependant. The dependant waits for the first server that serves it.
 func dependantWithoutServers(s *stage) {
-	_, err := s.c.Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
+	_, err := ops.New(s.c).Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
-	s.must(centertest.RunAfter(s.t.Context(), s.c, "left", center.After{Upstream: taskType}))
+	s.must(centertest.RunAfter(s.t.Context(), s.c, "left", runs.After{Upstream: taskType}))
 	reached := s.breakAt(closing, 0, testdb.AfterCommit, killWorker)
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, "the run is closed"))
 	s.succeeds(id)
 	s.sleep(2 * time.Second) // two ticks of the other workers
 	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`,
-		center.RunWaiting); n != 1 {
+		runs.RunWaiting); n != 1 {
 		s.t.Errorf("%d runs wait, want 1", n)
 	}
 	s.variant = graph

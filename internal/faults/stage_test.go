@@ -18,6 +18,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -323,7 +324,7 @@ func (s workerSteps) awaitExpiry(w *worker, since time.Time) {
 	s.until("the worker in trouble is expired", func() bool {
 		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
 			s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ?`,
-				center.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid)) > 0
+				ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid)) > 0
 	})
 }
 

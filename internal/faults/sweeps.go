@@ -3,15 +3,15 @@ package faults
 import (
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Sweeps is the record of the runs of a scenario.
 type Sweeps struct {
-	Runs     []center.Run
-	Queues   map[string][]center.RunQueue // by run
-	Deps     []center.RunDep
-	Triggers []center.Trigger
+	Runs     []runs.Run
+	Queues   map[string][]runs.RunQueue // by run
+	Deps     []runs.RunDep
+	Triggers []runs.Trigger
 	Effects  []SweepEffect
 	Calls    []SweepCall
 	Rerun    map[string]bool // by run: whether the run had ended before

@@ -10,7 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 )
 
 // witnessScenarios are ends of processes that other processes of the host notice at once (S15). The intervals are long,
@@ -27,7 +28,7 @@ var witnessScenarios = []scenario{
 // expiries counts the expiries of a worker's servers that have this in their reason.
 func (s *scene) expiries(w *worker, reason string) int {
 	return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ? AND reason LIKE ?`,
-		center.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid), "%"+reason+"%")
+		ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid), "%"+reason+"%")
 }
 
 const (
@@ -151,8 +152,8 @@ func witnessRemoved(s *stage) {
 		s.t.Fatal(err)
 	}
 	s.until("an alert reports that the directory is gone", func() bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, center.EventAlert,
-			center.AlertWitness+":%") > 0
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
+			condition.Witness+":%") > 0
 	})
 	w := s.any()
 	s.kill(w)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 

@@ -7,6 +7,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // F3: where share locks do not reach every writer, the fence writes, and batches of one queue run one after another.
@@ -29,7 +30,7 @@ func TestFenceLocksItsOwnQueuesOnly(t *testing.T) {
 			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
 			for _, queues := range []int{4, 16, 100} {
 				task := fmt.Sprint("settle", queues)
-				if _, err := c.Tasks().Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
+				if _, err := ops.New(c).Tasks().Define(t.Context(), task, center.Settings{Queues: queues}); err != nil {
 					t.Fatal(err)
 				}
 				centertest.Exec(t, c, "UPDATE schedule_queue SET cur_server = 'A' WHERE task_type = '"+task+"'")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Execute of a dealer over sqlx: it begins, fences first, writes and commits.
@@ -75,7 +76,7 @@ func open() (*center.Center, context.Context) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := c.Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
+	if _, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{Queues: 1}); err != nil {
 		log.Fatal(err)
 	}
 	for _, statement := range []string{

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 )
 
 // alertRules is the format of a file of rules, as far as alerts.yaml uses it.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
-	"github.com/dutyrota/rota/internal/condition"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
 	"github.com/dutyrota/rota/processor"

@@ -15,7 +15,9 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/rotatest"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // settle is the dealer under test. Each order takes effect once: a fenced transaction changes what Select looks for, and
@@ -162,7 +164,7 @@ func ExampleRoster_Run() {
 	run := r.Run("nightly", "2026-10-01", "", nightly)
 
 	fmt.Println(run.State, run.Message)
-	items, err := r.Center().Runs().FailedItems(t.Context(), center.RunItemFilter{RunID: run.ID}, 10)
+	items, err := ops.New(r.Center()).Runs().FailedItems(t.Context(), runs.RunItemFilter{RunID: run.ID}, 10)
 	for _, i := range items {
 		fmt.Println(i.Key, i.LastError, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Options are the options of Open. The zero value is ready to use.
@@ -84,9 +85,9 @@ func (r *Roster) DB() *sql.DB { return r.c.DB() }
 
 // FailedItems returns the records of the failed items of a task type: those that are tried again (State RETRY) and
 // those that are DEAD, at most 10,000.
-func (r *Roster) FailedItems(taskType string) []center.ItemRecord {
+func (r *Roster) FailedItems(taskType string) []ops.ItemRecord {
 	r.tb.Helper()
-	items, err := r.c.Items().List(r.tb.Context(), center.ItemFilter{TaskType: taskType}, 10_000)
+	items, err := ops.New(r.c).Items().List(r.tb.Context(), ops.ItemFilter{TaskType: taskType}, 10_000)
 	if err != nil {
 		r.tb.Fatal("rotatest: ", err)
 	}
@@ -95,7 +96,7 @@ func (r *Roster) FailedItems(taskType string) []center.ItemRecord {
 
 func (r *Roster) taskTypes(ctx context.Context) []string {
 	r.tb.Helper()
-	names, err := r.c.Tasks().Names(ctx)
+	names, err := ops.New(r.c).Tasks().Names(ctx)
 	if err != nil {
 		r.tb.Fatal("rotatest: ", err)
 	}
@@ -118,7 +119,7 @@ func (r *Roster) deleteAll(ctx context.Context, names []string) error {
 	var left []string
 	var errs []error
 	for _, name := range names {
-		if err := r.c.Tasks().Delete(ctx, name, "rotatest"); err != nil {
+		if err := ops.New(r.c).Tasks().Delete(ctx, name, "rotatest"); err != nil {
 			left, errs = append(left, name), append(errs, err)
 		}
 	}

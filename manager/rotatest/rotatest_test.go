@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/rotatest"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 // The test of docs/worker.md.
@@ -174,7 +175,7 @@ func TestFailures(t *testing.T) {
 		"key of before": {func(r *rotatest.Roster) {
 			nightly := manager.Settings{Queues: 1, Mode: center.ModeRun}
 			createOrders(r.DB(), 10)
-			if run := r.Run("settle", "monday", "", manager.Serve("settle", settle{r.DB()}, nightly)); run.State != center.RunSuccess {
+			if run := r.Run("settle", "monday", "", manager.Serve("settle", settle{r.DB()}, nightly)); run.State != runs.RunSuccess {
 				t.Errorf("the first run is %s", run.State)
 			}
 			broken := struct{ processor.TaskDealer[int64] }{}
@@ -201,9 +202,9 @@ func TestCleanupOfDependants(t *testing.T) {
 			r := rotatest.Open(t, rotatest.Options{Database: anydb.URL(url)})
 			after := manager.Settings{Queues: 1, Mode: center.ModeRun}
 			upstream := manager.Serve("a", &counted{}, after)
-			after.After = []center.After{{Upstream: "a"}}
+			after.After = []runs.After{{Upstream: "a"}}
 			middle := manager.Serve("b", &counted{}, after)
-			after.After = []center.After{{Upstream: "b"}}
+			after.After = []runs.After{{Upstream: "b"}}
 			r.Run("a", "", "", upstream, middle, manager.Serve("c", &counted{}, after))
 		})
 	}

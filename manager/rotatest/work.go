@@ -1,8 +1,9 @@
 package rotatest
 
 import (
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Work runs a worker until nothing is left to do, and stops it. Then the last select of each queue has found nothing to
@@ -37,7 +38,7 @@ func (w *Worker) idle() bool {
 
 func (w *Worker) queuesOf(taskType string) int {
 	w.r.tb.Helper()
-	list, err := w.r.c.Tasks().List(w.r.tb.Context(), taskType)
+	list, err := ops.New(w.r.c).Tasks().List(w.r.tb.Context(), taskType)
 	if err != nil {
 		w.r.tb.Fatal("rotatest: ", err)
 	}
@@ -47,7 +48,7 @@ func (w *Worker) queuesOf(taskType string) int {
 // retries reports whether a failed item is tried again.
 func (w *Worker) retries(taskType string) bool {
 	w.r.tb.Helper()
-	items, err := w.r.c.Items().List(w.r.tb.Context(), center.ItemFilter{TaskType: taskType, State: "RETRY"}, 1)
+	items, err := ops.New(w.r.c).Items().List(w.r.tb.Context(), ops.ItemFilter{TaskType: taskType, State: "RETRY"}, 1)
 	if err != nil {
 		w.r.tb.Fatal("rotatest: ", err)
 	}
@@ -55,16 +56,16 @@ func (w *Worker) retries(taskType string) bool {
 }
 
 // Run submits a run of a task type in mode RUN, which is among the tasks. It runs a worker until the run has ended,
-// however it ends, and stops the worker. It returns the run: State is center.RunSuccess or center.RunFailed, for
+// however it ends, and stops the worker. It returns the run: State is runs.RunSuccess or runs.RunFailed, for
 // instance. Center().Runs() has its queues and failed items.
 //
 // Run fails the test if the key was submitted before, in this test or in an earlier program on the same database:
 // that run has ended, and its outcome says nothing of these tasks. Without a key, each call makes a run.
-func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center.RunRecord {
+func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) runs.RunRecord {
 	r.tb.Helper()
 	w := r.Start(tasks...)
 	ctx := r.tb.Context()
-	id, existed, err := r.c.Runs().Submit(ctx, taskType, center.Submission{Key: key, Params: params})
+	id, existed, err := ops.New(r.c).Runs().Submit(ctx, taskType, runs.Submission{Key: key, Params: params})
 	if err != nil {
 		r.tb.Fatal("rotatest: ", err)
 	}
@@ -72,9 +73,9 @@ func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) center
 		r.tb.Fatalf("rotatest: run %s: key %q was submitted before, as run %s, which says nothing of these tasks: "+
 			"take another key or none", taskType, key, id)
 	}
-	var run center.RunRecord
+	var run runs.RunRecord
 	w.until("the run has not ended", func() bool {
-		if run, err = r.c.Runs().Get(ctx, id); err != nil {
+		if run, err = ops.New(r.c).Runs().Get(ctx, id); err != nil {
 			r.tb.Fatal("rotatest: ", err)
 		}
 		return run.Ended()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Worker is a worker in the process of the test.
@@ -54,7 +55,7 @@ func (r *Roster) define(tasks []manager.Task) {
 			s.HeartbeatInterval, s.JudgeDeadInterval = time.Minute, 5*time.Minute
 		}
 		s.SleepTimeNoData = cmp.Or(s.SleepTimeNoData, 30*time.Second)
-		if _, err := r.c.Tasks().Define(r.tb.Context(), t.TaskType(), s); err != nil {
+		if _, err := ops.New(r.c).Tasks().Define(r.tb.Context(), t.TaskType(), s); err != nil {
 			r.tb.Fatal("rotatest: ", err)
 		}
 	}

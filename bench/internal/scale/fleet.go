@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // taskType is the task type that all servers serve.
@@ -55,7 +56,7 @@ func newFleet(ctx context.Context, s *stage.Server, o Options) (*fleet, error) {
 		return nil, err
 	}
 	f := &fleet{db: db}
-	if f.settings, err = db.Tasks().Define(ctx, taskType, center.Settings{Queues: o.Queues, HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat}); err != nil {
+	if f.settings, err = ops.New(db.Center).Tasks().Define(ctx, taskType, center.Settings{Queues: o.Queues, HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat}); err != nil {
 		f.close(ctx)
 		return nil, err
 	}

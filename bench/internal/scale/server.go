@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 // server calls internal/roster as package manager does: a heartbeat per interval, a plan when one is due, its queues when they
@@ -41,7 +41,7 @@ func (s *server) beat(ctx context.Context) {
 	token := rand.Text()
 	replies, err := s.h.c.Roster().SendHeartbeat(ctx, roster.Heartbeat{
 		Token: token, OldTokens: []string{s.token},
-		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: center.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
+		Servers: []roster.ServerReport{{UUID: s.uuid, TaskType: taskType, State: ops.StateServing, WatchingSince: s.since, WatchRange: s.watchRange}},
 	})
 	p, ok := replies[s.uuid]
 	if err != nil || !ok {

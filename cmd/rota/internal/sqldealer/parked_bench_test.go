@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
@@ -135,7 +136,7 @@ func (p *parked) Find(ctx context.Context, _ processor.Queue, keys []string) ([]
 func failedItems(rows []failures.Item) []processor.FailedItem {
 	list := make([]processor.FailedItem, len(rows))
 	for i, r := range rows {
-		list[i] = processor.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == center.ItemDead, LastError: r.LastError}
+		list[i] = processor.FailedItem{Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, Dead: r.State == ops.ItemDead, LastError: r.LastError}
 	}
 	return list
 }

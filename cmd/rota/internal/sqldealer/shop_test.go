@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -33,7 +34,7 @@ func openShop(t testing.TB, url string) shop {
 		}
 	})
 	s := shop{t, c}
-	if _, err := c.Tasks().Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
+	if _, err := ops.New(c).Tasks().Define(t.Context(), "settle", center.Settings{Queues: 2}); err != nil {
 		t.Fatal(err)
 	}
 	s.exec("UPDATE schedule_queue SET cur_server = '" + owner + "', epoch = 7 WHERE queue_id = '1'")

@@ -1,0 +1,42 @@
+package ops
+
+import (
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
+)
+
+// Client reads and changes a roster for operators and for programs that submit runs. Its bundles, such as Tasks and Queues, are
+// one for each kind of thing. All methods may be called concurrently. They obey their context.
+type Client struct {
+	*center.Center
+
+	db      *sqldb.DB
+	roster  *roster.Roster
+	runs    *runs.Engine
+	ownSign string
+}
+
+// New returns a Client for the environment of c. Close of either closes both.
+func New(c *center.Center) *Client {
+	return &Client{c, c.Roster().DB, c.Roster(), c.Engine(), c.OwnSign()}
+}
+
+// In returns a Client for another environment of the same database. Close of either closes both.
+func (c *Client) In(ownSign string) (*Client, error) {
+	other, err := c.Center.In(ownSign)
+	if err != nil {
+		return nil, err
+	}
+	return New(other), nil
+}
+
+// Runs returns the bundle that lists, submits and controls the runs of task types of mode RUN.
+func (c *Client) Runs() *runs.Runs { return c.runs.Runs }
+
+// Triggers returns the bundle of triggers, which begin runs.
+func (c *Client) Triggers() *runs.Triggers { return c.runs.Triggers }
+
+// Backfills returns the bundle of backfills: runs for the slots of a trigger in a range of time (R20).
+func (c *Client) Backfills() *runs.Backfills { return c.runs.Backfills }

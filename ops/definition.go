@@ -1,0 +1,160 @@
+package ops
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
+)
+
+// Define inserts the rows of a task type and of its roster in this own_sign unless they exist. It returns the settings
+// in force, which the row has. For an own_sign without queues of the task type, Define clones the queues of BASE.
+// Several processes may call it at once.
+func (t *Tasks) Define(ctx context.Context, taskType string, s center.Settings) (center.Settings, error) {
+	if err := roster.ValidName("task type", taskType, 100); err != nil {
+		return center.Settings{}, err
+	}
+	if err := s.Validate(); err != nil {
+		return center.Settings{}, fmt.Errorf("task %s: %w", taskType, err)
+	}
+	if err := t.c.roster.InsertLockRow(ctx, taskType); err != nil {
+		return center.Settings{}, fmt.Errorf("define %s$%s: %w", taskType, t.c.ownSign, err)
+	}
+	err := t.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+		if err := insertTaskType(ctx, l, s.WithDefaults()); err != nil {
+			return err
+		}
+		return insertRoster(ctx, l, s)
+	})
+	if errors.Is(err, center.ErrUnknownCommit) {
+		err = nil // the read below shows the outcome
+	}
+	if err != nil {
+		return center.Settings{}, fmt.Errorf("define %w", err)
+	}
+	row, err := t.Settings(ctx, taskType)
+	if err != nil {
+		return center.Settings{}, err
+	}
+	return row, nil
+}
+
+// insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A
+// server of another own_sign, which has another lock row, may insert between the two statements.
+func insertTaskType(ctx context.Context, l *roster.LockTx, s center.Settings) error {
+	var n int
+	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {
+		return err
+	}
+	names, args := []string{"task_type"}, []any{l.TaskType}
+	for _, row := range columns() {
+		names, args = append(names, row.Column), append(args, row.Value(s))
+	}
+	_, err := l.Exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
+		VALUES (`+sqldb.Marks(len(args))+`, {now}, {now})`, args...)
+	if l.Dialect.Class(err) == sqldb.Duplicate {
+		err = sqldb.ErrRaced
+	}
+	if err != nil {
+		return fmt.Errorf("insert the task type: %w", err)
+	}
+	if len(s.After) == 0 {
+		return nil
+	}
+	return runs.WriteAfter(ctx, l.Tx, l.TaskType, s.After)
+}
+
+// insertRoster inserts the queues and the trigger of a roster that has no queues yet.
+func insertRoster(ctx context.Context, l *roster.LockTx, s center.Settings) error {
+	if l.QueueTotal > 0 {
+		return nil
+	}
+	if rebuilt, err := roster.RebuildLockRow(ctx, l); err != nil || rebuilt {
+		return err
+	}
+	if err := roster.InsertQueues(ctx, l, queueRows(s)); err != nil {
+		return err
+	}
+	return defineTrigger(ctx, l, s)
+}
+
+// Settings returns the settings in force. A zero in the row means the default, as in code.
+// It returns ErrUnknownTask if the task type has no row.
+func (t *Tasks) Settings(ctx context.Context, taskType string) (center.Settings, error) {
+	var s center.Settings
+	var names []string
+	var into []any
+	for _, row := range columns() {
+		names, into = append(names, row.Column), append(into, sqldb.Target(row.Field(&s)))
+	}
+	err := t.c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
+	if sqldb.NoRows(err) {
+		return center.Settings{}, fmt.Errorf("%s: %w", taskType, center.ErrUnknownTask)
+	}
+	if err != nil {
+		return center.Settings{}, fmt.Errorf("read the settings of %s: %w", taskType, err)
+	}
+	if err := t.readQueueSettings(ctx, taskType, &s); err != nil {
+		return center.Settings{}, fmt.Errorf("read the queues of %s: %w", taskType, err)
+	}
+	if err := t.readSchedule(ctx, taskType, &s); err != nil {
+		return center.Settings{}, fmt.Errorf("read the schedule of %s: %w", taskType, err)
+	}
+	return s.WithDefaults(), nil
+}
+
+// readQueueSettings sets Queues if the ids of the queues are "0" to n-1, otherwise QueueNames.
+func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *center.Settings) error {
+	removing, err := t.c.roster.Reader(taskType).Removing(ctx)
+	if err != nil {
+		return err
+	}
+	numbered := true
+	err = t.c.db.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		if slices.Contains(removing, id) {
+			numbered = false
+			return nil
+		}
+		numbered = numbered && id == fmt.Sprint(len(s.QueueNames))
+		s.QueueNames = append(s.QueueNames, id)
+		return nil
+	}, `SELECT queue_id FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, t.c.ownSign)
+	if numbered {
+		s.Queues, s.QueueNames = len(s.QueueNames), nil
+	}
+	return err
+}
+
+// queueRows returns the queues of the settings in the order of their index.
+func queueRows(s center.Settings) []roster.QueueRow {
+	if len(s.QueueNames) == 0 {
+		return roster.NumberedQueues(0, s.Queues)
+	}
+	queues := make([]roster.QueueRow, len(s.QueueNames))
+	for i, name := range s.QueueNames {
+		queues[i] = roster.QueueRow{ID: name, Index: i}
+	}
+	return queues
+}
+
+// columns returns the settings that schedule_task_type holds.
+func columns() (rows []center.Setting) {
+	for _, row := range center.SettingTable() {
+		if row.Column != "" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}

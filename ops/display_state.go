@@ -1,0 +1,61 @@
+package ops
+
+import (
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/runs"
+)
+
+// The states that no column holds. DisplayState derives them from several columns.
+const (
+	StateUnserved = "UNSERVED" // no live server serves the task type
+	StateIdle     = "IDLE"     // the task type has mode RUN, and no run is RUNNING
+	StateFailing  = "FAILING"  // the calls of the server, or of a live server of the task type, do nothing but fail
+	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
+	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
+)
+
+// DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
+// number of queues changes), UNSERVED, FAILING, RUNNING, FAILED (its last runs failed; see Runs.Problems), IDLE or
+// SERVING. The first that applies wins.
+func (t TaskRecord) DisplayState() string {
+	switch {
+	case t.Paused:
+		return StatePaused
+	case t.RequestedTotal != nil:
+		return StateDraining
+	case !t.Served():
+		return StateUnserved
+	case t.FailingServers > 0:
+		return StateFailing
+	case t.RunID != nil:
+		return runs.RunRunning
+	case t.FailedRuns > 0:
+		return runs.RunFailed
+	case t.Mode == center.ModeRun:
+		return StateIdle
+	}
+	return StateServing
+}
+
+// Served reports whether a live server serves the task type.
+func (t TaskRecord) Served() bool { return t.Servers > t.DeadServers }
+
+// DisplayState returns the state of the server, or OVERDUE: the state that an overdue server has written is stale. A
+// server that is SERVING is FAILING if its calls do nothing but fail.
+func (s ServerRecord) DisplayState() string {
+	switch {
+	case s.Overdue:
+		return StateOverdue
+	case s.State == StateServing && s.FailingSince != nil:
+		return StateFailing
+	}
+	return s.State
+}
+
+// DisplayState returns the status of the queue, or REMOVING.
+func (q QueueRecord) DisplayState() string {
+	if q.Removing {
+		return StateRemoving
+	}
+	return q.Status
+}

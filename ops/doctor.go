@@ -1,0 +1,25 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dutyrota/rota/condition"
+)
+
+// Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
+// returns an error if it cannot read what it checks.
+func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Condition, error) {
+	d := &diagnosis{c: c}
+	database := databaseCheck{d}
+	for _, check := range []func(context.Context) error{
+		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion, database.privileges,
+		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
+		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
+	} {
+		if err := check(ctx); err != nil {
+			return d.findings, fmt.Errorf("diagnose: %w", err)
+		}
+	}
+	return d.findings, nil
+}

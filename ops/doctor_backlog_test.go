@@ -1,0 +1,67 @@
+package ops_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+)
+
+// Work that piles up is a finding while a live server owns the queue, and the task type is not paused.
+func TestDiagnoseReportsBacklog(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
+		_, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{QueueNames: []string{"a", "b", "c"}})
+		must(t, err)
+		must(t, ops.New(c).Queues().SaveBacklogs(ctx, "settle", []ops.QueueBacklog{
+			{QueueID: "a", Items: 100, Oldest: time.Now().Add(-time.Hour), Trend: ops.BacklogStuck},
+			{QueueID: "b", Items: 5, Trend: ops.BacklogGrowing},
+			{QueueID: "c", Items: 900, Trend: ops.BacklogDraining},
+		}))
+		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
+			t.Errorf("findings without an owner: %q, want none", got)
+		}
+		_, err = c.Roster().Register(ctx, roster.ServerInfo{UUID: "web1:1:1", TaskType: "settle", Host: "web1", JudgeDeadInterval: time.Hour})
+		must(t, err)
+		_, err = c.Roster().Planner("settle", "web1:1:1").Rebalance(ctx, roster.RebalanceOptions{})
+		must(t, err)
+		wantFinding(t, c, "backlog", "PROBLEM the oldest item stays the oldest, and the backlog does not become less: a (100 left, the oldest 1h0m")
+		wantFinding(t, c, "backlog", "NOTE more items come than are executed: b (5 left)")
+		must(t, c.Roster().Operator("test").Pause(ctx, "settle", true))
+		if got := findingsOf(t, c, "backlog"); len(got) != 0 {
+			t.Errorf("findings of a paused task type: %q, want none", got)
+		}
+	})
+}
+
+// Alerts about what no table shows are findings for as long as their conditions last. Those that a check of the doctor
+// covers are not.
+func TestDiagnoseReportsAlerts(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), centertest.Open(t, url, center.Options{})
+		_, err := ops.New(c).Tasks().Define(ctx, "settle", center.Settings{Queues: 2})
+		must(t, err)
+		raise := func(a condition.Condition) {
+			t.Helper()
+			a.TaskType = "settle"
+			_, err := c.Roster().Alert(ctx, a, time.Hour)
+			must(t, err)
+		}
+		raise(condition.Condition{Kind: condition.Backlog, QueueID: "0", Text: "the first"})
+		raise(condition.Condition{Kind: condition.Backlog, QueueID: "1", Text: "relation shop does not exist"})
+		raise(condition.Condition{Kind: condition.Stalled, Text: "a call hangs"})
+		wantFinding(t, c, "alerts", "NOTE BACKLOG: relation shop does not exist; 1 more alert of this kind (alert of ")
+		if got := findingsOf(t, c, "alerts"); len(got) != 1 {
+			t.Errorf("findings: %q, want one", got)
+		}
+		centertest.Exec(t, c, "UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000'")
+		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
+			t.Errorf("findings of alerts that have ended: %q, want none", got)
+		}
+	})
+}

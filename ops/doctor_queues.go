@@ -1,0 +1,200 @@
+package ops
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// queueCheck checks the queues of a task type and their failed items.
+type queueCheck struct{ *diagnosis }
+
+// ownerless reports queues that no server works on. If no server is eligible, it reports nothing, because availability
+// has done so, and if none has the labels of require, the check of the labels does. A queue that no audit can have seen
+// yet is being assigned: its server has just joined, or it has just lost its owner.
+func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Selector) error {
+	if r.eligible() == 0 {
+		return nil
+	}
+	if list := hungQueues(r); len(list) > 0 {
+		d.add(condition.Hung, "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
+	}
+	for reason, list := range r.waiting() {
+		switch {
+		case r.eligibleWith(require) == 0:
+		case reason == "":
+			audited, err := d.audited(ctx, r)
+			if err != nil {
+				return err
+			}
+			fresh := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return audited[id] })
+			late := slices.DeleteFunc(list, func(id string) bool { return !audited[id] })
+			if len(late) > 0 {
+				d.add(condition.NoOwner, "queues without an owner: %s", firstFive(late))
+			}
+			if len(fresh) > 0 {
+				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s", "queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
+			}
+		default:
+			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
+		}
+	}
+	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
+		d.add(condition.Reserved, "queues that wait for the return of workers that have left: %s", firstFive(list))
+	}
+	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
+		d.add(condition.Orphan, "queues whose owner is not registered: %s", firstFive(list))
+	}
+	return nil
+}
+
+// audited returns the queues that have had no owner for longer than the pause between two audits, while a server was
+// eligible.
+func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool, error) {
+	old := func(s ServerRecord) bool { return s.Eligible() && s.Now.Sub(s.RegisterTime) > roster.AuditInterval }
+	if !slices.ContainsFunc(r.servers, old) {
+		return nil, nil
+	}
+	ids := map[string]bool{}
+	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		ids[id] = true
+		return err
+	}, fmt.Sprintf(`SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL
+		AND gmt_modified < {ago %d} ORDER BY queue_id`, roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.ownSign)
+	return ids, err
+}
+
+// misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).
+func (d queueCheck) misplaced(r rosterRows) {
+	var list []string
+	for _, q := range r.queues {
+		pin, err := plan.ParseSelector(q.Pin)
+		at := slices.IndexFunc(r.servers, func(s ServerRecord) bool { return q.CurServer != nil && s.UUID == *q.CurServer })
+		able := slices.ContainsFunc(r.servers, func(s ServerRecord) bool { return s.Eligible() && pin.Matches(s.planServer()) })
+		if at < 0 || able || err == nil && pin.Matches(r.servers[at].planServer()) {
+			continue
+		}
+		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
+	}
+	if len(list) > 0 {
+		d.add(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
+	}
+}
+
+// waiting yields the queues without an owner by the rule that no server meets.
+func (r rosterRows) waiting() iter.Seq2[string, []string] {
+	byReason := map[string][]string{}
+	for _, q := range r.queues {
+		if q.Status == "UNASSIGNED" && !isHung(q) {
+			reason := ""
+			if q.WaitsFor != nil {
+				reason = *q.WaitsFor
+			}
+			byReason[reason] = append(byReason[reason], q.QueueID)
+		}
+	}
+	return func(yield func(string, []string) bool) {
+		for _, reason := range slices.Sorted(maps.Keys(byReason)) {
+			if !yield(reason, byReason[reason]) {
+				return
+			}
+		}
+	}
+}
+
+// queuesWithStatus returns the ids of the queues that have a status.
+func queuesWithStatus(r rosterRows, status string) (ids []string) {
+	for _, q := range r.queues {
+		if q.Status == status && !isHung(q) {
+			ids = append(ids, q.QueueID)
+		}
+	}
+	return ids
+}
+
+// isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
+func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
+
+// hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.
+func hungQueues(r rosterRows) (list []string) {
+	for _, q := range r.queues {
+		if isHung(q) {
+			names := make([]string, len(q.HungOn))
+			for i, uuid := range q.HungOn {
+				names[i] = ServerName(uuid)
+			}
+			list = append(list, q.QueueID+" on "+strings.Join(names, " and "))
+		}
+	}
+	return list
+}
+
+// lateHandover is how long a hand-over may be pending until Diagnose reports it.
+const lateHandover = time.Minute
+
+// pendingHandovers reports hand-overs that take long, with one finding for each owner.
+func (d queueCheck) pendingHandovers(r rosterRows) {
+	late := map[string][]string{}
+	longest := map[string]float64{}
+	for _, q := range r.queues {
+		if q.CurServer == nil || q.Requested == nil || *q.Requested < lateHandover.Seconds() {
+			continue
+		}
+		late[*q.CurServer] = append(late[*q.CurServer], q.QueueID)
+		longest[*q.CurServer] = max(longest[*q.CurServer], *q.Requested)
+	}
+	for _, s := range r.servers {
+		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
+			asked := time.Duration(longest[s.UUID]) * time.Second
+			c := d.advise(condition.LateHandover, "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
+			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
+		}
+	}
+}
+
+// items reports failed items.
+func (d queueCheck) items(task TaskRecord) {
+	if task.DeadItems > 0 {
+		d.add(condition.DeadItems, "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
+	}
+	if task.RetryItems > 0 {
+		d.add(condition.RetryItems, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
+	}
+}
+
+// pendingChanges reports which servers a repartition waits for, which queues a plan could not move, and which owners a
+// removal of a queue waits for.
+func (d queueCheck) pendingChanges(r rosterRows) {
+	if n := r.task.RequestedTotal; n != nil {
+		var busy []string
+		for _, s := range r.servers {
+			if s.DrainedPartition != r.task.Partition {
+				busy = append(busy, ServerName(s.UUID))
+			}
+		}
+		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
+			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+	}
+	if list := r.task.Skipped; len(list) > 0 {
+		d.add(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
+	}
+	for _, q := range r.queues {
+		if q.Removing && q.CurServer != nil {
+			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
+		}
+	}
+}

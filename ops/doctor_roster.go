@@ -1,0 +1,124 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plural"
+)
+
+// rosterCheck checks the task types.
+type rosterCheck struct{ *diagnosis }
+
+// all checks each task type. It reads the rows of all task types together, so that it takes few statements.
+func (d rosterCheck) all(ctx context.Context, taskType string) error {
+	tasks, err := d.c.Tasks().List(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	servers, err := d.c.Servers().List(ctx, ServerFilter{}) // of all task types, to know which names are ambiguous
+	if err != nil {
+		return err
+	}
+	d.names = map[string]int{}
+	for _, s := range servers {
+		d.names[ServerName(s.UUID)]++
+	}
+	queues, err := d.c.Queues().List(ctx, QueueFilter{TaskType: taskType})
+	if err != nil {
+		return err
+	}
+	alerts, err := d.openAlerts(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	if len(tasks) == 0 {
+		d.add(condition.NoTasks, "there are no task types")
+	}
+	for _, task := range tasks {
+		r := rosterRows{task: task}
+		for _, s := range servers {
+			if s.TaskType == task.TaskType {
+				r.servers = append(r.servers, s)
+			}
+		}
+		for _, q := range queues {
+			if q.TaskType == task.TaskType {
+				r.queues = append(r.queues, q)
+			}
+		}
+		for _, e := range alerts {
+			if e.TaskType == task.TaskType {
+				r.alerts = append(r.alerts, e)
+			}
+		}
+		if err := d.one(ctx, r); err != nil {
+			return err
+		}
+	}
+	d.task = ""
+	return nil
+}
+
+// one checks one task type, and adds an OK if there is no other finding.
+func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
+	d.task = r.task.TaskType
+	before := len(d.findings)
+	settings, err := d.settings(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := d.invalidValues(ctx); err != nil {
+		return err
+	}
+	servers, queues := serverCheck(d), queueCheck(d)
+	servers.availability(r)
+	servers.overdue(r)
+	require, invalid := plan.ParseSelector(settings.Require)
+	if err := queues.ownerless(ctx, r, require); err != nil {
+		return err
+	}
+	queues.misplaced(r)
+	queues.pendingHandovers(r)
+	servers.withoutCalls(r)
+	servers.planners(r)
+	servers.unwitnessed(r)
+	servers.namesakes(r)
+	if invalid == nil { // otherwise the check of the settings reports it
+		servers.requirement(r, require)
+	}
+	servers.stalledCalls(r, settings.StallAfter)
+	servers.failing(r)
+	queues.failing(r)
+	servers.errors(r)
+	queues.items(r.task)
+	queues.backlog(r)
+	if err := queues.load(ctx, settings.Balance); err != nil {
+		return err
+	}
+	d.alerts(r)
+	if err := runCheck(d).problems(ctx, r.task); err != nil {
+		return err
+	}
+	queues.pendingChanges(r)
+	if err := queues.crashes(ctx, d.task, settings.MaxRecoveries); err != nil {
+		return err
+	}
+	if len(d.findings) == before {
+		d.ok(condition.Healthy, "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"), plural.Of(len(r.servers), "server", "servers"))
+	}
+	return nil
+}
+
+// invalidValues reports values that servers ignore or replace by a bound (S13).
+func (d rosterCheck) invalidValues(ctx context.Context) error {
+	values, err := d.c.roster.Planner(d.task, "").InvalidValues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range values {
+		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row + " " + v.Column
+	}
+	return nil
+}

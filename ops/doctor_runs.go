@@ -1,0 +1,68 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
+)
+
+// runCheck checks the runs and the triggers of a task type.
+type runCheck struct{ *diagnosis }
+
+// problems reports runs that failed or last too long, and triggers that did not fire (R19).
+func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
+	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
+	for _, p := range cancelled {
+		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
+	}
+	if err != nil || task.RunProblems == 0 {
+		return err
+	}
+	problems, err := d.c.Runs().Problems(ctx, task.TaskType)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		c := p.Condition()
+		c.Text = c.Subject + ": " + sqldb.OneLine(errText(c.Text)).Error()
+		d.findings = append(d.findings, c)
+	}
+	return nil
+}
+
+// triggers reports what follows from the triggers and is no problem: slots that were skipped, and joins without runs.
+func (d runCheck) triggers(ctx context.Context, taskType string) error {
+	triggers, err := d.c.Triggers().List(ctx, runs.TriggerFilter{})
+	if err != nil || len(triggers) == 0 {
+		return err
+	}
+	for _, t := range triggers {
+		if t.Skipped == 0 || t.SkippedTooLong(t.Now) || taskType != "" && taskType != t.Target {
+			continue
+		}
+		d.task = t.Target
+		d.note(condition.SlotSkipped, "rota run list "+t.Target+" --state SKIPPED says which run was open", "trigger %s: %s", t.Name, t.SkippedText()).Subject = "trigger " + t.Name
+	}
+	d.task = ""
+	return d.joins(ctx, taskType, triggers)
+}
+
+// joins reports joins for which triggers never make a run, because no trigger leads to one of the upstreams (R18). The
+// finding is a note: an operator may submit the upstreams.
+func (d runCheck) joins(ctx context.Context, taskType string, triggers []runs.TriggerRecord) error {
+	joins, err := d.c.runs.Dependencies.UnmetJoins(ctx, triggers)
+	if err != nil {
+		return err
+	}
+	for _, j := range joins {
+		if taskType != "" && taskType != j.TaskType {
+			continue
+		}
+		d.task = j.TaskType
+		d.add(condition.JoinUnmet, "no slot leads to a run: it runs after %s, and no trigger leads to %s", firstFive(j.Upstreams), firstFive(j.Slotless))
+	}
+	d.task = ""
+	return nil
+}

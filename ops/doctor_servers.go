@@ -1,0 +1,198 @@
+package ops
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// serverCheck checks the servers of a task type.
+type serverCheck struct{ *diagnosis }
+
+// availability reports what keeps the task type from being worked on: a pause, missing servers, servers that are not
+// eligible.
+func (d serverCheck) availability(r rosterRows) {
+	if r.task.Paused {
+		d.add(condition.Paused, "the task type is paused: no server starts a call")
+	}
+	switch {
+	case r.task.QueueTotal == 0:
+		d.add(condition.NeverServed, "no server has ever served it in own_sign %s", d.c.ownSign)
+	case len(r.servers) == 0:
+		d.add(condition.Unserved, "no server is registered")
+	case r.eligible() == 0:
+		d.add(condition.NoEligible, "no server may take queues: all are paused, draining or silent")
+	}
+	for _, s := range r.servers {
+		switch {
+		case s.Overdue:
+		case s.State == StatePaused:
+			d.advise(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID)).Server = s.UUID
+		case s.State == StateDraining && s.Queues == 0:
+			d.advise(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
+		}
+	}
+}
+
+// overdue reports overdue servers, as a problem if another server should have taken over by now.
+func (d serverCheck) overdue(r rosterRows) {
+	for _, s := range r.servers {
+		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
+		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
+		owned := plural.Of(s.Queues, "queue", "queues")
+		switch {
+		case !s.Overdue:
+		case r.eligible() > 0 && silent < 3*judgeDead:
+			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+		default:
+			d.add(condition.ServerSilent, "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+		}
+	}
+}
+
+// withoutCalls reports servers that own queues and may execute nothing, because other servers get all calls of
+// max_in_flight (P10).
+func (d serverCheck) withoutCalls(r rosterRows) {
+	for _, s := range r.servers {
+		if s.MaxInFlightTarget == nil || *s.MaxInFlightTarget > 0 || s.Queues == s.Requested || !s.Eligible() {
+			continue
+		}
+		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
+			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
+	}
+}
+
+// planners reports servers that know other rules of the planner than those in force (P11).
+func (d serverCheck) planners(r rosterRows) {
+	inForce := r.task.PlannerVersion
+	var older, newer []ServerRecord
+	for _, s := range r.servers {
+		switch {
+		case s.PlannerVersion < inForce:
+			older = append(older, s)
+		case s.PlannerVersion > inForce:
+			newer = append(newer, s)
+		}
+	}
+	if len(newer) > 0 && len(newer) == len(r.servers) {
+		d.add(condition.PlannerVersion, "all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
+	}
+	if len(older) > 0 {
+		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
+			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)
+	}
+	if len(newer) > 0 && len(newer) < len(r.servers) {
+		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; version %d is in force until all know a newer one",
+			ServerName(newer[0].UUID), plural.Of(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
+	}
+}
+
+// unwitnessed reports servers whose end the other processes of their host cannot prove, where these can prove each other's
+// (S15).
+func (d serverCheck) unwitnessed(r rosterRows) {
+	witnessed := map[string]bool{}
+	for _, s := range r.servers {
+		witnessed[s.HostName] = witnessed[s.HostName] || s.Witness != ""
+	}
+	for _, s := range r.servers {
+		if s.Witness == "" && witnessed[s.HostName] {
+			d.add(condition.Unwitnessed, "%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
+		}
+	}
+}
+
+// planServer returns what a selector needs of the server.
+func (s ServerRecord) planServer() plan.Server {
+	labels, _ := plan.ParseLabels(s.Labels)
+	return plan.Server{Host: s.HostName, Labels: labels}
+}
+
+// requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
+func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
+	var lack []string
+	for _, s := range r.servers {
+		if s.Queues > 0 && !require.Matches(s.planServer()) {
+			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), plural.Of(s.Queues, "queue", "queues")))
+		}
+	}
+	switch {
+	case r.eligibleWith(require) > 0:
+	case len(lack) > 0:
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+	case r.eligible() > 0:
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", require)
+	}
+}
+
+// namesakes reports servers of two processes with one name: none of them gets its queues back when it returns (P13).
+func (d serverCheck) namesakes(r rosterRows) {
+	first := map[string]string{}
+	for _, s := range r.servers {
+		other, there := first[s.Name]
+		switch {
+		case s.Name == "":
+		case there:
+			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), sqldb.OneLine(errText(s.Name))).Subject = s.Name
+		default:
+			first[s.Name] = ServerName(s.UUID)
+		}
+	}
+}
+
+// stalledCalls reports servers with a call of the dealer that takes longer than stall_after.
+func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
+	for _, s := range r.servers {
+		if s.OldestInFlightAge == nil || s.Overdue || *s.OldestInFlightAge < after.Seconds() {
+			continue
+		}
+		age := time.Duration(*s.OldestInFlightAge) * time.Second
+		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		c.Server, c.Since = s.UUID, time.Now().Add(-age)
+	}
+}
+
+// errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
+// failing server.
+func (d serverCheck) errors(r rosterRows) {
+	servers := map[string][]ServerRecord{}
+	for _, s := range r.servers {
+		if s.LastError != "" && (s.FailingSince == nil || s.Overdue) {
+			servers[s.LastError] = append(servers[s.LastError], s)
+		}
+	}
+	texts := slices.SortedFunc(maps.Keys(servers), func(a, b string) int {
+		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
+	})
+	for _, text := range texts[:min(len(texts), 5)] {
+		latest := slices.MinFunc(servers[text], func(a, b ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
+		when := ""
+		if latest.LastErrorAge != nil {
+			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
+		}
+		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
+			plural.Of(len(servers[text]), "server", "servers"), when, sqldb.OneLine(errText(text))).Subject = text
+	}
+}
+
+// errorAge returns the age of the last error in seconds. It is infinite for servers of an older version, which do not
+// report it.
+func errorAge(s ServerRecord) float64 {
+	if s.LastErrorAge == nil {
+		return math.Inf(1)
+	}
+	return *s.LastErrorAge
+}
+
+// errText makes an error of a text, for oneLine.
+type errText string
+
+func (t errText) Error() string { return string(t) }

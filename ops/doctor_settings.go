@@ -1,0 +1,55 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/runs"
+)
+
+// settings checks whether workers can use the row, and whether their programs give other settings.
+func (d rosterCheck) settings(ctx context.Context, r rosterRows) (center.Settings, error) {
+	s, err := d.c.Tasks().Settings(ctx, r.task.TaskType)
+	if errors.Is(err, center.ErrUnknownTask) {
+		d.add(condition.SettingsGone, "the row in schedule_task_type is gone; workers cannot start")
+		return center.Settings{StallAfter: time.Hour}, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	d.givenSettings(r, s)
+	if s.Queues == 0 && len(s.QueueNames) == 0 {
+		s.Queues = 1 // availability reports it
+	}
+	if err := s.Validate(); err != nil {
+		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: %s", sqldb.OneLine(err))
+	}
+	return s, nil
+}
+
+// givenSettings compares the settings that the servers' programs give with the row, which is in force. Each value that
+// differs is one finding, with all servers that give it.
+func (d rosterCheck) givenSettings(r rosterRows, row center.Settings) {
+	servers := map[runs.Difference][]string{}
+	var order []runs.Difference
+	for _, s := range r.servers {
+		for _, diff := range row.DiffersFrom(s.GivenSettings) {
+			if servers[diff] == nil {
+				order = append(order, diff)
+			}
+			servers[diff] = append(servers[diff], ServerName(s.UUID))
+		}
+	}
+	for _, diff := range order {
+		give := fmt.Sprintf("%d servers (%s) give", len(servers[diff]), firstFive(servers[diff]))
+		if len(servers[diff]) == 1 {
+			give = servers[diff][0] + " gives"
+		}
+		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name, sqldb.OneLine(errText(diff.Given)), sqldb.OneLine(errText(diff.Row))).Subject = diff.Name
+	}
+}

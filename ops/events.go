@@ -1,0 +1,172 @@
+package ops
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Events lists what happened to queues, servers and settings.
+type Events struct{ c *Client }
+
+// Events returns the bundle of events.
+func (c *Client) Events() *Events { return &Events{c} }
+
+// The kinds of schedule_event.
+const (
+	EventJoined     = roster.EventJoined     // a server registered
+	EventLeft       = roster.EventLeft       // a server left in order
+	EventExpired    = roster.EventExpired    // a server was silent for too long
+	EventRequested  = roster.EventRequested  // another server requests a queue of a live owner
+	EventGranted    = roster.EventGranted    // a queue without an owner got one
+	EventReleased   = roster.EventReleased   // a drained queue was handed over
+	EventTakenOver  = roster.EventTakenOver  // a queue whose owner is gone got another owner
+	EventUnassigned = roster.EventUnassigned // a queue lost its owner, and no server can take it
+	EventForced     = roster.EventForced     // a queue was taken although its owner had it in flight
+	EventDraining   = roster.EventDraining   // a server hands over all its queues
+	EventPaused     = roster.EventPaused     // a task type or a server was paused
+	EventResumed    = roster.EventResumed    // a task type or a server was resumed
+
+	EventRepartition   = roster.EventRepartition   // another number of queues was requested: every server drains
+	EventRepartitioned = roster.EventRepartitioned // the number of queues has changed
+
+	EventAdded    = roster.EventAdded    // a named queue was added
+	EventRemoving = roster.EventRemoving // a named queue is to be removed: its owner drains it
+	EventRemoved  = roster.EventRemoved  // a named queue was removed
+
+	EventForgotten = roster.EventForgotten // an environment that no server had served for a long time was deleted
+	EventSettings  = roster.EventSettings  // an operator changed the settings of a task type
+	EventItems     = roster.EventItems     // an operator changed failed items
+	EventAlert     = roster.EventAlert     // an alert was raised
+
+	EventRun     = roster.EventRun     // a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
+	EventTrigger = roster.EventTrigger // an operator changed a trigger
+
+	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
+
+	EventWeight = roster.EventWeight // an operator gave a server another part of the queues
+
+	EventPlanner = roster.EventPlanner // other rules divide the queues from now on
+
+	EventReserved = roster.EventReserved // a queue waits for the return of a server that has left
+
+	EventTotals = roster.EventTotals // queues are to move so that the processes have equal numbers of all task types
+
+	EventPinned = roster.EventPinned // an operator said which servers may own a queue
+)
+
+// EventKinds lists the kinds of events.
+func EventKinds() []string { return roster.EventKinds() }
+
+// EventRecord is a row of schedule_event.
+type EventRecord struct {
+	EventID    int64     `json:"event_id"`
+	EventTime  time.Time `json:"event_time"`
+	TaskType   string    `json:"task_type"`
+	OwnSign    string    `json:"own_sign"`
+	QueueID    *string   `json:"queue_id"`
+	Kind       string    `json:"kind"`
+	FromServer *string   `json:"from_server"`
+	ToServer   *string   `json:"to_server"`
+	Epoch      *int64    `json:"epoch"`
+	Reason     string    `json:"reason"`
+	Actor      string    `json:"actor"`
+
+	// Of an ALERT; nil otherwise.
+	Alert     *string    `json:"alert"`      // the kind of the condition
+	Subject   *string    `json:"subject"`    // what it is about besides the queue and the server; nil: nothing
+	OpenUntil *time.Time `json:"open_until"` // when the condition has ended, unless a server sees it again before that
+}
+
+// EventFilter selects events. Empty fields select all.
+type EventFilter struct {
+	TaskType string
+	QueueID  string
+	Server   string        // the old owner, the new owner or the actor: a uuid, or a name as Servers.Matching takes it
+	Kind     string        // one of the Event constants
+	Since    time.Duration // maximum age by the database's clock; 0: any
+	After    int64         // only events with a higher event_id
+	Open     bool          // only alerts whose condition has not ended
+
+	servers []string // the uuids of Server
+}
+
+// List lists the last events of this own_sign that the filter selects, at most limit, in the order in which they were
+// recorded.
+func (e *Events) List(ctx context.Context, f EventFilter, limit int) (list []EventRecord, err error) {
+	if err := e.findServers(ctx, &f); err != nil {
+		return nil, err
+	}
+	return e.latest(ctx, f, limit)
+}
+
+func (e *Events) latest(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
+	query, args := e.eventQuery(f, limit)
+	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the events: %w", err)
+	}
+	return list, nil
+}
+
+// findServers adds the uuids of the registered servers with the name in the filter. It keeps uuids that it found
+// before, because the events of a server outlive its registration. If it never found one, the name is a uuid.
+func (e *Events) findServers(ctx context.Context, f *EventFilter) error {
+	if f.Server == "" {
+		return nil
+	}
+	servers, err := e.c.Servers().Matching(ctx, f.Server)
+	if err != nil && !errors.Is(err, ErrUnknownServer) {
+		return err
+	}
+	for _, s := range servers {
+		if !slices.Contains(f.servers, s.UUID) {
+			f.servers = append(f.servers, s.UUID)
+		}
+	}
+	if len(f.servers) == 0 {
+		f.servers = []string{f.Server}
+	}
+	return nil
+}
+
+// eventQuery builds a query that reads backwards through one index until it has enough rows.
+func (e *Events) eventQuery(f EventFilter, limit int) (query string, args []any) {
+	w := e.eventWhere(f)
+	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM schedule_event WHERE %s
+		ORDER BY event_id DESC LIMIT %d) x ORDER BY event_id`, w.Text, limit), w.Args
+}
+
+// eventWhere returns a condition for which the database reads one index (queue, kind or all events) in the order of the
+// ids. COALESCE hides a column, so that the database does not choose an index whose rows it would have to sort.
+func (e *Events) eventWhere(f EventFilter) sqldb.Where {
+	task, kind := "task_type", "kind"
+	if f.TaskType == "" || f.QueueID == "" {
+		task = "COALESCE(task_type, '')"
+	} else {
+		kind = "COALESCE(kind, '')"
+	}
+	w := sqldb.Where{Text: "own_sign = ?", Args: []any{e.c.ownSign}}
+	w.Equal(task, f.TaskType)
+	w.Equal("queue_id", f.QueueID)
+	w.Equal(kind, f.Kind)
+	if n := len(f.servers); n > 0 {
+		in := " IN (" + sqldb.Marks(n) + ")"
+		w.And("(from_server"+in+" OR to_server"+in+" OR actor"+in+")", sqldb.Args(slices.Repeat(f.servers, 3))...)
+	}
+	if f.Since > 0 {
+		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // a subquery is evaluated once; SQLite evaluates the bare function for each row
+	}
+	if f.Open {
+		w.And("open_until > (SELECT {now})")
+	}
+	if f.After > 0 {
+		w.And("event_id > ?", f.After)
+	}
+	return w
+}

@@ -1,0 +1,163 @@
+package ops
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Tasks lists, defines, changes and deletes task types. A bundle may be used concurrently.
+type Tasks struct {
+	c        *Client
+	progress func(items int)
+}
+
+// Tasks returns the bundle of task types.
+func (c *Client) Tasks() *Tasks { return &Tasks{c, func(int) {}} }
+
+// WithProgress returns a bundle whose Delete calls report after each transaction except the last, with the number of
+// failed items that it has deleted so far. Delete calls it from the caller's goroutine.
+func (t *Tasks) WithProgress(report func(items int)) *Tasks { return &Tasks{t.c, report} }
+
+// TaskRecord is a task type with the state of its roster in this own_sign.
+type TaskRecord struct {
+	TaskType       string   `json:"task_type"`
+	OwnSign        string   `json:"own_sign" db:"-"`
+	Mode           string   `json:"mode"`
+	ProcessorType  string   `json:"processor_type"`
+	Paused         bool     `json:"paused"`
+	QueueTotal     int64    `json:"queue_total"`
+	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
+	Removing       []string `json:"removing"`        // queues to be removed
+	Skipped        []string `json:"skipped"`         // queues that the last plan could not move
+	Partition      int64    `json:"partition_version"`
+	PlannerVersion int64    `json:"planner_version"` // the rules by which the planner divides the queues (P11)
+	RunID          *string  `json:"run_id"`          // the run that is RUNNING, in mode RUN
+
+	Servers     int64 `json:"servers"` // overdue servers included
+	DeadServers int64 `json:"overdue_servers"`
+
+	FailingServers int64 `json:"failing_servers"` // live servers whose calls do nothing but fail
+
+	// Queues by their status, as schedule_assignment has it.
+	Owned      int64 `json:"held"`
+	Moving     int64 `json:"moving"`
+	Overdue    int64 `json:"overdue"`
+	Orphan     int64 `json:"orphan"`
+	Unassigned int64 `json:"unassigned"`
+
+	// The sums of the backlogs of the queues, as their owners last counted them; nil if nobody has. BacklogQueues is how many
+	// queues have been counted: if they are not all, there are more items.
+	BacklogItems  *int64   `json:"backlog_items"`
+	BacklogQueues *int64   `json:"backlog_queues"`
+	BacklogOldest *float64 `json:"backlog_oldest_s"` // age of the oldest item of all, in seconds
+	BacklogAge    *float64 `json:"backlog_age_s"`    // of the oldest count
+	BacklogRate   *float64 `json:"backlog_rate"`     // items per second by which they become more
+
+	// The same of the queues whose counts are no older than FreshBacklog, for Scale.
+	FreshItems  *int64   `json:"fresh_backlog_items"`
+	FreshQueues int64    `json:"fresh_backlog_queues"`
+	FreshAge    *float64 `json:"fresh_backlog_age_s"`
+
+	// GrantedCalls is how many calls of Execute the servers may have in flight together. It is above the setting
+	// max_in_flight until all servers have lowered their shares, and nil while a server has no limit.
+	GrantedCalls *int64 `json:"max_in_flight_granted"`
+
+	InFlight       int64      `json:"in_hand"`
+	OldestInFlight *time.Time `json:"oldest_in_hand_since"`
+	SuccessCount   int64      `json:"success_count"` // of the registered servers
+	FailureCount   int64      `json:"failure_count"`
+	RetryItems     int64      `json:"retry_items"`
+	DeadItems      int64      `json:"dead_items"`
+
+	RunProblems int64 `json:"run_problems" db:"-"` // what Runs.Problems lists for the task type
+	FailedRuns  int64 `json:"failed_runs" db:"-"`  // failed runs among these problems
+
+	Version int64 `json:"version"` // of the settings
+}
+
+// freshSeconds is FreshBacklog, for statements.
+var freshSeconds = strconv.Itoa(int(FreshBacklog.Seconds()))
+
+// List lists the task types and the state of their rosters in this own_sign, by name. With a name it lists only that
+// task type, and returns ErrUnknownTask if there is none. It sends one statement, and the statements of Runs.Problems.
+func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error) {
+	var w sqldb.Where
+	w.Equal("task_type", taskType)
+	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
+	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
+			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
+			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items,
+			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
+		FROM (SELECT task_type FROM schedule_task_type
+			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
+		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type
+		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
+		LEFT JOIN (SELECT task_type, COUNT(*) AS servers, COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
+				COUNT(CASE WHEN failing_since IS NOT NULL AND heartbeat_time >= {ago judge_dead_interval_ms} THEN 1 END) AS failing_servers,
+				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN SUM(max_in_flight) END AS max_in_flight_granted,
+				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since, SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
+			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
+		LEFT JOIN (SELECT task_type, SUM(CASE WHEN status = 'HELD' THEN queues END) AS held, SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
+				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue, SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
+				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned,
+				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues, MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
+				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues, MAX(fresh_age) AS fresh_backlog_age_s
+			FROM (SELECT task_type, status, COUNT(*) AS queues, SUM(backlog_items) AS items, COUNT(backlog_items) AS counted, MAX(backlog_oldest_s) AS oldest,
+					MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate, SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
+					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh, MAX(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_age_s END) AS fresh_age
+				FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
+			GROUP BY task_type) q ON q.task_type = n.task_type
+		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items, COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
+			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
+		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list the task types: %w", err)
+	}
+	if taskType != "" && len(list) == 0 {
+		return nil, fmt.Errorf("%s: %w", taskType, center.ErrUnknownTask)
+	}
+	for i := range list {
+		list[i].OwnSign = t.c.ownSign
+	}
+	return list, t.addProblems(ctx, taskType, list)
+}
+
+// addProblems counts the problems of runs of each task type.
+func (t *Tasks) addProblems(ctx context.Context, taskType string, list []TaskRecord) error {
+	problems, err := t.c.Runs().Problems(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		i := slices.IndexFunc(list, func(r TaskRecord) bool { return r.TaskType == p.TaskType })
+		if i < 0 {
+			continue // the task type was deleted
+		}
+		list[i].RunProblems++
+		if p.Kind == condition.RunFailed {
+			list[i].FailedRuns += p.Count
+		}
+	}
+	return nil
+}
+
+// Names lists the names of the task types, for completion.
+func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
+	type record struct {
+		TaskType string `json:"task_type"`
+	}
+	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
+	for _, r := range list {
+		names = append(names, r.TaskType)
+	}
+	return names, err
+}

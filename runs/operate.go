@@ -1,0 +1,321 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Cancel ends an open run at once: its unfinished queues are CANCELLED, also if other servers own them. A server with a
+// sweep notices it at its next tick or [Sweeps.Save]; its calls in flight may still take effect. Dependants under rule
+// SUCCESS fail. Cancel returns ErrRunState if the run has ended.
+func (rs *Runs) Cancel(ctx context.Context, runID, actor string) error {
+	err := rs.operate(ctx, runID, actor, "run "+runID+" was cancelled", func(ctx context.Context, l *roster.LockTx) error {
+		return changeOpen(ctx, l, runID, `cancel_requested = TRUE`)
+	})
+	if err == nil {
+		err = rs.closer.stopRun(ctx, runID)
+	}
+	return sqldb.Wrap(err, "cancel run %s", runID)
+}
+
+// SetPaused pauses or resumes an open run. A paused run is not opened, servers claim none of its queues, and they
+// suspend its sweeps. Its deadline does not change. SetPaused returns ErrRunState if the run has ended.
+func (rs *Runs) SetPaused(ctx context.Context, runID string, paused bool, actor string) error {
+	reason := "run " + runID + " was " + roster.PauseVerb(paused) + "d"
+	err := rs.operate(ctx, runID, actor, reason, func(ctx context.Context, l *roster.LockTx) error {
+		return changeOpen(ctx, l, runID, `paused = ?`, paused)
+	})
+	return sqldb.Wrap(err, "%s run %s", roster.PauseVerb(paused), runID)
+}
+
+// changeOpen writes columns of an open run.
+func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args ...any) error {
+	n, err := l.Exec(ctx, `UPDATE schedule_run SET `+set+`, version = version + 1
+		WHERE run_id = ? AND state IN `+openStates, append(args, runID)...)
+	return inState(ctx, l.Tx, runID, n > 0, err)
+}
+
+// Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues
+// start again, each at its cursor, and know which items have failed. Queues that are DONE stay so, unless the number
+// of queues has changed. The run is opened like any other READY run, and gets a new deadline. Its dependants that
+// failed or were skipped because of it wait again; a dependant that is RUNNING or has succeeded does not change. A
+// SKIPPED root gets the dependants that it did not get before. If an upstream of the run itself has failed, the run
+// fails again. A backfill that has ended goes on until the run has ended. Rerun returns ErrRunState if the run is in
+// any other state.
+func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
+	var taskType string
+	reason := "run " + runID + " was started again"
+	err := rs.operate(ctx, runID, actor, reason, func(ctx context.Context, l *roster.LockTx) error {
+		taskType = l.TaskType
+		ended, err := lockRun(ctx, l.Tx, runID, reopenable...)
+		if err := inState(ctx, l.Tx, runID, ended, err); err != nil {
+			return err
+		}
+		if err := reopen(ctx, l, runID, true); err != nil {
+			return err
+		}
+		return continueBackfills(ctx, l.Tx, runID)
+	})
+	if err == nil {
+		err = rs.closer.resolveAll(ctx, []taskRun{{runID, taskType}})
+	}
+	return sqldb.Wrap(err, "rerun %s", runID)
+}
+
+// operate runs f under the lock row of the run's task type, and records an event of the operator.
+func (rs *Runs) operate(ctx context.Context, runID, actor, reason string,
+	f func(context.Context, *roster.LockTx) error,
+) error {
+	r, err := rs.readRun(ctx, runID)
+	if err != nil {
+		return err
+	}
+	return rs.roster.UnderLock(ctx, r.TaskType, func(ctx context.Context, l *roster.LockTx) error {
+		if err := f(ctx, l); err != nil {
+			return err
+		}
+		return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: actor, Reason: reason})
+	})
+}
+
+// reopenable are the states of the runs that a rerun reopens.
+var reopenable = []string{RunFailed, RunCancelled, RunDependentFailed, RunSkipped}
+
+// reopen reopens a run whose row is locked and, with dependants, lets its dependants wait again. A SKIPPED root has
+// none yet: it gets them now.
+func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool) error {
+	r, err := runRow(ctx, l, runID)
+	if err != nil {
+		return err
+	}
+	wasSkipped := r.State == RunSkipped
+	if wasSkipped && r.RootID == runID {
+		if _, err := forgetSkipped(ctx, l, r.Trigger); err != nil {
+			return err
+		}
+	}
+	if err := reopenQueues(ctx, l.Tx, runID); err != nil {
+		return err
+	}
+	if r.State, err = reopenRun(ctx, l.Tx, runID); err != nil {
+		return err
+	}
+	switch {
+	case !dependants:
+		return nil
+	case wasSkipped && r.RootID == runID:
+		return insertDependants(ctx, l, r)
+	}
+	return resetDependants(ctx, l.Tx, runID)
+}
+
+// reopenQueues lets the queues begin again that failed or were cancelled. Their failed items and the
+// number of these stay until a sweep has been through the whole queue: the next sweep need not find out again which
+// items fail.
+func reopenQueues(ctx context.Context, t sqldb.Tx, runID string) error {
+	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0,
+		next_attempt_at = NULL, last_error = '', finished_at = NULL
+		WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
+	return err
+}
+
+// reopenRun makes a run that has ended READY, or WAITING if not all of its upstreams have succeeded.
+func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err error) {
+	if state, _, err = upstreamState(ctx, t, runID); err != nil {
+		return "", err
+	}
+	if state != RunReady {
+		state = RunWaiting
+	}
+	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE,
+		finished_at = NULL, acked_at = NULL, acked_by = '' WHERE run_id = ?`, state, runID)
+	if err != nil {
+		return "", err
+	}
+	return state, restartLimit(ctx, t, runID)
+}
+
+// resetDependants makes the DEPENDENT_FAILED and SKIPPED runs among the direct and indirect dependants of a run WAITING
+// again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its
+// commit comes first.
+func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
+	dependants, err := allDependants(ctx, t, runID)
+	if err != nil {
+		return err
+	}
+	for _, id := range dependants {
+		if err := resetDependant(ctx, t, id); err != nil {
+			return fmt.Errorf("let run %s wait again: %w", id, err)
+		}
+	}
+	return nil
+}
+
+// allDependants returns the direct and indirect dependants of a run, in the order in which every transaction locks
+// runs.
+func allDependants(ctx context.Context, t sqldb.Tx, runID string) ([]string, error) {
+	seen := []string{runID}
+	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
+		ids, err := sqldb.Records[string](ctx, t, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ?
+			ORDER BY run_id`, seen[i])
+		if err != nil {
+			return nil, fmt.Errorf("read the dependants: %w", err)
+		}
+		for _, id := range ids {
+			if !slices.Contains(seen, id) {
+				seen = append(seen, id)
+			}
+		}
+	}
+	dependants := seen[1:]
+	slices.Sort(dependants)
+	return dependants, nil
+}
+
+func resetDependant(ctx context.Context, t sqldb.Tx, runID string) error {
+	if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, runID); err != nil {
+		return err
+	}
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL,
+		acked_at = NULL, acked_by = ''
+		WHERE run_id = ? AND state IN ('`+RunDependentFailed+`', '`+RunSkipped+`')`, runID)
+	if err != nil || n == 0 {
+		return err
+	}
+	return restartLimit(ctx, t, runID)
+}
+
+// ErrNoProblem means that there is nothing to acknowledge.
+var ErrNoProblem = errors.New("there is nothing to acknowledge")
+
+// Ack acknowledges that a run is FAILED, DEPENDENT_FAILED or CANCELLED: from now on this is no problem (R19). Ack also
+// acknowledges the earlier failures of the same trigger or backfill, and the dependants that failed because of this
+// run. Other submitted runs stay as they are. A rerun undoes it. Ack returns ErrRunState if the run is in any other
+// state, and ErrNoProblem if it is acknowledged already.
+func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
+	return rs.ack(ctx, runID, actor, false)
+}
+
+// ack is Ack, and with all it also acknowledges the earlier submitted runs.
+func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
+	err := rs.operate(ctx, runID, actor, "acknowledged: "+runID, func(ctx context.Context, l *roster.LockTx) error {
+		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed, RunCancelled)
+		if err := inState(ctx, l.Tx, runID, failed, err); err != nil {
+			return err
+		}
+		n, err := ackEarlier(ctx, l, runID, actor, all)
+		if err != nil {
+			return err
+		}
+		more, err := ackDependants(ctx, l.Tx, runID, actor)
+		if err == nil && n+more == 0 {
+			err = ErrNoProblem
+		}
+		return err
+	})
+	return sqldb.Wrap(err, "acknowledge run %s", runID)
+}
+
+// ackEarlier acknowledges a failed run and the earlier failures of its trigger or backfill, and returns their number.
+// The earlier failures of submitted runs are other work, so that they count only with all. It reads the run first:
+// MySQL reads no table that the same statement updates.
+func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string, all bool) (int, error) {
+	r, err := runRow(ctx, l, runID)
+	if err != nil {
+		return 0, err
+	}
+	same, args := `backfill_id IS NULL AND trigger_name IS NULL`, []any{sqldb.Clean(actor), l.TaskType, l.OwnSign, runID}
+	switch {
+	case r.Backfill != "":
+		same, args = `backfill_id = ?`, append(args, r.Backfill)
+	case r.Trigger != "":
+		same, args = `backfill_id IS NULL AND trigger_name = ?`, append(args, r.Trigger)
+	case !all:
+		same, args = `run_id = ?`, append(args, runID)
+	}
+	return l.Exec(ctx, ackRuns+`task_type = ? AND own_sign = ? AND run_id <= ? AND `+same, args...)
+}
+
+// ackRuns begins a statement that acknowledges the failed and cancelled runs under a condition.
+const ackRuns = `UPDATE schedule_run SET acked_at = {now}, acked_by = ?, version = version + 1
+	WHERE state IN ` + endedWithout + ` AND acked_at IS NULL AND `
+
+// ackDependants acknowledges the direct and indirect dependants of a run that failed because of it.
+func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked int, err error) {
+	dependants, err := allDependants(ctx, t, runID)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range dependants {
+		n, err := t.Exec(ctx, ackRuns+`run_id = ? AND state = '`+RunDependentFailed+`'`, sqldb.Clean(actor), id)
+		if err != nil {
+			return acked, err
+		}
+		acked += n
+	}
+	return acked, nil
+}
+
+// AckTask acknowledges all problems of a task type that can be acknowledged: its failed and cancelled runs, and the
+// missed and skipped slots of its triggers. It returns the problems. It returns ErrNoProblem if there are none, and
+// ErrUnknownTask if the task type has no lock row.
+func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Problem, err error) {
+	list, err := rs.Problems(ctx, taskType)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := rs.Cancelled(ctx, taskType)
+	if err != nil {
+		return nil, err
+	}
+	list = slices.DeleteFunc(append(list, cancelled...), func(p Problem) bool { return !p.acknowledgeable() })
+	for _, p := range list {
+		if p.RunID != "" {
+			err = rs.ack(ctx, p.RunID, actor, true)
+		} else {
+			err = rs.ackSlots(ctx, p, actor)
+		}
+		// With one of these errors another operator has acknowledged it already.
+		if err != nil && !errors.Is(err, ErrNoProblem) && !errors.Is(err, ErrRunState) {
+			return acked, err
+		}
+		acked = append(acked, p)
+	}
+	if len(acked) == 0 {
+		return nil, fmt.Errorf("acknowledge the problems of %s$%s: %w", taskType, rs.ownSign, ErrNoProblem)
+	}
+	return acked, nil
+}
+
+// acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.
+func (p Problem) acknowledgeable() bool {
+	return p.Kind == condition.RunFailed || p.Kind == condition.RunCancelled || p.Kind == condition.SlotMissed || p.Kind == condition.SlotSkipped
+}
+
+// ackSlots acknowledges the missed or skipped slots of a trigger that the caller has seen.
+func (rs *Runs) ackSlots(ctx context.Context, p Problem, actor string) error {
+	slots := "missed"
+	if p.Kind == condition.SlotSkipped {
+		slots = "skipped"
+	}
+	err := rs.roster.UnderLock(ctx, p.TaskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+		var n int
+		if p.Kind == condition.SlotSkipped {
+			n, err = forgetSkipped(ctx, l, p.Trigger)
+		} else {
+			n, err = l.Exec(ctx, `UPDATE schedule_trigger SET missed_at = NULL, version = version + 1
+				WHERE own_sign = ? AND name = ? AND missed_at <= ?`, l.OwnSign, p.Trigger, l.Dialect.Time(p.Since))
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		return recordTrigger(ctx, l, actor, slots+" slots acknowledged: "+p.Trigger)
+	})
+	return sqldb.Wrap(err, "acknowledge the %s slots of trigger %s", slots, p.Trigger)
+}

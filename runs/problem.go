@@ -1,0 +1,441 @@
+package runs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Problem is something about the runs of a task type that an operator should look after (R19). It lasts until its cause
+// is gone, a later run succeeds, or an operator acknowledges it.
+type Problem struct {
+	Kind     string `json:"kind"` // a kind of package condition, such as RUN_FAILED
+	TaskType string `json:"task_type"`
+	Trigger  string `json:"trigger_name"` // empty for submitted runs
+	Backfill string `json:"backfill_id"`  // of failed runs, if a backfill made them
+	RunID    string `json:"run_id"`       // the last run that failed, or the open run; empty for a problem of a trigger
+	FirstID  string `json:"first_run_id"` // the first run that failed since the last success
+	Count    int64  `json:"count"`        // of failed runs, or of missed or skipped slots
+	State    string `json:"state"`        // of the run or the trigger
+	Message  string `json:"message"`      // of the run or the trigger: the cause
+
+	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"` // when the last run failed; the deadline of an open run
+}
+
+// Condition returns the problem as the doctor and the alerts know it.
+func (p Problem) Condition() condition.Condition {
+	c := condition.New(p.Kind, p.TaskType, p.Text(), p.hint())
+	c.Subject, c.Since = p.Subject(), p.Since
+	return c
+}
+
+// Subject returns what the problem is about: one run or one trigger. It stays the same while the problem lasts.
+func (p Problem) Subject() string {
+	if p.FirstID != "" {
+		return "run " + p.FirstID
+	}
+	return "trigger " + p.Trigger
+}
+
+// Text describes the problem in one sentence for people. The subject is not part of it.
+func (p Problem) Text() string {
+	switch p.Kind {
+	case condition.RunFailed, condition.RunCancelled:
+		return p.failedText()
+	case condition.RunOverdue:
+		if p.Until.Equal(p.Since) {
+			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened",
+				p.State, instant(p.Since))
+		}
+		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
+	case condition.RunStalled:
+		return strings.TrimSuffix(fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s: %s",
+			p.State, instant(p.Since), instant(p.Until), p.Message), ": ")
+	case condition.SlotMissed:
+		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
+	case condition.SlotSkipped:
+		return skippedText(p.Count, p.Since)
+	case condition.TriggerLate:
+		return fmt.Sprintf("it has been due since %s, and no server has fired it", instant(p.Since))
+	case condition.TriggerError:
+		return "it does not fire, because its row is invalid: " + p.Message
+	}
+	return p.Message
+}
+
+// SkippedText says how many slots of a trigger were skipped since the last one that fired.
+func (t Trigger) SkippedText() string { return skippedText(t.Skipped, t.SkippedSince) }
+
+// SkippedTooLong reports whether the skipped slots of the trigger are a problem (R19).
+func (t Trigger) SkippedTooLong(now time.Time) bool {
+	return t.Skipped >= skippedSlots || t.Skipped > 0 && now.Sub(t.SkippedSince) > skippedFor
+}
+
+func skippedText(slots int64, since time.Time) string {
+	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open",
+		plural.Of(slots, "slot was", "slots were"), instant(since))
+}
+
+// failedText describes a failed run, or several in succession.
+func (p Problem) failedText() string {
+	source := "submitted runs"
+	if p.Trigger != "" {
+		source = "runs of trigger " + p.Trigger
+	}
+	if p.Backfill != "" {
+		source = "runs of backfill " + p.Backfill + " of trigger " + p.Trigger
+	}
+	if p.Count == 1 {
+		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)
+	}
+	verb := "have failed"
+	if p.Kind == condition.RunCancelled {
+		verb = "were cancelled"
+	}
+	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s",
+		p.Count, source, verb, instant(p.Since), p.RunID, p.State, instant(p.Until), p.Message)
+}
+
+// instant formats a time for people, in UTC.
+func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// hint says what an operator can do.
+func (p Problem) hint() string {
+	show, ackAll := "rota run show "+p.RunID, "rota run ack "+p.TaskType
+	switch p.Kind {
+	case condition.RunFailed:
+		if p.Backfill != "" {
+			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
+		}
+		if p.Trigger == "" {
+			return show + "; then rota run rerun or rota run ack; " + ackAll + " acknowledges all"
+		}
+		return show + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
+	case condition.RunOverdue:
+		if p.State == RunReady {
+			return show + " says what it waits for"
+		}
+		return show + "; it fails at its deadline; run_timeout sets the deadline of the next run"
+	case condition.RunStalled:
+		return show + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
+	case condition.SlotMissed:
+		return "the next success of the trigger ends this, or " + ackAll +
+			"; misfire of the trigger decides what late slots do"
+	case condition.SlotSkipped:
+		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
+			" the next slot that fires ends this, or " + ackAll
+	case condition.TriggerLate:
+		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
+	case condition.TriggerError:
+		return "correct it: rota trigger apply; then rota trigger resume " + p.Trigger
+	}
+	return ""
+}
+
+// lateTriggerMS is how long a trigger may be due before that is a problem, in milliseconds. Live servers fire it within
+// a second or two.
+const lateTriggerMS = 60_000
+
+// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none
+// has fired for so long.
+const (
+	skippedSlots = 3
+	skippedFor   = 24 * time.Hour
+)
+
+// stallBegan is how long an open run of a task type t may make no progress before that is a problem.
+const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_ms * 2 ELSE 1800000 END}`
+
+// These statements select the problems of each kind, with the columns of Problem in the order of the first one.
+// %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
+var (
+	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
+	overdueProblems = `SELECT '` + condition.RunOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until
+		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `'
+		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
+
+	unopenedProblems = `SELECT '` + condition.RunOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+			r.run_id, 1, r.state, r.message, COALESCE(r.not_before, r.created_at),
+			COALESCE(r.deadline_at, r.not_before, r.created_at)
+		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `')
+				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
+			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
+				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
+
+	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that
+	// may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
+	stalledProblems = `SELECT '` + condition.RunStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1,
+			r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
+				WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at,
+			COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
+		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
+		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused
+		AND r.started_at < ` + stallBegan + `
+		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
+			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
+
+	missedProblems = `SELECT '` + condition.SlotMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message,
+			g.missed_at, g.missed_at
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
+		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
+			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
+
+	skippedProblems = `SELECT '` + condition.SlotSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message,
+			g.skipped_since, g.skipped_since
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + `
+			OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
+
+	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `'
+				THEN '` + condition.TriggerError + `' ELSE '` + condition.TriggerLate + `' END,
+			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
+		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.status = '` + TriggerError + `'
+			OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
+)
+
+// Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
+// (R19). It is two statements, and up to three more for each trigger whose runs have failed.
+func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed)
+	if err != nil {
+		return nil, fmt.Errorf("list the failed runs: %w", err)
+	}
+	others, err := rs.otherProblems(ctx, taskType)
+	if err != nil {
+		return nil, fmt.Errorf("list the problems of runs: %w", err)
+	}
+	list = append(list, others...)
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Kind, b.Kind),
+			cmp.Compare(a.Trigger, b.Trigger), cmp.Compare(a.RunID, b.RunID))
+	})
+	return list, nil
+}
+
+// Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one
+// record, until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was
+// meant so.
+func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
+	list, err := rs.endings(ctx, taskType, calledOff, condition.RunCancelled)
+	return list, sqldb.Wrap(err, "list the cancelled runs")
+}
+
+// otherProblems lists the problems except failed runs.
+func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, error) {
+	var run, trigger string
+	args := []any{rs.ownSign}
+	if taskType != "" {
+		run, trigger, args = ` AND r.task_type = ?`, ` AND g.target = ?`, append(args, taskType)
+	}
+	parts := []string{
+		overdueProblems, unopenedProblems, stalledProblems, missedProblems, skippedProblems, brokenProblems,
+	}
+	for i := range parts {
+		parts[i] = fmt.Sprintf(parts[i], run, trigger)
+	}
+	return sqldb.Records[Problem](ctx, rs.db, `SELECT {columns} FROM (`+strings.Join(parts, ` UNION ALL `)+`) x
+		ORDER BY task_type, kind, trigger_name, run_id`, slices.Repeat(args, len(parts))...)
+}
+
+const (
+	// failedStates are the states of runs that have not done their work although no operator has cancelled them,
+	// endedWithout with those that an operator has cancelled.
+	failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
+	endedWithout = `('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `')`
+	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a
+	// rerun is still the one that failed: the cancellation has not done its work.
+	unresolved = `state IN ` + endedWithout + ` AND failed_at IS NOT NULL AND acked_at IS NULL`
+	// calledOff is the condition that an operator cancelled a run which had not failed.
+	calledOff = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
+)
+
+// Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun
+// has failed before.
+func (r Run) Unresolved() bool {
+	return r.Ended() && r.State != RunSuccess && r.State != RunSkipped && !r.FailedAt.IsZero() && r.AckedAt.IsZero()
+}
+
+// failedTrigger is a trigger whose runs have failed. All submitted runs belong to one failedTrigger without a name. The
+// runs of a backfill belong to one of their own.
+type failedTrigger struct{ TaskType, Name, Backfill string }
+
+// apart reports whether each run does work of its own, which no other run makes up for: submitted runs have keys, and
+// the runs of a backfill have slots (R19).
+func (t failedTrigger) apart() bool { return t.Name == "" || t.Backfill != "" }
+
+// endings lists the runs under a condition, those of each trigger as one record of that kind: a trigger that fires each
+// minute must not give 1,440 problems a day. A run counts if no operator has acknowledged it and no later run of its
+// trigger has succeeded. A submitted run, and a run of a backfill, counts until an operator acknowledges it or a rerun
+// of it succeeds (R19).
+//
+// It sends statements for each trigger alone, so that every database reads the newest success once for each trigger. In
+// one statement, with a join, a subquery or a window, one database or another read it once for each failed run, and
+// 20,000 failed runs took minutes.
+func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (list []Problem, err error) {
+	w := sqldb.Where{Args: []any{rs.ownSign}}
+	w.Equal("task_type", taskType)
+	triggers, err := sqldb.Records[failedTrigger](ctx, rs.db, `SELECT task_type, trigger_name, backfill_id
+		FROM schedule_run WHERE own_sign = ?`+w.Text+` AND `+condition+`
+		GROUP BY task_type, trigger_name, backfill_id ORDER BY task_type, trigger_name, backfill_id`, w.Args...)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range triggers {
+		e, err := rs.endingsOf(ctx, rs.db, t, condition)
+		if err != nil {
+			return nil, err
+		}
+		if e.Count == 0 {
+			continue
+		}
+		runs, err := sqldb.Records[Run](ctx, rs.db, `SELECT {columns} FROM schedule_run WHERE run_id IN (?, ?)
+			ORDER BY run_id`, e.First, e.Last)
+		if err != nil {
+			return nil, err
+		}
+		if len(runs) > 0 { // otherwise they were deleted meanwhile
+			p := newFailure(runs[0], runs[len(runs)-1], e.Count)
+			p.Kind = kind
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+func newFailure(first, last Run, count int64) Problem {
+	if last.State == RunCancelled && !last.FailedAt.IsZero() {
+		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
+	}
+	return Problem{
+		Kind: condition.RunFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID,
+		FirstID: first.ID, Count: count, State: last.State, Message: last.Message,
+		Since: first.FinishedAt, Until: last.FinishedAt,
+	}
+}
+
+// ending are the first and the last of some runs, and their number.
+type ending struct {
+	First, Last string
+	Count       int64
+}
+
+// endingsOf returns the ending of the runs of a trigger under a condition since its newest success.
+func (rs *Runs) endingsOf(ctx context.Context, q sqldb.Eacher, t failedTrigger, condition string) (ending, error) {
+	same, args := t.condition(rs.ownSign)
+	if !t.apart() {
+		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT MAX(scheduled_at) FROM schedule_run
+			WHERE `+same+` AND state = '`+RunSuccess+`'`, args...)
+		if err != nil {
+			return ending{}, err
+		}
+		if newest.IsZero() {
+			newest = time.Unix(0, 0) // before all runs
+		}
+		same, args = same+` AND backfill_id IS NULL AND scheduled_at >= ?`, append(args, rs.db.Time(newest))
+	}
+	e, _, err := sqldb.Record[ending](ctx, q, `SELECT MIN(run_id), MAX(run_id), COUNT(*) FROM schedule_run
+		WHERE `+same+` AND `+condition, args...)
+	return e, err
+}
+
+// condition selects the runs of the trigger. A success of a backfill counts for its trigger, too.
+func (t failedTrigger) condition(ownSign string) (string, []any) {
+	switch {
+	case t.Backfill != "":
+		return `backfill_id = ? AND task_type = ?`, []any{t.Backfill, t.TaskType}
+	case t.Name == "":
+		return `task_type = ? AND own_sign = ? AND trigger_name IS NULL`, []any{t.TaskType, ownSign}
+	}
+	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}
+}
+
+// unalerted is the condition that a run has failed, and that neither an alert nor an operator has taken note of it.
+const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND alerted_at IS NULL`
+
+// AlertFailures raises the alerts of the failed runs of a task type for which no server has raised one: it records
+// them as events, and returns them. The row of a run says whether its failure is still to be raised, so that no failure
+// is missed, even if a later success has ended the problem already or the process that ended the run is gone (R19). The
+// failures of a trigger raise one alert until the trigger succeeds. Submitted runs have nothing to do with each other:
+// each raises an alert, together with the submitted runs that AlertFailures finds at the same time.
+//
+// AlertFailures is one statement if there is nothing to raise.
+func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []condition.Condition, err error) {
+	_, due, err := sqldb.Record[int](ctx, rs.db, `SELECT 1 FROM schedule_run WHERE `+unalerted+` LIMIT 1`,
+		taskType, rs.ownSign)
+	if err == nil && due {
+		err = rs.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+			raised, err = rs.alertFailures(ctx, l)
+			return err
+		})
+	}
+	return raised, sqldb.Wrap(err, "raise the alerts of failed runs of %s$%s", taskType, rs.ownSign)
+}
+
+// maxAlertedRuns bounds the failed runs of which one call of AlertFailures takes note. The next call continues.
+const maxAlertedRuns = roster.InsertRows
+
+func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []condition.Condition, err error) {
+	failed, err := unalertedRuns(ctx, l)
+	for len(failed) > 0 && err == nil {
+		var group, others []Run
+		of := triggerOf(failed[0])
+		for _, r := range failed {
+			if triggerOf(r) == of {
+				group = append(group, r)
+			} else {
+				others = append(others, r)
+			}
+		}
+		failed = others
+		var known bool
+		if known, err = rs.alertKnown(ctx, l, of, group); err != nil || known {
+			continue
+		}
+		p := newFailure(group[0], group[len(group)-1], int64(len(group)))
+		a := p.Condition()
+		err = l.RecordAlert(ctx, a, condition.KindOf(a.Kind).Alert.Gap(0))
+		raised = append(raised, a)
+	}
+	return raised, err
+}
+
+// unalertedRuns returns failed runs, the oldest first, and notes that their alerts are raised.
+func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err error) {
+	failed, err = sqldb.Records[Run](ctx, l, fmt.Sprintf(`SELECT {columns} FROM schedule_run WHERE `+unalerted+`
+		ORDER BY run_id LIMIT %d`, maxAlertedRuns), l.TaskType, l.OwnSign)
+	if err != nil || len(failed) == 0 {
+		return nil, err
+	}
+	var ids []string
+	for _, r := range failed {
+		ids = append(ids, r.ID)
+	}
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN (`+sqldb.Marks(len(ids))+`)`,
+		sqldb.Args(ids)...)
+	return failed, err
+}
+
+// alertKnown reports whether the runs failed after a run of the same trigger or backfill that has raised an alert, and
+// whose failure is still a problem.
+func (rs *Runs) alertKnown(ctx context.Context, l *roster.LockTx, of failedTrigger, group []Run) (bool, error) {
+	if of.Name == "" {
+		return false, nil
+	}
+	e, err := rs.endingsOf(ctx, l, of, unresolved)
+	return e.Count > 0 && !slices.ContainsFunc(group, func(r Run) bool { return r.ID == e.First }), err
+}
+
+func triggerOf(r Run) failedTrigger { return failedTrigger{r.TaskType, r.Trigger, r.Backfill} }
