@@ -58,6 +58,9 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	if l.isolated && m == ordinary {
 		b.mark = single
 	}
+	if s.outage.open() {
+		b.quota = b.size()
+	}
 	b.serial = b.capabilities.cursored || l.isolated // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
@@ -261,7 +264,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	l := b.lane
 	s.observeLocked(b.evidence(s.rounds.Load()), l, b.grants)
 	l.batches--
-	if s.inFlight.end() {
+	if s.inFlight.batches--; s.inFlight.batches == s.inFlight.most {
 		notify(s.signals.drained)
 	}
 	s.stats.countBatch(b)

@@ -28,7 +28,7 @@ type call struct {
 
 	// When the call was claimed:
 	wakes   uint64 // the scheduler's
-	quota   int    // how many items of a select the outage lets the processor try; 0 while the breaker is closed
+	quota   int    // how many items the call may try while the breaker is open; 0 while it is closed
 	round   uint64 // setup.rounds
 	doubted bool   // so much had failed since the last success that a failure says little about its item
 

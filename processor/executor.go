@@ -89,21 +89,8 @@ func (e *executor) beginLocked(c *call, w work) {
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
 	c.round = s.rounds.Load()
 	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.cursored)
-	c.quota = e.quotaLocked()
 	for _, g := range c.grants {
 		g.inFlight++
-	}
-}
-
-// quotaLocked returns how many items the call may try while the breaker is open.
-func (e *executor) quotaLocked() int {
-	switch s := e.scheduler; {
-	case !s.outage.open():
-		return 0
-	case e.call == &e.batch.call:
-		return e.batch.size()
-	default:
-		return s.outage.sample.claim(e.now)
 	}
 }
 
@@ -156,7 +143,7 @@ func (e *executor) finishLocked() {
 	}
 	e.now = c.now
 	e.work.reset()
-	c.lane, c.outcome, c.err, c.took = nil, done, nil, 0 // the rest stays until the next call
+	c.lane, c.outcome, c.err, c.took, c.quota = nil, done, nil, 0, 0 // the rest stays until the next call
 	e.call, e.work = nil, nil
 }
 

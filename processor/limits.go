@@ -73,12 +73,6 @@ func (l *limiter) probe(on bool) {
 	l.invalidate()
 }
 
-// shareOf returns the items per second of this server.
-func (l *limiter) shareOf(now time.Time, s *Settings, grants map[string]*grant) float64 {
-	l.update(now, s, grants)
-	return l.share
-}
-
 // invalidate makes the next call of update compute the share again.
 func (l *limiter) invalidate() { l.current, l.until = false, time.Time{} }
 
@@ -149,15 +143,6 @@ func (p *Processor) BatchesInFlight() int {
 // full reports whether no batch may start.
 func (f *inFlight) full() bool { return f.batches >= f.most }
 
-// end takes a batch out of flight, and reports whether exactly as many are left as may be in flight.
-func (f *inFlight) end() bool {
-	f.batches--
-	return f.batches == f.most
-}
-
-// concurrency returns how many batches of so many executors may be in flight at once, at least 1.
-func (f *inFlight) concurrency(executors int) int { return max(1, min(executors, f.most)) }
-
 // roomLocked reports whether another select may begin. There is room for one page per executor, including the pages
 // that are being selected. This bounds memory. While a page is ready, it also leaves at least one executor to batches,
 // however many empty lanes are due. If fewer batches than executors may be in flight, there is room for one page more
@@ -213,11 +198,12 @@ const onlyPageBatches = 4
 // pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most
 // fetch_number.
 func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
-	executors := s.inFlight.concurrency(s.settings.ThreadNumber)
+	executors := max(1, min(s.settings.ThreadNumber, s.inFlight.most))
 	pages := min(executors, len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
 	size := cmp.Or(l.pace, s.pace).pageSize(s.settings, executors, pages, s.capabilities.cursored)
 	if s.settings.RatePerSecond > 0 {
-		allowed := s.limiter.shareOf(now, s.settings, s.grants) * pageTime.Seconds() / float64(pages)
+		s.limiter.update(now, s.settings, s.grants)
+		allowed := s.limiter.share * pageTime.Seconds() / float64(pages)
 		size = int(min(float64(size), max(1, allowed)))
 	}
 	return size

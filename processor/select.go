@@ -63,8 +63,12 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		c.selection.Queue = Queue{}
 		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
-	_, giveUp := s.sweepsWaitLocked(now)
-	c.givesUp = l.sweep != nil && giveUp
+	if l.sweep != nil {
+		_, c.givesUp = s.sweepsWaitLocked(now)
+	}
+	if s.outage.open() {
+		c.quota = s.outage.sample.claim(now)
+	}
 	if l.batches == 0 {
 		return
 	}
