@@ -9,25 +9,31 @@ import (
 func TestFailureCounts(t *testing.T) {
 	now := time.Now()
 	later := now.Add(time.Minute)
+	pausing := record{first: 1, last: 1, attempts: 1, retryAt: later}
+	discarded := record{attempts: 1, retryAt: later, discardDue: true}
+	doubtedBefore := record{first: 1, last: 1, retryAt: later}
+	known := record{first: 3, last: 4, attempts: 1}
 	for name, test := range map[string]struct {
+		r              record
 		f              failure
 		counts, passes bool
 	}{
-		"first":                                  {failure{round: 1}, true, true},
-		"doubted":                                {failure{round: 1, doubted: true}, false, false},
-		"doubted, permanent":                     {failure{round: 1, doubted: true, permanent: true}, true, true},
-		"doubted, data":                          {failure{round: 1, doubted: true, data: true}, true, true},
-		"doubted, failed in this round":          {failure{record: record{first: 3, last: 3}, round: 3, doubted: true}, false, false},
-		"doubted, a success since the failure":   {failure{record: record{first: 3, last: 3}, round: 4, doubted: true}, true, true},
-		"doubted, known, failed in this round":   {failure{record: record{first: 3, last: 4, attempts: 1}, round: 4, doubted: true}, false, true},
-		"before its pause is over":               {failure{record: record{first: 1, last: 1, attempts: 1, retryAt: later}, round: 2, began: now}, false, true},
-		"data, before its pause is over":         {failure{record: record{attempts: 1, retryAt: later}, began: now, data: true}, false, true},
-		"doubted before, not an attempt so far":  {failure{record: record{first: 1, last: 1, retryAt: later}, round: 2, began: now}, true, true},
-		"a Discard that is due":                  {failure{record: record{attempts: 1, retryAt: later, discardDue: true}, began: now, doubted: true}, true, false},
-		"permanent, before its pause is over":    {failure{record: record{attempts: 1, retryAt: later}, began: now, permanent: true}, true, true},
-		"a success between failure and attempt?": {failure{record: record{first: 2, last: 2}, round: 2, doubted: true}, false, false},
+		"first":                                  {record{}, failure{round: 1}, true, true},
+		"doubted":                                {record{}, failure{round: 1, doubted: true}, false, false},
+		"doubted, permanent":                     {record{}, failure{round: 1, doubted: true, permanent: true}, true, true},
+		"doubted, data":                          {record{}, failure{round: 1, doubted: true, data: true}, true, true},
+		"doubted, failed in this round":          {record{first: 3, last: 3}, failure{round: 3, doubted: true}, false, false},
+		"doubted, a success since the failure":   {record{first: 3, last: 3}, failure{round: 4, doubted: true}, true, true},
+		"doubted, known, failed in this round":   {known, failure{round: 4, doubted: true}, false, true},
+		"before its pause is over":               {pausing, failure{round: 2, began: now}, false, true},
+		"data, before its pause is over":         {pausing, failure{began: now, data: true}, false, true},
+		"doubted before, not an attempt so far":  {doubtedBefore, failure{round: 2, began: now}, true, true},
+		"a Discard that is due":                  {discarded, failure{began: now, doubted: true}, true, false},
+		"permanent, before its pause is over":    {pausing, failure{began: now, permanent: true}, true, true},
+		"a success between failure and attempt?": {record{first: 2, last: 2}, failure{round: 2, doubted: true}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			test.f.record = test.r
 			if got := test.f.counts(); got != test.counts {
 				t.Errorf("counts is %t", got)
 			}

@@ -128,7 +128,8 @@ func TestFailuresNameTheItems(t *testing.T) {
 		w.start(t, partly{r}, processor.Env{Items: failedItems{m}}, limited(), "a")
 		w.expect(t, "0s [a0]", "0s [a1]", "0s [a2]", "0s [a3]", "0s [a4]") // no item twice
 		m.expect(t, "load a", "save a1 1 false", "save a3 1 true")
-		if s := w.Stats(); s.FailureCount != 2 || s.SuccessCount != 3 || s.DeadCount != 1 || !errors.Is(s.LastError, errBroken) {
+		if s := w.Stats(); s.FailureCount != 2 || s.SuccessCount != 3 || s.DeadCount != 1 ||
+			!errors.Is(s.LastError, errBroken) {
 			t.Errorf("stats: %+v, want FailureCount 2, SuccessCount 3, DeadCount 1, LastError %v", s, errBroken)
 		}
 	})

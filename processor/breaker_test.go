@@ -31,7 +31,8 @@ type service struct {
 }
 
 func newService(w *world, items ...string) *service {
-	return &service{begin: w.begin, takes: 10 * time.Millisecond, open: items, bad: map[string]error{}, done: map[string]int{}}
+	return &service{begin: w.begin, takes: 10 * time.Millisecond, open: items, bad: map[string]error{},
+		done: map[string]int{}}
 }
 
 func (d *service) Key(item string) string { return item }
@@ -323,7 +324,8 @@ func TestSweepWaitsForTheEndOfAnOutage(t *testing.T) {
 				d.set(false)
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
-				if sweep := w.holding(t, "a").Sweep; !sweep.Swept || sweep.ItemsFailed > test.failed || sweep.ItemsDone+sweep.ItemsFailed != 2000 {
+				if sweep := w.holding(t, "a").Sweep; !sweep.Swept || sweep.ItemsFailed > test.failed ||
+					sweep.ItemsDone+sweep.ItemsFailed != 2000 {
 					t.Errorf("after the outage: %+v, want it swept, at most %d of 2000 items failed", sweep, test.failed)
 				}
 			})

@@ -133,7 +133,8 @@ func TestPageGoesOnAfterAFailedBatch(t *testing.T) {
 			t.Errorf("%d warnings logged for one page, want 1", n)
 		}
 		e := w.log.Lines()[0]
-		if e.Fields["task_type"] != "settle" || e.Fields["own_sign"] != "TEST" || e.Fields["queue"] != "a" || !errors.Is(e.Fields["error"].(error), errBroken) {
+		if e.Fields["task_type"] != "settle" || e.Fields["own_sign"] != "TEST" || e.Fields["queue"] != "a" ||
+			!errors.Is(e.Fields["error"].(error), errBroken) {
 			t.Errorf("fields: %v, want task_type settle, own_sign TEST, queue a, err %v", e.Fields, errBroken)
 		}
 	})
@@ -211,7 +212,8 @@ func TestOwnCancellationIsNoFailure(t *testing.T) {
 		w.Revoke("b", nil)
 		w.expect(t, "0s "+errBroken.Error())
 		w.stop()
-		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 || s.InFlight != 0 {
+		if s := w.Stats(); s.FailureCount != 0 || s.SkipCount != 0 || s.LastError != nil || s.SuccessCount != 0 ||
+			s.InFlight != 0 {
 			t.Errorf("stats: %+v, want FailureCount 0, SkipCount 0, no LastError, SuccessCount 0, InFlight 0", s)
 		}
 		if n := w.logged(slog.LevelError) + w.logged(slog.LevelWarn); n != 0 {

@@ -111,11 +111,13 @@ func TestEachIsRefusedInContinuous(t *testing.T) {
 		w.grant(t, "a")
 		time.Sleep(time.Minute)
 		w.expect(t)
-		if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "task type settle is made by Each, which needs mode RUN") {
+		if err := w.Stats().LastError; err == nil ||
+			!strings.Contains(err.Error(), "task type settle is made by Each, which needs mode RUN") {
 			t.Errorf("error: %v, want one with \"task type settle is made by Each, which needs mode RUN\"", err)
 		}
 	})
-	if _, err := processor.RunOnce(t.Context(), processor.Each(nil), processor.TestOptions{}); err == nil || !strings.Contains(err.Error(), "mode RUN") {
+	if _, err := processor.RunOnce(t.Context(), processor.Each(nil), processor.TestOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "mode RUN") {
 		t.Errorf("error: %v, want one with \"mode RUN\"", err)
 	}
 }
@@ -129,7 +131,8 @@ func TestRunOnceSweeps(t *testing.T) {
 		if rows, ok := d.(*rows); ok {
 			rows.bad["a7"] = errBroken
 		}
-		o := processor.TestOptions{Names: []string{"a"}, ExecuteNumber: 4, FetchNumber: 7, NotSleep: s.NotSleep, Run: nightly()}
+		o := processor.TestOptions{Names: []string{"a"}, ExecuteNumber: 4, FetchNumber: 7, NotSleep: s.NotSleep,
+			Run: nightly()}
 		stats, err := processor.RunOnce(t.Context(), d, o)
 		if _, ok := d.(plain); ok {
 			if err != nil || stats.SuccessCount != 30 {

@@ -128,7 +128,8 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 		r.mu.Lock()
 		most := slices.Max(r.limits)
 		r.mu.Unlock()
-		if alerts := told.take(); len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" || most != 50 {
+		if alerts := told.take(); len(alerts) != 1 || alerts[0].Kind != processor.AlertParked || alerts[0].Queue != "a" ||
+			most != 50 {
 			t.Errorf("alerts %v, limit up to %d, want one %s of queue a, limit up to 50", alerts, most, processor.AlertParked)
 		}
 		time.Sleep(time.Hour)
@@ -160,7 +161,8 @@ type keyedSet struct{ *rows }
 
 func (k *keyedSet) QueueOf(item string) string { return item[:1] }
 
-func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection, owned []processor.Queue) (page []string, _ error) {
+func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection,
+	owned []processor.Queue) (page []string, _ error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, item := range k.open {

@@ -15,6 +15,8 @@ func TestFilterJudges(t *testing.T) {
 	sweep, givesUp, sample, probe := plain, plain, plain, cursor
 	sweep.sweeps, givesUp.sweeps, givesUp.givesUp = true, true, true
 	sample.samples, probe.samples = true, true
+	waiting := record{doubtful: true, last: 3, retryAt: later}
+	both := record{doubtful: true, attempts: 1, last: 2, retryAt: later}
 	for name, test := range map[string]struct {
 		f     filter
 		index int
@@ -29,14 +31,14 @@ func TestFilterJudges(t *testing.T) {
 		"suspect":                     {plain, 0, &record{batchLimit: 4}, suspected, 4},
 		"only the Discard is missing": {plain, 0, &record{attempts: 1, discardDue: true}, discarded, discardDue},
 		"doubted, a success since":    {plain, 0, &record{doubtful: true, last: 2, retryAt: later}, retried, 10},
-		"doubted, no success since":   {plain, 0, &record{doubtful: true, last: 3, retryAt: later}, backsOff, ordinary},
-		"an attempt and a doubt, a success since": {plain, 0, &record{doubtful: true, attempts: 1, last: 2, retryAt: later}, retried, single},
+		"doubted, no success since":   {plain, 0, &waiting, backsOff, ordinary},
+		"an attempt and a doubt, a success since": {plain, 0, &both, retried, single},
 		"behind a failed batch of a cursor":       {cursor, 1, nil, retried, 5},
 		"behind the suspects of a cursor":         {cursor, 2, nil, fresh, ordinary},
 		"dead at a cursor":                        {cursor, 0, &record{dead: true}, retried, passed},
 		"backs off at a cursor":                   {cursor, 0, &record{attempts: 1, retryAt: later}, backsOff, ordinary},
 		"the probe of a cursor":                   {probe, 0, &record{attempts: 1, retryAt: later}, retried, single},
-		"backs off in an outage":                  {sample, 0, &record{doubtful: true, last: 3, retryAt: later}, backsOff, ordinary},
+		"backs off in an outage":                  {sample, 0, &waiting, backsOff, ordinary},
 		"passed by the sweep":                     {sweep, 0, &record{dead: true}, over, ordinary},
 		"dead before the sweep":                   {sweep, 0, &record{dead: true, stored: true}, givenUp, ordinary},
 		"the sweep waits for it":                  {sweep, 0, &record{doubtful: true, last: 3}, retried, 10},

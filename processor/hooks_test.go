@@ -79,7 +79,8 @@ func TestHooksEndWithPanics(t *testing.T) {
 			what = append(what, text)
 		}
 		if want := []string{
-			"selected a: 1 <nil>", "executed settle TEST a 1: failed, failed 1, dead 0, panic: boom in 0s", "selected a: 0 panic: boom",
+			"selected a: 1 <nil>", "executed settle TEST a 1: failed, failed 1, dead 0, panic: boom in 0s",
+			"selected a: 0 panic: boom",
 		}; !slices.Equal(what[:3], want) {
 			t.Errorf("journal: %v, want %v first", what, want)
 		}
@@ -109,7 +110,10 @@ func TestBatchTimeout(t *testing.T) {
 		}
 	})
 	bubble(t, func(t *testing.T, w *world) {
-		d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) { return nil, nap(ctx, time.Hour) }}
+		d := &dealer{sel: func(ctx context.Context, _ processor.Selection) ([]string, error) {
+			return nil,
+				nap(ctx, time.Hour)
+		}}
 		s := settings()
 		s.BatchTimeout = 5 * time.Second
 		w.start(t, d, processor.Env{}, s, "a")
@@ -149,7 +153,8 @@ func TestStalled(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		all := w.Stalled(5 * time.Second)
-		if len(all) != 2 || all[0].Select || all[0].Items != 1 || !all[1].Select || !slices.Equal(all[1].Queues, []string{"b"}) {
+		if len(all) != 2 || all[0].Select || all[0].Items != 1 || !all[1].Select ||
+			!slices.Equal(all[1].Queues, []string{"b"}) {
 			t.Errorf("stalled: %+v, want a batch of 1 item, then a select of queue b", all)
 		}
 		if all = w.Stalled(15 * time.Second); len(all) != 1 || all[0].Since != w.begin {

@@ -83,7 +83,8 @@ func TestItemThatEndsItsProcessIsDead(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.expect(t, "0s [a2]", "0s [a3]")
 		i := m.records()["a1"]
-		if !i.Dead || i.Started || i.Attempts != 1 || !strings.Contains(i.LastError, "the process ended while it executed this item alone") {
+		if !i.Dead || i.Started || i.Attempts != 1 ||
+			!strings.Contains(i.LastError, "the process ended while it executed this item alone") {
 			t.Errorf("the record of the item is %+v, want Dead with its cause", i)
 		}
 		if n := w.Stats().DeadCount; n != 1 {
@@ -237,7 +238,8 @@ func TestCursorPassesTheItemThatEndsItsProcess(t *testing.T) {
 		}
 		synctest.Wait()
 		text := w.text()
-		if strings.Contains(text, "a02-") || !strings.Contains(text, "a03-a03 a03") || !strings.Contains(text, "a12-a13 a13") {
+		if strings.Contains(text, "a02-") || !strings.Contains(text, "a03-a03 a03") ||
+			!strings.Contains(text, "a12-a13 a13") {
 			t.Errorf("journal, want a03 alone, not a02, and a12 with a13 on the next page:\n%s", text)
 		}
 		if i := m.records()["a02"]; !i.Dead || len(m.records()) != 1 {

@@ -99,8 +99,10 @@ func TestOldestCallInFlight(t *testing.T) {
 		w.grant(t, "b")
 		synctest.Wait()
 		s := w.Stats()
-		if s.InFlight != 4 || s.OldestCallSince.Sub(w.begin) != time.Second || s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
-			t.Errorf("stats: %+v, want InFlight 4, OldestCallSince 1 s, LastFetchTime 2 s after the start, LastErrorTime zero", s)
+		if s.InFlight != 4 || s.OldestCallSince.Sub(w.begin) != time.Second ||
+			s.LastFetchTime.Sub(w.begin) != 2*time.Second || !s.LastErrorTime.IsZero() {
+			t.Errorf("stats: %+v, want InFlight 4, OldestCallSince 1 s, LastFetchTime 2 s after the start, LastErrorTime zero",
+				s)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -130,7 +130,8 @@ func TestRateShareReplacesThePartOfTheQueues(t *testing.T) {
 		s.RatePerSecond = 64
 		w.start(t, newStream(0), processor.Env{}, s)
 		for i := range 10 {
-			if err := w.Grant(processor.Queue{ID: string(rune('a' + i)), Index: i, Run: &processor.Run{ID: "r"}}, 64); err != nil {
+			if err := w.Grant(processor.Queue{ID: string(rune('a' + i)), Index: i, Run: &processor.Run{ID: "r"}},
+				64); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,8 @@ func TestDisabledLinesAllocateNothing(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		c.grants = append(c.grants, &grant{queue: Queue{ID: id}})
 	}
-	n := testing.AllocsPerRun(100, func() { c.logLine(slog.LevelDebug, "execute: cancelled", slog.Any("error", errExited)) })
+	n := testing.AllocsPerRun(100,
+		func() { c.logLine(slog.LevelDebug, "execute: cancelled", slog.Any("error", errExited)) })
 	if n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}

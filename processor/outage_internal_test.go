@@ -114,35 +114,43 @@ func TestOutageObserves(t *testing.T) {
 		}
 		return o
 	}
+	success := evidence{success: true}
+	before := evidence{began: now.Add(-1), success: true}
+	part := evidence{success: true, failed: true}
+	two := func() outage { return failing(false, false, "a", "b") }
+	failed := func(items ...string) evidence { return evidence{failed: true, items: items} }
 	for name, test := range map[string]struct {
 		o           outage
 		e           evidence
-		probes      bool
 		want        change
 		clean, open bool
 	}{
-		"success, nothing has failed":   {failing(true, false), evidence{success: true}, true, noChange, true, false},
-		"success after a failure":       {failing(false, false, "a"), evidence{success: true}, true, firstSuccess, true, false},
-		"a part of a batch":             {failing(true, false), evidence{success: true, failed: true}, true, firstSuccess, true, false},
-		"success in an outage":          {failing(false, true, "a", "b", "c"), evidence{success: true}, true, breakerClosed, true, false},
-		"success begun before":          {failing(false, true, "a", "b", "c"), evidence{began: now.Add(-1), success: true}, true, noChange, false, true},
-		"success begun before two":      {failing(false, false, "a", "b"), evidence{began: now.Add(-1), success: true}, true, firstSuccess, true, false},
-		"first failure":                 {failing(true, false), evidence{failed: true, items: []string{"a"}}, true, noChange, false, false},
-		"third item":                    {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, true, breakerOpened, false, true},
-		"second item again":             {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"b"}}, true, noChange, false, false},
-		"no item is the cause":          {failing(false, false, "a", "b"), evidence{failed: true}, true, breakerOpened, false, true},
-		"third item, without a breaker": {failing(false, false, "a", "b"), evidence{failed: true, items: []string{"c"}}, false, noChange, false, false},
-		"third item, inconclusive":      {failing(true, false, "a", "b"), evidence{failed: true, inconclusive: true}, true, noChange, false, false},
-		"third item, known":             {failing(false, false, "a", "b"), evidence{failed: true, known: true}, true, noChange, false, false},
-		"third item, expected":          {failing(false, false, "a", "b"), evidence{failed: true, expected: true}, true, noChange, false, false},
-		"cancelled":                     {failing(true, false), evidence{}, true, noChange, true, false},
+		"success, nothing has failed": {failing(true, false), success, noChange, true, false},
+		"success after a failure":     {failing(false, false, "a"), success, firstSuccess, true, false},
+		"a part of a batch":           {failing(true, false), part, firstSuccess, true, false},
+		"success in an outage":        {failing(false, true, "a", "b", "c"), success, breakerClosed, true, false},
+		"success begun before":        {failing(false, true, "a", "b", "c"), before, noChange, false, true},
+		"success begun before two":    {two(), before, firstSuccess, true, false},
+		"first failure":               {failing(true, false), failed("a"), noChange, false, false},
+		"third item":                  {two(), failed("c"), breakerOpened, false, true},
+		"second item again":           {two(), failed("b"), noChange, false, false},
+		"no item is the cause":        {two(), failed(), breakerOpened, false, true},
+		"third item, inconclusive":    {two(), evidence{failed: true, inconclusive: true}, noChange, false, false},
+		"third item, known":           {two(), evidence{failed: true, known: true}, noChange, false, false},
+		"third item, expected":        {two(), evidence{failed: true, expected: true}, noChange, false, false},
+		"cancelled":                   {failing(true, false), evidence{}, noChange, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := test.o
 			test.e.began, test.e.now = cmp.Or(test.e.began, now), now
-			if c := o.observe(test.e, test.probes); c != test.want || o.clean != test.clean || o.open() != test.open {
+			c := o.observe(test.e, true)
+			if c != test.want || o.clean != test.clean || o.open() != test.open {
 				t.Errorf("change %d, clean %t, open %t, want %d, %t, %t", c, o.clean, o.open(), test.want, test.clean, test.open)
 			}
 		})
+	}
+	o := two()
+	if c := o.observe(failed("c"), false); c != noChange || o.open() {
+		t.Errorf("without a breaker: change %d, open %t, want neither", c, o.open())
 	}
 }

@@ -88,7 +88,8 @@ func TestLoneItemWaitsForShortPages(t *testing.T) {
 		t.Run(takes.String(), func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d := newStream(takes)
-				w.start(t, d, processor.Env{}, typical(), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "z")
+				w.start(t, d, processor.Env{}, typical(), "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o",
+					"z")
 				for range 10 {
 					time.Sleep(7 * time.Second)
 					d.putLone()

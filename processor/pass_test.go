@@ -85,13 +85,15 @@ func TestItemsBehindDeadItems(t *testing.T) {
 			var alerts []processor.Alert
 			s := small()
 			s.NotSleep, s.SleepTimeNoData = notSleep, time.Hour
-			w.start(t, d, processor.Env{Items: dead(parked...), Alert: func(a processor.Alert) { alerts = append(alerts, a) }}, s, "a")
+			w.start(t, d, processor.Env{Items: dead(parked...), Alert: func(a processor.Alert) { alerts = append(alerts, a) }},
+				s, "a")
 			time.Sleep(time.Millisecond)
 			synctest.Wait()
 			if left := d.left(parked); len(left) > 0 || len(alerts) > 0 {
 				t.Errorf("left: %v, alerts %v, want none\nselects behind %v", left, alerts, d.afters)
 			}
-			time.Sleep(10 * time.Second) // a pass that began beside items in flight proves nothing; the next follows after a pause
+			// a pass that began beside items in flight proves nothing; the next follows after a pause
+			time.Sleep(10 * time.Second)
 			if w.holding(t, "a").EmptySince.IsZero() {
 				t.Error("the queue does not count as empty")
 			}
@@ -200,7 +202,8 @@ func TestIgnoredAfterRaisesOneAlert(t *testing.T) {
 		d := newShelf(w, 200)
 		d.ignores = true
 		var alerts []processor.Alert
-		w.start(t, d, processor.Env{Items: dead(d.open...), Alert: func(a processor.Alert) { alerts = append(alerts, a) }}, small(), "a")
+		w.start(t, d, processor.Env{Items: dead(d.open...), Alert: func(a processor.Alert) { alerts = append(alerts, a) }},
+			small(), "a")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(alerts) != 1 || !strings.Contains(alerts[0].Text, "Select ignores Selection.After") || len(d.limits) > 130 {

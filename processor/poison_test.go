@@ -170,7 +170,8 @@ func TestPoisonHidesNoHealthyItem(t *testing.T) {
 		{blockedQueues{queues: 4, number: 100, takes: 100 * ms}, 150},
 		{blockedQueues{queues: 1, number: 1, takes: 10 * ms}, 3000},
 		{blockedQueues{queues: 1, number: 1, takes: 10 * ms, paged: true}, 3000},
-		{blockedQueues{queues: 1, number: 1, takes: 10 * ms, paged: true}, 6000}, // further than a select without {{after}} reaches
+		// further than a select without {{after}} reaches
+		{blockedQueues{queues: 1, number: 1, takes: 10 * ms, paged: true}, 6000},
 		{blockedQueues{queues: 4, number: 1, takes: 100 * ms}, 750},
 	} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
@@ -225,8 +226,8 @@ func TestOutageOfALargeSourceIsGentle(t *testing.T) {
 	})
 }
 
-// A service that is away again a minute later gets as few calls as the first time: what failed and succeeded then was no
-// block of poison (X5).
+// A service that is away again a minute later gets as few calls as the first time: what failed and succeeded then was
+// no block of poison (X5).
 func TestSecondOutageIsGentleAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d, s := newBlocks(0), usual()

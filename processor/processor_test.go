@@ -15,18 +15,22 @@ import (
 
 func TestNewRefusesBadSettings(t *testing.T) {
 	for want, change := range map[string]func(*processor.Settings){
-		"thread_number (0) must be at least 1":                      func(s *processor.Settings) { s.ThreadNumber = 0 },
-		"fetch_number (-1) must be at least 1":                      func(s *processor.Settings) { s.FetchNumber = -1 },
-		"execute_number (0) must be at least 1":                     func(s *processor.Settings) { s.ExecuteNumber = 0 },
-		"sleep_time_nodata (0s) must be above 0":                    func(s *processor.Settings) { s.SleepTimeNoData = 0 },
-		"sleep_time_interval (-1s) must not be negative":            func(s *processor.Settings) { s.SleepTimeInterval = -time.Second },
-		"item_retry (0s) must be above 0":                           func(s *processor.Settings) { s.Retry = 0 },
-		"item_retry_max (1ms) must be at least item_retry (1s)":     func(s *processor.Settings) { s.RetryMax = time.Millisecond },
-		"item_max_attempts (-1) must not be negative":               func(s *processor.Settings) { s.ItemMaxAttempts = -1 },
-		"failing_after (-1) must not be negative":                   func(s *processor.Settings) { s.FailingAfter = -1 },
-		"rate_per_second (-1) must be a number and not negative":    func(s *processor.Settings) { s.RatePerSecond = -1 },
-		"rate_per_second (NaN) must be a number and not negative":   func(s *processor.Settings) { s.RatePerSecond = math.NaN() },
-		"batch_timeout (-1s) must not be negative":                  func(s *processor.Settings) { s.BatchTimeout = -time.Second },
+		"thread_number (0) must be at least 1":   func(s *processor.Settings) { s.ThreadNumber = 0 },
+		"fetch_number (-1) must be at least 1":   func(s *processor.Settings) { s.FetchNumber = -1 },
+		"execute_number (0) must be at least 1":  func(s *processor.Settings) { s.ExecuteNumber = 0 },
+		"sleep_time_nodata (0s) must be above 0": func(s *processor.Settings) { s.SleepTimeNoData = 0 },
+		"sleep_time_interval (-1s) must not be " +
+			"negative": func(s *processor.Settings) { s.SleepTimeInterval = -time.Second },
+		"item_retry (0s) must be above 0": func(s *processor.Settings) { s.Retry = 0 },
+		"item_retry_max (1ms) must be at least item_retry " +
+			"(1s)": func(s *processor.Settings) { s.RetryMax = time.Millisecond },
+		"item_max_attempts (-1) must not be negative":            func(s *processor.Settings) { s.ItemMaxAttempts = -1 },
+		"failing_after (-1) must not be negative":                func(s *processor.Settings) { s.FailingAfter = -1 },
+		"rate_per_second (-1) must be a number and not negative": func(s *processor.Settings) { s.RatePerSecond = -1 },
+		"rate_per_second (NaN) must be a number and not " +
+			"negative": func(s *processor.Settings) { s.RatePerSecond = math.NaN() },
+		"batch_timeout (-1s) must not be " +
+			"negative": func(s *processor.Settings) { s.BatchTimeout = -time.Second },
 		"settings of task type settle: thread_number (0) must be a": func(s *processor.Settings) { s.ThreadNumber = 0 },
 	} {
 		s := settings()

@@ -93,7 +93,8 @@ func (h *operator) settings() processor.Settings {
 		ExecuteNumber:     rapid.IntRange(1, 5).Draw(h.rt, "execute_number"),
 		SleepTimeNoData:   time.Second,
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1000).Draw(h.rt, "interval")) * time.Millisecond,
-		Retry:             time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 10 * time.Second, ProbeMax: 5 * time.Second,
+		Retry:             time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 10 * time.Second,
+		ProbeMax:        5 * time.Second,
 		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
 		ItemMaxAttempts: randomMaxAttempts,
 		RatePerSecond:   float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
@@ -129,7 +130,8 @@ func (h *operator) grantOne(q string) {
 		h.closed[q] = false
 	}
 	index := int(q[0] - 'a')
-	if err := h.p.Grant(processor.Queue{ID: q, Index: index, Epoch: h.epochs[q], Cursor: h.store.cursors[q]}, 4); (err != nil) != held {
+	if err := h.p.Grant(processor.Queue{ID: q, Index: index, Epoch: h.epochs[q], Cursor: h.store.cursors[q]},
+		4); (err != nil) != held {
 		h.fault("grant of %s, held %t: %v", q, held, err)
 	}
 }
@@ -199,7 +201,8 @@ func (h *operator) check(rt *rapid.T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, o := range h.p.Queues() {
-		if q := o.Queue.ID; o.InFlight != h.running[q] && h.storing == 0 || o.InFlight < h.running[q] || o.Drained != (o.Draining && o.InFlight == 0) {
+		if q := o.Queue.ID; o.InFlight != h.running[q] && h.storing == 0 || o.InFlight < h.running[q] ||
+			o.Drained != (o.Draining && o.InFlight == 0) {
 			h.fault("%+v, but %d calls run", o, h.running[q])
 		}
 	}

@@ -205,7 +205,8 @@ func TestFailureOfAnEarlierOwnerIsKept(t *testing.T) {
 		}
 		d.rows.mu.Unlock()
 		for _, id := range []string{"c", "d"} {
-			if err := w.Grant(processor.Queue{ID: id, Index: 2, Epoch: 9, FailingSince: w.begin.Add(-time.Hour)}, 4); err != nil {
+			if err := w.Grant(processor.Queue{ID: id, Index: 2, Epoch: 9, FailingSince: w.begin.Add(-time.Hour)},
+				4); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -226,7 +226,8 @@ func (f randomSet) QueueOf(item string) string { return item[:1] }
 
 func newRandomSource(rt *rapid.T, k kind) *randomSource {
 	f := &randomSource{
-		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{}, store: newMemory(),
+		kind: k, done: map[string]bool{}, poison: map[string]bool{}, alone: map[string]int{}, admitted: map[string]bool{},
+		store:       newMemory(),
 		rnd:         rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
 		moved:       rapid.Bool().Draw(rt, "moved"),
 		failureRate: rapid.Float64Range(0, 0.5).Draw(rt, "failureRate"),

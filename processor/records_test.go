@@ -42,7 +42,8 @@ func TestRecordsBeyondTheBound(t *testing.T) {
 			b.bad["a6"] = errBroken
 			w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
 			time.Sleep(time.Hour)
-			w.expect(t, "0s [a5]", "0s [a6]", "0s [a8]", "0s [a9]", "0s discard a6: broken [a:7]", "0s discard a7: was broken [a:7]")
+			w.expect(t, "0s [a5]", "0s [a6]", "0s [a8]", "0s [a9]", "0s discard a6: broken [a:7]", "0s discard a7: "+
+				"was broken [a:7]")
 			records := m.records()
 			for _, key := range []string{"a0", "a1", "a2", "a3", "a4", "a6", "a7"} {
 				if !records[key].Dead || records[key].Attempts < 3 {
@@ -119,7 +120,8 @@ func TestOutageOfItemsWithoutRecordsInMemory(t *testing.T) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if n := r.fails["a1"] - before; n > 15 || len(r.open) != 1 {
-			t.Errorf("a1 was executed %d times in 6 hours after the outage, open %v; want its pauses, and the others done", n, r.open)
+			t.Errorf("a1 was executed %d times in 6 hours after the outage, open %v; want its pauses, and the others done", n,
+				r.open)
 		}
 	})
 }

@@ -90,7 +90,8 @@ func TestExecuteWithoutEffectPauses(t *testing.T) {
 			if kinds := told.kinds(); !slices.Equal(kinds, []string{processor.AlertNoEffect}) {
 				t.Errorf("NOTSLEEP %t: alerts %v, want one NO_EFFECT", notSleep, kinds)
 			}
-			if err := w.Stats().LastError; err == nil || !strings.Contains(err.Error(), "selects returned the same first items as before") {
+			if err := w.Stats().LastError; err == nil ||
+				!strings.Contains(err.Error(), "selects returned the same first items as before") {
 				t.Errorf("NOTSLEEP %t: last error %v, want the repeated item", notSleep, err)
 			}
 			d.mu.Lock()
@@ -218,7 +219,8 @@ func TestAnItemTwiceInAPageIsToldOnce(t *testing.T) {
 				pages = append(pages, a)
 			}
 		}
-		if len(pages) != 1 || pages[0].Queue != "a" || !strings.HasPrefix(pages[0].Text, "a select of queue a returned item a0 twice") {
+		if len(pages) != 1 || pages[0].Queue != "a" ||
+			!strings.HasPrefix(pages[0].Text, "a select of queue a returned item a0 twice") {
 			t.Errorf("alerts %+v, want one that names queue a and item a0", pages)
 		}
 	})

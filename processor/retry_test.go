@@ -13,7 +13,8 @@ import (
 func usual() processor.Settings {
 	return processor.Settings{
 		ThreadNumber: 5, FetchNumber: 500, ExecuteNumber: 100, SleepTimeNoData: 500 * time.Millisecond,
-		Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 6 * time.Hour, ItemMaxAttempts: 25, ProbeMax: 30 * time.Second,
+		Retry: time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 6 * time.Hour, ItemMaxAttempts: 25,
+		ProbeMax: 30 * time.Second,
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 func TestRunOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r := newRows(w, append(numbered("a", 30), numbered("b", 5)...)...)
-		stats, err := processor.RunOnce(t.Context(), r, processor.TestOptions{Names: []string{"a", "b", "c"}, ExecuteNumber: 4, FetchNumber: 7})
+		stats, err := processor.RunOnce(t.Context(), r,
+			processor.TestOptions{Names: []string{"a", "b", "c"}, ExecuteNumber: 4, FetchNumber: 7})
 		if err != nil || stats.SuccessCount != 35 || stats.InFlight != 0 || len(r.open) != 0 {
 			t.Errorf("%v, stats %+v, open %v, want no error, SuccessCount 35, InFlight 0, none open", err, stats, r.open)
 		}
@@ -28,8 +29,10 @@ func TestRunOnceReturnsTheFailuresOfItems(t *testing.T) {
 			b.bad["017"] = errBroken
 			o := processor.TestOptions{ExecuteNumber: 10, ThreadNumber: 2, NotSleep: notSleep}
 			stats, err := processor.RunOnce(t.Context(), b, o)
-			if !errors.Is(err, errBroken) || stats.SuccessCount != 29 || stats.DeadCount != 1 || !slices.Equal(b.open, []string{"017"}) {
-				t.Errorf("%v, stats %+v, open %v, want err %v, SuccessCount 29, DeadCount 1, open [017]", err, stats, b.open, errBroken)
+			if !errors.Is(err, errBroken) || stats.SuccessCount != 29 || stats.DeadCount != 1 ||
+				!slices.Equal(b.open, []string{"017"}) {
+				t.Errorf("%v, stats %+v, open %v, want err %v, SuccessCount 29, DeadCount 1, open [017]", err, stats, b.open,
+					errBroken)
 			}
 		}
 	})

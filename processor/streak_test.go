@@ -27,7 +27,8 @@ func (w *world) wantFailing(t *testing.T, since time.Duration) processor.Stats {
 		got = s.FailingSince.Sub(w.begin)
 	}
 	if got != since {
-		t.Errorf("failing since %s, want %s; failed calls %d, done %d, failed %d", got, since, s.FailedCalls, s.SuccessCount, s.FailureCount)
+		t.Errorf("failing since %s, want %s; failed calls %d, done %d, failed %d", got, since, s.FailedCalls, s.SuccessCount,
+			s.FailureCount)
 	}
 	return s
 }

@@ -15,7 +15,8 @@ import (
 
 // A cursor does not pass the failing item. The processor finds it in single batches, and the sweep ends before it (X3).
 func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
-	for name, bad := range map[string]error{"error": errBroken, "permanent": processor.Permanent(errBroken), "retryAfter": processor.RetryAfter(time.Hour, errBroken)} {
+	for name, bad := range map[string]error{"error": errBroken, "permanent": processor.Permanent(errBroken),
+		"retryAfter": processor.RetryAfter(time.Hour, errBroken)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d, m := newTape(w, 9), newMemory()
@@ -30,11 +31,14 @@ func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
 				}
 				state := w.failedWith(t, "a", errBroken.Error())
 				want := []string{"load a", "load cursor a", "cursor a a01", "cursor a a02", "load cursor a"}
-				if calls := m.journal(); state.Cursor != "a02" || state.ItemsDone != 2 || state.ItemsFailed != 1 || !slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
-					t.Errorf("sweep: %+v, store %v, want Cursor a02, ItemsDone 2, ItemsFailed 1, calls %v, DeadCount 0", state, calls, want)
+				if calls := m.journal(); state.Cursor != "a02" || state.ItemsDone != 2 || state.ItemsFailed != 1 ||
+					!slices.Equal(calls, want) || w.Stats().DeadCount > 0 {
+					t.Errorf("sweep: %+v, store %v, want Cursor a02, ItemsDone 2, ItemsFailed 1, calls %v, DeadCount 0", state, calls,
+						want)
 				}
 				if keys := failedKeys(state); !slices.Equal(keys, []string{"a03"}) || !state.AllFailed {
-					t.Errorf("failed items %v, all of them: %t, want a03 only, because nothing before it has failed", keys, state.AllFailed)
+					t.Errorf("failed items %v, all of them: %t, want a03 only, because nothing before it has failed", keys,
+						state.AllFailed)
 				}
 				w.expect(t, "0s a01-a01 a01", "0s a01-a03 a03", "0s a02-a02 a02", "0s a03-a03 a03")
 			})

@@ -195,7 +195,8 @@ func TestSweepDoesNotFailWithALostQueue(t *testing.T) {
 				d := failing(w, inSelect, func() error { return errBroken })
 				w.sweep(t, d, processor.Env{Lost: func(err error) bool { return errors.Is(err, errBroken) }}, settings(), "a")
 				synctest.Wait()
-				if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Sweep.Ended() || h.Sweep.ItemsFailed > 0 || h.Sweep.Err != nil {
+				if h := w.holding(t, "a"); !h.Lost || !h.Drained || h.Sweep.Ended() || h.Sweep.ItemsFailed > 0 ||
+					h.Sweep.Err != nil {
 					t.Errorf("holding: %+v, want Lost, Drained, not ended, ItemsFailed 0, no Err", h)
 				}
 				w.Resume("a") // a wrong Resume must not cause a loop without pauses

@@ -52,8 +52,10 @@ func TestSweepPassesFailedItems(t *testing.T) {
 					if b.discards > 0 || w.Stats().DeadCount > 0 || w.Stats().InFlight != 0 || w.Stats().Parked != 4 {
 						t.Errorf("%d discarded, stats %+v, want 0 discarded, DeadCount 0, InFlight 0, Parked 4", b.discards, w.Stats())
 					}
-					if !strings.Contains(state.Err.Error(), "execute") || state.Permanent != (name == "permanent" || name == "by name, permanent") {
-						t.Errorf("Permanent %t, error %v, want Permanent only if all failures are, and an error of execute", state.Permanent, state.Err)
+					if !strings.Contains(state.Err.Error(), "execute") ||
+						state.Permanent != (name == "permanent" || name == "by name, permanent") {
+						t.Errorf("Permanent %t, error %v, want Permanent only if all failures are, and an error of execute",
+							state.Permanent, state.Err)
 					}
 					if keys := failedKeys(state); !sameItems(keys, r.open) || !state.AllFailed {
 						t.Errorf("failed items %v, all of them: %t, want the open items, and all", keys, state.AllFailed)

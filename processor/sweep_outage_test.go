@@ -160,8 +160,8 @@ func TestAttemptOfPoisonEndsAtOnce(t *testing.T) {
 	})
 }
 
-// A sweep knows which items have failed in earlier ones. They are passed at once, also beside an outage, while the other
-// items wait for its end.
+// A sweep knows which items have failed in earlier ones. They are passed at once, also beside an outage, while the
+// other items wait for its end.
 func TestItemsThatFailedBeforeArePoison(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		d := newService(w, sortable("a", 70)...)
@@ -250,7 +250,8 @@ func TestSweepGivesUpAfterTheHorizon(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if sweep := w.holding(t, "a").Sweep; !sweep.Ended() || sweep.ItemsDone > 0 || name == "keyed" && sweep.ItemsFailed != 20 {
+				if sweep := w.holding(t, "a").Sweep; !sweep.Ended() || sweep.ItemsDone > 0 || name == "keyed" &&
+					sweep.ItemsFailed != 20 {
 					t.Errorf("after three hours: %+v, want it ended", sweep)
 				}
 			})
@@ -396,7 +397,8 @@ func TestIgnoredCursorBehindADeadItemPauses(t *testing.T) {
 		if n := len(d.selects); n > 400 {
 			t.Errorf("%d selects in an hour, want at most 100 at once and one a minute then", n)
 		}
-		if alerts := told.take(); len(alerts) != 1 || alerts[0].Kind != processor.AlertNoEffect || !strings.Contains(alerts[0].Text, "go on behind Queue.Cursor") {
+		if alerts := told.take(); len(alerts) != 1 || alerts[0].Kind != processor.AlertNoEffect ||
+			!strings.Contains(alerts[0].Text, "go on behind Queue.Cursor") {
 			t.Errorf("alerts %+v, want one NO_EFFECT that names the cursor", alerts)
 		}
 	})

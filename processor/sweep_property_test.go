@@ -15,7 +15,8 @@ import (
 )
 
 func TestEverySweepEnds(t *testing.T) {
-	for _, k := range []kind{{}, {keyed: true}, {keyed: true, paged: true}, {cursored: true}, {cursored: true, keyed: true}} {
+	for _, k := range []kind{{}, {keyed: true}, {keyed: true, paged: true}, {cursored: true},
+		{cursored: true, keyed: true}} {
 		for _, disturbed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%+v, disturbed %t", k, disturbed), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {
@@ -152,7 +153,8 @@ func (g *sweepOperator) grant(q string) {
 	}
 	g.grants[q] = &grantResult{done: map[string]int{}, blamed: map[string]bool{}}
 	g.began[q] = g.cursors[q]
-	if err := g.p.Grant(processor.Queue{ID: q, Index: int(q[0] - 'a'), Cursor: g.cursors[q], Run: nightly()}, 4); err != nil {
+	if err := g.p.Grant(processor.Queue{ID: q, Index: int(q[0] - 'a'), Cursor: g.cursors[q], Run: nightly()},
+		4); err != nil {
 		g.fault("%v", err)
 	}
 }
@@ -186,7 +188,8 @@ func (g *sweepOperator) check(rt *rapid.T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, h := range g.p.Queues() {
-		if h.InFlight != g.running[h.Queue.ID] || h.Sweep.Ended() && h.Sweep.Swept == h.Sweep.Failed || h.Sweep.Swept && h.InFlight > 0 {
+		if h.InFlight != g.running[h.Queue.ID] || h.Sweep.Ended() && h.Sweep.Swept == h.Sweep.Failed || h.Sweep.Swept &&
+			h.InFlight > 0 {
 			g.fault("%+v, but %d calls run", h, g.running[h.Queue.ID])
 		}
 	}

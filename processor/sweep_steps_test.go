@@ -28,13 +28,15 @@ func TestSweepInSteps(t *testing.T) {
 				return nil
 			},
 		}}
-		_, err = processor.RunOnce(t.Context(), d, processor.TestOptions{Run: &processor.Run{ID: "r"}, SweepMaxRepeats: repeats})
+		_, err = processor.RunOnce(t.Context(), d,
+			processor.TestOptions{Run: &processor.Run{ID: "r"}, SweepMaxRepeats: repeats})
 		return steps, err
 	}
 	if steps, err := sweep(5); err != nil || steps["a1"] != 5 || steps["a3"] != 5 {
 		t.Errorf("with sweep_max_repeats 5: %v steps, error %v, want 5 of each item", steps, err)
 	}
-	if steps, err := sweep(0); err == nil || !strings.Contains(err.Error(), "no progress: 3 selects in a row") || steps["a1"] == 5 {
+	if steps, err := sweep(0); err == nil || !strings.Contains(err.Error(), "no progress: 3 selects in a row") ||
+		steps["a1"] == 5 {
 		t.Errorf("by default: %v steps, error %v, want no progress", steps, err)
 	}
 }

@@ -15,11 +15,13 @@ import (
 
 // nightly returns a run.
 func nightly() *processor.Run {
-	return &processor.Run{ID: "r1", Key: "nightly", Params: "p", ScheduledAt: time.Unix(1, 0), StartedAt: time.Unix(2, 0), Attempt: 1}
+	return &processor.Run{ID: "r1", Key: "nightly", Params: "p", ScheduledAt: time.Unix(1, 0), StartedAt: time.Unix(2, 0),
+		Attempt: 1}
 }
 
 // sweep starts a processor and grants the queues with a run.
-func (w *world) sweep(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings, ids ...string) {
+func (w *world) sweep(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings,
+	ids ...string) {
 	t.Helper()
 	w.start(t, d, env, s)
 	w.grantRun(t, nightly(), ids...)
@@ -40,7 +42,8 @@ func (w *world) swept(t *testing.T, id string, done, failed int64) processor.Swe
 	synctest.Wait()
 	h := w.holding(t, id)
 	s := h.Sweep
-	if !s.Swept || s.Failed || !s.Ended() || s.ItemsDone != done || s.ItemsFailed != failed || (s.Err != nil) != (failed > 0) || h.EmptySince.IsZero() {
+	if !s.Swept || s.Failed || !s.Ended() || s.ItemsDone != done || s.ItemsFailed != failed ||
+		(s.Err != nil) != (failed > 0) || h.EmptySince.IsZero() {
 		t.Errorf("holding: %+v, want %d done and %d failed\n%s", h, done, failed, w.text())
 	}
 	return s
@@ -51,7 +54,8 @@ func (w *world) failedWith(t *testing.T, id, text string) processor.SweepState {
 	t.Helper()
 	synctest.Wait()
 	s := w.holding(t, id).Sweep
-	if s.Swept || !s.Failed || !s.Ended() || s.Err == nil || !strings.Contains(s.Err.Error(), text) || !strings.Contains(s.Err.Error(), "queue "+id) {
+	if s.Swept || !s.Failed || !s.Ended() || s.Err == nil || !strings.Contains(s.Err.Error(), text) ||
+		!strings.Contains(s.Err.Error(), "queue "+id) {
 		t.Errorf("sweep: %+v, want error %q\n%s", s, text, w.text())
 	}
 	if !w.emptied() {
@@ -84,7 +88,8 @@ func forms(w *world, n int) map[string]processor.TaskDealer[string] {
 var allForms = []string{"plain", "keyed", "keyed, notsleep", "cursored"}
 
 // eachForm runs f in a bubble for each form of a dealer of n items, with settings that make each pause long.
-func eachForm(t *testing.T, n int, f func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings)) {
+func eachForm(t *testing.T, n int, f func(t *testing.T, w *world, d processor.TaskDealer[string],
+	s processor.Settings)) {
 	for _, form := range allForms {
 		t.Run(form, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -100,7 +105,8 @@ func eachForm(t *testing.T, n int, f func(t *testing.T, w *world, d processor.Ta
 func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 	eachForm(t, 35, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var selects int
-		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
+		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
+			s processor.Selection) (context.Context, func(int, error)) {
 			if selects++; s.Run == nil || !reflect.DeepEqual(s.Run, nightly()) || s.Queue.Run != s.Run {
 				t.Errorf("selection: %+v, want the run %+v in Run and in Queue", s, *nightly())
 			}
@@ -135,7 +141,8 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 func TestSweepAgain(t *testing.T) {
 	eachForm(t, 3, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var runs []*processor.Run
-		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
+		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
+			s processor.Selection) (context.Context, func(int, error)) {
 			runs = append(runs, s.Run)
 			return ctx, nil
 		}}}
@@ -148,7 +155,8 @@ func TestSweepAgain(t *testing.T) {
 		w.grantRun(t, r, "a")
 		r.Attempt = 3 // Grant has copied the run
 		synctest.Wait()
-		if h := w.holding(t, "a"); !h.Sweep.Swept || h.Queue.Run.Attempt != 2 || runs[0] == runs[len(runs)-1] || !runs[len(runs)-1].Recovering {
+		if h := w.holding(t, "a"); !h.Sweep.Swept || h.Queue.Run.Attempt != 2 || runs[0] == runs[len(runs)-1] ||
+			!runs[len(runs)-1].Recovering {
 			t.Errorf("holding: %+v, want Swept, and a Run of its own with Attempt 2 and Recovering", h)
 		}
 	})
@@ -176,7 +184,8 @@ func TestSweepBesideAQueueWithoutRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.swept(t, "a", 29, 1)
 		h := w.holding(t, "b")
-		if !reflect.DeepEqual(h.Sweep, processor.SweepState{}) || h.Queue.Run != nil || r.fails["a3"] != 1 || r.fails["b3"] < 4 {
+		if !reflect.DeepEqual(h.Sweep, processor.SweepState{}) || h.Queue.Run != nil || r.fails["a3"] != 1 ||
+			r.fails["b3"] < 4 {
 			t.Errorf("holding: %+v, failed %v, want no Sweep and no Run, a3 failed once, b3 at least 4 times", h, r.fails)
 		}
 	})

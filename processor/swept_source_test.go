@@ -38,8 +38,10 @@ type grantResult struct {
 
 func newSweptSource(rt *rapid.T, k kind) *sweptSource {
 	f := &sweptSource{
-		kind: k, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)), failureRate: rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(rt, "failureRate"),
-		open: map[string][]string{}, poison: map[string]bool{}, busy: map[string]bool{}, running: map[string]int{}, grants: map[string]*grantResult{},
+		kind: k, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1)),
+		failureRate: rapid.SampledFrom([]float64{0, 0, 0.01, 0.2}).Draw(rt, "failureRate"),
+		open:        map[string][]string{}, poison: map[string]bool{}, busy: map[string]bool{}, running: map[string]int{},
+		grants: map[string]*grantResult{},
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
 		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {

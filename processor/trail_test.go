@@ -88,7 +88,10 @@ func TestSweepWithSomeProgressGoesOn(t *testing.T) {
 // A sweep whose cursored select ignores the cursor fails too.
 func TestSweepThatIgnoresItsCursorFails(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) { return numbered("a", 5), nil }}}
+		d := &cursored{dealer{sel: func(context.Context, processor.Selection) ([]string, error) {
+			return numbered("a", 5),
+				nil
+		}}}
 		d.exec = func(context.Context, []string) error { return nil }
 		w.sweep(t, d, processor.Env{}, settings(), "a")
 		w.failedWith(t, "a", "no progress")
