@@ -31,8 +31,10 @@ type service struct {
 }
 
 func newService(w *world, items ...string) *service {
-	return &service{begin: w.begin, takes: 10 * time.Millisecond, open: items, bad: map[string]error{},
-		done: map[string]int{}}
+	return &service{
+		begin: w.begin, takes: 10 * time.Millisecond, open: items, bad: map[string]error{},
+		done: map[string]int{},
+	}
 }
 
 func (d *service) Key(item string) string { return item }

@@ -48,8 +48,10 @@ func TestErrorTextsAreCut(t *testing.T) {
 // An error that batch_timeout has caused names it.
 func TestErrorNamesBatchTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		d := &dealer{sel: once(map[string][]string{"a": {"a1"}}),
-			exec: func(ctx context.Context, _ []string) error { return nap(ctx, time.Hour) }}
+		d := &dealer{
+			sel:  once(map[string][]string{"a": {"a1"}}),
+			exec: func(ctx context.Context, _ []string) error { return nap(ctx, time.Hour) },
+		}
 		s := settings()
 		s.BatchTimeout = 30 * time.Second
 		w.start(t, d, processor.Env{}, s, "a")

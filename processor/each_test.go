@@ -131,8 +131,10 @@ func TestRunOnceSweeps(t *testing.T) {
 		if rows, ok := d.(*rows); ok {
 			rows.bad["a7"] = errBroken
 		}
-		o := processor.TestOptions{Names: []string{"a"}, ExecuteNumber: 4, FetchNumber: 7, NotSleep: s.NotSleep,
-			Run: nightly()}
+		o := processor.TestOptions{
+			Names: []string{"a"}, ExecuteNumber: 4, FetchNumber: 7, NotSleep: s.NotSleep,
+			Run: nightly(),
+		}
 		stats, err := processor.RunOnce(t.Context(), d, o)
 		if _, ok := d.(plain); ok {
 			if err != nil || stats.SuccessCount != 30 {

@@ -162,7 +162,8 @@ type keyedSet struct{ *rows }
 func (k *keyedSet) QueueOf(item string) string { return item[:1] }
 
 func (k *keyedSet) SelectSet(_ context.Context, s processor.Selection,
-	owned []processor.Queue) (page []string, _ error) {
+	owned []processor.Queue,
+) (page []string, _ error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, item := range k.open {

@@ -69,7 +69,8 @@ func bubble(t *testing.T, f func(t *testing.T, w *world)) {
 
 // start creates the processor of d, grants the queues, and runs the processor until the test ends.
 func (w *world) start(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings,
-	ids ...string) {
+	ids ...string,
+) {
 	t.Helper()
 	env.Logger, w.log = logtest.New(slog.LevelDebug)
 	env.TaskType, env.OwnSign = "settle", "TEST"

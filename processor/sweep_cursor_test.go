@@ -15,8 +15,10 @@ import (
 
 // A cursor does not pass the failing item. The processor finds it in single batches, and the sweep ends before it (X3).
 func TestSweepWithACursorEndsAtAFailedItem(t *testing.T) {
-	for name, bad := range map[string]error{"error": errBroken, "permanent": processor.Permanent(errBroken),
-		"retryAfter": processor.RetryAfter(time.Hour, errBroken)} {
+	for name, bad := range map[string]error{
+		"error": errBroken, "permanent": processor.Permanent(errBroken),
+		"retryAfter": processor.RetryAfter(time.Hour, errBroken),
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				d, m := newTape(w, 9), newMemory()

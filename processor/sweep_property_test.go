@@ -15,8 +15,13 @@ import (
 )
 
 func TestEverySweepEnds(t *testing.T) {
-	for _, k := range []kind{{}, {keyed: true}, {keyed: true, paged: true}, {cursored: true},
-		{cursored: true, keyed: true}} {
+	for _, k := range []kind{
+		{},
+		{keyed: true},
+		{keyed: true, paged: true},
+		{cursored: true},
+		{cursored: true, keyed: true},
+	} {
 		for _, disturbed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%+v, disturbed %t", k, disturbed), func(t *testing.T) {
 				rapid.Check(t, func(rt *rapid.T) {

@@ -15,13 +15,16 @@ import (
 
 // nightly returns a run.
 func nightly() *processor.Run {
-	return &processor.Run{ID: "r1", Key: "nightly", Params: "p", ScheduledAt: time.Unix(1, 0), StartedAt: time.Unix(2, 0),
-		Attempt: 1}
+	return &processor.Run{
+		ID: "r1", Key: "nightly", Params: "p", ScheduledAt: time.Unix(1, 0), StartedAt: time.Unix(2, 0),
+		Attempt: 1,
+	}
 }
 
 // sweep starts a processor and grants the queues with a run.
 func (w *world) sweep(t *testing.T, d processor.TaskDealer[string], env processor.Env, s processor.Settings,
-	ids ...string) {
+	ids ...string,
+) {
 	t.Helper()
 	w.start(t, d, env, s)
 	w.grantRun(t, nightly(), ids...)
@@ -89,7 +92,8 @@ var allForms = []string{"plain", "keyed", "keyed, notsleep", "cursored"}
 
 // eachForm runs f in a bubble for each form of a dealer of n items, with settings that make each pause long.
 func eachForm(t *testing.T, n int, f func(t *testing.T, w *world, d processor.TaskDealer[string],
-	s processor.Settings)) {
+	s processor.Settings),
+) {
 	for _, form := range allForms {
 		t.Run(form, func(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
@@ -106,7 +110,8 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 	eachForm(t, 35, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var selects int
 		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
-			s processor.Selection) (context.Context, func(int, error)) {
+			s processor.Selection,
+		) (context.Context, func(int, error)) {
 			if selects++; s.Run == nil || !reflect.DeepEqual(s.Run, nightly()) || s.Queue.Run != s.Run {
 				t.Errorf("selection: %+v, want the run %+v in Run and in Queue", s, *nightly())
 			}
@@ -142,7 +147,8 @@ func TestSweepAgain(t *testing.T) {
 	eachForm(t, 3, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var runs []*processor.Run
 		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
-			s processor.Selection) (context.Context, func(int, error)) {
+			s processor.Selection,
+		) (context.Context, func(int, error)) {
 			runs = append(runs, s.Run)
 			return ctx, nil
 		}}}
