@@ -103,7 +103,7 @@ type Run struct {
 	Recovering bool // an earlier sweep of this attempt stopped without reporting a result
 
 	// What failed in earlier sweeps of this queue in the run, also before a rerun: the number of items, and the keys of
-	// those that were recorded. An item that fails again is poison.
+	// the recorded items. An item that fails again is poison.
 	ItemsFailed  int64
 	FailedBefore []string
 }

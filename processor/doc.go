@@ -12,7 +12,7 @@
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
 //	selectCall.prepare         loads the failed items and the cursor, and sets the position and the limit
 //	selectCall.selectItems     calls the user's Select, which returns the item
-//	selectCall.preparePage     makes the page; filterPage drops what must not be executed now
+//	selectCall.preparePage     filters the page: filterPage drops what must not be executed now; watch.inspect alerts
 //	selectCall.finishLocked    makes the page ready for batches
 //	executor.next              claims the next call; scheduler.nextBatchLocked finds the lane whose turn it is
 //	batch.claimLocked          takes the next items of the page

@@ -161,7 +161,7 @@ type FailedItem struct {
 	Attempts  int           // number of failures, alone or by name in Failures
 	Dead      bool          // given up: not executed again while the record exists
 	LastError string        // of the last attempt
-	Started   bool          // its execution alone has begun, and its end is not recorded (S14)
+	Started   bool          // it is executed alone, and the end of that is not recorded (S14)
 	RetryIn   time.Duration // from now until the next attempt; 0 or less is at once
 }
 

@@ -192,7 +192,7 @@ const (
 	firstRound = 2
 )
 
-// rememberLocked notes the items that failed in earlier sweeps of a run. Nobody else uses the failures yet.
+// rememberLocked notes the items that failed in earlier sweeps of a run. No other goroutine uses the failures yet.
 func (f *failures) rememberLocked(r *Run) {
 	if r == nil {
 		return

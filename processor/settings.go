@@ -50,8 +50,8 @@ type Settings struct {
 	ItemMaxAttempts int
 
 	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, the processor executes the
-	// items of the queue one by one, and records each in Env.Items before it begins. An item that a crashed owner has
-	// begun is dead (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash instead. 0
+	// items of the queue one by one, and records each in Env.Items before it starts. An item that a crashed owner has
+	// started is dead (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash instead. 0
 	// is off. A queue with a Run is worked as usual.
 	MaxCrashes int
 
