@@ -9,7 +9,7 @@ type duty int
 
 const (
 	announceDrain duty = iota // say that the server leaves
-	saveEnds                  // of sweeps; before their queues are released, because the next owners would sweep them again
+	saveEnds                  // of sweeps, before their queues are released: the next owners would sweep them again
 	closeWindows              // of queues that are empty
 	resetCrashes              // the counts of queues that were worked without a crash
 	moveQueues                // what decide has found: release, remove, take back, plan again
@@ -28,8 +28,8 @@ const (
 )
 
 // agenda says from when on each duty is due; a duty with the zero time is not due. An agenda is a value: what a session
-// does next follows from it and the time alone, and what a heartbeat's reply asks for follows from the reply and what is
-// known. The parts of the session add to it, and the session performs it.
+// does next follows from it and the time alone, and what a heartbeat's reply asks for follows from the reply and what
+// is known. The parts of the session add to it, and the session performs it.
 //
 // A duty is off the agenda as soon as its job starts. A job that fails puts nothing back: what it was for is found due
 // again after the next heartbeat. Whether there is anything to do shows when the job is made, so the parts add a duty

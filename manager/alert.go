@@ -88,7 +88,7 @@ func (a *alerter) hear(c condition.Condition) {
 
 // awaited returns the owners that the server waits for, for the log.
 func (a *alerter) awaited(ctx context.Context) (owners []string, err error) {
-	pending, err := a.roster.Roster().Server(a.taskType, a.uuid).PendingHandovers(ctx)
+	pending, err := a.own().PendingHandovers(ctx)
 	for _, p := range pending {
 		owners = append(owners, fmt.Sprint(p))
 	}
@@ -118,7 +118,9 @@ func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, err
 // checkStalled notes calls of the dealer that do not end.
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
-		a.see(condition.Condition{Kind: condition.Stalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall)})
+		a.see(condition.Condition{
+			Kind: condition.Stalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall),
+		})
 	}
 }
 
@@ -127,7 +129,8 @@ func stallText(stall processor.Stall) string {
 	if stall.Select {
 		what = "select"
 	}
-	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "), time.Since(stall.Since).Round(time.Second))
+	return fmt.Sprintf("%s of queue %s has been running for %s", what, strings.Join(stall.Queues, ", "),
+		time.Since(stall.Since).Round(time.Second))
 }
 
 // checkProgress notes that a server that may work has ended neither a select nor a batch for long.
@@ -291,10 +294,12 @@ func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Set
 	return a.roster.Roster().Alert(ctx, *c, condition.KindOf(c.Kind).Alert.Gap(settings.HeartbeatInterval))
 }
 
-// told takes a new episode to the log and to the Alerter. A condition of which the roster could not be told is told when it is seen again.
+// told takes a new episode to the log and to the Alerter. A condition of which the roster could not be told is told
+// when it is seen again.
 func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, err error) {
 	if err != nil {
-		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text), slog.Any("error", err))
+		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text),
+			slog.Any("error", err))
 		if one := a.episodes.open[c.Key()]; one != nil {
 			one.toldAt = time.Time{}
 		}
@@ -307,7 +312,8 @@ func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, 
 	if c.Subject != "" {
 		attrs = append(attrs, slog.String("subject", c.Subject))
 	}
-	a.logOf(c.TaskType).LogAttrs(ctx, slog.LevelWarn, c.Text, attrs...) // it need not be the task type that this server serves
+	a.logOf(c.TaskType).LogAttrs(ctx, slog.LevelWarn, c.Text,
+		attrs...) // it need not be the task type that this server serves
 	if a.cfg.Alerter != nil {
 		a.cfg.Alerter.Alert(Alert{Condition: c, OwnSign: a.roster.OwnSign()})
 	}

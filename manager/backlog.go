@@ -21,8 +21,8 @@ const (
 	backlogInterval = 10 * time.Second
 	// backlogTimeout limits a count.
 	backlogTimeout = 10 * time.Second
-	// backlogShare is the inverse of the part of the time that the counts of a task type take, over all servers, while each
-	// queue is counted within backlogRound.
+	// backlogShare is the inverse of the part of the time that the counts of a task type take, over all servers, while
+	// each queue is counted within backlogRound.
 	backlogShare = 100
 	// backlogRound is how long the pauses between the counts of all queues of a server take together. So counts that take
 	// long do not become so old that nobody can use them (ops.FreshBacklog).
@@ -75,8 +75,8 @@ type BacklogStatus struct {
 	LastError    error     // of the last of them
 }
 
-// Estimate returns the items of all queues that the server owns. It takes queues that have not been counted for as full as
-// the others. It knows nothing while fewer than half have been counted.
+// Estimate returns the items of all queues that the server owns. It takes queues that have not been counted for as
+// full as the others. It knows nothing while fewer than half have been counted.
 func (b BacklogStatus) Estimate() (items int64, known bool) {
 	return ops.EstimateBacklog(b.Items, int64(b.Counted), int64(b.Queues))
 }
@@ -103,8 +103,8 @@ func (m *backlogMeter) run(ctx context.Context) {
 	}
 }
 
-// next returns the queue to count, and how long to wait before: a queue that is new here, or else that whose count is the
-// oldest. A queue that is new here waits only after failures, so that the figures are right soon after a join.
+// next returns the queue to count, and how long to wait before: a queue that is new here, or else that whose count is
+// the oldest. A queue that is new here waits only after failures, so that the figures are right soon after a join.
 func (m *backlogMeter) next(selections []processor.Selection) (s processor.Selection, wait time.Duration) {
 	if len(selections) == 0 {
 		return s, backlogInterval
@@ -165,15 +165,16 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
 	m.pending = append(m.pending, ops.QueueBacklog{
-		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took, Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
+		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took,
+		Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
 	})
 	m.counted = append(m.counted, time.Now())
 	m.sum()
 	m.rest(took)
 }
 
-// rest notes for how long to pause after a call. It is as long as the share of the time demands, but no longer than lets
-// all queues be counted in backlogRound, unless the server would then do little else than count.
+// rest notes for how long to pause after a call. It is as long as the share of the time demands, but no longer than
+// lets all queues be counted in backlogRound, unless the server would then do little else than count.
 func (m *backlogMeter) rest(took time.Duration) {
 	pause := time.Duration((backlogShare/m.part - 1) * float64(took))
 	longest := max(backlogRound/time.Duration(max(1, m.held)), (backlogMaxShare-1)*took)
@@ -248,11 +249,14 @@ func (m *backlogMeter) sum() {
 	m.total = total
 }
 
-// checkBacklog notes that counts fail. It is one condition of the task type, because the same statement fails on all servers.
+// checkBacklog notes that counts fail. It is one condition of the task type, because the same statement fails on all
+// servers.
 func (a *alerter) checkBacklog() {
 	if b := a.backlog.status(); b.Failures >= backlogFailures {
-		a.see(condition.Condition{Kind: condition.Backlog, Since: b.FailingSince, Text: fmt.Sprintf(
-			"%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v", b.Failures, b.LastError)})
+		const text = "%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v"
+		a.see(condition.Condition{
+			Kind: condition.Backlog, Since: b.FailingSince, Text: fmt.Sprintf(text, b.Failures, b.LastError),
+		})
 	}
 }
 
@@ -266,9 +270,9 @@ func (m *backlogMeter) status() BacklogStatus {
 	return m.total
 }
 
-// backlogWindow holds the last counts of a queue under one epoch. Its verdict needs no thresholds, as that of LinkedIn's
-// Burrow: it only compares each count with the one before. Burrow compares the offsets of a consumer. A queue has none,
-// so the oldest item takes their place.
+// backlogWindow holds the last counts of a queue under one epoch. Its verdict needs no thresholds, as that of
+// LinkedIn's Burrow: it only compares each count with the one before. Burrow compares the offsets of a consumer. A
+// queue has none, so the oldest item takes their place.
 type backlogWindow struct {
 	epoch  int64
 	counts []backlogCount // at least one
@@ -304,15 +308,15 @@ func (w *backlogWindow) rate() *float64 {
 	return &rate
 }
 
-// demand returns how many executors the queue needs to keep up with what arrives: the part of the time in which its calls were
-// in flight, and more in proportion if its backlog grows. It is nil after one count.
+// demand returns how many executors the queue needs to keep up with what arrives: the part of the time in which its
+// calls were in flight, and more in proportion if its backlog grows. It is nil after one count.
 func (w *backlogWindow) demand() *float64 {
 	first, last := w.counts[0], w.last()
 	took := last.at.Sub(first.at).Seconds()
 	if len(w.counts) < 2 || took <= 0 {
 		return nil
 	}
-	demand := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // less if the queue was granted once more meanwhile
+	demand := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // < 0 if it was granted once more meanwhile
 	if done, more := last.worked.Items-first.worked.Items, last.Items-first.Items; done > 0 && more > 0 {
 		demand *= float64(done+more) / float64(done)
 	}

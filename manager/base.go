@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -26,6 +27,12 @@ type base struct {
 	log      *slog.Logger
 	agenda   *agenda // of the session; nil before the first one
 }
+
+// own returns what the roster does for the server of this session.
+func (b *base) own() roster.Server { return b.roster.Roster().Server(b.taskType, b.uuid) }
+
+// ownPlanner returns what the roster plans in the name of this session's server.
+func (b *base) ownPlanner() roster.Planner { return b.roster.Roster().Planner(b.taskType, b.uuid) }
 
 // withTimeout returns the context for a call of the roster. The call has a dozen statements, and over a slow link each
 // takes up to a sixth of judge_dead_interval. The end of a lease does not wait for it. The signal to leave does not
@@ -66,6 +73,16 @@ func (b *base) moved(kind string, took time.Duration) {
 func (b *base) logInternal(ctx context.Context, err error) {
 	if err != nil {
 		b.log.LogAttrs(ctx, slog.LevelError, "internal error", slog.Any("error", err))
+	}
+}
+
+// offer sends a value unless the channel is full, and reports whether it did.
+func offer[T any](ch chan<- T, v T) bool {
+	select {
+	case ch <- v:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	revoke              // the server lost the queue: cancel what is in flight
 	forget              // the server does not own it, and nothing is in flight: drop it
 	release             // it is drained: hand it over to its requester (H2)
-	retake              // a release was sent and had no effect, and no server requests the queue any more: take it back (H3)
+	retake              // a release was sent without effect, and no server requests the queue: take it back (H3)
 	replan              // it is drained because its request could not be written: now it can (L5)
 	remove              // it is drained because an operator removes it: give it up (N2)
 )

@@ -10,24 +10,12 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// drainedAll reports whether nothing of the queues is in flight.
-func drainedAll(holdings []processor.QueueState) bool {
-	for _, h := range holdings {
-		if !h.Drained {
-			return false
-		}
-	}
-	return true
-}
+// drainedAll reports whether no queue has a select or a batch in flight.
+func drainedAll(p *processor.Processor) bool { return len(notDrained(p)) == 0 }
 
 // lostByFence reports whether the fence rejected a batch. The rows then differ from the view of the server.
-func lostByFence(holdings []processor.QueueState) bool {
-	for _, h := range holdings {
-		if h.Lost {
-			return true
-		}
-	}
-	return false
+func lostByFence(p *processor.Processor) bool {
+	return slices.ContainsFunc(p.Queues(), func(h processor.QueueState) bool { return h.Lost })
 }
 
 // forgetDrained makes the processor forget its drained queues. It returns the number of queues that are left.
@@ -56,7 +44,7 @@ func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 		p.Revoke(h.Queue.ID, nil)
 	}
 	timeout := time.After(grace)
-	for !drainedAll(p.Queues()) {
+	for !drainedAll(p) {
 		select {
 		case <-p.Drained():
 		case <-timeout:
@@ -66,8 +54,8 @@ func cancelDrain(p *processor.Processor, grace time.Duration) (left []string) {
 	return nil
 }
 
-// hungCalls knows the queues for which calls of former sessions are still in flight. The roster lists them in the server's
-// row, so that no plan gives one to this server, which could not work it (P9).
+// hungCalls knows the queues for which calls of former sessions are still in flight. The roster lists them in the
+// server's row, so that no plan gives one to this server, which could not work it (P9).
 type hungCalls struct {
 	*base
 	listed map[string]int64 // the queues in the row, with the epochs under which the calls began
@@ -113,7 +101,7 @@ func (h *hungCalls) clear() *job {
 	return &job{
 		name: "clear hung queues",
 		call: func(ctx context.Context) error {
-			return h.roster.Roster().Server(h.taskType, h.uuid).ClearHungQueues(ctx, queues)
+			return h.own().ClearHungQueues(ctx, queues)
 		},
 		then: func(ctx context.Context, err error) (more bool) {
 			if err != nil {
@@ -121,7 +109,8 @@ func (h *hungCalls) clear() *job {
 			}
 			for _, id := range queues {
 				delete(h.listed, id)
-				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again", slog.String("queue", id))
+				h.log.LogAttrs(ctx, slog.LevelInfo, "the call of a former session has ended; the server may get the queue again",
+					slog.String("queue", id))
 			}
 			h.agenda.add(time.Now(), rebalance)
 			return false

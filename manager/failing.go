@@ -26,8 +26,9 @@ type FailingError struct {
 
 // Error implements error.
 func (e *FailingError) Error() string {
+	calls := plural.Of(e.Calls, "call of the dealer has", "calls of the dealer have")
 	return fmt.Sprintf("task %s: %s failed since %s, and none has succeeded: %v",
-		e.TaskType, plural.Of(e.Calls, "call of the dealer has", "calls of the dealer have"), e.Since.UTC().Format(time.RFC3339), e.Err)
+		e.TaskType, calls, e.Since.UTC().Format(time.RFC3339), e.Err)
 }
 
 // Unwrap returns the last error of the dealer.
@@ -67,8 +68,9 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	if e == nil || restricted || time.Since(e.Since) < failingAlert {
 		return
 	}
-	a.see(condition.Condition{Kind: condition.Failing, Since: e.Since, Text: fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s",
-		ops.ServerName(a.uuid), plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))})
+	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(a.uuid),
+		plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
+	a.see(condition.Condition{Kind: condition.Failing, Since: e.Since, Text: text})
 }
 
 // failingSince returns since when the task type fails: another server may have begun before this one, whose first
@@ -129,7 +131,7 @@ func (f *failingQueues) save(all bool) *job {
 	return &job{
 		name: "record failing queues",
 		call: func(ctx context.Context) error {
-			return f.roster.Roster().Server(f.taskType, f.uuid).SaveFailing(ctx, changed)
+			return f.own().SaveFailing(ctx, changed)
 		},
 		then: func(context.Context, error) bool {
 			if f.view.invalidate(); more {
@@ -187,7 +189,8 @@ func (a *alerter) checkQueues(failing *FailingError) {
 }
 
 func queueFailureText(id string, f *processor.QueueFailure) string {
-	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", id, time.Since(f.Since).Round(time.Second), plural.Of(f.Calls, "call has failed", "calls have failed"))
+	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", id,
+		time.Since(f.Since).Round(time.Second), plural.Of(f.Calls, "call has failed", "calls have failed"))
 	if f.Err != nil {
 		text += "; the last error: " + shortened(f.Err.Error())
 	}
@@ -208,11 +211,8 @@ func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	case a.outage.IsZero() && !was.IsZero():
 		a.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("outage is over after %s", time.Since(was).Round(time.Second)))
 	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
-		a.see(condition.Condition{Kind: condition.Outage, Since: a.outage, Server: a.uuid, Text: outageText(a.outage, stats.LastError)})
+		text := fmt.Sprintf("several items have failed, and nothing has succeeded for %s: "+
+			"each queue tries one item at a time; last error: %v", time.Since(a.outage).Round(time.Second), stats.LastError)
+		a.see(condition.Condition{Kind: condition.Outage, Since: a.outage, Server: a.uuid, Text: text})
 	}
-}
-
-func outageText(since time.Time, last error) string {
-	return fmt.Sprintf("several items have failed, and nothing has succeeded for %s: each queue tries one item at a time; last error: %v",
-		time.Since(since).Round(time.Second), last)
 }

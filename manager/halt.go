@@ -40,7 +40,8 @@ func (h *halt) follow(ctx context.Context, p heartbeatReply) {
 	if halted != h.paused {
 		h.log.LogAttrs(ctx, slog.LevelInfo, haltText(p))
 		if p.Unreadable != nil {
-			h.log.LogAttrs(ctx, slog.LevelError, "halted, because a value of the task type cannot be read; rota doctor names it", slog.Any("error", p.Unreadable))
+			const text = "halted, because a value of the task type cannot be read; rota doctor names it"
+			h.log.LogAttrs(ctx, slog.LevelError, text, slog.Any("error", p.Unreadable))
 		}
 	}
 	switch paused := p.State == ops.StatePaused; {
@@ -66,7 +67,8 @@ func haltText(p heartbeatReply) string {
 	case p.Paused:
 		return "the task type is paused: the server finishes what is in flight, and keeps its queues"
 	case p.RequestedTotal > 0:
-		return fmt.Sprintf("the number of queues changes to %d: the server finishes what is in flight, and waits for the others", p.RequestedTotal)
+		return fmt.Sprintf("the number of queues changes to %d: "+
+			"the server finishes what is in flight, and waits for the others", p.RequestedTotal)
 	}
 	return "the server works its queues again"
 }
@@ -74,7 +76,7 @@ func haltText(p heartbeatReply) string {
 // acknowledge makes the next heartbeat report the barrier as drained, if nothing is in flight. Nothing starts before
 // the number of queues has changed or the request for the change is withdrawn (N1).
 func (h *halt) acknowledge() {
-	if h.barrier != 0 && drainedAll(h.proc.Queues()) {
+	if h.barrier != 0 && drainedAll(h.proc) {
 		h.drained.Store(h.barrier)
 	}
 }
@@ -114,7 +116,7 @@ func (h *halt) announce(view *ownView) *job {
 		call: func(ctx context.Context) error {
 			ctx, cancel := context.WithDeadline(ctx, by)
 			defer cancel()
-			return h.roster.Roster().Server(h.taskType, h.uuid).Drain(ctx, reservation)
+			return h.own().Drain(ctx, reservation)
 		},
 		then: func(_ context.Context, err error) (more bool) {
 			h.unannounced = false

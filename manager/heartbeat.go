@@ -32,7 +32,10 @@ type heartbeater struct {
 }
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
-	return &heartbeater{roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{}, early: make(chan struct{}, 1), token: newToken()}
+	return &heartbeater{
+		roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{},
+		early: make(chan struct{}, 1), token: newToken(),
+	}
 }
 
 // newToken returns 16 random hexadecimal digits.
@@ -51,12 +54,7 @@ func (h *heartbeater) add(r *registration) {
 }
 
 // soon makes the heartbeater send a heartbeat at once.
-func (h *heartbeater) soon() {
-	select {
-	case h.early <- struct{}{}:
-	default:
-	}
-}
+func (h *heartbeater) soon() { offer(h.early, struct{}{}) }
 
 func (h *heartbeater) remove(r *registration) {
 	h.mu.Lock()
@@ -115,13 +113,15 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 			h.expire(r)
 		}
 	}
-	_, interval, _ = h.snapshot() // as it is after the renewals: a lease that has become shorter needs the next heartbeat sooner
+	_, interval, _ = h.snapshot() // a lease that has become shorter needs the next heartbeat sooner
 	return max(0, interval-time.Since(start)), true
 }
 
 // send sends a heartbeat within a time limit. After a failure it connects first, for which it takes longer: over a slow
 // link a new connection alone takes longer than the limit, and no heartbeat would ever succeed again.
-func (h *heartbeater) send(ctx context.Context, b roster.Heartbeat, limit time.Duration) (map[string]roster.HeartbeatReply, error) {
+func (h *heartbeater) send(
+	ctx context.Context, b roster.Heartbeat, limit time.Duration,
+) (map[string]roster.HeartbeatReply, error) {
 	if h.failing {
 		ctx, cancel := context.WithTimeout(ctx, reconnectTimeout)
 		defer cancel()
@@ -201,7 +201,8 @@ func (h *heartbeater) expire(r *registration) {
 	r.lease.end()
 }
 
-// registration is a server's row in schedule_server, and what the heartbeater needs to renew it. It belongs to one session.
+// registration is a server's row in schedule_server, and what the heartbeater needs to renew it. It belongs to one
+// session.
 type registration struct {
 	uuid   string
 	lease  *lease
@@ -232,9 +233,9 @@ type announcement struct {
 	judgeDead time.Duration // what the heartbeat writes into the row
 }
 
-// announce returns what the heartbeat with the token writes as judge_dead_interval: the longer one of that of the lease and
-// the one that is wanted (S5). So the row follows the lease when the interval falls, and the lease the row when it rises. A
-// heartbeat that is sent again writes the same, because the first one may arrive later.
+// announce returns what the heartbeat with the token writes as judge_dead_interval: the longer one of that of the
+// lease and the one that is wanted (S5). So the row follows the lease when the interval falls, and the lease the row
+// when it rises. A heartbeat that is sent again writes the same, because the first one may arrive later.
 func (r *registration) announce(token string) time.Duration {
 	r.lapsesBefore = r.lapses.Load()
 	if r.next.token != token {
@@ -255,8 +256,8 @@ type heartbeatReply struct {
 // clockPair is the database's clock and the local clock at one moment.
 type clockPair struct{ db, local time.Time }
 
-// newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there. The lease calls
-// expired when it runs out.
+// newRegistration returns a registration under a new uuid. Its lease begins now, before the row is there. The lease
+// calls expired when it runs out.
 func newRegistration(host string, s *Settings, expired func()) *registration {
 	i := intervalsOf(s)
 	r := &registration{

@@ -33,8 +33,8 @@ func newJobRunner(b *base, view *ownView) *jobRunner {
 
 func (r *jobRunner) idle() bool { return r.running == nil }
 
-// startNext starts the job of the most urgent duty that is due, unless a job is running. make returns nil for a duty for
-// which there is nothing to do.
+// startNext starts the job of the most urgent duty that is due, unless a job is running. make returns nil for a duty
+// for which there is nothing to do.
 func (r *jobRunner) startNext(ctx context.Context, make func(duty) *job) {
 	for r.idle() {
 		d, due := r.agenda.next(time.Now())
@@ -55,8 +55,8 @@ func (r *jobRunner) start(ctx context.Context, j *job) {
 	go func() { r.ended <- j.call(ctx) }()
 }
 
-// finish ends the running job, whose call has returned err, and reports whether the session has more to do at once. After
-// a job that failed the rows are read again with the next heartbeat.
+// finish ends the running job, whose call has returned err, and reports whether the session has more to do at once.
+// After a job that failed the rows are read again with the next heartbeat.
 func (r *jobRunner) finish(ctx context.Context, err error) (more bool) {
 	j := r.running
 	r.running = nil

@@ -102,7 +102,8 @@ func elapsed(from, to time.Time) time.Duration {
 }
 
 // watch decides whether a server has watched the roster for long enough to expire another server (S7): for a whole
-// judge_dead_interval, without a gap in its own heartbeats, while the database's clock ran at the same speed as its own.
+// judge_dead_interval, without a gap in its own heartbeats, while the database's clock ran at the same speed as its
+// own.
 type watch struct {
 	judgeDead, margin time.Duration
 
@@ -111,7 +112,8 @@ type watch struct {
 	lastLocal time.Time
 }
 
-// begin starts the watch when the server registers. since is earlier than db if the server inherits the watch of others.
+// begin starts the watch when the server registers. since is earlier than db if the server inherits the watch of
+// others.
 func (w *watch) begin(since, db, local time.Time) {
 	w.since, w.lastDB, w.lastLocal = since, db, local
 }

@@ -35,10 +35,11 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()
 	s.reconcile(deadline, true)
-	for s.cfg.reservation().Within > 0 && s.halt.unannounced || !drainedAll(s.proc.Queues()) {
+	for s.cfg.reservation().Within > 0 && s.halt.unannounced || !drainedAll(s.proc) {
 		switch s.wait(deadline) {
 		case stopped:
-			s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout))
+			s.log.LogAttrs(ctx, slog.LevelWarn,
+				fmt.Sprintf("not drained within drain_timeout (%s): cancelling", s.settings.DrainTimeout))
 			return cancelDrain(s.proc, s.cfg.Grace)
 		case leaseLost:
 			s.log.LogAttrs(ctx, slog.LevelWarn, "lease expired before everything was drained: cancelling")
@@ -54,7 +55,7 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for {
 		call, cancel := s.withTimeout(ctx)
-		err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained, s.cfg.reservation())
+		err := s.own().Leave(call, notDrained, s.cfg.reservation())
 		cancel()
 		if err == nil {
 			s.log.LogAttrs(ctx, slog.LevelInfo, "left")
@@ -64,7 +65,8 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 			return
 		}
 		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "leaving failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
+			s.log.LogAttrs(ctx, slog.LevelWarn, "leaving failed; the other servers take over after judge_dead_interval",
+				slog.Any("error", err))
 			return
 		}
 		sleep(ctx, s.settings.HeartbeatInterval/4)

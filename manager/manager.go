@@ -71,32 +71,33 @@ type Config struct {
 	// days.
 	ItemRetention time.Duration
 
-	// Weight is the part of the queues that this process gets, from 0 to ops.MaxWeight: the processes of a task type own
-	// queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no other
-	// process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it while the
-	// process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
+	// Weight is the part of the queues that this process gets, from 0 to ops.MaxWeight: the processes of a task type
+	// own queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no
+	// other process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it
+	// while the process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
-	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for the
-	// life of the process. See ops.CheckLabels. Defaults to none.
+	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for
+	// the life of the process. See ops.CheckLabels. Defaults to none.
 	Labels map[string]string
 
 	// Name is the name of this process, such as that of its pod in a StatefulSet or of its host: a process that is started
 	// later has it, too, and no other process has it at the same time. It is for ReturnWithin. Defaults to none.
 	Name string
 
-	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. For at most this long
-	// nobody works them; then other processes get them. So a process that is restarted gets its queues back, and no queue
-	// moves. It is for restarts that take seconds. At most ops.MaxReturn; it needs Name. Defaults to 0: other processes get the
-	// queues at once.
+	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. For at most this
+	// long nobody works them; then other processes get them. So a process that is restarted gets its queues back, and no
+	// queue moves. It is for restarts that take seconds. At most ops.MaxReturn; it needs Name. Defaults to 0: other
+	// processes get the queues at once.
 	ReturnWithin time.Duration
 
 	// WitnessDir is the directory in which the processes of this host prove to each other that they run: each holds a lock
 	// there, which the kernel releases when the process ends. The others then take over its queues at once, and not after
-	// judge_dead_interval; after a restart the new process does so itself. All processes of the host need the same directory,
-	// on tmpfs, ext4, xfs or btrfs, such as /run/rota. It is made if it is missing. Processes that a dealer starts hold the
-	// lock, too. If the directory cannot be used, Run goes on without it and raises AlertWitness. Only Linux has it. Do not
-	// set it where running processes or virtual machines are cloned, or checkpointed and restored. Defaults to none.
+	// judge_dead_interval; after a restart the new process does so itself. All processes of the host need the same
+	// directory, on tmpfs, ext4, xfs or btrfs, such as /run/rota. It is made if it is missing. Processes that a dealer
+	// starts hold the lock, too. If the directory cannot be used, Run goes on without it and raises AlertWitness. Only
+	// Linux has it. Do not set it where running processes or virtual machines are cloned, or checkpointed and restored.
+	// Defaults to none.
 	WitnessDir string
 }
 
@@ -164,7 +165,10 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	if err := validate(tasks); err != nil {
 		return nil, err
 	}
-	m := &Manager{c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg), witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1)}
+	m := &Manager{
+		c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg),
+		witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1),
+	}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
 	}

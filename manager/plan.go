@@ -59,7 +59,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	return &job{
 		name: "rebalance",
 		call: func(ctx context.Context) (err error) {
-			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).Rebalance(ctx, options)
+			done, err = p.ownPlanner().Rebalance(ctx, options)
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
@@ -79,7 +79,7 @@ func (p *planner) expireEnded() *job {
 	return &job{
 		name: "expire ended processes",
 		call: func(ctx context.Context) (err error) {
-			done, err = p.witness.expireEnded(ctx, p.roster.Roster().Planner(p.taskType, p.uuid))
+			done, err = p.witness.expireEnded(ctx, p.ownPlanner())
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
@@ -136,7 +136,7 @@ func (p *planner) finishRepartition() *job {
 	return &job{
 		name: "change the number of queues",
 		call: func(ctx context.Context) (err error) {
-			done, err = p.roster.Roster().Planner(p.taskType, p.uuid).FinishRepartition(ctx)
+			done, err = p.ownPlanner().FinishRepartition(ctx)
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
@@ -150,10 +150,11 @@ func (p *planner) finishRepartition() *job {
 }
 
 // unservedText is the text of the alert UNSERVED.
-const unservedText = "no worker has served the task type for longer than judge_dead_interval: its queues wait. Start a worker, or pause or delete the task type"
+const unservedText = "no worker has served the task type for longer than judge_dead_interval: its queues wait. " +
+	"Start a worker, or pause or delete the task type"
 
-// audit returns the job that repairs rows that were edited by hand, evens the totals of the processes (P15), deletes old
-// rows, and looks for task types that have no server, once per audit interval and roster (S4).
+// audit returns the job that repairs rows that were edited by hand, evens the totals of the processes (P15), deletes
+// old rows, and looks for task types that have no server, once per audit interval and roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	maxAge := 2 * p.settings.HeartbeatInterval
 	expireAfter := p.settings.ExpireOwnSignInterval
@@ -162,7 +163,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 	return &job{
 		name: "audit",
 		call: func(ctx context.Context) (err error) {
-			planner := p.roster.Roster().Planner(p.taskType, p.uuid)
+			planner := p.ownPlanner()
 			if turn, err = planner.Audit(ctx); err != nil || !turn {
 				return err
 			}
@@ -186,7 +187,8 @@ func (p *planner) audit(r heartbeatReply) *job {
 				p.alerter.hear(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
-				p.log.LogAttrs(ctx, slog.LevelInfo, fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))
+				p.log.LogAttrs(ctx, slog.LevelInfo,
+					fmt.Sprintf("environment %s deleted: no server has served it for %s", sign, expireAfter))
 			}
 			if turn {
 				p.view.invalidate()

@@ -57,7 +57,8 @@ func (r *reconciler) facts() facts {
 	return facts{
 		uuid: r.uuid, rows: r.view.Queues, holdings: r.proc.Queues(),
 		retired: r.retired, blocked: r.planner.blocked, closed: r.closed(),
-		halted: r.halt.halted(), handingOver: r.halt.handingOver(), unannounced: r.halt.unannounced, overdue: r.halt.overdue(), inRuns: r.inRuns(),
+		halted: r.halt.halted(), handingOver: r.halt.handingOver(), unannounced: r.halt.unannounced,
+		overdue: r.halt.overdue(), inRuns: r.inRuns(),
 	}
 }
 
@@ -80,7 +81,8 @@ func (r *reconciler) claimable() (free []roster.ViewQueue) {
 		return nil
 	}
 	for _, row := range r.view.Queues {
-		if row.Owner == r.uuid && row.Requester == "" && !row.Removing && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
+		stays := row.Owner == r.uuid && row.Requester == "" && !row.Removing
+		if stays && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
 			free = append(free, row)
 		}
 	}
@@ -162,9 +164,9 @@ func (r *reconciler) retire(id string, epoch int64) {
 	r.retired[id] = epoch
 }
 
-// moveQueues returns a job for the most urgent of the steps that were decided on last and take a call, or nil if there are
-// none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever the reply
-// (H3), so the processor forgets the queue first.
+// moveQueues returns a job for the most urgent of the steps that were decided on last and take a call, or nil if
+// there are none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever
+// the reply (H3), so the processor forgets the queue first.
 func (r *reconciler) moveQueues() *job {
 	defer func() {
 		if len(r.steps) > 0 {
@@ -179,11 +181,8 @@ func (r *reconciler) moveQueues() *job {
 	}
 	a := r.steps[0]
 	r.steps = r.steps[1:]
-	switch a.verb {
-	case remove:
-		return r.remove(a.row)
-	case retake:
-		return r.retake(a.row)
+	if a.verb != replan {
+		return r.moveOne(a)
 	}
 	drained := []string{a.id} // one plan serves all drained queues
 	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
@@ -224,7 +223,7 @@ func (r *reconciler) release(handovers []roster.Handover) *job {
 			for _, sw := range suspended {
 				r.sweeper.suspend(ctx, sw)
 			}
-			released, err = r.roster.Roster().Server(r.taskType, r.uuid).Release(ctx, handovers)
+			released, err = r.own().Release(ctx, handovers)
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
@@ -234,7 +233,8 @@ func (r *reconciler) release(handovers []roster.Handover) *job {
 			}
 			for _, h := range handovers {
 				if slices.Contains(released, h.QueueID) {
-					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over", slog.String("queue", h.QueueID), slog.String("to", h.Requester))
+					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over",
+						slog.String("queue", h.QueueID), slog.String("to", h.Requester))
 					r.moved(MoveReleased, r.drainedFor(h.QueueID))
 				}
 			}
@@ -243,42 +243,27 @@ func (r *reconciler) release(handovers []roster.Handover) *job {
 	}
 }
 
-// remove returns the job that gives up a drained queue that is to be removed (N2).
-func (r *reconciler) remove(row roster.ViewQueue) *job {
-	r.retire(row.ID, row.Epoch)
-	var removed bool
+// moveOne returns the job that does one step for one queue: it gives up a drained queue that is to be removed (N2),
+// or it takes a queue back, under a new epoch, whose release was sent and did not happen (H3).
+func (r *reconciler) moveOne(a action) *job {
+	finish, move := r.own().Retake, MoveRetaken
+	if a.verb == remove {
+		r.retire(a.id, a.row.Epoch)
+		finish, move = r.own().FinishRemoval, MoveRemoved
+	}
+	var done bool
 	return &job{
-		name: "remove queue " + row.ID,
+		name: a.verb.String() + " queue " + a.id,
 		call: func(ctx context.Context) (err error) {
-			removed, err = r.roster.Roster().Server(r.taskType, r.uuid).FinishRemoval(ctx, row.ID, row.Epoch)
+			done, err = finish(ctx, a.id, a.row.Epoch)
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
-			r.view.invalidate()
-			if removed {
-				r.log.LogAttrs(ctx, slog.LevelInfo, "queue removed", slog.String("queue", row.ID))
-				r.moved(MoveRemoved, 0)
+			if r.view.invalidate(); done {
+				r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
+				r.moved(move, 0)
 			}
-			return removed
-		},
-	}
-}
-
-// retake returns the job that takes a queue back whose release was sent and did not happen, under a new epoch (H3).
-func (r *reconciler) retake(row roster.ViewQueue) *job {
-	var kept bool
-	return &job{
-		name: "retake queue " + row.ID,
-		call: func(ctx context.Context) (err error) {
-			kept, err = r.roster.Roster().Server(r.taskType, r.uuid).Retake(ctx, row.ID, row.Epoch)
-			return err
-		},
-		then: func(_ context.Context, err error) (more bool) {
-			r.view.invalidate()
-			if kept && err == nil {
-				r.moved(MoveRetaken, 0)
-			}
-			return kept
+			return done
 		},
 	}
 }
@@ -314,7 +299,7 @@ func (c *crashCounts) clear(view *ownView) *job {
 	return &job{
 		name: "reset the crash counts of queues",
 		call: func(ctx context.Context) error {
-			return c.roster.Roster().Server(c.taskType, c.uuid).ResetCrashes(ctx, due)
+			return c.own().ResetCrashes(ctx, due)
 		},
 		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {

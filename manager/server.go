@@ -114,7 +114,8 @@ func (s *server) define(ctx context.Context) (err error) {
 		return nil
 	}
 	for _, d := range s.settings.DiffersFrom(given.Given()) {
-		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("%s is %s in the database, which is in force, and %s in this program's settings", d.Name, d.Row, d.Given))
+		const text = "%s is %s in the database, which is in force, and %s in this program's settings"
+		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf(text, d.Name, d.Row, d.Given))
 	}
 	if err := s.settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
@@ -173,12 +174,14 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
 	if _, err := s.witness.expireEnded(ctx, s.roster.Roster().Planner(s.taskType, session.uuid)); err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "looking for servers whose processes have ended failed; they are expired after judge_dead_interval", slog.Any("error", err))
+		const text = "looking for servers whose processes have ended failed; they are expired after judge_dead_interval"
+		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	reg, err := s.roster.Roster().Register(ctx, roster.ServerInfo{
 		UUID: session.uuid, TaskType: s.taskType, Host: s.host, IP: hostIP(), PID: os.Getpid(),
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
-		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight, HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
+		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
+		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
 		Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})
 	if err != nil {
@@ -219,7 +222,8 @@ func (s *server) measureLink(ctx context.Context) error {
 		return err
 	}
 	if most := s.slowestRoundTrip(); took > most {
-		return fmt.Errorf("%w: a round trip takes %s, and judge_dead_interval (%s) allows %s", errSlowLink, took.Round(time.Millisecond), s.settings.JudgeDeadInterval, most.Round(time.Millisecond))
+		return fmt.Errorf("%w: a round trip takes %s, and judge_dead_interval (%s) allows %s", errSlowLink,
+			took.Round(time.Millisecond), s.settings.JudgeDeadInterval, most.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -247,7 +251,10 @@ func (s *server) leaseValid() bool {
 }
 
 func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *string) context.Context {
-	b := center.Batch{Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)), Cursor: cursor}
+	b := center.Batch{
+		Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)),
+		Cursor: cursor,
+	}
 	if len(queues) > 0 && queues[0].Run != nil {
 		b.Run = queues[0].Run.ID
 		ctx = processor.WithRun(ctx, queues[0].Run)
@@ -260,8 +267,5 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 
 // queueAlert passes an alert to the server's own goroutine. It drops the alert if the channel is full.
 func (s *server) queueAlert(a processor.Alert) {
-	select {
-	case s.alerts <- condition.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text}:
-	default:
-	}
+	offer(s.alerts, condition.Condition{Kind: a.Kind, QueueID: a.Queue, Subject: a.Subject, Text: a.Text})
 }

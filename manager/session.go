@@ -41,9 +41,8 @@ type session struct {
 	alerter    *alerter
 	failures   *failingQueues
 	config     *configurer
-	ticker     *runTicker   // nil in mode CONTINUOUS
-	sweeper    *sweeper     // nil in mode CONTINUOUS
-	problems   *runProblems // nil in mode CONTINUOUS
+	ticker     *runTicker // nil in mode CONTINUOUS
+	sweeper    *sweeper   // nil in mode CONTINUOUS
 	jobs       *jobRunner
 
 	reply  heartbeatReply // the last one
@@ -82,7 +81,6 @@ func newSession(s *server) *session {
 		b.agenda.add(time.Now(), tick, findProblems)
 		ss.ticker = &runTicker{base: &b}
 		ss.sweeper = &sweeper{base: &b, view: ss.view, ticker: ss.ticker, sweeps: map[string]*sweep{}}
-		ss.problems = &runProblems{base: &b, alerter: ss.alerter}
 	}
 	ss.reconciler = &reconciler{
 		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
@@ -157,7 +155,7 @@ func (s *session) wait(ctx context.Context) outcome {
 			s.reconcile(ctx, false)
 		}
 	case <-s.proc.Drained():
-		s.reconcile(ctx, lostByFence(s.proc.Queues()))
+		s.reconcile(ctx, lostByFence(s.proc))
 	case <-s.proc.Emptied():
 		s.reconcile(ctx, false)
 	}
@@ -194,7 +192,7 @@ func (s *session) job(d duty) *job {
 	case tick:
 		return s.ticker.tick()
 	case findProblems:
-		return s.problems.find()
+		return s.ticker.findProblems(s.alerter)
 	case tellAlerts:
 		return s.alerter.tellRoster()
 	case saveFailing:
@@ -213,7 +211,8 @@ func (s *session) wakeAt() time.Time {
 }
 
 // onTime does what the session's own goroutine does when it is time. It polls, that is, it reads whether a queue has
-// arrived. A server that hands everything over reads all its queues, because it waits until their requesters know of it.
+// arrived. A server that hands everything over reads all its queues, because it waits until their requesters know of
+// it.
 func (s *session) onTime(ctx context.Context) {
 	now := time.Now()
 	switch {
@@ -267,8 +266,9 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	s.server.state.Store(stateFenced)
 	s.cancelAll()
 	if !s.reg.ended() {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "lease expired without a heartbeat; all work is stopped until the database answers")
-		unheard, stop := listen(ctx, s.settings.JudgeDeadInterval/2, s.roster.Roster().Server(s.taskType, s.uuid), s.reg.lease)
+		s.log.LogAttrs(ctx, slog.LevelWarn,
+			"lease expired without a heartbeat; all work is stopped until the database answers")
+		unheard, stop := listen(ctx, s.settings.JudgeDeadInterval/2, s.own(), s.reg.lease)
 		defer stop()
 		select {
 		case <-ctx.Done():
@@ -291,7 +291,8 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return nil // there is nothing left to hand over
 		case <-s.proc.Drained():
 		case <-grace:
-			s.log.LogAttrs(ctx, slog.LevelWarn, "a dealer still works a lost queue; this server does not get the queue again before the dealer returns")
+			const text = "a dealer still works a lost queue; this server does not get the queue again before the dealer returns"
+			s.log.LogAttrs(ctx, slog.LevelWarn, text)
 			s.rejoin = true
 			return nil
 		}
@@ -300,8 +301,8 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	return nil
 }
 
-// cancelAll cancels what is in flight. The calls learn that their queues are lost only if the row is gone: a server whose
-// lease has expired may find itself still the owner. Any goroutine may call it.
+// cancelAll cancels what is in flight. The calls learn that their queues are lost only if the row is gone: a server
+// whose lease has expired may find itself still the owner. Any goroutine may call it.
 func (s *session) cancelAll() {
 	s.reg.lapses.Add(1)
 	var cause error
@@ -322,8 +323,8 @@ func (s *session) report() roster.ServerReport {
 		SuccessCount: stats.SuccessCount, FailureCount: stats.FailureCount, SkipCount: stats.SkipCount,
 		ExecuteTime: stats.ExecuteTime, InFlight: int64(stats.InFlight),
 		LastFetch: s.reg.dbTime(stats.LastFetchTime), OldestInFlight: s.reg.dbTime(stats.OldestCallSince),
-		FailedCalls: stats.FailedCalls, WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange, DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil,
-		Lowering: s.share.lowering(),
+		FailedCalls: stats.FailedCalls, WatchingSince: s.reg.watch.since, WatchRange: s.reg.watchRange,
+		DrainedPartition: s.halt.drained.Load(), InRuns: s.ticker != nil, Lowering: s.share.lowering(),
 	}
 	if w := s.window.state.Load(); w != nil {
 		b.NextRunStart, b.NextRunEnd = w.NextStart, w.NextEnd
@@ -366,18 +367,21 @@ func listen(ctx context.Context, every time.Duration, server roster.Server, l *l
 	return unheard, stop
 }
 
-// giveUp leaves the roster because the server is unheard: other servers take its queues over at once. It raises an alert.
+// giveUp leaves the roster because the server is unheard: other servers take its queues over at once. It raises an
+// alert.
 func (s *session) giveUp(ctx context.Context) {
 	s.server.unheard++
-	text := fmt.Sprintf("heartbeats of %s arrive, and their replies come too late: it gives its queues away. It joins again after %s, if a round trip takes at most %s",
+	text := fmt.Sprintf("heartbeats of %s arrive, and their replies come too late: it gives its queues away. "+
+		"It joins again after %s, if a round trip takes at most %s",
 		s.uuid, s.server.rejoinPause(), s.slowestRoundTrip().Round(time.Millisecond))
 	s.log.LogAttrs(ctx, slog.LevelError, text)
 	s.heartbeater.remove(s.reg)
 	s.reg.lease.end()
 	call, cancel := s.withTimeout(ctx)
 	defer cancel()
-	if err := s.roster.Roster().Server(s.taskType, s.uuid).Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
-		s.log.LogAttrs(ctx, slog.LevelWarn, "giving the queues away failed; the other servers take over after judge_dead_interval", slog.Any("error", err))
+	if err := s.own().Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
+		const text = "giving the queues away failed; the other servers take over after judge_dead_interval"
+		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	c := condition.Condition{Kind: condition.Unheard, TaskType: s.taskType, Subject: s.server.host, Text: text}.Complete()
 	begins, err := s.alerter.tell(call, &c, *s.settings)

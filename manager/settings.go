@@ -67,7 +67,8 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	c.settingsVersion = version
 	err := row.Validate()
 	if err == nil && row.Mode != c.settings.Mode && !first {
-		err = fmt.Errorf("mode (%s) takes effect when the worker starts again: it works in mode %s", row.Mode, c.settings.Mode)
+		const text = "mode (%s) takes effect when the worker starts again: it works in mode %s"
+		err = fmt.Errorf(text, row.Mode, c.settings.Mode)
 	}
 	if err == nil {
 		err = c.proc.Configure(processorSettings(row))
@@ -94,8 +95,10 @@ func processorSettings(s Settings) processor.Settings {
 	return processor.Settings{
 		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
 		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
-		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep, RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
+		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep,
+		RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
 		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
-		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage, FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
+		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage,
+		FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}
 }

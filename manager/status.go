@@ -76,15 +76,16 @@ func (s *server) status() Status {
 	return st
 }
 
-// Observer receives what happens, for metrics: package manager/metrics has one. Goroutines of the manager call its methods
-// concurrently. They must be quick and must not block.
+// Observer receives what happens, for metrics: package manager/metrics has one. Goroutines of the manager call its
+// methods concurrently. They must be quick and must not block.
 type Observer interface {
 	// Heartbeat is called after each heartbeat with its duration and its error.
 	Heartbeat(took time.Duration, err error)
 	// Moved is called when this process gets or loses a queue. kind is one of the Move constants. took is the time since
 	// the drain began for MoveReleased, and 0 for all other kinds.
 	Moved(taskType, kind string, took time.Duration)
-	// Expired is called when this process has expired a dead server. silent is the time since that server's last heartbeat.
+	// Expired is called when this process has expired a dead server. silent is the time since that server's last
+	// heartbeat.
 	Expired(taskType string, silent time.Duration)
 	// Swept is called when this process has ended its sweep of a queue. result is one of the Sweep constants. took is the
 	// time since this process began the sweep.

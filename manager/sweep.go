@@ -134,8 +134,9 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}
-	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch),
-		slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt))
+	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins",
+		slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch), slog.String("run", sw.RunID),
+		slog.Int("attempt", sw.Attempt))
 	s.logInternal(ctx, s.proc.Grant(q, sw.QueueTotal))
 }
 
@@ -186,12 +187,13 @@ func (s *sweeper) progressSaved(ctx context.Context, p *savedProgress) {
 	case errors.Is(p.err, runs.ErrRunOver):
 		p.sweep.over = true
 	default:
-		s.log.LogAttrs(ctx, slog.LevelDebug, "progress of a sweep not saved", slog.String("queue", p.sweep.QueueID), slog.Any("error", p.err))
+		s.log.LogAttrs(ctx, slog.LevelDebug, "progress of a sweep not saved",
+			slog.String("queue", p.sweep.QueueID), slog.Any("error", p.err))
 	}
 }
 
-// checkEnds takes the queues of sweeps that have ended, or must end, from the processor, and notes the sweeps whose end is
-// to be saved.
+// checkEnds takes the queues of sweeps that have ended, or must end, from the processor, and notes the sweeps whose
+// end is to be saved.
 func (s *sweeper) checkEnds() {
 	s.dropLost()
 	for _, h := range s.proc.Queues() {
@@ -240,11 +242,13 @@ func (s *sweeper) saveEnds() *job {
 func (s *sweeper) endSaved(ctx context.Context, sw *sweep, err error) bool {
 	sw.saving = false
 	if err != nil && s.roster.IsTransient(err) {
-		s.log.LogAttrs(ctx, slog.LevelDebug, "end of a sweep not saved; trying again", slog.String("queue", sw.QueueID), slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelDebug, "end of a sweep not saved; trying again",
+			slog.String("queue", sw.QueueID), slog.Any("error", err))
 		return false
 	}
 	if err != nil && !errors.Is(err, runs.ErrRunOver) && !center.IsFenced(err) {
-		s.log.LogAttrs(ctx, slog.LevelError, "end of a sweep not saved", slog.String("queue", sw.QueueID), slog.Any("error", err))
+		s.log.LogAttrs(ctx, slog.LevelError, "end of a sweep not saved",
+			slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 	delete(s.sweeps, sw.QueueID)
 	s.agenda.add(time.Now(), tick) // there may be room for another sweep, or for another run
@@ -309,7 +313,8 @@ func (s *sweeper) finish(ctx context.Context, sw *sweep) error {
 	err := s.roster.Engine().Sweeps.Finish(ctx, sw.Sweep, sw.last)
 	if err == nil {
 		s.count(sw, SweepDone)
-		s.log.LogAttrs(ctx, slog.LevelInfo, "queue swept", slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int64("items", sw.last.ItemsDone))
+		s.log.LogAttrs(ctx, slog.LevelInfo, "queue swept",
+			slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int64("items", sw.last.ItemsDone))
 	}
 	return err
 }
@@ -323,7 +328,8 @@ func (s *sweeper) fail(ctx context.Context, sw *sweep, cause string, final bool)
 		}
 		s.count(sw, result)
 		s.log.LogAttrs(ctx, slog.LevelError, "sweep failed: "+cause,
-			slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt), slog.Bool("final", failed))
+			slog.String("queue", sw.QueueID), slog.String("run", sw.RunID), slog.Int("attempt", sw.Attempt),
+			slog.Bool("final", failed))
 	}
 	return err
 }
@@ -346,9 +352,9 @@ func (s *sweeper) count(sw *sweep, result string) {
 	}
 }
 
-// take forgets the sweep of a drained queue that is about to be handed over, and returns it, to be suspended. It returns
-// none for a queue that is not swept, or whose sweep has ended: how it ended could not be saved, and the next owner finds it
-// out again.
+// take forgets the sweep of a drained queue that is about to be handed over, and returns it, to be suspended. It
+// returns none for a queue that is not swept, or whose sweep has ended: how it ended could not be saved, and the next
+// owner finds it out again.
 func (s *sweeper) take(queue string) []*sweep {
 	sw := s.sweeps[queue]
 	if sw == nil {
@@ -366,16 +372,16 @@ func (s *sweeper) take(queue string) []*sweep {
 	return []*sweep{sw}
 }
 
-// suspend suspends a sweep, so that the next owner of its queue continues where it stopped. If that fails, the next owner
-// continues from what was saved last.
+// suspend suspends a sweep, so that the next owner of its queue continues where it stopped. If that fails, the next
+// owner continues from what was saved last.
 func (s *sweeper) suspend(ctx context.Context, sw *sweep) {
 	if err := s.suspendOne(ctx, sw); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelDebug, "sweep not suspended", slog.String("queue", sw.QueueID), slog.Any("error", err))
 	}
 }
 
-// leave saves how far the sweeps have come before other servers continue them, because this server leaves. It leaves out
-// the sweeps of queues that did not drain. No job may be running.
+// leave saves how far the sweeps have come before other servers continue them, because this server leaves. It leaves
+// out the sweeps of queues that did not drain. No job may be running.
 func (s *sweeper) leave(ctx context.Context, jobs *jobRunner, notDrained []string) {
 	s.checkEnds()
 	if j := s.saveEnds(); j != nil {

@@ -27,25 +27,33 @@ type runTicker struct {
 }
 
 // tick returns the job that does what is due for the runs.
+//
+// It also sets the part of rate_per_second that the server may use (X4): its part of the queues that the open run has
+// not finished. The processor cannot compute it, because the server claims only some of its queues at a time. While
+// the counts of the servers differ, for a second at most, their parts may sum to more than 1.
 func (t *runTicker) tick() *job {
 	t.agenda.add(time.Now().Add(tickInterval), tick)
 	var found runs.TickResult
-	share, rate := rateShare{base: t.base}, t.settings.RatePerSecond
+	var own, all int
+	limited := t.settings.RatePerSecond > 0 // without a rate a tick is one statement
 	return &job{
 		name: "tick",
 		call: func(ctx context.Context) (err error) {
 			found, err = t.roster.Engine().Scheduler.Tick(ctx, t.taskType)
-			if err == nil {
-				err = share.count(ctx, found.Open, rate)
+			if err == nil && limited && found.Open != "" {
+				own, all, err = t.roster.Engine().Sweeps.Unfinished(ctx, found.Open, t.uuid)
 			}
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
-			if err == nil {
-				share.apply()
-				t.ticked(found)
+			if err != nil {
+				return false
 			}
-			return err == nil
+			if all > 0 {
+				t.proc.SetRateShare(float64(own) / float64(all))
+			}
+			t.ticked(found)
+			return true
 		},
 	}
 }
@@ -73,68 +81,38 @@ func (t *runTicker) open() (runID string, paused bool) {
 	return found.Open, found.Paused
 }
 
-// rateShare is the part of rate_per_second that a server in mode RUN may use (X4): its part of the queues that the open
-// run has not finished. The processor cannot compute it, because the server claims only some of its queues at a time.
-// Each server counts the queues with each of its ticks. While the counts of the servers differ, for a second at most,
-// their parts may sum to more than 1.
-type rateShare struct {
-	*base
-	own, all int
-}
-
-// count counts the queues of the open run. It does nothing without a rate, so that a tick remains one statement.
-func (r *rateShare) count(ctx context.Context, open string, rate float64) (err error) {
-	if rate > 0 && open != "" {
-		r.own, r.all, err = r.roster.Engine().Sweeps.Unfinished(ctx, open, r.uuid)
-	}
-	return err
-}
-
-// apply passes the part to the processor.
-func (r *rateShare) apply() {
-	if r.all > 0 {
-		r.proc.SetRateShare(float64(r.own) / float64(r.all))
-	}
-}
-
 // problemInterval is the pause between two looks for problems of runs. It bounds the delay of the alert of a failed
 // run. A failure whose problem ends between two looks raises its alert all the same: the row of the run says that it is
 // still to be raised.
 const problemInterval = 30 * time.Second
 
-// runProblems looks for problems of the runs and the triggers of the task type (R19). Every
+// findProblems returns the job that looks for problems of the runs and the triggers of the task type (R19). Every
 // server looks, because the others may be gone.
-type runProblems struct {
-	*base
-	alerter *alerter
-}
-
-// find returns the job that looks for problems.
-func (r *runProblems) find() *job {
-	r.agenda.add(time.Now().Add(problemInterval), findProblems)
+func (t *runTicker) findProblems(alerter *alerter) *job {
+	t.agenda.add(time.Now().Add(problemInterval), findProblems)
 	var raised []condition.Condition
 	var list []runs.Problem
 	return &job{
 		name: "look for problems of runs",
 		call: func(ctx context.Context) (err error) {
-			if raised, err = r.roster.Engine().Runs.AlertFailures(ctx, r.taskType); err != nil {
+			if raised, err = t.roster.Engine().Runs.AlertFailures(ctx, t.taskType); err != nil {
 				return err
 			}
-			list, err = ops.New(r.roster).Runs().Problems(ctx, r.taskType)
+			list, err = ops.New(t.roster).Runs().Problems(ctx, t.taskType)
 			return err
 		},
 		then: func(ctx context.Context, err error) (more bool) {
 			for _, a := range raised {
-				r.alerter.told(ctx, a, true, nil)
+				alerter.told(ctx, a, true, nil)
 			}
 			if err != nil {
 				return false
 			}
 			for _, p := range list {
-				r.alerter.episodes.see(p.Condition(), runLooks)
+				alerter.episodes.see(p.Condition(), runLooks)
 			}
-			r.alerter.episodes.checked(runLooks)
-			r.agenda.add(time.Now(), tellAlerts)
+			alerter.episodes.checked(runLooks)
+			t.agenda.add(time.Now(), tellAlerts)
 			return len(list) > 0
 		},
 	}

@@ -31,7 +31,7 @@ func (v *ownView) read(ctx context.Context) error {
 	}
 	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
-	rows, err := v.roster.Roster().Server(v.taskType, v.uuid).View(ctx)
+	rows, err := v.own().View(ctx)
 	if err != nil {
 		return err
 	}
@@ -73,13 +73,16 @@ func (v *ownView) matches(p roster.HeartbeatReply) bool {
 			requested++
 		}
 	}
-	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
+	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) &&
+		newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
 		requested == p.Requested && awaited == p.Incoming
 }
 
 // requesterUnaware reports whether a requester of an own queue did not know of its request at the last read (H4).
 func (v *ownView) requesterUnaware() bool {
-	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner == v.uuid && q.Requester != "" && !q.RequesterInformed })
+	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool {
+		return q.Owner == v.uuid && q.Requester != "" && !q.RequesterInformed
+	})
 }
 
 // hasIncoming reports whether the server waits for a queue of another server.
@@ -88,9 +91,9 @@ func (v *ownView) hasIncoming() bool {
 }
 
 // pollAt returns when the server reads early whether a queue has arrived, or the zero time if it has no reason to: no
-// other server owns a queue that it requests, and it awaits no requesters. A server that keeps working reads its requests
-// with each heartbeat only. When many servers join, every other server has to hand a queue over, and polls by all of them
-// would be most of the load of the database.
+// other server owns a queue that it requests, and it awaits no requesters. A server that keeps working reads its
+// requests with each heartbeat only. When many servers join, every other server has to hand a queue over, and polls
+// by all of them would be most of the load of the database.
 func (v *ownView) pollAt(awaitsRequesters bool) time.Time {
 	if !awaitsRequesters && !v.hasIncoming() {
 		return time.Time{}
@@ -103,6 +106,6 @@ func (v *ownView) pollAt(awaitsRequesters bool) time.Time {
 func (v *ownView) incomingUnchanged(ctx context.Context) bool {
 	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
-	incoming, err := v.roster.Roster().Server(v.taskType, v.uuid).Incoming(ctx)
+	incoming, err := v.own().Incoming(ctx)
 	return err == nil && incoming == v.Incoming(v.uuid)
 }

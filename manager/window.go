@@ -72,7 +72,8 @@ func (w *permitWindow) closed(rows []roster.ViewQueue) map[string]bool {
 	return closed
 }
 
-// empty returns the queues for which an open-ended window is to be closed: a select has found them empty since it began.
+// empty returns the queues for which an open-ended window is to be closed: a select has found them empty since it
+// began.
 func (w *permitWindow) empty() (queues []center.QueueEpoch) {
 	state := w.state.Load()
 	if !state.OpenEnded {
@@ -98,11 +99,12 @@ func (w *permitWindow) closeEmpty(view *ownView) *job {
 		call: func(ctx context.Context) error {
 			var errs []error
 			for _, q := range queues {
-				err := w.roster.Roster().Server(w.taskType, w.uuid).WindowDone(ctx, q, since)
+				err := w.own().WindowDone(ctx, q, since)
 				switch {
 				case err == nil:
 					closed = true
-					w.log.LogAttrs(ctx, slog.LevelInfo, "queue empty; its window is closed until the next start", slog.String("queue", q.ID))
+					w.log.LogAttrs(ctx, slog.LevelInfo, "queue empty; its window is closed until the next start",
+						slog.String("queue", q.ID))
 				case !center.IsFenced(err): // the new owner will find the queue empty, too
 					errs = append(errs, err)
 				}

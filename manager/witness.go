@@ -11,8 +11,8 @@ import (
 )
 
 // witnessing proves to the other processes of the host when this process has ended, and notices when another one has
-// (S15). All servers of the process share it. Without a directory, and after a failure, it does nothing: the servers are
-// expired after judge_dead_interval.
+// (S15). All servers of the process share it. Without a directory, and after a failure, it does nothing: the servers
+// are expired after judge_dead_interval.
 type witnessing struct {
 	path string
 	log  *slog.Logger
@@ -36,7 +36,8 @@ func (w *witnessing) open() (err error) {
 	}
 	w.dir, w.lock = dir, lock
 	if dir.Shared() {
-		w.log.Warn("several users may write into the witness directory " + w.path + ": each of them can delay that the end of a process is noticed")
+		w.log.Warn("several users may write into the witness directory " + w.path +
+			": each of them can delay that the end of a process is noticed")
 	}
 	return nil
 }
@@ -60,36 +61,33 @@ func (w *witnessing) watch(ctx context.Context, servers []*server) {
 			return
 		}
 		for _, s := range servers {
-			select {
-			case s.ended <- struct{}{}:
-			default:
-			}
+			offer(s.ended, struct{}{})
 		}
 	})
 }
 
 // fail tells operators that the end of this process, or of others, is noticed late.
 func (w *witnessing) fail(ctx context.Context, servers []*server, err error) {
-	w.log.LogAttrs(ctx, slog.LevelError, "no witness: the end of this process is noticed only after judge_dead_interval", slog.Any("error", err))
+	w.log.LogAttrs(ctx, slog.LevelError, "no witness: the end of this process is noticed only after judge_dead_interval",
+		slog.Any("error", err))
 	for _, s := range servers {
-		alert := condition.Condition{Kind: condition.Witness, Subject: s.host, Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err)}
-		select {
-		case s.alerts <- alert:
-		default: // the servers have enough to report
-		}
+		offer(s.alerts, condition.Condition{ // not if the server has enough to report
+			Kind: condition.Witness, Subject: s.host,
+			Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err),
+		})
 	}
 }
 
-// release gives up the lock when all servers have left. A lock that is not given up lasts as long as the process, and so
-// as long as the calls in it that did not return.
+// release gives up the lock when all servers have left. A lock that is not given up lasts as long as the process, and
+// so as long as the calls in it that did not return.
 func (w *witnessing) release() {
 	if w.lock != nil {
 		w.lock.Release()
 	}
 }
 
-// expireEnded expires the servers of the task type whose processes on this host have ended. A process that its supervisor
-// has restarted does so before it joins.
+// expireEnded expires the servers of the task type whose processes on this host have ended. A process that its
+// supervisor has restarted does so before it joins.
 func (w *witnessing) expireEnded(ctx context.Context, p roster.Planner) (done roster.RebalanceResult, err error) {
 	if w.dir == nil {
 		return done, nil
