@@ -27,18 +27,14 @@ in 8 queues, a fourth joins, and one is killed. At the end SELECTs prove that
 each order took effect exactly once and that no queue moved without need;
 --proof prints them. The exit code is 0, or 1 if the demo failed.
 
-By default the demo uses a SQLite file in a temporary directory. With --db it
-uses your PostgreSQL or MySQL server. There it creates a schema (MySQL: a
-database) named rota_demo_ and a random suffix, and removes it at the end. The
-database user needs the right to create one. With --keep the schema stays, as
-rota.yaml names it, and the demo prints the statement that removes it.
+The demo uses a SQLite file in a temporary directory, which it removes at the
+end. With --keep the file stays, beside the workers' rota.yaml and their logs.
 
 With --console the demo serves web pages, and its workers go on with new orders
 until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		Example: `  rota demo
   rota demo --console
-  rota demo --keep demo-files && rota task list -c demo-files/rota.yaml
-  rota demo --db postgres://postgres@127.0.0.1/postgres`,
+  rota demo --keep demo-files && rota task list -c demo-files/rota.yaml`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
@@ -52,8 +48,7 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Database, "db", "", "URL of the server to use: postgres:// or mysql://")
-	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay, and so does the schema of --db")
+	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay")
 	flags.BoolVar(&o.Proof, "proof", false, "print the SELECTs of the proof and their answers")
 	flags.BoolVar(&withConsole, "console", false, "serve the console on this host, and go on until Ctrl-C")
 	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")

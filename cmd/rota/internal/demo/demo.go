@@ -3,6 +3,8 @@ package demo
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	_ "embed" // for rota.yaml
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +15,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/sqlite"
 )
 
 // The sizes of the demo. queueCount, ownSign and the intervals are also in rota.yaml.
@@ -30,7 +32,7 @@ const (
 	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
 )
 
-const introduction = `Rota demo on %s
+const introduction = `Rota demo on SQLite
 
 One table with %s orders is divided into %d queues. Each queue has one owner
 at a time: the worker that settles its orders. The workers pause between their
@@ -43,12 +45,8 @@ const DefaultTimeout = 2 * time.Minute
 
 // Options are the user's choices.
 type Options struct {
-	// Database is the URL of a PostgreSQL or MySQL server. The demo makes a schema there, and drops it unless Keep is set.
-	// Defaults to a SQLite file in the demo's folder.
-	Database string
-
-	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them
-	// and the schema of Database. Defaults to a temporary folder, which the demo removes at the end unless it fails.
+	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them.
+	// Defaults to a temporary folder, which the demo removes at the end unless it fails.
 	Keep string
 
 	// Proof prints the SELECTs of the proof and their answers. Without it, only those of a false claim are printed.
@@ -76,40 +74,55 @@ func Run(ctx context.Context, o Options) (err error) {
 			return fmt.Errorf("find the program to start as worker: %w", err)
 		}
 	}
+	folder, err := newFolder(o.Keep)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if o.Keep != "" || err != nil && ctx.Err() == nil {
+			printf(o.Out, "Files kept in %s\n", folder)
+			return
+		}
+		err = errors.Join(err, os.RemoveAll(folder))
+	}()
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not within --timeout %s", o.Timeout))
 	defer cancel()
-	f, err := newFolder(o.Keep)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.end(o.Out, err != nil && ctx.Err() == nil)) }()
-	db, err := newDatabase(limited, o.Database, f.path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.end(context.WithoutCancel(ctx), o.Out, f)) }()
-	return play(ctx, limited, o, f, db)
+	return play(ctx, limited, o, folder)
 }
 
-// play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of limited.
-func play(unlimited, ctx context.Context, o Options, f *folder, db *database) (err error) {
-	c, err := center.Open(ctx, anydb.URL(db.url), center.Options{
-		OwnSign: ownSign, Schema: center.SchemaCreate,
-		FailUnreachable: true,
-	})
+// newFolder makes the directory keep, or a temporary one.
+func newFolder(keep string) (path string, err error) {
+	if keep == "" {
+		return os.MkdirTemp("", "rota-demo-")
+	}
+	path, err = filepath.Abs(keep)
+	if err == nil {
+		err = os.MkdirAll(path, 0o700)
+	}
+	list, readErr := os.ReadDir(path)
+	if err = cmp.Or(err, readErr); err == nil && len(list) > 0 {
+		err = fmt.Errorf("the directory must be empty or new, but contains %s", list[0].Name())
+	}
+	if err != nil {
+		return "", fmt.Errorf("--keep %s: %w", keep, err)
+	}
+	return path, nil
+}
+
+// play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of ctx.
+func play(unlimited, ctx context.Context, o Options, folder string) (err error) {
+	url := "sqlite:" + filepath.Join(folder, "rota.db")
+	c, err := center.Open(ctx, sqlite.URL(url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := createOrders(ctx, c.DB()); err != nil {
+	if err := errors.Join(createOrders(ctx, c.DB()), writeConfig(folder, url)); err != nil {
 		return err
 	}
-	if err := f.writeConfig(db.url); err != nil {
-		return err
-	}
-	s := &story{db: c.DB(), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: f.path}}
-	printf(o.Out, introduction, db.name, comma(orderCount), queueCount)
+	s := &story{db: c.DB(), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
+	printf(o.Out, introduction, comma(orderCount), queueCount)
 	if o.Console != nil {
 		address, stop, err := o.Console(ctx, c)
 		if err != nil {
@@ -131,6 +144,43 @@ func play(unlimited, ctx context.Context, o Options, f *folder, db *database) (e
 	}
 	printf(o.Out, "%s", next(o.Keep))
 	return nil
+}
+
+const configName = "rota.yaml"
+
+//go:embed rota.yaml
+var configText string
+
+// writeConfig writes the workers' rota.yaml.
+func writeConfig(folder, url string) error {
+	// YAML has one escape within single quotes.
+	text := strings.Replace(configText, "DATABASE", strings.ReplaceAll(url, "'", "''"), 1)
+	return os.WriteFile(filepath.Join(folder, configName), []byte(text), 0o600)
+}
+
+// createOrders creates the user's table of work. The statements are the same on every database.
+func createOrders(ctx context.Context, db *sql.DB) error {
+	statements := []string{
+		`CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL, settled_by VARCHAR(150),
+			effects INTEGER NOT NULL)`,
+		`CREATE INDEX orders_state ON orders (state, id)`,
+		`INSERT INTO orders (id, state, effects) VALUES (1, 'NEW', 0)`,
+	}
+	for n := 1; n < orderCount; n *= 2 {
+		statements = append(statements, moreOrders(n, orderCount-n))
+	}
+	for _, statement := range statements {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+	}
+	return nil
+}
+
+// moreOrders returns the statement that makes new orders behind the last one, at most some.
+func moreOrders(last, some int) string {
+	const insert = `INSERT INTO orders (id, state, effects) SELECT id + %d, 'NEW', 0 FROM orders WHERE id <= %d`
+	return fmt.Sprintf(insert, last, some)
 }
 
 // next returns three commands that work when a user pastes them, in this order. keep is the directory that the user has

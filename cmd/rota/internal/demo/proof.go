@@ -90,7 +90,7 @@ func report(out io.Writer, findings []finding, proof bool) error {
 		fmt.Fprintf(&claims, "\nIf the machine stops a worker for longer than %s, the others evict it.\n", judgeDeadInterval)
 	}
 	if !proof {
-		printf(out, "%s", "Checked with SELECTs (--proof shows them):\n")
+		printf(out, "Checked with SELECTs (--proof shows them):\n")
 	}
 	printf(out, "%s", claims.String())
 	return errors.Join(errs...)

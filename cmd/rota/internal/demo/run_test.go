@@ -3,11 +3,9 @@ package demo
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
 	"io"
 	"net/http"
-	neturl "net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,10 +19,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // A user runs the built program. Here its output goes to a pipe.
@@ -35,15 +31,14 @@ func TestRun(t *testing.T) {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, test := range map[string]func(t *testing.T, rota string){
-		"sqlite":        testOnSQLite,
-		testdb.Postgres: func(t *testing.T, rota string) { testOnServer(t, rota, testdb.Postgres) },
-		testdb.MySQL:    func(t *testing.T, rota string) { testOnServer(t, rota, testdb.MySQL) },
-		"tampered":      testTampered,
-		"timeout":       testTimeout,
-		"interrupt":     testInterrupt,
-		"killed":        testKilled,
-		"pipe closed":   testPipeClosed,
-		"console":       testConsole,
+		"whole":       testDefaults,
+		"kept":        testKeep,
+		"tampered":    testTampered,
+		"timeout":     testTimeout,
+		"interrupt":   testInterrupt,
+		"killed":      testKilled,
+		"pipe closed": testPipeClosed,
+		"console":     testConsole,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -170,7 +165,7 @@ func testWhole(t *testing.T, r *run) {
 	r.gone(t)
 }
 
-func testOnSQLite(t *testing.T, rota string) {
+func testDefaults(t *testing.T, rota string) {
 	r := start(t, rota)
 	testWhole(t, r)
 	if strings.Contains(r.read.String(), "   SELECT ") {
@@ -230,74 +225,36 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// testOnServer checks that the demo does not touch the roster and the orders of the user.
-func testOnServer(t *testing.T, rota, kind string) {
-	url := testdb.URL(t, kind)
-	db := roster(t, url, history...)
+// testKeep checks that --keep leaves the files and the database, and --proof shows the SELECTs.
+func testKeep(t *testing.T, rota string) {
 	keep := filepath.Join(t.TempDir(), "new", "my folder")
-	r := start(t, rota, "--keep", keep, "--db", url, "--proof")
+	r := start(t, rota, "--keep", keep, "--proof")
 	testWhole(t, r)
 	if n := strings.Count(r.read.String(), "   SELECT "); n != 3 {
 		t.Errorf("%d SELECTs with --proof, want 3", n)
 	}
 	testNext(t, r, "event list", "queue list", "worker")
-	testSchemaKept(t, r, keep, url)
-	if n := number(t, db, `SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name LIKE 'rota\_demo\_%'`); n != 0 {
-		t.Errorf("%d schemas are left", n)
-	}
-	if n := number(t, db, `SELECT COUNT(*) FROM schedule_event`); n != 11 {
-		t.Errorf("the user's own roster has %d events, not 11", n)
-	}
-	testKept(t, keep, kind)
-}
-
-// testSchemaKept checks that the roster of the kept rota.yaml is still there, and drops its schema as the demo says.
-func testSchemaKept(t *testing.T, r *run, keep, url string) {
-	t.Helper()
-	file, err := config.Load(filepath.Join(keep, "rota.yaml"), nil)
+	testKept(t, keep)
+	kept, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{OwnSign: ownSign})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := center.Open(t.Context(), anydb.URL(file.Database), center.Options{OwnSign: ownSign, Schema: center.SchemaRequire})
-	if err != nil {
-		t.Fatal(err)
+	defer kept.Close()
+	var n int
+	const settled = `SELECT COUNT(*) FROM orders WHERE effects = 1`
+	if err := kept.DB().QueryRowContext(t.Context(), settled).Scan(&n); err != nil || n != orderCount {
+		t.Errorf("the kept database has %d settled orders, want %d (%v)", n, orderCount, err)
 	}
-	n := number(t, kept.DB(), `SELECT COUNT(*) FROM orders WHERE effects = 1`)
-	if err := kept.Close(); err != nil {
-		t.Error(err)
-	}
-	if n != orderCount {
-		t.Errorf("the kept schema has %d settled orders, want %d", n, orderCount)
-	}
-	drop := regexp.MustCompile(`(?m)^Schema kept; remove it with: (DROP SCHEMA rota_demo_\w+.*)$`).FindStringSubmatch(r.read.String())
-	if drop == nil {
-		t.Fatalf("the demo does not say how to drop the schema:\n%s", r.read.String())
-	}
-	u, err := neturl.Parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := execute(t.Context(), u, drop[1]); err != nil {
-		t.Error(err)
-	}
-}
-
-func number(t *testing.T, db *sql.DB, query string) (n int) {
-	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // testKept checks the files of --keep: rota.yaml is valid and agrees with the constants, and there are logs.
-func testKept(t *testing.T, dir, scheme string) {
+func testKept(t *testing.T, dir string) {
 	t.Helper()
 	file, err := config.Load(filepath.Join(dir, "rota.yaml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, scheme) || s.Queues != queueCount ||
+	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, "sqlite:") || s.Queues != queueCount ||
 		s.HeartbeatInterval != heartbeatInterval || s.JudgeDeadInterval != judgeDeadInterval {
 		t.Errorf("rota.yaml says %+v", file)
 	}
@@ -346,7 +303,7 @@ func testTimeout(t *testing.T, rota string) {
 		t.Errorf("exit %d: %s", code, r.stderr.String())
 	}
 	kept := r.until(t, `(?m)^Files kept in (.*)$`)[1]
-	testKept(t, kept, "sqlite")
+	testKept(t, kept)
 	if err := os.RemoveAll(kept); err != nil {
 		t.Fatal(err)
 	}
@@ -485,18 +442,15 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]Options{
-		"the directory must be empty or new, but contains mine": {Keep: full},
-		"--db: unknown scheme": {Database: "oracle://u:secret@h/d"},
-		"--db: not a URL":      {Database: "postgres://u:sec%ret@h/d"},
-		"--db postgres://u@127.0.0.1:1/d: CREATE SCHEMA rota_demo_": {Database: "postgres://u:secret@127.0.0.1:1/d"},
-		"--db mysql://u@127.0.0.1:1/d: CREATE SCHEMA rota_demo_":    {Database: "mysql://u:secret@127.0.0.1:1/d"},
+		"the directory must be empty or new, but contains mine":   {Keep: full},
+		"--keep " + filepath.Join(full, "mine", "x") + ": mkdir ": {Keep: filepath.Join(full, "mine", "x")},
 	} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
 		var out strings.Builder
 		o.Out = &out
 		err := Run(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("want %q, got %v", want, err)
 		}
 		if list, err := os.ReadDir(temp); err != nil || len(list) > 0 {

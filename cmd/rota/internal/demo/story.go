@@ -32,6 +32,14 @@ type scene struct {
 // tell plays the scenes and returns the evidence.
 func (s *story) tell(ctx context.Context) ([]finding, error) {
 	var moves []finding
+	nothing := func() error { return nil }
+	settled := func(percent int) func(snapshot) bool {
+		return func(now snapshot) bool { return now.orders()*100 >= percent*orderCount }
+	}
+	kill := func() error {
+		s.fleet.workers[1].kill()
+		return nil
+	}
 	leave := func() (err error) {
 		moves, err = ask(ctx, s.db, movesCheck) // before the workers leave: that moves queues too
 		s.fleet.terminate()
@@ -42,10 +50,7 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 		{"they settle a quarter of the orders", nothing, settled(25)},
 		{"worker 4 joins: queues move to it, one owner at a time", s.start(1), s.shared},
 		{"4 workers settle half of the orders", nothing, settled(50)},
-		{
-			fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), s.killSecond,
-			s.shared,
-		},
+		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), kill, s.shared},
 		{"3 workers settle the rest", nothing, settled(100)},
 		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.fleet.ended() }},
 	} {
@@ -73,8 +78,7 @@ func (s *story) goOn(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for last := orderCount; ctx.Err() == nil; last += ordersPerSecond {
-		const some = `INSERT INTO orders (id, state, effects) SELECT id + %d, 'NEW', 0 FROM orders WHERE id <= %d`
-		if _, err := s.db.ExecContext(ctx, fmt.Sprintf(some, last, ordersPerSecond)); err != nil && ctx.Err() == nil {
+		if _, err := s.db.ExecContext(ctx, moreOrders(last, ordersPerSecond)); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("make new orders: %w", err)
 		}
 		select {
@@ -92,13 +96,6 @@ func (s *story) goOn(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil
-}
-
-func nothing() error { return nil }
-
-func (s *story) killSecond() error {
-	s.fleet.workers[1].kill()
 	return nil
 }
 
@@ -159,16 +156,8 @@ func (s *story) shared(now snapshot) bool {
 		holds[w]++
 	}
 	running := slices.DeleteFunc(slices.Clone(s.fleet.workers), func(w *worker) bool { return w.killed })
-	for _, w := range running {
-		if holds[w] < queueCount/len(running) {
-			return false
-		}
-	}
-	return len(now.queues) == queueCount
-}
-
-func settled(percent int) func(snapshot) bool {
-	return func(now snapshot) bool { return now.orders()*100 >= percent*orderCount }
+	tooFew := func(w *worker) bool { return holds[w] < queueCount/len(running) }
+	return len(now.queues) == queueCount && !slices.ContainsFunc(running, tooFew)
 }
 
 // snapshot is what the tables hold at one moment.
@@ -185,34 +174,29 @@ type queue struct{ id, owner, status string }
 type event struct{ kind, queue, from, to, reason string }
 
 // look reads the tables, as any user could.
-func look(ctx context.Context, db querier) (snapshot, error) {
-	s := snapshot{settled: map[string]int{}}
-	for _, table := range []struct {
-		query string
-		add   func(row []string)
-	}{
-		{
-			`SELECT queue_id, COALESCE(cur_server, ''), status FROM schedule_assignment ORDER BY queue_id`,
-			func(r []string) { s.queues = append(s.queues, queue{r[0], r[1], r[2]}) },
-		},
-		{
-			`SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED' GROUP BY settled_by
-				ORDER BY settled_by`,
-			func(r []string) { s.settled[r[0]], _ = strconv.Atoi(r[1]) }, // a COUNT is a number
-		},
-		{
-			`SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason FROM schedule_event
-				ORDER BY event_id`,
-			func(r []string) { s.events = append(s.events, event{r[0], r[1], r[2], r[3], r[4]}) },
-		},
-	} {
-		_, rows, err := read(ctx, db, table.query)
-		if err != nil {
-			return s, fmt.Errorf("%s: %w", table.query, err)
+func look(ctx context.Context, db querier) (s snapshot, err error) {
+	const (
+		queues  = `SELECT queue_id, COALESCE(cur_server, ''), status FROM schedule_assignment ORDER BY queue_id`
+		settled = `SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED'
+			GROUP BY settled_by ORDER BY settled_by`
+		events = `SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason
+			FROM schedule_event ORDER BY event_id`
+	)
+	var lists [3][][]string
+	for i, query := range []string{queues, settled, events} {
+		if _, lists[i], err = read(ctx, db, query); err != nil {
+			return s, fmt.Errorf("%s: %w", query, err)
 		}
-		for _, row := range rows {
-			table.add(row)
-		}
+	}
+	for _, r := range lists[0] {
+		s.queues = append(s.queues, queue{r[0], r[1], r[2]})
+	}
+	s.settled = map[string]int{}
+	for _, r := range lists[1] {
+		s.settled[r[0]], _ = strconv.Atoi(r[1]) // a COUNT is a number
+	}
+	for _, r := range lists[2] {
+		s.events = append(s.events, event{r[0], r[1], r[2], r[3], r[4]})
 	}
 	return s, nil
 }
@@ -232,32 +216,27 @@ func (s *story) write(line string) {
 
 // tellEvents prints events. Neighbours that differ only in their queue share a line.
 func (s *story) tellEvents(events []event) {
-	line := ""
+	var lines []string
 	for _, e := range events {
+		if e.kind == "REQUESTED" {
+			continue // the release says the same
+		}
 		parties := s.fleet.name(e.from) + s.fleet.name(e.to)
 		if e.from != "" && e.to != "" {
 			parties = s.fleet.name(e.from) + " → " + s.fleet.name(e.to)
 		}
-		about := fmt.Sprintf("   %-10s  %s", e.kind, parties)
-		if rest, same := strings.CutPrefix(line, about+"  queue"); same && e.queue != "" {
-			line = about + "  queue" + rest + " " + e.queue
-			continue
+		line := strings.TrimRight(fmt.Sprintf("   %-10s  %s  %s", e.kind, parties, e.reason), " ")
+		if e.queue != "" {
+			line = fmt.Sprintf("   %-10s  %s  queue", e.kind, parties)
+			if n := len(lines) - 1; n >= 0 && strings.HasPrefix(lines[n], line) {
+				lines[n] += " " + e.queue
+				continue
+			}
+			line += " " + e.queue
 		}
-		s.flush(line)
-		switch {
-		case e.kind == "REQUESTED": // the release says the same
-			line = ""
-		case e.queue != "":
-			line = about + "  queue " + e.queue
-		default:
-			line = strings.TrimRight(about+"  "+e.reason, " ")
-		}
+		lines = append(lines, line)
 	}
-	s.flush(line)
-}
-
-func (s *story) flush(line string) {
-	if line != "" {
+	for _, line := range lines {
 		s.write(line)
 	}
 }
