@@ -57,7 +57,7 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 	for more := true; more; {
 		select {
 		case alert := <-a.incoming:
-			a.hear(alert)
+			a.report(alert)
 		default:
 			more = false
 		}
@@ -79,10 +79,10 @@ func (a *alerter) see(c condition.Condition) {
 	a.episodes.see(c, heartbeats)
 }
 
-// hear notes a condition of which this server was told.
-func (a *alerter) hear(c condition.Condition) {
+// report notes a condition that no check of a heartbeat sees: another part of the server reports it, once or seldom.
+func (a *alerter) report(c condition.Condition) {
 	c.TaskType = cmp.Or(c.TaskType, a.taskType)
-	a.episodes.see(c, hearsay)
+	a.episodes.see(c, reported)
 	a.agenda.add(time.Now(), tellAlerts)
 }
 
@@ -187,7 +187,7 @@ type episode struct {
 type source int
 
 const (
-	hearsay source = iota
+	reported source = iota
 	heartbeats
 	runLooks
 )
@@ -222,15 +222,15 @@ func (e *episodes) see(c condition.Condition, by source) {
 }
 
 // checked notes that a source has looked for all its conditions: those that it has not seen have ended. It forgets
-// hearsay when it cannot last any more.
+// reported when it cannot last any more.
 func (e *episodes) checked(by source) {
 	counts := map[string]int{}
 	for key, one := range e.open {
 		switch {
-		case one.by == hearsay && time.Since(one.toldAt) > condition.KindOf(one.Kind).Alert.Gap(0):
+		case one.by == reported && time.Since(one.toldAt) > condition.KindOf(one.Kind).Alert.Gap(0):
 			delete(e.open, key)
 			continue
-		case one.by == hearsay || one.by != by:
+		case one.by == reported || one.by != by:
 		case !one.seen:
 			e.over = append(e.over, pastEpisode{one.Condition, time.Now()})
 			delete(e.open, key)

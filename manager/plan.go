@@ -184,7 +184,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
 			for _, taskType := range unserved {
-				p.alerter.hear(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
+				p.alerter.report(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
 				p.log.LogAttrs(ctx, slog.LevelInfo,

@@ -33,7 +33,7 @@ type server struct {
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
-	unheard int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
+	lateReplies int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
 
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
 	state   atomic.Value            // the name of the state, for Ready
@@ -160,7 +160,7 @@ func (s *server) join(ctx context.Context) *session {
 // register writes the row of a new session. Before each session except the first it defines the task type again,
 // because the roster may have been deleted while this process was away.
 func (s *server) register(ctx context.Context, first bool) (*session, error) {
-	if s.unheard > 0 {
+	if s.lateReplies > 0 {
 		if err := s.measureLink(ctx); err != nil {
 			return nil, err
 		}
@@ -196,24 +196,24 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	return session, nil
 }
 
-// maxRejoinPause is the longest pause before a server joins again that was unheard.
+// maxRejoinPause is the longest pause before a server joins again that got its replies too late.
 const maxRejoinPause = 5 * time.Minute
 
-// rejoinPause returns how long a server waits before it joins again. It doubles with each session that was unheard
-// (S12).
+// rejoinPause returns how long a server waits before it joins again. It doubles with each session in succession that
+// got its replies too late (S12).
 func (s *server) rejoinPause() time.Duration {
-	if s.unheard == 0 {
+	if s.lateReplies == 0 {
 		return 0
 	}
-	return min(s.settings.JudgeDeadInterval<<min(s.unheard-1, 10), maxRejoinPause)
+	return min(s.settings.JudgeDeadInterval<<min(s.lateReplies-1, 10), maxRejoinPause)
 }
 
 // errSlowLink says that the database answers too slowly for this server's lease.
 var errSlowLink = errors.New("the database is too far away")
 
 // measureLink fails unless a round trip to the database is short enough for heartbeats to renew the lease. A server
-// that was not heard before joins again only then: otherwise it would be assigned queues again and again and never work
-// them.
+// that got its replies too late before joins again only then: otherwise it would be assigned queues again and again
+// and never work them.
 func (s *server) measureLink(ctx context.Context) error {
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()

@@ -232,7 +232,7 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.proc.Wake() // the lease was renewed; executors that met its end ask again
 	mustRead := !s.halt.isConfirmed() || s.view.mustRead(r.HeartbeatReply)
 	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
-		s.server.unheard = 0
+		s.server.lateReplies = 0
 	}
 	*s.agenda = s.agenda.after(r, known{
 		settings: s.config.settingsVersion, drained: s.halt.drained.Load(),
@@ -268,7 +268,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 	if !s.reg.ended() {
 		s.log.LogAttrs(ctx, slog.LevelWarn,
 			"lease expired without a heartbeat; all work is stopped until the database answers")
-		unheard, stop := listen(ctx, s.settings.JudgeDeadInterval/2, s.own(), s.reg.lease)
+		late, stop := awaitLateReplies(ctx, s.settings.JudgeDeadInterval/2, s.own(), s.reg.lease)
 		defer stop()
 		select {
 		case <-ctx.Done():
@@ -279,7 +279,7 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 			return s.serving
 		case <-s.reg.gone:
 			s.log.LogAttrs(ctx, slog.LevelWarn, "expired by another server; joining again without queues")
-		case <-unheard:
+		case <-late:
 			s.giveUp(ctx)
 		}
 	}
@@ -344,14 +344,15 @@ func (s *session) report() roster.ServerReport {
 	return b
 }
 
-// A server is unheard if its heartbeats arrive, so that no other server expires it, and their replies come too late to
-// renew its lease, so that it works nothing. It would keep its queues idle for as long as the link is slow (S12).
-
-// listen looks at intervals, while the lease is expired, whether the server is unheard. It closes the channel when two
+// awaitLateReplies finds out, while the lease is expired, whether heartbeats arrive, so that no other server expires
+// this one, and their replies come too late to renew its lease, so that it works nothing. Over a slow link it would
+// keep its queues idle for as long as the link is slow (S12). It looks at intervals, and closes the channel when two
 // looks in succession have found a fresh heartbeat in the roster. stop ends it.
-func listen(ctx context.Context, every time.Duration, server roster.Server, l *lease) (<-chan struct{}, func()) {
-	ctx, stop := context.WithCancel(ctx)
-	unheard := make(chan struct{})
+func awaitLateReplies(
+	ctx context.Context, every time.Duration, server roster.Server, l *lease,
+) (late <-chan struct{}, stop func()) {
+	ctx, stop = context.WithCancel(ctx)
+	found := make(chan struct{})
 	go func() {
 		for fresh := 0; fresh < 2; {
 			if sleep(ctx, every); ctx.Err() != nil {
@@ -362,15 +363,15 @@ func listen(ctx context.Context, every time.Duration, server roster.Server, l *l
 				fresh = 0
 			}
 		}
-		close(unheard)
+		close(found)
 	}()
-	return unheard, stop
+	return found, stop
 }
 
-// giveUp leaves the roster because the server is unheard: other servers take its queues over at once. It raises an
+// giveUp leaves the roster because replies come too late: other servers take the queues over at once. It raises an
 // alert.
 func (s *session) giveUp(ctx context.Context) {
-	s.server.unheard++
+	s.server.lateReplies++
 	text := fmt.Sprintf("heartbeats of %s arrive, and their replies come too late: it gives its queues away. "+
 		"It joins again after %s, if a round trip takes at most %s",
 		s.uuid, s.server.rejoinPause(), s.slowestRoundTrip().Round(time.Millisecond))

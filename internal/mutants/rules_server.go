@@ -135,8 +135,8 @@ var serverMutants = []mutant{
 		"TestReplyToAHeartbeatBeforeTheLapse",
 	},
 	{
-		"S12", "a server that is not heard keeps its queues",
-		"listen", "err != nil || age > 2*every || ",
+		"S12", "a server whose replies come too late keeps its queues",
+		"awaitLateReplies", "err != nil || age > 2*every || ",
 		"err != nil || age >= 0 || ",
 		"TestWorkerThatIsUnheard",
 	},

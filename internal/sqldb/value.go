@@ -1,7 +1,9 @@
 package sqldb
 
 import (
+	"database/sql"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -56,4 +58,39 @@ func parseTime(text string) time.Time {
 		return minTime
 	}
 	return t
+}
+
+// Flag scans a boolean. MySQL and SQLite keep any number in such a column, and return numbers for conditions. As in a
+// condition of SQL, each number except 0 is true. NULL is false. A text that is no boolean is true: what cannot be read
+// is paused, and is not started (S13).
+type Flag bool
+
+// Scan implements sql.Scanner.
+func (f *Flag) Scan(src any) error {
+	var text Text
+	if err := text.Scan(src); err != nil {
+		return err
+	}
+	if n, err := strconv.ParseFloat(string(text), 64); err == nil {
+		*f = n != 0
+		return nil
+	}
+	var b sql.NullBool
+	err := b.Scan(src)
+	*f = Flag(err != nil || b.Bool)
+	return nil
+}
+
+// Millis is a duration that is stored as whole milliseconds. A duration beyond MaxDuration counts as MaxDuration, and
+// so does what is no number: a server is not expired because its interval cannot be read (S13).
+type Millis time.Duration
+
+// Scan implements sql.Scanner.
+func (m *Millis) Scan(src any) error {
+	var n sql.NullInt64
+	if n.Scan(src) != nil {
+		n.Int64 = MaxDuration.Milliseconds()
+	}
+	*m = Millis(ClampMillis(n.Int64))
+	return nil
 }
