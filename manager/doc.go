@@ -101,7 +101,7 @@
 // processor forgets the queue first. Then the server writes the outcome in a transaction that fences the queue. Before
 // the server hands a queue over, it suspends the sweep: the next owner continues it, and that counts as no attempt.
 //
-// The server's part of rate_per_second follows from the queues of the run that are not finished (rateShare).
+// The server's part of rate_per_second follows from the queues of the run that are not finished (runTicker.tick).
 //
 // Scheduler.Tick of runs opens and ends the runs themselves. The heartbeat's reply says whether a run is open,
 // and when the next trigger is due. Only then does the server tick, once a second or when the trigger is due. With a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // S10: the session goes on while a job waits, and gets its error when it has ended.
@@ -29,5 +30,37 @@ func TestSessionDoesNotWaitForAJob(t *testing.T) {
 			t.Errorf("the job ended with %v", err)
 		}
 		r.cancel()
+	})
+}
+
+// A duty is off the agenda when its job starts, so a database that refuses the job is not asked again without a pause.
+func TestJobThatFailsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &base{settings: &Settings{}, agenda: &agenda{}}
+		r := newJobRunner(b, nil)
+		starts := func() bool {
+			r.startNext(t.Context(), func(duty) *job {
+				return &job{call: func(context.Context) error { return errors.New("refused") }}
+			})
+			if r.idle() {
+				return false
+			}
+			<-r.ended
+			r.running = nil
+			r.cancel()
+			return true
+		}
+		b.agenda.add(time.Now(), resetCrashes)
+		if !starts() || starts() {
+			t.Error("the job is not started once")
+		}
+		b.agenda.add(time.Now().Add(time.Minute), resetCrashes)
+		if starts() {
+			t.Error("the job is started again before its time")
+		}
+		time.Sleep(time.Minute)
+		if !starts() {
+			t.Error("the job is not started again")
+		}
 	})
 }
