@@ -20,8 +20,8 @@ type builder struct {
 }
 
 // errNoRun refuses {{run_key}} for mode CONTINUOUS.
-var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: set mode: " +
-	"RUN or do not use it")
+var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: " +
+	"set mode: RUN or do not use it")
 
 func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
 	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, settings}
@@ -90,16 +90,24 @@ func (b builder) buildSelect() error {
 	if err != nil {
 		return fmt.Errorf(".select %w", err)
 	}
-	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
-	if many && !s.uses(index, queue, queueParameter) {
-		return errors.New(".select returns the same rows for every queue: with more than one queue it must use {{index}} " +
-			"(with {{total}}), {{queue}} or {{queue_parameter}}")
+	if err := b.checkDivides(s); err != nil {
+		return fmt.Errorf(".select returns %w", err)
 	}
 	if !s.uses(limit) && !s.usesColumns(cursor) { // for {{cursor}} there is another reason
 		return errors.New(".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, " +
 			"or always the same number, and misses rows behind failed ones")
 	}
 	b.sel = s
+	return nil
+}
+
+// checkDivides checks that a statement takes the rows of one queue, if there are several queues.
+func (b builder) checkDivides(s *statement) error {
+	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
+	if many && !s.uses(index, queue, queueParameter) {
+		return errors.New("the same rows for every queue: with more than one queue it must use {{index}} " +
+			"(with {{total}}), {{queue}} or {{queue_parameter}}")
+	}
 	return nil
 }
 
@@ -206,14 +214,9 @@ func (b builder) buildAfter() error {
 			"so remove {{after}}")
 	case len(key) == 0:
 		return errors.New(".key is missing: it names the column by which select is ordered, and whose value {{after}} is")
-	case len(start) == 0:
-		return errors.New(".after_start is missing: it is the value of {{after}} before the first row, such as 0")
-	case len(start) != len(key):
-		return fmt.Errorf(".after_start (%s) must have a value for each column of the key (%s)", listed(start), listed(key))
-	case slices.Contains(start, ""):
-		return fmt.Errorf(".after_start (%s) must not have an empty value: for the empty text write \\s", listed(start))
-	case !slices.ContainsFunc(b.sel.parts, orderBy.MatchString):
-		return fmt.Errorf(".select must return its rows in the order of the key: add ORDER BY %s", listed(key))
+	}
+	if err := checkStart(after, start, "key", key); err != nil {
+		return err
 	}
 	for i := range key {
 		b.shape.ordered = append(b.shape.ordered, i)
@@ -221,9 +224,27 @@ func (b builder) buildAfter() error {
 	return checkColumns(b.sel, after, "key", key)
 }
 
-// checkColumns checks that select compares all columns behind which it goes on: those of the cursor, or of the key.
-// A single one may be {{cursor}} or {{after}} alone.
+// checkStart checks the value of {{cursor}} or {{after}} before the first row.
+func checkStart(placeholder string, start []string, of string, columns []string) error {
+	switch {
+	case len(start) == 0:
+		return fmt.Errorf(".%s_start is missing: it is the value of {{%[1]s}} before the first row, such as 0", placeholder)
+	case len(start) != len(columns):
+		return fmt.Errorf(".%s_start (%s) must have a value for each column of the %s (%s)", placeholder, listed(start), of,
+			listed(columns))
+	case slices.Contains(start, ""):
+		return fmt.Errorf(".%s_start (%s) must not have an empty value: for the empty text write \\s", placeholder,
+			listed(start))
+	}
+	return nil
+}
+
+// checkColumns checks that select is ordered by the columns behind which it goes on, those of the cursor or of the key,
+// and compares all of them. A single one may be {{cursor}} or {{after}} alone.
 func checkColumns(sel *statement, placeholder, of string, columns []string) error {
+	if !slices.ContainsFunc(sel.parts, orderBy.MatchString) {
+		return fmt.Errorf(".select must return its rows in the order of the %s: add ORDER BY %s", of, listed(columns))
+	}
 	for _, c := range columns {
 		if !sel.usesColumn(placeholder, c) && (len(columns) > 1 || !sel.uses(placeholder)) {
 			return fmt.Errorf(".select must use {{%s.%s}}: the %s has the columns %s", placeholder, c, of, listed(columns))
@@ -352,24 +373,16 @@ func refuseCursorKeys(c config.SQLDealer, horizonUsed bool) error {
 
 // checkCursor checks what each select with a cursor needs.
 func checkCursor(c config.SQLDealer, sel *statement, names []string) error {
-	switch {
-	case len(c.Key) == 0:
+	if len(c.Key) == 0 {
 		return errors.New(".key is missing: it names the column that identifies a row, and whose last value {{cursor}} is " +
 			"without the key cursor")
-	case len(c.CursorStart) == 0:
-		return errors.New(".cursor_start is missing: it is the value of {{cursor}} before the first row, such as 0")
-	case len(c.CursorStart) != len(names):
-		return fmt.Errorf(".cursor_start (%s) must have a value for each column of the cursor (%s)", listed(c.CursorStart),
-			listed(names))
-	case slices.Contains(c.CursorStart, ""):
-		return fmt.Errorf(".cursor_start (%s) must not have an empty value: for the empty text write \\s",
-			listed(c.CursorStart))
-	case !sel.uses(limit):
-		return errors.New(".select must use {{limit}}: with {{cursor}}, one more row than is executed shows whether the " +
-			"last " +
-			"one is unique")
-	case !slices.ContainsFunc(sel.parts, orderBy.MatchString):
-		return fmt.Errorf(".select must return its rows in the order of the cursor: add ORDER BY %s", listed(names))
+	}
+	if err := checkStart(cursor, c.CursorStart, "cursor", names); err != nil {
+		return err
+	}
+	if !sel.uses(limit) {
+		return errors.New(".select must use {{limit}}: with {{cursor}}, " +
+			"one more row than is executed shows whether the last one is unique")
 	}
 	return checkColumns(sel, cursor, "cursor", names)
 }
@@ -385,10 +398,8 @@ func (b builder) buildBacklog() error {
 	if err != nil {
 		return fmt.Errorf(".backlog %w", err)
 	}
-	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
-	if many && !s.uses(index, queue, queueParameter) {
-		return errors.New(".backlog counts the same rows for every queue: with more than one queue it must use {{index}} " +
-			"(with {{total}}), {{queue}} or {{queue_parameter}}")
+	if err := b.checkDivides(s); err != nil {
+		return fmt.Errorf(".backlog counts %w", err)
 	}
 	b.backlog = s
 	return nil

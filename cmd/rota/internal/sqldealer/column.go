@@ -48,9 +48,8 @@ func (c *column) refuseZeroDate(v any, sy syntax) error {
 	if at, ok := v.(time.Time); !ok || !sy.zeroDates || !at.IsZero() {
 		return nil
 	}
-	return fmt.Errorf("column %q of type %s holds 0000-00-00, which is no date: correct the row, or select NULLIF(%s, "+
-		"0) AS %[3]s",
-		c.name, c.kind, c.name)
+	return fmt.Errorf("column %q of type %s holds 0000-00-00, which is no date: "+
+		"correct the row, or select NULLIF(%[1]s, 0) AS %[1]s", c.name, c.kind)
 }
 
 // refuseType returns an error for a column whose stored text does not give the same value again,
@@ -78,8 +77,8 @@ func (c *column) refuseValue(v any, sy syntax) error {
 			"texts and blobs are exact", c.name, v)
 	case string:
 		if _, number := wholeNumber(v); number && (c.kind == "" || c.kind == "BLOB") {
-			return fmt.Errorf("column %q holds the text %q and has no type: declare it TEXT, or SQLite takes the text for a "+
-				"number", c.name, v)
+			return fmt.Errorf("column %q holds the text %q and has no type: "+
+				"declare it TEXT, or SQLite takes the text for a number", c.name, v)
 		}
 	}
 	return nil

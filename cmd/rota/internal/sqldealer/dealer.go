@@ -43,7 +43,7 @@ func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 
 // Use sets the database. It must be that of the roster, because the fence is part
 // of the transaction. The caller calls it once, before all other methods. The result
-// has the capabilities that follow from the statements (capabilities.go).
+// has the capabilities that follow from the statements (withCapabilities).
 func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
 	d.db = db
 	return d.withCapabilities()
