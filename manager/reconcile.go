@@ -13,7 +13,7 @@ import (
 
 // reconciler brings the processor and the roster in line: it reads the server's rows, decides, and performs the steps.
 //
-// It has 17 methods: ten are the verbs of decide, in perform.go and handover.go, which all change the same three maps.
+// It has 16 methods: ten are the verbs of decide, which all change the same three maps.
 type reconciler struct {
 	*base
 	view    *ownView
