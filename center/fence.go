@@ -198,3 +198,62 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 	err = b.c.db.CommitError(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
 }
+
+// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context (F4).
+// It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects, but is never
+// ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if ctx does not come
+// from Execute.
+func SaveCursor(ctx context.Context) error {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	switch {
+	case !ok:
+		return ErrNoBatch
+	case b.Cursor == nil || b.saved.Load():
+		return nil
+	}
+	if b.Run != "" {
+		err := b.c.db.Transact(ctx, b.c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error { return b.fenceRun(ctx, t.Raw) })
+		if err != nil {
+			return fmt.Errorf("save the cursor of run %s: %w", b.Run, lostSince(ctx, err))
+		}
+		return nil
+	}
+	err := b.c.db.Retry(ctx, func() (bool, error) {
+		return true, b.fenceByWriting(ctx, b.c.db.Dealers, `cursor_value = ?, `, *b.Cursor)
+	})
+	if err != nil {
+		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, lostSince(ctx, err))
+	}
+	return nil
+}
+
+// Column returns the values of a query with one column, for the Select of a dealer:
+//
+//	return center.Column[int64](ctx, db, `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
+//		s.Total, s.Queue.Index, s.Limit)
+//
+// The values are scanned as by database/sql. It returns the error of the query, of a scan, or of reading on, and no
+// values then.
+func Column[T any](ctx context.Context, db Queryer, query string, args ...any) (values []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v T
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return values, nil
+}
+
+// Queryer is a *sql.DB, *sql.Conn or *sql.Tx, or what wraps one.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}

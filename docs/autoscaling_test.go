@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dutyrota/rota/ops"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/ops"
 )
 
 // The manifests of autoscaling.md ask for what /scale serves and the metrics have, and fit to each other.

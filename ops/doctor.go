@@ -3,8 +3,10 @@ package ops
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Diagnose checks the database and each task type of this own_sign, or only the named task type. It changes nothing. It
@@ -22,4 +24,73 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 		}
 	}
 	return d.findings, nil
+}
+
+// diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
+// clusterCheck, rosterCheck, serverCheck, queueCheck and runCheck.
+type diagnosis struct {
+	c        *Client
+	task     string         // the task type being checked
+	names    map[string]int // number of servers by short name
+	findings []condition.Condition
+}
+
+// add adds a finding and returns it, so that the check can say what it is about and since when.
+func (d *diagnosis) add(kind, format string, args ...any) *condition.Condition {
+	return d.advise(kind, "", format, args...)
+}
+
+// advise adds a finding whose hint names what it is about.
+func (d *diagnosis) advise(kind, hint, format string, args ...any) *condition.Condition {
+	d.findings = append(d.findings, condition.New(kind, d.task, fmt.Sprintf(format, args...), hint))
+	return &d.findings[len(d.findings)-1]
+}
+
+func (d *diagnosis) ok(kind, format string, args ...any) {
+	c := d.add(kind, format, args...)
+	c.Status, c.Hint = condition.OK, ""
+}
+
+// note adds a finding that is less grave than most of its kind.
+func (d *diagnosis) note(kind, hint, format string, args ...any) *condition.Condition {
+	c := d.advise(kind, hint, format, args...)
+	c.Status = condition.Note
+	return c
+}
+
+// commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
+func (d *diagnosis) commandName(s ServerRecord) string {
+	if name := ServerName(s.UUID); d.names[name] == 1 {
+		return name
+	}
+	return s.UUID
+}
+
+// firstFive lists the first five ids.
+func firstFive(ids []string) string {
+	if len(ids) > 5 {
+		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
+	}
+	return strings.Join(ids, ", ")
+}
+
+// rosterRows holds what Diagnose has read about one task type.
+type rosterRows struct {
+	task    TaskRecord
+	servers []ServerRecord
+	queues  []QueueRecord
+	alerts  []EventRecord // that no other check reports, the newest first
+}
+
+// eligible returns the number of eligible servers.
+func (r rosterRows) eligible() int { return r.eligibleWith(plan.Selector{}) }
+
+// eligibleWith returns the number of eligible servers with the labels.
+func (r rosterRows) eligibleWith(labels plan.Selector) (n int) {
+	for _, s := range r.servers {
+		if s.Eligible() && labels.Matches(s.planServer()) {
+			n++
+		}
+	}
+	return n
 }

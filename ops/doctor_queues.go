@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // queueCheck checks the queues of a task type and their failed items.
@@ -197,4 +200,92 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
+}
+
+// crashes reports queues whose owners were expired one after the other before they had executed a page (S14).
+func (d queueCheck) crashes(ctx context.Context, taskType string, most int) error {
+	type queue struct {
+		ID      string
+		Crashes int64
+	}
+	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
+		taskType, d.c.ownSign, most)
+	if err == nil && len(queues) > 0 {
+		var list []string
+		for _, q := range queues {
+			list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
+		}
+		d.add(condition.Crashes, "queues whose owners have died one after the other: %s", firstFive(list))
+	}
+	return err
+}
+
+// load reports what keeps the load of a task type with balance LOAD from being even (P16).
+func (d queueCheck) load(ctx context.Context, balance string) error {
+	if balance != center.BalanceLoad {
+		return nil
+	}
+	p, err := d.c.Queues().Plan(ctx, d.task, Scenario{ByLoad: true})
+	switch {
+	case errors.Is(err, ErrNoLoad):
+		d.add(condition.LoadUnknown, "balance is LOAD, but no queue has a measured load: all queues count alike")
+		return nil
+	case err != nil:
+		return err
+	}
+	if p.Load.Incomplete {
+		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known", p.Load.Queues-p.Load.Measured, p.Load.Queues)
+	}
+	if len(p.Load.TooLarge) > 0 {
+		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s", firstFive(p.Load.TooLarge))
+	}
+	if n := p.LoadMoves(); n > p.Load.Budget {
+		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d move now", n, p.Load.Budget)
+	}
+	return nil
+}
+
+// backlog reports queues in which work piles up. A task type that is paused is not expected to get less.
+func (d queueCheck) backlog(r rosterRows) {
+	if r.task.Paused {
+		return
+	}
+	d.oldBacklog(r)
+	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
+		d.add(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
+	}
+	if list := queuesWithTrend(r, BacklogGrowing); len(list) > 0 {
+		d.add(condition.BacklogGrowing, "more items come than are executed: %s", firstFive(list))
+	}
+}
+
+// oldBacklog reports queues that an autoscaler cannot rely on: their owners have counted them, and do not any more, or not
+// often enough.
+func (d queueCheck) oldBacklog(r rosterRows) {
+	var old []string
+	for _, q := range r.queues {
+		if q.BacklogAge != nil && *q.BacklogAge > FreshBacklog.Seconds() && q.Status == "HELD" {
+			old = append(old, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.BacklogAge*float64(time.Second)).Round(time.Second)))
+		}
+	}
+	if len(old) == 0 {
+		return
+	}
+	d.add(condition.BacklogOld, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
+}
+
+// queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that
+// no live server owns are too old to tell.
+func queuesWithTrend(r rosterRows, trend string) (list []string) {
+	for _, q := range r.queues {
+		if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
+			continue
+		}
+		text := fmt.Sprintf("%s (%d left", q.QueueID, *q.BacklogItems)
+		if q.BacklogOldest != nil {
+			text += fmt.Sprintf(", the oldest %s old", time.Duration(*q.BacklogOldest*float64(time.Second)).Round(time.Second))
+		}
+		list = append(list, text+")")
+	}
+	return list
 }

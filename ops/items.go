@@ -2,10 +2,14 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/failures"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -79,4 +83,124 @@ func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...strin
 		return n, fmt.Errorf("drop items of %w", err)
 	}
 	return n, nil
+}
+
+// itemsPerPage is how many failed items a page has at most.
+const itemsPerPage = 1_000
+
+// Page returns the failed items of a task type that the filter selects, at most 1,000, behind the position that the page
+// before has returned. The position before the first page is empty, and next is empty after the last one. The order has no
+// meaning. A caller may change the items of a page before it asks for the next one. An item that fails for the first time
+// meanwhile may be left out.
+func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []ItemRecord, next string, err error) {
+	if f.TaskType == "" {
+		return nil, "", errors.New("read a page of failed items: the filter needs a task type")
+	}
+	w := sqldb.Where{Args: []any{f.TaskType, it.c.ownSign, after}}
+	w.Equal("queue_id", f.QueueID)
+	w.Equal("state", f.State)
+	page, err = sqldb.Records[ItemRecord](ctx, it.c.db, fmt.Sprintf(`SELECT {columns} FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND item_hash > ?%s ORDER BY item_hash LIMIT %d`, w.Text, itemsPerPage), w.Args...)
+	if err != nil {
+		return nil, "", fmt.Errorf("read a page of failed items of %s: %w", f.TaskType, err)
+	}
+	if len(page) == itemsPerPage {
+		next = failures.Hash(page[len(page)-1].ItemKey)
+	}
+	return page, next, nil
+}
+
+// itemsAtOnce is how many failed items one transaction deletes at most. Other transactions of the roster wait for it.
+const itemsAtOnce = 5_000
+
+// deleteItems is the beginning of a statement that deletes failed items.
+const deleteItems = `DELETE FROM schedule_failed_item`
+
+// itemChange is what an operator does to failed items. The statement ends before its WHERE.
+type itemChange struct{ actor, what, statement string }
+
+// change changes the items with the given keys.
+func (it *Items) change(ctx context.Context, taskType string, keys []string, c itemChange) (n int, err error) {
+	for part := range slices.Chunk(keys, itemsPerPage) {
+		var changed int
+		err := it.c.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) (err error) {
+			changed, err = c.apply(ctx, l, part)
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+		n += changed
+	}
+	return n, nil
+}
+
+// apply runs the statement for some items. It makes the workers read their items again, and records an event.
+func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) (n int, err error) {
+	n, err = l.Exec(ctx, c.statement+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(keys))+`)`,
+		append([]any{l.TaskType, l.OwnSign}, failures.Hashes(keys)...)...)
+	if err != nil || n == 0 {
+		return n, err
+	}
+	if err := itemsChanged(ctx, l); err != nil {
+		return n, err
+	}
+	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural.Of(n, "failed item was", "failed items were"), c.what)})
+}
+
+// lastOfChunk returns the hash of the last item that one transaction deletes, from the items behind a hash. It returns
+// false if the transaction can delete all of them.
+func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash string, more bool, err error) {
+	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash > ?
+		ORDER BY item_hash LIMIT 1 OFFSET %d`, itemsAtOnce-1), l.TaskType, l.OwnSign, after).Scan(&hash)
+	if sqldb.NoRows(err) {
+		return "", false, nil
+	}
+	return hash, err == nil, err
+}
+
+// itemsChanged raises the version that makes workers read the failed items again.
+func itemsChanged(ctx context.Context, l *roster.LockTx) error {
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	return err
+}
+
+// deleteSomeItems deletes as many failed items behind a hash as one transaction may. It returns their number and the
+// hash of the last one, which is empty if there are no more. The next call begins there: a database passes over deleted
+// rows one by one.
+func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int, last string, err error) {
+	last, more, err := lastOfChunk(ctx, l, after)
+	if err != nil {
+		return 0, "", err
+	}
+	query, args := deleteItems+` WHERE task_type = ? AND own_sign = ?`, []any{l.TaskType, l.OwnSign}
+	if more {
+		query, args = query+` AND item_hash > ? AND item_hash <= ?`, append(args, after, last)
+	}
+	if n, err = l.Exec(ctx, query, args...); err != nil {
+		return 0, "", fmt.Errorf("delete the failed items: %w", err)
+	}
+	return n, last, nil
+}
+
+// ItemRates computes the servers' items per second from two successive readings of their counters. The zero value has no
+// earlier reading. It must not be used concurrently.
+type ItemRates struct {
+	at       time.Time        // the database's time of the last reading
+	finished map[string]int64 // items per server at that time, by uuid
+}
+
+// Update returns the items per second of each server since the last reading, by uuid. A server without an earlier reading
+// has no entry. A server writes its counters with each heartbeat, so the rate is as coarse as the heartbeats.
+func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
+	rates, finished := map[string]float64{}, map[string]int64{}
+	var now time.Time
+	for _, s := range servers {
+		now, finished[s.UUID] = s.Now, s.SuccessCount+s.FailureCount
+		if before, known := r.finished[s.UUID]; known && s.Now.After(r.at) {
+			rates[s.UUID] = float64(finished[s.UUID]-before) / s.Now.Sub(r.at).Seconds()
+		}
+	}
+	r.at, r.finished = now, finished
+	return rates
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
 )
@@ -79,4 +81,68 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 		return deleted, fmt.Errorf("clean schedule_failed_item: %w", err)
 	}
 	return deleted, nil
+}
+
+// ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval,
+// and returns their names. It deletes their queues, failed items, rows of expired servers and the trigger of the
+// settings, and cancels open runs. The next server of such an environment clones BASE under new epochs and defines the
+// trigger again. A pause stays. BASE never expires. An environment whose queues have cursors, or that has other
+// triggers, does not expire either: nothing would restore them. An environment with many failed items loses some
+// thousand of them with each call, before it expires.
+//
+// seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
+// database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
+func (c *Client) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
+	candidates, err := sqldb.Records[string](ctx, c.db, `SELECT r.own_sign FROM schedule_task_running r`+abandonedRosters+`
+		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, center.DefaultOwnSign, c.ownSign)
+	if err != nil {
+		return nil, fmt.Errorf("look for abandoned environments of %s: %w", taskType, err)
+	}
+	for _, sign := range candidates {
+		gone, err := expireOwnSign(ctx, c.roster.In(sign), taskType, actor, seen, within)
+		if err != nil {
+			return expired, fmt.Errorf("expire %w", err)
+		}
+		if gone {
+			expired = append(expired, sign)
+		}
+	}
+	return expired, nil
+}
+
+// abandonedRosters selects rosters with queues that no server has served and no statement has changed for
+// expire_own_sign_interval, without cursors and without an operator's triggers.
+const abandonedRosters = ` JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.queue_total > 0
+	AND NOT EXISTS (SELECT 1 FROM schedule_server s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
+		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
+	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
+		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
+	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
+
+// expireOwnSign deletes one environment if it is still abandoned under the lock row.
+func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
+	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
+		gone = false
+		var still int
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+` AND r.task_type = ? AND r.own_sign = ?`,
+			l.TaskType, l.OwnSign).Scan(&still)
+		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
+			return err
+		}
+		if _, last, err := deleteSomeItems(ctx, l, ""); err != nil || last != "" {
+			return err // a later call deletes the rest
+		}
+		gone = true
+		return deleteRosterRows(ctx, l, actor, "no server has served it for expire_own_sign_interval")
+	})
+	return gone, err
+}
+
+// OwnSigns lists the environments of the database by name.
+func (c *Client) OwnSigns(ctx context.Context) (signs []string, err error) {
+	signs, err = sqldb.Records[string](ctx, c.db, `SELECT DISTINCT own_sign FROM schedule_task_running ORDER BY own_sign`)
+	if err != nil {
+		return nil, fmt.Errorf("list the environments: %w", err)
+	}
+	return signs, nil
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/runs"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // timeLayout is how the tables write a time.

@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 
-	"github.com/dutyrota/rota/ops"
 	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/ops"
 )
 
 // listCommand completes a command that lists records, of one task type or of

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/ops"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 func widest(s string) (n int) {

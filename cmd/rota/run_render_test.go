@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
-	"github.com/jedib0t/go-pretty/v6/text"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -188,4 +189,166 @@ func changesText(changes []runs.Difference) string {
 		list[i] = fmt.Sprintf("%s %s -> %s", d.Name, d.Row, d.Given)
 	}
 	return strings.Join(list, ", ")
+}
+
+// CompareGiven does what Compare does for a part of the settings: it leaves those alone that given does not name, and lists
+// them in Left if they differ from their defaults. given has names as in rota.yaml. cron and every replace each other. If the
+// task type has no row, the settings that are left out have their defaults.
+func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Settings, given []string) (SettingsDiff, error) {
+	row, err := t.Settings(ctx, taskType)
+	if errors.Is(err, center.ErrUnknownTask) {
+		return t.Compare(ctx, taskType, s)
+	}
+	if err != nil {
+		return SettingsDiff{}, err
+	}
+	if !slices.Contains(given, "queues") {
+		if row.Queues, err = t.requestedQueues(ctx, taskType, row.Queues); err != nil {
+			return SettingsDiff{}, err
+		}
+	}
+	d, err := t.Compare(ctx, taskType, merged(row, s, given))
+	if err != nil {
+		return SettingsDiff{}, err
+	}
+	for _, c := range settingChanges(row, center.Settings{}) {
+		if !takes(given, c.Name) {
+			d.Left = append(d.Left, c)
+		}
+	}
+	return d, nil
+}
+
+// requestedQueues returns the number of queues for which the servers drain, or else the present one.
+func (t *Tasks) requestedQueues(ctx context.Context, taskType string, now int) (int, error) {
+	tasks, err := t.List(ctx, taskType)
+	if err != nil || len(tasks) == 0 || tasks[0].RequestedTotal == nil {
+		return now, err
+	}
+	return int(*tasks[0].RequestedTotal), nil
+}
+
+// merged returns s with the given settings of from.
+func merged(s, from center.Settings, given []string) center.Settings {
+	for _, row := range center.SettingTable() {
+		if takes(given, row.Name) {
+			reflect.ValueOf(row.Field(&s)).Elem().Set(reflect.ValueOf(row.Field(&from)).Elem())
+		}
+	}
+	return s
+}
+
+// takes reports whether the given settings replace the named one.
+func takes(given []string, name string) bool {
+	if name == "cron" || name == "every" {
+		return slices.Contains(given, "cron") || slices.Contains(given, "every")
+	}
+	return slices.Contains(given, name)
+}
+
+// settingChanges compares all settings except the queues, with defaults for zeros.
+func settingChanges(row, want center.Settings) (diffs []runs.Difference) {
+	rows := row.Records()
+	for i, w := range want.Records() {
+		if rows[i].Value != w.Value {
+			diffs = append(diffs, runs.Difference{Name: w.Name, Given: w.Text, Row: rows[i].Text})
+		}
+	}
+	return diffs
+}
+
+// Same reports whether there is nothing to do.
+func (d SettingsDiff) Same() bool {
+	return d.Exists && len(d.Changes) == 0 && len(d.Add) == 0 && len(d.Remove) == 0 && !d.Repartitions()
+}
+
+// Repartitions reports whether the number of numbered queues changes, or a requested change is withdrawn.
+func (d SettingsDiff) Repartitions() bool {
+	if d.Named || !d.Exists || d.Total == 0 {
+		return false
+	}
+	return d.Wanted != d.Total && d.Wanted != d.Waiting || d.Wanted == d.Total && d.Waiting != 0
+}
+
+// QueuesAdded returns how many numbered queues the change adds.
+func (d SettingsDiff) QueuesAdded() int {
+	if !d.Repartitions() {
+		return 0
+	}
+	return max(0, d.Wanted-d.Total)
+}
+
+// QueuesRemoved returns how many numbered queues the change removes.
+func (d SettingsDiff) QueuesRemoved() int {
+	if !d.Repartitions() {
+		return 0
+	}
+	return max(0, d.Total-d.Wanted)
+}
+
+// ChangesTrigger reports whether the change writes or deletes the trigger that has the task type's name.
+func (d SettingsDiff) ChangesTrigger() bool {
+	return slices.ContainsFunc(d.Changes, func(s runs.Difference) bool { return s.Name == "cron" || s.Name == "every" })
+}
+
+// DeletesTrigger reports whether the change deletes that trigger.
+func (d SettingsDiff) DeletesTrigger() bool {
+	return d.ChangesTrigger() && d.Settings.Cron == "" && d.Settings.Every == 0
+}
+
+// TaskSettings are the settings that a file gives for a task type.
+type TaskSettings struct {
+	Name     string
+	Settings center.Settings
+	Given    []string // the names of the settings that the file gives
+}
+
+// UpstreamsFirst sorts the task types so that each comes after its upstreams, which must exist before it. It leaves a
+// cycle in its order: Tasks.Apply refuses it.
+func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
+	return upstreamsFirst(tasks, func(t, other TaskSettings) bool {
+		return slices.ContainsFunc(t.Settings.After, func(a runs.After) bool { return a.Upstream == other.Name })
+	})
+}
+
+// checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any
+// own_sign (R14): nothing would open, fire or end them. It locks the lock rows of the task type first, so that no run
+// is made meanwhile.
+func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) error {
+	ends := d.Settings.WithDefaults().Mode != center.ModeRun
+	if !ends || !slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == "mode" }) {
+		return nil
+	}
+	if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`, l.TaskType); err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	var blockers []error
+	for _, b := range []struct{ query, text string }{
+		{
+			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.RunWaiting + `', '` + runs.RunReady + `', '` + runs.RunRunning + `') ORDER BY run_id LIMIT 1`,
+			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
+		},
+		{
+			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + runs.BackfillRunning + `' ORDER BY backfill_id LIMIT 1`,
+			"backfill %s (own_sign %s) is open: wait for its end or cancel it (rota run backfill cancel)",
+		},
+		{
+			`SELECT task_type, rule FROM schedule_task_after WHERE upstream = ? ORDER BY task_type LIMIT 1`,
+			"task type %s runs after it (%s): take it out of its after first",
+		},
+		{
+			`SELECT name, own_sign FROM schedule_trigger WHERE target = ? ORDER BY name, own_sign LIMIT 1`,
+			"trigger %s (own_sign %s) fires it: delete the trigger first (rota trigger delete)",
+		},
+	} {
+		type blocker struct{ Name, Detail string }
+		found, err := sqldb.Records[blocker](ctx, l, b.query, l.TaskType)
+		if err != nil {
+			return fmt.Errorf("look for what mode RUN holds: %w", err)
+		}
+		for _, f := range found {
+			blockers = append(blockers, fmt.Errorf("mode must not change from RUN to CONTINUOUS: "+b.text, f.Name, f.Detail))
+		}
+	}
+	return errors.Join(blockers...)
 }
