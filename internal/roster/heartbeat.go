@@ -27,41 +27,40 @@ type Heartbeat struct {
 // ServerReport is what one server reports with the heartbeat. It has many fields because most are columns of the
 // server's row. Times are by the database's clock, as the caller estimates it; a zero time means never.
 type ServerReport struct {
-	UUID     string
-	TaskType string // as the server was registered
-	State    string // SERVING or STANDBY; the heartbeat changes no other state
+	UUID     string `db:"-"`
+	TaskType string `db:"-"` // as the server was registered
+	State    string `db:"-"` // SERVING or STANDBY; the heartbeat changes no other state
 
-	FetchCount     int64
-	FetchItemCount int64
-	SuccessCount   int64
-	FailureCount   int64
-	SkipCount      int64
-	ExecuteTime    time.Duration
-	InFlight       int64
-	LastFetch      time.Time
-	OldestInFlight time.Time // zero if nothing is in flight
-	LastError      string
-	LastErrorAt    time.Time
-	FailingSince   time.Time // zero unless the calls of the dealer do nothing but fail
-	FailedCalls    int64     // since an item last succeeded
-	NextRunStart   time.Time // of the permit window
-	NextRunEnd     time.Time
-
-	// JudgeDeadInterval is the silence after which others may expire the server. Zero leaves what the row says.
-	JudgeDeadInterval time.Duration
-
-	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
-	// the server's previous heartbeat is too old, the database writes its own time instead.
-	WatchingSince time.Time
-	// WatchRange is the range of the last reply. The zero value watches all servers.
-	WatchRange WatchRange
-	// InRuns says that the server works in runs. The reply then has OpenRuns, NextFire and NextBegin.
-	InRuns bool
+	FetchCount     int64         `db:"fetch_count"`
+	FetchItemCount int64         `db:"fetch_item_count"`
+	SuccessCount   int64         `db:"success_count"`
+	FailureCount   int64         `db:"failure_count"`
+	SkipCount      int64         `db:"skip_count"`
+	ExecuteTime    time.Duration `db:"execute_ms"`
+	InFlight       int64         `db:"in_hand"`
+	LastFetch      time.Time     `db:"last_fetch_time"`
+	OldestInFlight time.Time     `db:"oldest_in_hand_since"` // zero if nothing is in flight
+	LastError      string        `db:"last_error"`
+	LastErrorAt    time.Time     `db:"last_error_at"`
+	FailingSince   time.Time     `db:"failing_since"`       // zero unless the calls of the dealer do nothing but fail
+	FailedCalls    int64         `db:"failed_calls"`        // since an item last succeeded
+	NextRunStart   time.Time     `db:"next_run_start_time"` // of the permit window
+	NextRunEnd     time.Time     `db:"next_run_end_time"`
 	// DrainedPartition is the partition version for which the server has nothing in flight and starts nothing (N1).
 	// It is 0 if there is none.
-	DrainedPartition int64
+	DrainedPartition int64 `db:"drained_partition"`
+
+	// JudgeDeadInterval is the silence after which others may expire the server. Zero leaves what the row says.
+	JudgeDeadInterval time.Duration `db:"-"`
+	// WatchingSince is the time since which the server has observed every heartbeat interval of the roster (S7). If
+	// the server's previous heartbeat is too old, the database writes its own time instead.
+	WatchingSince time.Time `db:"-"`
+	// WatchRange is the range of the last reply. The zero value watches all servers.
+	WatchRange WatchRange `db:"-"`
+	// InRuns says that the server works in runs. The reply then has OpenRuns, NextFire and NextBegin.
+	InRuns bool `db:"-"`
 	// Lowering lowers the server's share of max_in_flight (P10).
-	Lowering InFlightLowering
+	Lowering InFlightLowering `db:"-"`
 }
 
 // SendHeartbeat renews the servers' leases and reads what has changed. It returns the replies by the servers' uuids.
@@ -92,34 +91,6 @@ func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]Hea
 	return replies, nil
 }
 
-// heartbeatColumn is a column of schedule_server with its value for a server.
-type heartbeatColumn struct {
-	name  string
-	value func(ServerReport) any
-}
-
-func heartbeatColumns(d *sqldb.Dialect) []heartbeatColumn {
-	moment := d.TimeOrNull
-	return []heartbeatColumn{
-		{"fetch_count", func(s ServerReport) any { return s.FetchCount }},
-		{"fetch_item_count", func(s ServerReport) any { return s.FetchItemCount }},
-		{"success_count", func(s ServerReport) any { return s.SuccessCount }},
-		{"failure_count", func(s ServerReport) any { return s.FailureCount }},
-		{"skip_count", func(s ServerReport) any { return s.SkipCount }},
-		{"execute_ms", func(s ServerReport) any { return s.ExecuteTime.Milliseconds() }},
-		{"in_hand", func(s ServerReport) any { return s.InFlight }},
-		{"last_fetch_time", func(s ServerReport) any { return moment(s.LastFetch) }},
-		{"oldest_in_hand_since", func(s ServerReport) any { return moment(s.OldestInFlight) }},
-		{"next_run_start_time", func(s ServerReport) any { return moment(s.NextRunStart) }},
-		{"next_run_end_time", func(s ServerReport) any { return moment(s.NextRunEnd) }},
-		{"last_error", func(s ServerReport) any { return sqldb.Clean(s.LastError) }},
-		{"last_error_at", func(s ServerReport) any { return moment(s.LastErrorAt) }},
-		{"failing_since", func(s ServerReport) any { return moment(s.FailingSince) }},
-		{"failed_calls", func(s ServerReport) any { return s.FailedCalls }},
-		{"drained_partition", func(s ServerReport) any { return s.DrainedPartition }},
-	}
-}
-
 // update returns an UPDATE that writes each column as a CASE over the servers: the one form of an UPDATE of
 // several rows that all databases know. The column itself in ELSE gives the parameters their type. Most processes
 // have one server; for one server the statement is half as long.
@@ -148,9 +119,14 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	set.WriteString(" THEN watching_since ELSE ")
 	value(since, "watching_since")
 	set.WriteString(" END, heartbeat_time = {now}")
-	for _, col := range heartbeatColumns(d) {
-		set.WriteString(", " + col.name + " = ")
-		value(col.value, col.name)
+	reports := make(map[string][]sqldb.Field, len(b.Servers)) // by uuid
+	for _, s := range b.Servers {
+		s.LastError = sqldb.Clean(s.LastError)
+		reports[s.UUID] = sqldb.Fields(s)
+	}
+	for i, f := range reports[b.Servers[0].UUID] {
+		set.WriteString(", " + f.Column + " = ")
+		value(func(s ServerReport) any { return reports[s.UUID][i].Param(d) }, f.Column)
 	}
 	set.WriteString(", judge_dead_interval_ms = COALESCE(") // after watching_since, which reads it (L6)
 	value(func(s ServerReport) any { return nullMillis(s.JudgeDeadInterval) }, "judge_dead_interval_ms")
