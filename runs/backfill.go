@@ -49,7 +49,7 @@ type BackfillRange struct {
 	Parallel int       // the most slots that are in progress at a time, from 1 to 100. Defaults to 1.
 	Priority *int      // of the runs. Defaults to one less than that of the trigger.
 
-	RerunFailed  bool // failed and cancelled runs of the slots are rerun; otherwise they are left alone
+	RerunFailed  bool // failed and cancelled runs of the slots are rerun; otherwise they stay as they are
 	NoDependants bool // the runs have no dependants
 	NewestFirst  bool // the newest slot comes first
 }
@@ -83,7 +83,7 @@ type Backfill struct {
 	NextSlotAt time.Time `json:"next_slot_at,omitzero"` // the next slot to look at; zero if there is none
 	SlotsTotal int       `json:"slots_total"`
 	SlotsMade  int       `json:"slots_made"` // slots whose run it has made or reopened
-	SlotsKept  int       `json:"slots_kept"` // slots that had a run, which it has left alone
+	SlotsKept  int       `json:"slots_kept"` // slots that had a run, which it has not changed
 	Message    string    `json:"message"`    // why it is in that state
 	Actor      string    `json:"actor"`      // the operator that started it
 	CreatedAt  time.Time `json:"created_at"`
@@ -216,7 +216,7 @@ func (b Backfill) runKey(slot time.Time) string {
 const (
 	SlotMake  = "MAKE"  // the slot has no run: it gets one
 	SlotRerun = "RERUN" // its run is reopened
-	SlotKeep  = "KEEP"  // its run is left alone
+	SlotKeep  = "KEEP"  // its run stays as it is
 )
 
 // action returns what the backfill does with a slot whose run has that state, "" if it has no run. A run that is

@@ -26,15 +26,15 @@ func upstreamsOf(edges []Edge, taskType string) (upstreams []Edge) {
 	return upstreams
 }
 
-// UnmetJoin is a join of which one upstream has slots and another has none, so that no slot leads to a run of it (R18).
+// UnmetJoin is a join that has upstreams with slots and upstreams without, so that no slot leads to a run of it (R18).
 type UnmetJoin struct {
 	TaskType  string
 	Upstreams []string
 	Slotless  []string // upstreams to which no trigger leads
 }
 
-// UnmetJoins returns the joins of which one upstream has slots and another has none. It reads the triggers of all task
-// types. It leaves out joins whose upstreams are only submitted.
+// UnmetJoins returns the joins that have upstreams with slots and upstreams without. triggers are those of all task
+// types. It leaves out joins to whose upstreams no trigger leads at all: operators submit their runs.
 func (d *Dependencies) UnmetJoins(ctx context.Context, triggers []TriggerRecord) ([]UnmetJoin, error) {
 	edges, err := ReadEdges(ctx, d.db)
 	if err != nil {

@@ -244,7 +244,7 @@ func ackEarlier(ctx context.Context, l *roster.LockTx, runID, actor string, all 
 
 // ackRuns begins a statement that acknowledges the failed and cancelled runs under a condition.
 const ackRuns = `UPDATE schedule_run SET acked_at = {now}, acked_by = ?, version = version + 1
-	WHERE state IN ` + endedWithout + ` AND acked_at IS NULL AND `
+	WHERE state IN ` + failedOrCancelled + ` AND acked_at IS NULL AND `
 
 // ackDependants acknowledges the direct and indirect dependants of a run that failed because of it.
 func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked int, err error) {
@@ -295,7 +295,8 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 
 // acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.
 func (p Problem) acknowledgeable() bool {
-	return p.Kind == condition.RunFailed || p.Kind == condition.RunCancelled || p.Kind == condition.SlotMissed || p.Kind == condition.SlotSkipped
+	return p.Kind == condition.RunFailed || p.Kind == condition.RunCancelled ||
+		p.Kind == condition.SlotMissed || p.Kind == condition.SlotSkipped
 }
 
 // ackSlots acknowledges the missed or skipped slots of a trigger that the caller has seen.

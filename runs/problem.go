@@ -146,8 +146,8 @@ func (p Problem) hint() string {
 // a second or two.
 const lateTriggerMS = 60_000
 
-// A skipped slot is what overlap SKIP is for. It is a problem when so many slots in a row were skipped, or when none
-// has fired for so long.
+// One skipped slot is no problem, because overlap SKIP asks for it. It becomes a problem when so many slots in a row
+// were skipped, or when no slot has fired for so long.
 const (
 	skippedSlots = 3
 	skippedFor   = 24 * time.Hour
@@ -175,10 +175,10 @@ var (
 			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
 				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
 
-	// A run of a backfill or a trigger holds up the slots after it, so it is told long before its deadline. A call that
-	// may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
-	stalledProblems = `SELECT '` + condition.RunStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id, r.run_id, 1,
-			r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
+	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A
+	// call that may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
+	stalledProblems = `SELECT '` + condition.RunStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+			r.run_id, 1, r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
 				WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at,
 			COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
@@ -194,8 +194,8 @@ var (
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
 			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
 
-	skippedProblems = `SELECT '` + condition.SlotSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status, g.message,
-			g.skipped_since, g.skipped_since
+	skippedProblems = `SELECT '` + condition.SlotSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status,
+			g.message, g.skipped_since, g.skipped_since
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + `
 			OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
 
@@ -207,7 +207,7 @@ var (
 )
 
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
-// (R19). It is two statements, and up to three more for each trigger whose runs have failed.
+// (R19). It sends two statements, and up to three more for each trigger with failed runs.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed)
 	if err != nil {
@@ -229,7 +229,7 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 // record, until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was
 // meant so.
 func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
-	list, err := rs.endings(ctx, taskType, calledOff, condition.RunCancelled)
+	list, err := rs.endings(ctx, taskType, onlyCancelled, condition.RunCancelled)
 	return list, sqldb.Wrap(err, "list the cancelled runs")
 }
 
@@ -252,14 +252,14 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 
 const (
 	// failedStates are the states of runs that have not done their work although no operator has cancelled them,
-	// endedWithout with those that an operator has cancelled.
-	failedStates = `('` + RunFailed + `', '` + RunDependentFailed + `')`
-	endedWithout = `('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `')`
+	// failedOrCancelled with those that an operator has cancelled.
+	failedStates      = `('` + RunFailed + `', '` + RunDependentFailed + `')`
+	failedOrCancelled = `('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `')`
 	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a
 	// rerun is still the one that failed: the cancellation has not done its work.
-	unresolved = `state IN ` + endedWithout + ` AND failed_at IS NOT NULL AND acked_at IS NULL`
-	// calledOff is the condition that an operator cancelled a run which had not failed.
-	calledOff = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
+	unresolved = `state IN ` + failedOrCancelled + ` AND failed_at IS NOT NULL AND acked_at IS NULL`
+	// onlyCancelled is the condition that an operator cancelled a run which had not failed.
+	onlyCancelled = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
 )
 
 // Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun
@@ -272,9 +272,9 @@ func (r Run) Unresolved() bool {
 // runs of a backfill belong to one of their own.
 type failedTrigger struct{ TaskType, Name, Backfill string }
 
-// apart reports whether each run does work of its own, which no other run makes up for: submitted runs have keys, and
-// the runs of a backfill have slots (R19).
-func (t failedTrigger) apart() bool { return t.Name == "" || t.Backfill != "" }
+// unrelated reports whether no run does the work of another: each submitted run has a key of its own, and each run of a
+// backfill has a slot of its own (R19).
+func (t failedTrigger) unrelated() bool { return t.Name == "" || t.Backfill != "" }
 
 // endings lists the runs under a condition, those of each trigger as one record of that kind: a trigger that fires each
 // minute must not give 1,440 problems a day. A run counts if no operator has acknowledged it and no later run of its
@@ -326,7 +326,7 @@ func newFailure(first, last Run, count int64) Problem {
 	}
 }
 
-// ending are the first and the last of some runs, and their number.
+// ending is the first and the last of the runs of a trigger under a condition, and their number.
 type ending struct {
 	First, Last string
 	Count       int64
@@ -335,7 +335,7 @@ type ending struct {
 // endingsOf returns the ending of the runs of a trigger under a condition since its newest success.
 func (rs *Runs) endingsOf(ctx context.Context, q sqldb.Eacher, t failedTrigger, condition string) (ending, error) {
 	same, args := t.condition(rs.ownSign)
-	if !t.apart() {
+	if !t.unrelated() {
 		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT MAX(scheduled_at) FROM schedule_run
 			WHERE `+same+` AND state = '`+RunSuccess+`'`, args...)
 		if err != nil {
@@ -362,7 +362,8 @@ func (t failedTrigger) condition(ownSign string) (string, []any) {
 	return `task_type = ? AND own_sign = ? AND trigger_name = ?`, []any{t.TaskType, ownSign, t.Name}
 }
 
-// unalerted is the condition that a run has failed, and that neither an alert nor an operator has taken note of it.
+// unalerted is the condition that a run has failed, that no server has raised the alert of this failure, and that no
+// operator has acknowledged it.
 const unalerted = `task_type = ? AND own_sign = ? AND ` + unresolved + ` AND alerted_at IS NULL`
 
 // AlertFailures raises the alerts of the failed runs of a task type for which no server has raised one: it records
@@ -384,7 +385,7 @@ func (rs *Runs) AlertFailures(ctx context.Context, taskType string) (raised []co
 	return raised, sqldb.Wrap(err, "raise the alerts of failed runs of %s$%s", taskType, rs.ownSign)
 }
 
-// maxAlertedRuns bounds the failed runs of which one call of AlertFailures takes note. The next call continues.
+// maxAlertedRuns bounds the failed runs that one call of AlertFailures marks as alerted. The next call continues.
 const maxAlertedRuns = roster.InsertRows
 
 func (rs *Runs) alertFailures(ctx context.Context, l *roster.LockTx) (raised []condition.Condition, err error) {

@@ -144,7 +144,7 @@ type RunDay struct {
 	Runs     int64  `json:"runs"`
 }
 
-// Days counts the runs of the last days by task type, day and state: those of today and of so many days before it.
+// Days counts the runs of today and of the given number of days before, by task type, day and state.
 func (rs *Runs) Days(ctx context.Context, days int) ([]RunDay, error) {
 	now, err := rs.db.Clock(ctx)
 	if err != nil {

@@ -35,7 +35,8 @@ func TestSubmitAfterALostReply(t *testing.T) {
 	proxy.Cut()
 	must(t, lock.Rollback())
 	got := <-submitted
-	if run, err := ops.New(c).Runs().Get(t.Context(), got.id); got.err != nil || got.existed || err != nil || run.Key != "k" {
+	run, err := ops.New(c).Runs().Get(t.Context(), got.id)
+	if got.err != nil || got.existed || err != nil || run.Key != "k" {
 		t.Errorf("Submit after a lost reply: got %+v and run %+v, %v, want a new run with key k", got, run, err)
 	}
 }

@@ -257,7 +257,8 @@ func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
 		err = sw.closer.closeRun(ctx, s.RunID)
 	}
 	if err != nil {
-		sw.log.LogAttrs(ctx, slog.LevelDebug, "the next tick closes the run", slog.String("task_type", s.TaskType), slog.Any("error", err))
+		sw.log.LogAttrs(ctx, slog.LevelDebug, "the next tick closes the run",
+			slog.String("task_type", s.TaskType), slog.Any("error", err))
 	}
 }
 

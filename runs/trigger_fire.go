@@ -95,7 +95,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 	return skipped, insertRuns(ctx, l, runs, nil)
 }
 
-// countSkipped counts the slots whose runs are SKIPPED since the last run that happened (R4).
+// countSkipped counts the slots whose runs are SKIPPED since the last slot that fired (R4).
 func (f *firing) countSkipped(r Run) {
 	switch {
 	case r.State != RunSkipped:
@@ -107,7 +107,7 @@ func (f *firing) countSkipped(r Run) {
 	}
 }
 
-// forgetSkipped forgets the skipped slots of a trigger, because a run of it happens after all or an operator has
+// forgetSkipped forgets the skipped slots of a trigger, because a run of it is made after all or an operator has
 // acknowledged them.
 func forgetSkipped(ctx context.Context, l *roster.LockTx, trigger string) (int, error) {
 	return l.Exec(ctx, `UPDATE schedule_trigger SET skipped = 0, skipped_since = NULL, version = version + 1

@@ -196,7 +196,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a submitted run makes up for the run of another key",
-		"apart", `t.Name == "" || t.Backfill != ""`,
+		"unrelated", `t.Name == "" || t.Backfill != ""`,
 		`t.Backfill != ""`,
 		"TestConformance",
 	},
@@ -256,7 +256,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a cancellation resolves a failure",
-		"unresolved", "endedWithout",
+		"unresolved", "failedOrCancelled",
 		"failedStates",
 		"TestConformance",
 	},

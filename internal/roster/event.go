@@ -18,7 +18,7 @@ const (
 	EventRequested  = "REQUESTED"  // a queue is to move away from a live owner
 	EventGranted    = "GRANTED"    // a queue without an owner got one
 	EventReleased   = "RELEASED"   // a drained queue was handed over
-	EventTakenOver  = "TAKEN_OVER" // a queue whose owner is gone got another
+	EventTakenOver  = "TAKEN_OVER" // another server got the queue of an owner that is gone
 	EventUnassigned = "UNASSIGNED" // a queue lost its owner, and no server can take it
 	EventForced     = "FORCED"     // a queue was taken although its owner may have it in flight
 	EventDraining   = "DRAINING"   // a server is to own nothing any more
@@ -50,7 +50,7 @@ const (
 
 	EventTotals = "TOTALS" // queues are to move so that the processes have equal numbers of all task types
 
-	EventPinned = "PINNED" // an operator said which servers may own a queue
+	EventPinned = "PINNED" // an operator chose the labels of the servers that may own a queue
 )
 
 // EventKinds lists the kinds of events in the order of the constants.

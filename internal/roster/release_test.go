@@ -12,8 +12,10 @@ func TestPendingHandoverSaysWhenQueuesAreTakenOver(t *testing.T) {
 		silent, watched, registered int // seconds; judge_dead_interval is 10 s
 		want                        string
 	}{
-		"a watcher of long standing":               {6, 60, 60, "last heartbeat 6s ago; taken over in 4s"},
-		"silent for long enough":                   {11, 60, 60, "last heartbeat 11s ago; taken over with the next heartbeat"},
+		"a watcher of long standing": {6, 60, 60, "last heartbeat 6s ago; taken over in 4s"},
+		"silent for long enough": {
+			11, 60, 60, "last heartbeat 11s ago; taken over with the next heartbeat",
+		},
 		"the only worker, just started":            {40, 0, 0, "last heartbeat 40s ago; taken over in 10s"},
 		"the only worker, after 8 s":               {48, 8, 8, "last heartbeat 48s ago; taken over in 2s"},
 		"a watch that began anew":                  {12, 3, 60, "last heartbeat 12s ago; taken over in 7s"},

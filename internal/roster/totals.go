@@ -24,8 +24,8 @@ type RoundingUp struct {
 }
 
 // BalanceTotals evens the numbers of queues that the processes of the environment have of all task types, once per
-// audit interval and environment (P15). It only chooses whose shares are rounded up, by rounded_up in the rows of the
-// servers. The plans that are due then move the queues.
+// audit interval and environment (P15). It only chooses the servers whose shares are rounded up, by the
+// column rounded_up. The plans that are due then move the queues.
 func (p Planner) BalanceTotals(ctx context.Context) error {
 	choice, err := p.ChooseRoundingUp(ctx)
 	if err == nil {
