@@ -28,8 +28,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "the smallest queue goes, though it is not enough",
-		"chooseFrom", "range slices.Backward(mine[:enough])",
-		"range slices.Backward(mine)",
+		"choose", "slices.Reverse(best[:enough])",
+		"slices.Reverse(best[:max(enough, len(best))])",
 		"TestPlanByLoadOfZipf",
 	},
 	{
@@ -40,8 +40,8 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "queues move between servers that have hardly anything to do",
-		"excess", "max(leastBusy, b.level*float64(b.weights[s]))",
-		"b.level*float64(b.weights[s])",
+		"excess", "max(leastBusy, b.level*float64(b.weights[r.from]))",
+		"b.level*float64(b.weights[r.from])",
 		"TestPlanByLoadIgnoresIdleServers",
 	},
 	{
@@ -72,7 +72,7 @@ var loadMutants = []mutant{
 		"P16", "a queue goes to a server that lacks a label of its pin",
 		"first", " && !g.bars(s)",
 		"",
-		"TestPlanByLoadObeysPins",
+		"TestPlanByLoadObeysPins|TestPlanByLoadProperties",
 	},
 	{
 		"P16", "a zone gets more than its part",

@@ -13,37 +13,47 @@
 // towards the quotas, so that a single pass would request moves that the next plan withdraws. With two passes, planning
 // again over the result changes nothing.
 //
-// # Quotas
+// # What is even
 //
-// The quotas are in proportion to the weights, rounded down or up (P2): 10 queues on three servers of one weight are 4,
-// 3 and 3. Which server has the 4 is free, so that it is one that has 4 already. BalanceTotals decides it if the
-// process has servers of several task types: twenty task types of one queue each would otherwise all be with the oldest
-// process (P15). It moves the one queue that is left over along chains of processes as long as that makes the sum of
-// the squared totals smaller. This is the semi-matching problem, in which no better result is left when no chain helps.
+// Three measures say how much each server should get. The input decides which one a plan takes.
 //
-// Pins (P14) and calls that hang (P9) keep some server from some queue. Suppose that four queues are pinned to a zone
-// with two servers. They should be two for each, and the other queues of these servers make room for them: the quotas
-// do not follow from the weights alone. To assign the pinned queues first, one by one, and to let the others even out
-// the rest, left all four with one server. So flow computes the quotas: it moves queues along chains of servers
-// while that makes the sum of the squared numbers smaller, and then undoes the moves that the sum does not need.
+// Shares (rounding), if all servers may get all queues: the shares are in proportion to the weights, rounded down or up
+// (P2). 10 queues on three servers of one weight are 4, 3 and 3. Which server has the 4 is free, so that it is one that
+// has 4 already.
 //
-// # Loads
+// Squares (flow), if pins (P14) or calls that hang (P9) keep some server from some queue. Suppose that four queues are
+// pinned to a zone with two servers. They should be two for each, and the other queues of these servers make room for
+// them: so the quotas do not follow from the weights alone. The plan makes the sum of the squared numbers, each divided
+// by the weight, as small as the pins allow: 4 and 0 are 16, and 2 and 2 are 8. It moves queues along chains of servers
+// while that makes the sum smaller, and then undoes the moves that the sum does not need. To assign the pinned queues
+// first, one by one, and to let the others even out the rest, left all four with one server.
 //
-// A plan can even the loads of the queues instead of their numbers (P16). It is a search of its own, by single moves of
-// which each makes the busier of two servers less busy. The steps of the planner by number with another measure would
-// not do. They rest on rows that can stand in for each other: a quota is a number of rows of a group, and a chain leads
-// over groups. If each row has its own load, each is a group of its own. With 2,000 such queues on 200 servers, the
-// steps by number take 350 ms when a server joins, nearly a hundred times as long as the search by load (4 ms), and
-// more than five times as long for twice the roster. The other way round, the search by load left a chain that helps in
-// 124 of 2,384 small rosters with pins, when all loads were alike. For loads that is good enough: they are measured to
-// a few percent, and nothing moves within 15. Packing the queues anew evens the loads better, and moves nearly all of
-// them.
+// The squares could not replace the shares. Two queues on servers of the weights 4, 1, 1, 1 and 1 are shares of 1 for
+// the first one and a quarter for each other. By the squares, the first one has both: 2*2/4 is less than 1*1/4 + 1*1/1.
+//
+// Loads (loadBalancing), if the loads of the queues are to be even and not their numbers (P16). It is a search by
+// single moves, of which each makes the busier of two servers less busy. The steps of the other measures would not do.
+// They rest on rows that can stand in for each other: a quota is a number of rows of a group, and a chain leads over
+// groups. If each row has its own load, each is a group of its own. With 2,000 such queues on 200 servers, the steps by
+// number take 350 ms when a server joins, nearly a hundred times as long as the search by load (4 ms), and more than
+// five times as long for twice the roster. The other way round, the search by load left a chain that helps in 124 of
+// 2,384 small rosters with pins, when all loads were alike. For loads that is good enough: they are measured to a few
+// percent, and nothing moves within 15. Packing the queues anew evens the loads better, and moves nearly all of them.
+//
+// All three count in a tally what servers and zones get, or will get, and find the next taker in a ranking.
+//
+// # Totals of processes
+//
+// Twenty task types of one queue each would all be with the process that is the oldest. BalanceTotals decides whose
+// shares are rounded up, if the process has servers of several task types (P15). It moves the one queue that is left
+// over along chains of processes as long as that makes the sum of the squared totals smaller. This is the semi-matching
+// problem, in which no better result is left when no chain helps.
 //
 // # Reasons
 //
 // Each change carries the Rule that moves the queue (P8): the first one that would be broken if the queue stayed. The
-// steps of the planner know it when they have decided. To derive it afterwards from the rows and the settings was
-// tried, in another package. It named a rule that happened to be set.
+// measure knows it when the plan has decided. To derive it afterwards from the rows and the settings was tried, in
+// another package. It named a rule that happened to be set.
 //
 // # Programs of two versions
 //
@@ -59,4 +69,17 @@
 //
 // ShareOut divides max_in_flight among the servers of a plan (P10). It also decides how many calls a server may have in
 // flight at present, because a share can rise only when another server has lowered its own.
+//
+// # Files, in reading order
+//
+//	plan.go rule.go                       the input, the result, Plan, and the reasons of moves
+//	planning.go                           the steps of a plan: assign, grant, request
+//	roster.go groups.go labels.go         what a plan reads: rows, servers, which server may get which row,
+//	returning.go order.go                 reserved queues, and the order of ids
+//	quota.go                              shares
+//	tally.go ranking.go                   what servers have, and which one is next
+//	flow.go flow_chain.go flow_moves.go   squares: quotas, chains, and moves that can be saved
+//	load.go load_place.go load_even.go    loads: the parts, moves that rules demand, moves that even
+//	totals.go                             totals of processes
+//	share.go                              calls in flight
 package plan

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -189,6 +190,28 @@ func TestPinnedQueueWhoseServerStandsBy(t *testing.T) {
 		}
 		if got := plan.Plan(r.Queues, r.Servers, r.Limits).Waiting["2"].Text; got != want {
 			t.Errorf("the queue waits for %q, want %q", got, want)
+		}
+	}
+}
+
+// P14: four queues are pinned to two of 40 hosts. The plan looks at these two, and not at all servers in order.
+func TestPlanOfQueuesPinnedToHosts(t *testing.T) {
+	for name, prepare := range map[string]func(*plantest.Roster){
+		"by number": func(*plantest.Roster) {},
+		"by load":   func(r *plantest.Roster) { byLoad(r, nil) },
+	} {
+		r := plantest.Roster{Queues: plantest.Numbered(0, 4)}
+		for i := range 40 {
+			r.Join(fmt.Sprint("S", i))
+			r.Servers[i].Host, r.Servers[i].Weight = r.Servers[i].UUID, 1
+		}
+		for i := range r.Queues {
+			r.Queues[i].Pin = labels("host=S30|S31")
+		}
+		prepare(&r)
+		rebalance(t, &r)
+		if diff := cmp.Diff(map[string]int{"S30": 2, "S31": 2}, r.Owned()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

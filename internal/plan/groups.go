@@ -16,7 +16,7 @@ type group struct {
 }
 
 // setGroups divides the rows into groups. The group with the fewest servers comes first: it has the least choice.
-func (r *roster) setGroups() {
+func setGroups(r *roster) {
 	hung := map[string][]int{} // the servers on which a call of a queue hangs
 	for s, server := range r.working() {
 		for _, id := range server.HungQueues {
@@ -38,7 +38,7 @@ func (r *roster) setGroups() {
 			last, g = k, byRule[k]
 		}
 		if g == nil {
-			g = r.newGroup(row.Pin, hung[row.ID])
+			g = newGroup(r, row.Pin, hung[row.ID])
 			if same := byBarred[g.barred]; same != nil {
 				g = same
 			} else {
@@ -53,7 +53,7 @@ func (r *roster) setGroups() {
 }
 
 // newGroup returns the group of the rows with a pin of which calls hang on some servers.
-func (r *roster) newGroup(pin Selector, hung []int) *group {
+func newGroup(r *roster, pin Selector, hung []int) *group {
 	g := &group{servers: make([]int, 0, len(r.weights))}
 	barred := make([]byte, len(r.weights))
 	for s, server := range r.working() {

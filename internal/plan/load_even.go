@@ -13,29 +13,35 @@ func (b *loadBalancing) fill() {
 		if weight == 0 || len(b.mine[to]) > 0 && !b.servers[to].New {
 			continue
 		}
+		f := filling{b, to}
 		// A server without any row gets one, though the server that gives it may have less than enough then.
-		empty := len(b.mine[to]) == 0 && b.enough(to) > 0
-		if empty && !b.giveTo(to, b.spareRow) && !b.giveTo(to, b.anyRow) {
+		empty := len(b.mine[to]) == 0 && f.enough(to) > 0
+		if empty && !f.take(f.surplusRow) && !f.take(f.anyRow) {
 			continue
 		}
-		for b.sums[to] < b.enough(to) && b.giveTo(to, b.spareRow) {
+		for b.sums[to] < f.enough(to) && f.take(f.surplusRow) {
 			continue
 		}
 	}
 }
 
-// enough returns the load from which on a server does not lack any.
-func (b *loadBalancing) enough(s int) float64 {
-	return b.least * float64(b.weights[s]) * (1 - b.limits.Loads.Stop)
+// filling gives rows to one server that joins.
+type filling struct {
+	b  *loadBalancing
+	to int
 }
 
-// giveTo gives a server the row that choose returns for the busiest server that has one. It reports whether there was
-// one.
-func (b *loadBalancing) giveTo(to int, choose func(from, to int) int) bool {
-	for _, from := range b.givers.kinds[0] {
-		if from != to && b.weights[from] > 0 {
-			if row := choose(from, to); row != none {
-				b.put(row, to)
+// enough returns the load from which on a server does not lack any.
+func (f filling) enough(s int) float64 {
+	return f.b.least * float64(f.b.weights[s]) * (1 - f.b.limits.Loads.Stop)
+}
+
+// take takes the row that choose returns for the busiest server that has one. It reports whether there was one.
+func (f filling) take(choose func(from int) int) bool {
+	for _, from := range f.b.givers.kinds[0] {
+		if from != f.to && f.b.weights[from] > 0 {
+			if row := choose(from); row != none {
+				f.b.put(row, f.to)
 				return true
 			}
 		}
@@ -43,23 +49,24 @@ func (b *loadBalancing) giveTo(to int, choose func(from, to int) int) bool {
 	return false
 }
 
-// spareRow returns the largest row without which one server still has enough, and which helps another one.
-func (b *loadBalancing) spareRow(from, to int) int {
-	mine := b.mine[from]
-	small := sort.Search(len(mine), func(i int) bool { return b.sums[from]-b.load[mine[i]] >= b.enough(from) })
-	return b.firstThatHelps(mine[small:], from, to)
+// surplusRow returns the largest row that helps, and without which the server that gives it still has enough.
+func (f filling) surplusRow(from int) int {
+	mine, sum := f.b.mine[from], f.b.sums[from]
+	small := sort.Search(len(mine), func(i int) bool { return sum-f.b.load[mine[i]] >= f.enough(from) })
+	return f.firstThatHelps(mine[small:], from)
 }
 
-// anyRow returns the largest row of a server with several that helps another one.
-func (b *loadBalancing) anyRow(from, to int) int {
-	if len(b.mine[from]) < 2 {
+// anyRow returns the largest row that helps of a server that has several.
+func (f filling) anyRow(from int) int {
+	if len(f.b.mine[from]) < 2 {
 		return none
 	}
-	return b.firstThatHelps(b.mine[from], from, to)
+	return f.firstThatHelps(f.b.mine[from], from)
 }
 
-// firstThatHelps returns the first of these rows with which the one server does not become as busy as the other was.
-func (b *loadBalancing) firstThatHelps(rows []int, from, to int) int {
+// firstThatHelps returns the first of these rows with which the server does not become as busy as the other one was.
+func (f filling) firstThatHelps(rows []int, from int) int {
+	b, to := f.b, f.to
 	for _, row := range rows {
 		if b.busy(to, from, b.load[row]) < b.busy(from, to, 0) && b.hasRoom(to) && b.open(row, to) && b.mayGet(row, to) {
 			return row
@@ -86,8 +93,8 @@ func (b *loadBalancing) even() {
 // relieve takes a row from the busiest server that has so much more than its part, if one can go to another server.
 func (b *loadBalancing) relieve(more float64) bool {
 	for _, from := range b.givers.kinds[0] {
-		if b.weights[from] > 0 && b.excess(from, more) > 0 {
-			if row, to := b.chooseFrom(from); row != none {
+		if r := (relief{b, from}); b.weights[from] > 0 && r.excess(more) > 0 {
+			if row, to := r.choose(); row != none {
 				b.put(row, to)
 				return true
 			}
@@ -96,29 +103,33 @@ func (b *loadBalancing) relieve(more float64) bool {
 	return false
 }
 
-// excess returns how much load a server has beyond its part, or beyond the largest of its queues if that is more.
-func (b *loadBalancing) excess(s int, more float64) float64 {
-	most := max(leastBusy, b.level*float64(b.weights[s]))
-	if len(b.mine[s]) > 0 {
-		most = max(most, b.load[b.mine[s][0]])
-	}
-	return b.sums[s] - most*(1+more)
+// relief takes a row from one server that has too much.
+type relief struct {
+	b    *loadBalancing
+	from int
 }
 
-// chooseFrom returns the row of a server that should go, and where to. It prefers the smallest row that is enough, and
+// excess returns how much load the server has beyond its part, or beyond the largest of its queues if that is more.
+func (r relief) excess(more float64) float64 {
+	b, mine := r.b, r.b.mine[r.from]
+	most := max(leastBusy, b.level*float64(b.weights[r.from]))
+	if len(mine) > 0 {
+		most = max(most, b.load[mine[0]])
+	}
+	return b.sums[r.from] - most*(1+more)
+}
+
+// choose returns the row of the server that should go, and where to. It prefers the smallest row that is enough, and
 // then the largest of the others. At last it takes a row that helps although the other server gets beyond its bound.
-func (b *loadBalancing) chooseFrom(from int) (row, to int) {
-	mine, excess := b.mine[from], b.excess(from, b.limits.Loads.Stop)
-	enough := sort.Search(len(mine), func(i int) bool { return b.load[mine[i]] < excess })
+func (r relief) choose() (row, to int) {
+	mine, excess := r.b.mine[r.from], r.excess(r.b.limits.Loads.Stop)
+	enough := sort.Search(len(mine), func(i int) bool { return r.b.load[mine[i]] < excess })
+	best := slices.Clone(mine)
+	slices.Reverse(best[:enough])
 	for _, fits := range []bool{true, false} {
-		for _, i := range slices.Backward(mine[:enough]) {
-			if s := b.helped(i, fits); s != none {
-				return i, s
-			}
-		}
-		for _, i := range mine[enough:] {
-			if s := b.helped(i, fits); s != none {
-				return i, s
+		for _, row := range best {
+			if to := r.helped(row, fits); to != none {
+				return row, to
 			}
 		}
 	}
@@ -127,13 +138,13 @@ func (b *loadBalancing) chooseFrom(from int) (row, to int) {
 
 // helped returns the idlest server to which a row may go, if it stays within its bound, or is at least by leastGain
 // less busy than the row's server was.
-func (b *loadBalancing) helped(row int, fits bool) int {
-	from := b.at[row]
+func (r relief) helped(row int, fits bool) int {
+	b := r.b
 	to := b.idlest(row, func(s int) bool { return b.open(row, s) })
 	if to == none {
 		return none
 	}
-	helps := b.busy(to, from, b.load[row]) <= b.busy(from, to, 0)*(1-leastGain)
+	helps := b.busy(to, r.from, b.load[row]) <= b.busy(r.from, to, 0)*(1-leastGain)
 	if fits {
 		helps = b.sums[to]+b.load[row] <= b.level*float64(b.weights[to])*(1+b.limits.Loads.Stop)
 	}

@@ -90,6 +90,9 @@ func (b *loadBalancing) obey() {
 // surplus returns the rows of servers with a weight that are beyond max_queues_per_server or the part of their zone:
 // first those that a server does not own yet, then those with the smallest loads.
 func (b *loadBalancing) surplus() (rows []int) {
+	byStay := func(i, j int) int {
+		return cmp.Or(compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]), b.byLoad(i, j))
+	}
 	leave := make([]int, len(b.zoneHas)) // rows that leave servers of the zone because of the other limit
 	stay := make([][]int, len(b.zoneHas))
 	for s, mine := range b.mine {
@@ -98,7 +101,7 @@ func (b *loadBalancing) surplus() (rows []int) {
 		}
 		zone := b.zones[s]
 		if n := b.beyond(s); n > 0 {
-			mine = slices.SortedFunc(slices.Values(mine), b.byStay)
+			mine = slices.SortedFunc(slices.Values(mine), byStay)
 			rows = append(rows, mine[len(mine)-n:]...)
 			leave[zone] += n
 			mine = mine[:len(mine)-n]
@@ -107,16 +110,11 @@ func (b *loadBalancing) surplus() (rows []int) {
 	}
 	for zone, mine := range stay {
 		if n := b.zoneHas[zone].queues - leave[zone] - b.zoneMost[zone]; n > 0 {
-			slices.SortFunc(mine, b.byStay)
+			slices.SortFunc(mine, byStay)
 			rows = append(rows, mine[max(0, len(mine)-n):]...)
 		}
 	}
 	return rows
-}
-
-// byStay compares rows of servers: a row that the server owns already comes first, then the load decides.
-func (b *loadBalancing) byStay(i, j int) int {
-	return cmp.Or(compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]), b.byLoad(i, j))
 }
 
 // place returns the server with room that should get a row: the idlest with a weight in a zone that has less than its

@@ -27,7 +27,7 @@ type zonePart struct {
 
 // exactShares returns how many queues each server should get: its exact share rounded down or up, within the limit.
 func (p *planning) exactShares(owners []int) []int {
-	d := p.divide(owners)
+	d := divide(p.roster, owners)
 	p.measure = d
 	shares := make([]int, len(p.weights))
 	for s := range shares {
@@ -41,7 +41,7 @@ func (p *planning) exactShares(owners []int) []int {
 // 3 and 4. A server of weight 0 gets what the limits of the others leave (P2). The shares are rounded down or up, never
 // by one or more as by divisor methods. Each zone gets its part of the servers that are rounded up (P14). The sum is
 // less than the number of rows if the limits leave no room.
-func (r *roster) divide(owners []int) *rounding {
+func divide(r *roster, owners []int) *rounding {
 	n := len(r.weights)
 	d := &rounding{
 		roster: r, owned: make([]int, n), shares: make([]int, n), parts: make([]int, n), up: make([]bool, n),

@@ -52,12 +52,13 @@ func (r *ranking) change(s int, change func()) {
 	}
 }
 
-// first yields the servers of which one is the first for a row of the group: the first one of each kind, without one
-// server, or all if they are few.
+// first yields the servers of which one is the first for a row of the group, without one server: the first one of each
+// kind that may get the row. If few servers may, such as one of 10,000, it yields these, as it could have to pass all
+// others in the lists.
 func (r *ranking) first(g *group, without int) iter.Seq[int] {
 	return func(yield func(s int) bool) {
 		kinds := r.kinds
-		if len(g.servers) < 8 {
+		if len(g.servers)*len(g.servers) < len(r.kindOf) {
 			kinds = slices.Collect(slices.Chunk(g.servers, 1))
 		}
 		for _, list := range kinds {

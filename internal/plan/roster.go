@@ -52,7 +52,7 @@ func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unas
 		}
 		r.rows = append(r.rows, w)
 	}
-	r.setServers(servers, limits.chosen(servers, owned, len(names.absent)))
+	setServers(r, servers, limits.chosen(servers, owned, len(names.absent)))
 	for i := range unassigned {
 		unassigned[i].owner = r.at(unassigned[i].Owner)
 	}
@@ -65,7 +65,7 @@ func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unas
 			w.requester = r.at(w.Requester)
 		}
 	}
-	r.setGroups()
+	setGroups(r)
 	return r, unassigned
 }
 
@@ -128,7 +128,7 @@ const MaxWeight = 1000
 
 // setServers notes the servers: first those that are chosen to get queues, then the others, which stand by or may own
 // none. If no chosen server has a weight, all count alike.
-func (r *roster) setServers(servers, chosen []Server) {
+func setServers(r *roster, servers, chosen []Server) {
 	r.servers, r.position = slices.Grow(chosen, len(servers)-len(chosen)), make(map[string]int, len(servers))
 	for i, s := range chosen {
 		r.position[s.UUID] = i

@@ -16,39 +16,6 @@ type Task struct {
 	Fixed bool
 }
 
-// balancing is one computation of BalanceTotals.
-type balancing struct {
-	has  []amount        // of the processes
-	open [][]*openServer // of the processes
-
-	search int    // the number of the present search
-	seen   []int  // of the processes: the last search that reached it
-	last   []step // of the processes: the last step to it in that search
-}
-
-// openTask is a task type with the servers whose shares may be rounded up or down.
-type openTask struct {
-	open    []*openServer
-	changed bool
-}
-
-type openServer struct {
-	uuid    string
-	process int
-	up      bool
-	task    *openTask
-	zone    *openZone
-}
-
-// openZone is how many open servers of a zone are rounded up, and how many may be (P14).
-type openZone struct {
-	up, least, most int
-	searched        int // the last search that has tried the steps from the servers that are rounded up
-}
-
-// step is a move of one queue from one open server of a task type to another.
-type step struct{ from, to *openServer }
-
 // BalanceTotals evens the numbers of queues that the processes have of all task types (P15). Each task type divides its
 // queues among its servers within one queue, so that some shares are rounded up. BalanceTotals chooses which: it
 // returns, for each task type whose choice changes, the uuids of all servers that are to be rounded up. The caller sets
@@ -97,6 +64,39 @@ func BalanceTotals(tasks []Task) map[string][]string {
 	return result
 }
 
+// balancing is one computation of BalanceTotals.
+type balancing struct {
+	has  []amount        // of the processes
+	open [][]*openServer // of the processes
+
+	search int    // the number of the present search
+	seen   []int  // of the processes: the last search that reached it
+	last   []step // of the processes: the last step to it in that search
+}
+
+// openTask is a task type with the servers whose shares may be rounded up or down.
+type openTask struct {
+	open    []*openServer
+	changed bool
+}
+
+type openServer struct {
+	uuid    string
+	process int
+	up      bool
+	task    *openTask
+	zone    *openZone
+}
+
+// openZone is how many open servers of a zone are rounded up, and how many may be (P14).
+type openZone struct {
+	up, least, most int
+	searched        int // the last search that has tried the steps from the servers that are rounded up
+}
+
+// step is a move of one queue from one open server of a task type to another.
+type step struct{ from, to *openServer }
+
 // add adds a task type: what its servers get by the plan, and which of them may be rounded up or down.
 func (l *balancing) add(task Task, number map[string]int) *openTask {
 	p := newPlanning(task.Queues, task.Servers, task.Limits)
@@ -116,9 +116,9 @@ func (l *balancing) add(task Task, number map[string]int) *openTask {
 	}
 	var r *rounding
 	if p.restricted {
-		r = p.swappable(planned)
+		r = swappable(p, planned)
 	} else {
-		r = p.divide(p.holders())
+		r = divide(p.roster, p.holders())
 	}
 	zones, parts := make([]openZone, 1+slices.Max(p.zones)), make([]int, 1+slices.Max(p.zones))
 	for _, at := range r.open {
@@ -147,7 +147,7 @@ func (l *balancing) add(task Task, number map[string]int) *openTask {
 // swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get,
 // although some rows are restricted: those that have one more and such a row, and those that have one less. It looks at
 // the servers of the weight that most of them have.
-func (p *planning) swappable(planned []int) *rounding {
+func swappable(p *planning, planned []int) *rounding {
 	n := len(p.weights)
 	r := &rounding{up: make([]bool, n), parts: make([]int, n)}
 	total, free := make([]int, len(p.servers)), make([]bool, len(p.servers))
