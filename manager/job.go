@@ -33,16 +33,16 @@ func newJobRunner(b *base, view *ownView) *jobRunner {
 
 func (r *jobRunner) idle() bool { return r.running == nil }
 
-// startNext starts the job of the most urgent duty that is due, unless a job is running. make returns nil for a duty
-// for which there is nothing to do.
-func (r *jobRunner) startNext(ctx context.Context, make func(duty) *job) {
+// startNext starts the job of the most urgent duty that is due, unless a job is running. jobOf returns nil for a
+// duty for which there is nothing to do.
+func (r *jobRunner) startNext(ctx context.Context, jobOf func(duty) *job) {
 	for r.idle() {
 		d, due := r.agenda.next(time.Now())
 		if !due {
 			return
 		}
 		r.agenda[d] = time.Time{}
-		if j := make(d); j != nil {
+		if j := jobOf(d); j != nil {
 			r.start(ctx, j)
 		}
 	}

@@ -45,7 +45,7 @@ func TestJobThatFailsWaits(t *testing.T) {
 			if r.idle() {
 				return false
 			}
-			<-r.ended
+			_ = <-r.ended
 			r.running = nil
 			r.cancel()
 			return true

@@ -63,21 +63,21 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	return a, a.compareQueues(taskType, row, s)
 }
 
-func (a *SettingsDiff) compareQueues(taskType string, row, s center.Settings) error {
-	if a.Total == 0 {
+func (d *SettingsDiff) compareQueues(taskType string, row, s center.Settings) error {
+	if d.Total == 0 {
 		return nil // no server has served it here yet: the first one clones BASE's queues
 	}
-	if a.Named != (len(row.QueueNames) > 0) {
+	if d.Named != (len(row.QueueNames) > 0) {
 		return fmt.Errorf("task %s: %w", taskType, errKind)
 	}
 	for _, name := range s.QueueNames {
 		if !slices.Contains(row.QueueNames, name) {
-			a.Add = append(a.Add, name)
+			d.Add = append(d.Add, name)
 		}
 	}
 	for _, name := range row.QueueNames {
 		if !slices.Contains(s.QueueNames, name) {
-			a.Remove = append(a.Remove, name)
+			d.Remove = append(d.Remove, name)
 		}
 	}
 	return nil

@@ -181,11 +181,11 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 		doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.cursored,
 	}.judge(most)
 	u.failed(b.rounds.Load(), f.err)
-	switch {
-	case verdict == passOver:
+	switch verdict {
+	case passOver:
 		u.record = record{dead: true}
 		return u, verdict
-	case verdict == doubt:
+	case doubt:
 		if !u.dead {
 			u.doubt(&b.call, f.err)
 		}

@@ -204,8 +204,8 @@ func TestEndOfDrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer n.file.Close()
-		log := slog.New(noting{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), n})
+		t.Cleanup(func() { _ = n.file.Close() })
+		log := slog.New(noting{slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}), n})
 		log.Debug("queue draining", slog.String("queue", "0"), slog.Int64("epoch", 2))
 		log.Debug(c.message, slog.String("queue", "0"), slog.Int64("epoch", c.epoch))
 		_, drains, _ := w.history()

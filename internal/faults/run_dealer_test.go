@@ -22,7 +22,7 @@ const (
 	byName   variant = "RUN NAMED"   // its queues are q0 to q5, and are added and removed
 	poisoned variant = "RUN KEYED"   // every seventh item fails until the table cures has a row
 	spoiled  variant = "RUN SPOILED" // likewise every 35th item, three in a hundred
-	// likewise, with an error that is Permanent: no outage, even if only such items are left
+	// Likewise, with an error that is Permanent: no outage, even if only such items are left.
 	refused  variant = "RUN REFUSED"
 	tracking variant = "RUN CURSOR" // reads in order, only from the cursor of the run
 	endless  variant = "RUN SAME"   // selects items again that are done

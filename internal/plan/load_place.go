@@ -68,7 +68,8 @@ func (b *loadBalancing) obey() {
 	}
 	slices.SortFunc(rows, b.byLoad)
 	for _, i := range rows {
-		from, to := b.at[i], none
+		from := b.at[i]
+		var to int
 		switch {
 		case from == none:
 			to = b.place(i, true)
