@@ -149,7 +149,7 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 	}
 	q := b.Queues[0]
 	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
-		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.RunQueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
+		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, runs.ErrRunOver)
 	}

@@ -13,7 +13,7 @@ type Stats struct {
 	Errors map[string]int64 // failed tries by the meaning of the error; see the Error constants
 
 	// Runs counts the runs whose end this Center has written, by their end.
-	Runs map[runs.RunEnd]int64
+	Runs map[runs.End]int64
 }
 
 // The meanings of an error of the database, as Stats counts them.

@@ -74,7 +74,7 @@ func (s *site) as(user string, r *http.Request) reply {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	s := newRightsSite(t)
-	list, err := ops.New(s.center).Runs().List(t.Context(), runs.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(t.Context(), runs.Filter{}, 1)
 	s.must(err)
 	for _, c := range []struct {
 		user, path string
@@ -124,7 +124,7 @@ func TestRights(t *testing.T) {
 func TestRefusalsTellNothing(t *testing.T) {
 	t.Parallel()
 	s := newRightsSite(t)
-	list, err := ops.New(s.center).Runs().List(t.Context(), runs.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(t.Context(), runs.Filter{}, 1)
 	s.must(err)
 	for action, names := range map[string][2]string{
 		"run-cancel":    {"run=" + list[0].ID, "run=nope"},

@@ -78,8 +78,8 @@ func (s *site) changes() []change {
 		{"item-drop", values("task", "settle", "all", "true", "error", "account … is closed"), console.Change, "settle", "settle$BASE: 2 failed items dropped", func(s *site) bool { return s.item("4711") == "" && s.item(evil) != "" }},
 		{"run-pause", values("run", run), console.Operate, "nightly", "(nightly): paused", func(s *site) bool { return s.run(run).Paused }},
 		{"run-resume", values("run", run), console.Operate, "nightly", "(nightly): resumed", func(s *site) bool { return !s.run(run).Paused }},
-		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(runs.RunCancelled)},
-		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(runs.RunReady)},
+		{"run-cancel", values("run", run), console.Operate, "nightly", "(nightly): cancelled", runIn(runs.Cancelled)},
+		{"run-rerun", values("run", run), console.Operate, "nightly", "(nightly): reopened", runIn(runs.Ready)},
 		{"run-submit", values("task", "nightly", "step", "show", "key", "k0", "priority", "7", "not-before", "2090-01-01T00:00:00Z", "deadline", "2090-01-02T00:00:00Z", "attempts", "2"), console.Operate, "nightly", "a run of nightly$BASE: submitted", func(s *site) bool {
 			r := s.newest("nightly")
 			return r.Key == "k0" && r.Priority == 7 && r.NotBefore.Year() == 2090 && r.EndBefore.Day() == 2 && r.MaxAttempts == 2
@@ -141,14 +141,14 @@ func (s *site) item(key string) string {
 	return list[0].State
 }
 
-func (s *site) run(id string) runs.RunRecord {
+func (s *site) run(id string) runs.Record {
 	s.Helper()
 	r, err := ops.New(s.center).Runs().Get(s.Context(), id)
 	s.must(err)
 	return r
 }
 
-func (s *site) newest(task string) runs.RunRecord {
+func (s *site) newest(task string) runs.Record {
 	s.Helper()
 	r, err := ops.New(s.center).Runs().Find(s.Context(), task)
 	s.must(err)
@@ -265,7 +265,7 @@ func (s *site) fingerprint() string {
 	for _, i := range items {
 		fmt.Fprintln(&b, i.ItemKey, i.State, i.Attempts)
 	}
-	list, err := ops.New(s.center).Runs().List(s.Context(), runs.RunFilter{}, 10_000)
+	list, err := ops.New(s.center).Runs().List(s.Context(), runs.Filter{}, 10_000)
 	s.must(err)
 	for _, r := range list {
 		fmt.Fprintln(&b, r.ID, r.State, r.Paused, r.AckedAt)

@@ -113,7 +113,7 @@ func (s *site) await(request *http.Request) reply {
 // paths returns the addresses of all pages, with objects of the site.
 func (s *site) paths() []string {
 	s.Helper()
-	list, err := ops.New(s.center).Runs().List(s.Context(), runs.RunFilter{}, 1)
+	list, err := ops.New(s.center).Runs().List(s.Context(), runs.Filter{}, 1)
 	s.must(err)
 	return []string{
 		"/", "/task?task=settle", "/task?task=regions", "/task?task=nightly", "/task?task=settle&status=trouble", "/queue?task=settle&queue=1",

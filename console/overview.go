@@ -55,8 +55,8 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 		return content{}, err
 	}
 	o := overview{Tasks: make([]taskRow, len(tasks))}
-	var latest []runs.RunRecord
-	latest, o.RunsErr = v.latestRuns(ctx, runs.RunFilter{})
+	var latest []runs.Record
+	latest, o.RunsErr = v.latestRuns(ctx, runs.Filter{})
 	for i, t := range tasks {
 		o.Tasks[i] = taskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(latest, t.TaskType)}
 		if o.Tasks[i].Bad() {
@@ -72,8 +72,8 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 }
 
 // newestRun returns the newest run of a task type, or nil.
-func newestRun(list []runs.RunRecord, taskType string) *runRow {
-	i := slices.IndexFunc(list, func(r runs.RunRecord) bool { return r.TaskType == taskType })
+func newestRun(list []runs.Record, taskType string) *runRow {
+	i := slices.IndexFunc(list, func(r runs.Record) bool { return r.TaskType == taskType })
 	if i < 0 {
 		return nil
 	}

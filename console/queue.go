@@ -103,7 +103,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 
 // runsOfQueue returns what a queue did in the latest runs, the newest first.
 func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []queueRunRow, err error) {
-	latest, err := v.latestRuns(ctx, runs.RunFilter{TaskType: taskType})
+	latest, err := v.latestRuns(ctx, runs.Filter{TaskType: taskType})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (row
 	})
 	for _, q := range list {
 		row := queueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
-		if i := slices.IndexFunc(latest, func(r runs.RunRecord) bool { return r.ID == q.RunID }); i >= 0 {
+		if i := slices.IndexFunc(latest, func(r runs.Record) bool { return r.ID == q.RunID }); i >= 0 {
 			row.Name = nameOfRun(latest[i].Run)
 		}
 		rows = append(rows, row)

@@ -32,15 +32,15 @@ type calendarDay struct {
 
 // calendarOf returns the calendar of the task types that the reader may look at.
 func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, err error) {
-	list, err := load(ctx, v, "days", func(ctx context.Context) ([]runs.RunDay, error) {
+	list, err := load(ctx, v, "days", func(ctx context.Context) ([]runs.Day, error) {
 		return v.client.Runs().Days(ctx, calendarDays)
 	})
-	list = visible(v, list, func(d runs.RunDay) string { return d.TaskType })
+	list = visible(v, list, func(d runs.Day) string { return d.TaskType })
 	if err != nil || len(list) == 0 {
 		return c, err
 	}
 	today := v.AsOf.UTC().Truncate(24 * time.Hour)
-	if newest := slices.MaxFunc(list, func(a, b runs.RunDay) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
+	if newest := slices.MaxFunc(list, func(a, b runs.Day) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
 		today, _ = time.Parse(time.DateOnly, newest) // the database's clock is ahead of this one
 	}
 	index := map[string]int{}
@@ -62,7 +62,7 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, e
 	return c, nil
 }
 
-func (d *calendarDay) add(day runs.RunDay) {
+func (d *calendarDay) add(day runs.Day) {
 	state := runMark(day.State, false)
 	text := number(day.Runs) + " " + state.Text
 	if d.Runs > 0 {
@@ -93,7 +93,7 @@ const (
 )
 
 // matrixOf returns the queues of the last runs, those with trouble first.
-func (v *viewer) matrixOf(ctx context.Context, latest []runs.RunRecord) (m matrix, err error) {
+func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix, err error) {
 	var slots []runs.BackfillSlot
 	key := []string{"matrix"}
 	for _, r := range latest {

@@ -29,7 +29,7 @@ const (
 )
 
 // combOf returns a bar for each queue, in natural order; nil if there are too many, or nothing to see.
-func combOf(queues, last []runs.RunQueue) (bars []combBar) {
+func combOf(queues, last []runs.Queue) (bars []combBar) {
 	if len(queues) == 0 || len(queues) > maxBars {
 		return nil
 	}
@@ -82,7 +82,7 @@ type durations struct {
 const shownDurations = 10
 
 // durationsOf compares a run with those before it that have ended.
-func durationsOf(run runs.RunRecord, latest []runs.RunRecord) (d durations) {
+func durationsOf(run runs.Record, latest []runs.Record) (d durations) {
 	d.Rows = []duration{{runRow: runRow{run, runMark(run.State, run.Paused)}, Here: true}}
 	var seconds []float64
 	for _, r := range latest {
@@ -108,29 +108,29 @@ func durationsOf(run runs.RunRecord, latest []runs.RunRecord) (d durations) {
 }
 
 // latestRuns returns the latest runs that a filter selects, the newest first.
-func (v *viewer) latestRuns(ctx context.Context, f runs.RunFilter) ([]runs.RunRecord, error) {
+func (v *viewer) latestRuns(ctx context.Context, f runs.Filter) ([]runs.Record, error) {
 	return v.runsUpTo(ctx, f, rowsPerPage)
 }
 
-func (v *viewer) runsUpTo(ctx context.Context, f runs.RunFilter, limit int) ([]runs.RunRecord, error) {
+func (v *viewer) runsUpTo(ctx context.Context, f runs.Filter, limit int) ([]runs.Record, error) {
 	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]runs.RunRecord, error) {
+	list, err := load(ctx, v, key, func(ctx context.Context) ([]runs.Record, error) {
 		return v.client.Runs().List(ctx, f, limit)
 	})
-	return visible(v, list, func(r runs.RunRecord) string { return r.TaskType }), err
+	return visible(v, list, func(r runs.Record) string { return r.TaskType }), err
 }
 
 // history fills what compares the run with those before it.
 func (p *runPage) history(ctx context.Context, v *viewer, d ops.RunDetails) error {
-	latest, err := v.latestRuns(ctx, runs.RunFilter{TaskType: d.Run.TaskType})
+	latest, err := v.latestRuns(ctx, runs.Filter{TaskType: d.Run.TaskType})
 	if err != nil {
 		return err
 	}
 	p.Durations = durationsOf(d.Run, latest)
-	var last []runs.RunQueue
-	i := slices.IndexFunc(latest, func(r runs.RunRecord) bool { return r.ID < d.Run.ID && r.State == runs.RunSuccess })
+	var last []runs.Queue
+	i := slices.IndexFunc(latest, func(r runs.Record) bool { return r.ID < d.Run.ID && r.State == runs.Success })
 	if i >= 0 && len(d.Queues) <= maxBars {
-		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]runs.RunQueue, error) {
+		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]runs.Queue, error) {
 			return v.client.Runs().Queues(ctx, latest[i].ID)
 		}); err != nil {
 			return err

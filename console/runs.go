@@ -25,7 +25,7 @@ type runsPage struct {
 
 // runRow is a run in the list.
 type runRow struct {
-	runs.RunRecord
+	runs.Record
 	Mark mark
 }
 
@@ -57,7 +57,7 @@ func nameOfRun(r runs.Run) string {
 }
 
 // CanRerun reports whether the run may go on after its end.
-func (r runRow) CanRerun() bool { return r.Ended() && r.State != runs.RunSuccess }
+func (r runRow) CanRerun() bool { return r.Ended() && r.State != runs.Success }
 
 // CanAck reports whether the run has failed, and nobody has acknowledged it.
 func (r runRow) CanAck() bool {
@@ -78,7 +78,7 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error)
 	}
 	p.Problems = visible(v, p.Problems, func(r runs.Problem) string { return r.TaskType })
 	p.Pages = pageOf(query)
-	list, err := v.runsUpTo(ctx, runs.RunFilter{TaskType: p.Task, State: p.State}, p.Pages.limit())
+	list, err := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State}, p.Pages.limit())
 	if err != nil {
 		return content{}, err
 	}
@@ -100,15 +100,15 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error)
 func runMark(state string, paused bool) mark {
 	m := mark{"wait", strings.ToLower(strings.ReplaceAll(state, "_", " "))}
 	switch {
-	case state == runs.RunFailed || state == runs.RunDependentFailed:
+	case state == runs.Failed || state == runs.DependentFailed:
 		m.Kind = "bad"
 	case paused:
 		m = mark{"off", "paused"}
-	case state == runs.RunRunning:
+	case state == runs.Running:
 		m.Kind = "run"
-	case state == runs.RunSuccess || state == runs.RunQueueDone:
+	case state == runs.Success || state == runs.QueueDone:
 		m.Kind = "ok"
-	case state == runs.RunCancelled || state == runs.RunSkipped:
+	case state == runs.Cancelled || state == runs.Skipped:
 		m.Kind = "off"
 	}
 	return m
@@ -119,7 +119,7 @@ type runPage struct {
 	runRow
 	Blocker string
 	Queues  []runQueueRow
-	Items   []runs.RunItem
+	Items   []runs.FailedItem
 	Graph   []graphRow
 	Picture *runGraph // of Graph
 	Pages   paging
@@ -130,7 +130,7 @@ type runPage struct {
 
 // runQueueRow is a queue of a run in the list.
 type runQueueRow struct {
-	runs.RunQueue
+	runs.Queue
 	Mark mark
 }
 
@@ -156,7 +156,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 	}
 	p := runPage{runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
 	queues := slices.Clone(d.Queues)
-	slices.SortStableFunc(queues, func(a, b runs.RunQueue) int { return runQueueRank(a) - runQueueRank(b) })
+	slices.SortStableFunc(queues, func(a, b runs.Queue) int { return runQueueRank(a) - runQueueRank(b) })
 	p.Pages = pageOf(query)
 	for _, q := range cutPage(&p.Pages, queues, false) {
 		p.Queues = append(p.Queues, runQueueRow{q, runMark(q.State, false)})
@@ -180,14 +180,14 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 }
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.
-func runQueueRank(q runs.RunQueue) int {
+func runQueueRank(q runs.Queue) int {
 	return rank([]mark{runMark(q.State, false)})
 }
 
 // States returns the states that the list can be limited to.
 func (p runsPage) States() []string {
 	return []string{
-		runs.RunWaiting, runs.RunReady, runs.RunRunning, runs.RunSuccess, runs.RunFailed, runs.RunDependentFailed,
-		runs.RunCancelled, runs.RunSkipped,
+		runs.Waiting, runs.Ready, runs.Running, runs.Success, runs.Failed, runs.DependentFailed,
+		runs.Cancelled, runs.Skipped,
 	}
 }

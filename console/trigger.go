@@ -51,7 +51,7 @@ func axisOf(now time.Time) (list []laneTime) {
 }
 
 // laneOf returns the lane of a trigger. latest are its latest runs.
-func laneOf(row triggerRow, now time.Time, latest []runs.RunRecord) lane {
+func laneOf(row triggerRow, now time.Time, latest []runs.Record) lane {
 	l := lane{triggerRow: row}
 	at := func(t time.Time) float64 { return percent(t.Sub(now)+lanePast, laneSpan) }
 	if row.Status == runs.TriggerActive {
@@ -126,7 +126,7 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})
 		}
 	}
-	latest, err := v.latestRuns(ctx, runs.RunFilter{Trigger: name})
+	latest, err := v.latestRuns(ctx, runs.Filter{Trigger: name})
 	if err != nil {
 		return content{}, err
 	}

@@ -27,7 +27,7 @@ func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error)
 	if err != nil {
 		return content{}, err
 	}
-	found, err := v.latestRuns(ctx, runs.RunFilter{})
+	found, err := v.latestRuns(ctx, runs.Filter{})
 	if err != nil {
 		return content{}, err
 	}
@@ -43,7 +43,7 @@ func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error)
 	return content{"Triggers", p, list}, nil
 }
 
-func runsOfTrigger(found []runs.RunRecord, name string) (list []runs.RunRecord) {
+func runsOfTrigger(found []runs.Record, name string) (list []runs.Record) {
 	for _, r := range found {
 		if r.Trigger == name {
 			list = append(list, r)

@@ -177,8 +177,8 @@ func TestDealerIsFailingOnlyDuringARun(t *testing.T) {
 			cl.Fatalf("during the run: ready %v, failing servers %d", w.Ready(), cl.failingServers())
 		}
 		time.Sleep(time.Hour) // the sweeps wait for a success until the deadline (X5)
-		if r := cl.ends(run, time.Minute); r.State != runs.RunFailed {
-			cl.Fatalf("the run is %s, want %s", r.State, runs.RunFailed)
+		if r := cl.ends(run, time.Minute); r.State != runs.Failed {
+			cl.Fatalf("the run is %s, want %s", r.State, runs.Failed)
 		}
 		time.Sleep(time.Minute)
 		if err := w.Ready(); err != nil || cl.failingServers() != 0 {

@@ -229,7 +229,7 @@ func TestItemThatEndsItsProcessFailsItsRun(t *testing.T) {
 				t.Errorf("%d items are released: %v, want 1", n, err)
 			}
 			f.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
-			if r := f.ends(c, id); r.State != runs.RunSuccess || (killerDealer{f.dir}).done() != killerItems {
+			if r := f.ends(c, id); r.State != runs.Success || (killerDealer{f.dir}).done() != killerItems {
 				t.Errorf("the run is %+v, want all items done", r)
 			}
 			if list, err := ops.New(c).Items().List(t.Context(), ops.ItemFilter{TaskType: "settle"}, 10); len(list) > 0 || err != nil {
@@ -250,7 +250,7 @@ func (f *killerFleet) must(err error) {
 }
 
 // ends waits until a run has ended.
-func (f *killerFleet) ends(c *center.Center, id string) (r runs.RunRecord) {
+func (f *killerFleet) ends(c *center.Center, id string) (r runs.Record) {
 	f.Helper()
 	f.wait("the run has not ended", func() bool {
 		var err error
@@ -265,15 +265,15 @@ func (f *killerFleet) ends(c *center.Center, id string) (r runs.RunRecord) {
 func (f *killerFleet) failsByName(c *center.Center, id string) {
 	f.Helper()
 	r := f.ends(c, id)
-	items, err := ops.New(c).Runs().FailedItems(f.Context(), runs.RunItemFilter{RunID: id}, 10)
+	items, err := ops.New(c).Runs().FailedItems(f.Context(), runs.FailedItemFilter{RunID: id}, 10)
 	f.must(err)
-	if r.State != runs.RunFailed || len(items) != 1 || items[0].Key != strconv.Itoa(killer) || !strings.Contains(items[0].LastError, "item 7 is dead: the process ended") {
+	if r.State != runs.Failed || len(items) != 1 || items[0].Key != strconv.Itoa(killer) || !strings.Contains(items[0].LastError, "item 7 is dead: the process ended") {
 		f.Errorf("the run is %+v with the failed items %+v, want it FAILED with the item that ends its process", r, items)
 	}
 	queues, err := ops.New(c).Runs().Queues(f.Context(), id)
 	f.must(err)
 	for _, q := range queues {
-		if failed := q.State == runs.RunQueueFailed; failed != (q.QueueID == "3") || failed && !strings.Contains(q.LastError, "item 7 is dead") {
+		if failed := q.State == runs.QueueFailed; failed != (q.QueueID == "3") || failed && !strings.Contains(q.LastError, "item 7 is dead") {
 			f.Errorf("queue %+v, want only the queue of the item FAILED", q)
 		}
 	}

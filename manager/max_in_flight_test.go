@@ -204,7 +204,7 @@ func TestMaxInFlightHoldsInRuns(t *testing.T) {
 			cl.run(m)
 			time.Sleep(10 * time.Second)
 		}
-		cl.wantRun(cl.ends(cl.submit("one"), 10*time.Minute), runs.RunSuccess, 200, 0)
+		cl.wantRun(cl.ends(cl.submit("one"), 10*time.Minute), runs.Success, 200, 0)
 		if most, calls, queues := l.take(); most != 2 || calls < 100 || queues != 4 {
 			cl.Errorf("%d calls for %d queues, %d at once; want 100 or more for 4 queues, 2 at once", calls, queues, most)
 		}

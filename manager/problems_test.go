@@ -32,9 +32,9 @@ func TestFailedRunAlertsBesideASuccess(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		cl.serveAlerted(alerts, c, s)
 		failed := cl.submit("fileA")
-		cl.wantRun(cl.ends(failed, time.Minute), runs.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(failed, time.Minute), runs.Failed, 37, 3)
 		c.cured.Store(true)
-		cl.wantRun(cl.ends(cl.submit("fileB"), 10*time.Second), runs.RunSuccess, 3, 0)
+		cl.wantRun(cl.ends(cl.submit("fileB"), 10*time.Second), runs.Success, 3, 0)
 		time.Sleep(time.Minute)
 		if texts := alerts.ofKind(condition.RunFailed); len(texts) != 1 || !strings.HasPrefix(texts[0], "run "+failed+": ") {
 			cl.Fatalf("alerts %q, want one of run %s", texts, failed)
@@ -59,7 +59,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 			}
 		}
 		first := cl.submit("1")
-		cl.wantRun(cl.ends(first, time.Minute), runs.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(first, time.Minute), runs.Failed, 37, 3)
 		time.Sleep(time.Minute)
 		want(1, "a minute after the failure")
 		if text := alerts.ofKind(condition.RunFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
@@ -82,13 +82,13 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 			cl.Fatalf("the status has %d failed runs after the acknowledgement, want 0", n)
 		}
 		second := cl.submit("2")
-		cl.wantRun(cl.ends(second, time.Minute), runs.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(second, time.Minute), runs.Failed, 0, 3)
 		time.Sleep(time.Minute)
 		want(2, "a minute after the second failure")
 		if err := cl.c.Engine().Runs.Ack(cl.Context(), second, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), runs.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), runs.Failed, 0, 3)
 		time.Sleep(time.Minute)
 		want(3, "a minute after the third failure, which is a new problem within the hour")
 		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.RunFailed }) {

@@ -24,17 +24,17 @@ func TestRunFails(t *testing.T) {
 		cl.serveAlerted(new(alertLog), k, inRuns)
 		id := cl.submit("")
 		r := cl.ends(id, 5*time.Minute)
-		cl.wantRun(r, runs.RunFailed, 37, 3)
+		cl.wantRun(r, runs.Failed, 37, 3)
 		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
 		if err != nil {
 			cl.Fatal(err)
 		}
 		for _, q := range queues {
-			want := runs.RunQueueFailed
+			want := runs.QueueFailed
 			if q.QueueID == "3" {
-				want = runs.RunQueueDone
+				want = runs.QueueDone
 			}
-			if q.State != want || want == runs.RunQueueFailed && q.Attempt != 3 {
+			if q.State != want || want == runs.QueueFailed && q.Attempt != 3 {
 				cl.Errorf("%+v, want %s", q, want)
 			}
 		}
@@ -67,12 +67,12 @@ func TestRunSucceedsAfterTheCure(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 37, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Failed, 37, 3)
 		c.cured.Store(true)
 		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 40, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Success, 40, 0)
 	})
 }
 
@@ -99,7 +99,7 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 		}
 		cl.serveAlerted(new(alertLog), c, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 0, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Failed, 0, 3)
 		beats := cl.beats()
 		if n, err := ops.New(cl.c).Items().Retry(cl.Context(), "settle", "test", "a", "b", "c"); n != 3 || err != nil {
 			cl.Fatalf("%d items retried, want 3: %v", n, err)
@@ -107,7 +107,7 @@ func TestItemsThatDiedBeforeModeRunFailRuns(t *testing.T) {
 		if err := cl.c.Engine().Runs.Rerun(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 3, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Success, 3, 0)
 		if n := cl.beats() - beats; n > 0 {
 			cl.Errorf("%d heartbeats were sent between the retry and the end of the rerun, want none", n)
 		}
@@ -137,7 +137,7 @@ func TestRerunKnowsWhatFailed(t *testing.T) {
 		s.QueueMaxAttempts = 1
 		w := cl.serveAlerted(new(alertLog), f, s)
 		id := cl.submit("")
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 5, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Failed, 5, 3)
 		w.stop()
 		<-w.done
 		for len(f.before) > 0 {
@@ -149,7 +149,7 @@ func TestRerunKnowsWhatFailed(t *testing.T) {
 			cl.Fatal(err)
 		}
 		cl.serveAlerted(new(alertLog), f, s)
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunFailed, 5, 3)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Failed, 5, 3)
 		known := map[string]bool{}
 		for len(f.before) > 0 {
 			for _, key := range <-f.before {
@@ -185,7 +185,7 @@ func TestRunSaysForWhatItWaits(t *testing.T) {
 		id := cl.submit("")
 		time.Sleep(time.Minute)
 		const want = "it waits: nothing has succeeded since "
-		if r, err := ops.New(cl.c).Runs().Get(cl.Context(), id); err != nil || r.State != runs.RunRunning || !strings.HasPrefix(r.Message, want) {
+		if r, err := ops.New(cl.c).Runs().Get(cl.Context(), id); err != nil || r.State != runs.Running || !strings.HasPrefix(r.Message, want) {
 			cl.Errorf("after a minute: %+v, %v, want it to say that it waits", r, err)
 		}
 		time.Sleep(40 * time.Minute)
@@ -195,7 +195,7 @@ func TestRunSaysForWhatItWaits(t *testing.T) {
 		}
 		d.cured.Store(true)
 		r := cl.ends(id, time.Hour)
-		if r.Message != "" && r.State == runs.RunSuccess {
+		if r.Message != "" && r.State == runs.Success {
 			cl.Errorf("after the outage: %+v, want no message", r)
 		}
 		queues, err := cl.c.Engine().Runs.Queues(cl.Context(), id)
@@ -227,7 +227,7 @@ func TestRunWithAFailingSelect(t *testing.T) {
 		s := &failing{store: store{cl: cl, items: map[int]bool{}}, times: 2}
 		s.put(8)
 		cl.serveAlerted(new(alertLog), s, inRuns)
-		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), runs.RunSuccess, 8, 0)
+		cl.wantRun(cl.ends(cl.submit(""), 5*time.Minute), runs.Success, 8, 0)
 	})
 }
 
@@ -244,8 +244,8 @@ func TestRunFailsForGood(t *testing.T) {
 			cl.Fatal(err)
 		}
 		cl.run(m)
-		if r := cl.ends(cl.submit(""), time.Minute); r.State != runs.RunFailed || calls.Load() != 4 {
-			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), runs.RunFailed)
+		if r := cl.ends(cl.submit(""), time.Minute); r.State != runs.Failed || calls.Load() != 4 {
+			cl.Fatalf("the run is %s after %d calls, want %s after 4", r.State, calls.Load(), runs.Failed)
 		}
 	})
 }

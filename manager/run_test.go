@@ -62,7 +62,7 @@ func TestRun(t *testing.T) {
 			cl.Fatal("something was selected without a run")
 		}
 		first := cl.submit("one")
-		cl.wantRun(cl.ends(first, time.Minute), runs.RunSuccess, 50, 0)
+		cl.wantRun(cl.ends(first, time.Minute), runs.Success, 50, 0)
 		selects := s.selected()
 		s.put(50)
 		time.Sleep(time.Minute)
@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 		if again := cl.submit("one"); again != first {
 			cl.Fatal("two runs have one key")
 		}
-		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), runs.RunSuccess, 50, 0)
+		cl.wantRun(cl.ends(cl.submit("two"), time.Minute), runs.Success, 50, 0)
 		if s.doubled() {
 			cl.Fatal("an item was executed twice")
 		}
@@ -92,7 +92,7 @@ func TestRunMoves(t *testing.T) {
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
 		}
-		cl.wantRun(cl.ends(id, 5*time.Minute), runs.RunSuccess, 200, 0)
+		cl.wantRun(cl.ends(id, 5*time.Minute), runs.Success, 200, 0)
 		if s.doubled() {
 			cl.Fatal("an item was executed twice")
 		}
@@ -118,7 +118,7 @@ func TestRunWithAQueueThatWasNotReleased(t *testing.T) {
 		cl.exec("UPDATE schedule_queue SET req_server = 'nobody', req_since = gmt_modified WHERE queue_id = '2'")
 		time.Sleep(10 * time.Second) // the release was sent
 		cl.exec("UPDATE schedule_queue SET req_server = NULL, req_since = NULL")
-		cl.wantRun(cl.ends(cl.submit(""), time.Minute), runs.RunSuccess, 40, 0)
+		cl.wantRun(cl.ends(cl.submit(""), time.Minute), runs.Success, 40, 0)
 	})
 }
 
@@ -135,8 +135,8 @@ func TestRunIsTakenOver(t *testing.T) {
 		// What was done since the last save is not counted: 2 items a second of each of the 4 queues, for at most 9 s. With
 		// each heartbeat, every 2 s, the server checks whether the last save is 5 s old. A batch takes a second.
 		const least = 200 - 4*2*9
-		if r.State != runs.RunSuccess || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < least {
-			cl.Fatalf("run %s with %d items done and %d left, want %s with %d to 200 and 0", r.State, r.ItemsDone, s.left(), runs.RunSuccess, least)
+		if r.State != runs.Success || s.left() > 0 || r.ItemsDone > 200 || r.ItemsDone < least {
+			cl.Fatalf("run %s with %d items done and %d left, want %s with %d to 200 and 0", r.State, r.ItemsDone, s.left(), runs.Success, least)
 		}
 	})
 }
@@ -168,8 +168,8 @@ func TestRunIsCancelledAndPaused(t *testing.T) {
 		if err := cl.c.Engine().Runs.Cancel(cl.Context(), id, "test"); err != nil {
 			cl.Fatal(err)
 		}
-		if r := cl.ends(id, 10*time.Second); r.State != runs.RunCancelled {
-			cl.Fatalf("the run is %s, want %s", r.State, runs.RunCancelled)
+		if r := cl.ends(id, 10*time.Second); r.State != runs.Cancelled {
+			cl.Fatalf("the run is %s, want %s", r.State, runs.Cancelled)
 		}
 		time.Sleep(5 * time.Second)
 		left = s.left()
@@ -199,13 +199,13 @@ func TestTriggerAndDependant(t *testing.T) {
 		cl.run(m)
 		s.put(40)
 		sleepUntil(0, 6, 0)
-		list, err := ops.New(cl.c).Runs().List(cl.Context(), runs.RunFilter{}, 10)
+		list, err := ops.New(cl.c).Runs().List(cl.Context(), runs.Filter{}, 10)
 		if err != nil || len(list) != 2 {
 			cl.Fatalf("runs are %+v (error %v), want 2", list, err)
 		}
 		for _, r := range list {
-			if r.State != runs.RunSuccess {
-				cl.Errorf("%s is %s: %s, want %v", r.TaskType, r.State, r.Message, runs.RunSuccess)
+			if r.State != runs.Success {
+				cl.Errorf("%s is %s: %s, want %v", r.TaskType, r.State, r.Message, runs.Success)
 			}
 		}
 		if s.left() > 0 || len(reports) != 1 {
@@ -248,7 +248,7 @@ func TestRunUsesTheWholeRate(t *testing.T) {
 		s.put(32 * 40)
 		id := cl.submit("")
 		run := cl.ends(id, 5*time.Minute)
-		cl.wantRun(run, runs.RunSuccess, 32*40, 0)
+		cl.wantRun(run, runs.Success, 32*40, 0)
 		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
 			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
 		}
@@ -266,7 +266,7 @@ func TestRunSharesTheRate(t *testing.T) {
 		time.Sleep(20 * time.Second) // half of the queues have moved
 		s.put(32 * 40)
 		run := cl.ends(cl.submit(""), 5*time.Minute)
-		cl.wantRun(run, runs.RunSuccess, 32*40, 0)
+		cl.wantRun(run, runs.Success, 32*40, 0)
 		if took := run.FinishedAt.Sub(run.StartedAt); took > 80*time.Second || took < 35*time.Second {
 			cl.Errorf("1280 items at 32 per second took %s, want 40s and the ticks between the queues", took)
 		}
@@ -293,7 +293,7 @@ func TestExecuteSeesItsRun(t *testing.T) {
 		s.put(4)
 		cl.serveAlerted(new(alertLog), s, inRuns)
 		id := cl.submit("k")
-		cl.wantRun(cl.ends(id, time.Minute), runs.RunSuccess, 4, 0)
+		cl.wantRun(cl.ends(id, time.Minute), runs.Success, 4, 0)
 		if r := <-s.seen; r.ID != id || r.Key != "k" {
 			cl.Fatalf("Execute sees run %+v, want %s", r, id)
 		}
@@ -320,7 +320,7 @@ func TestRunThatWaitsForItsTime(t *testing.T) {
 		begins := func(id string, begin time.Time) {
 			time.Sleep(time.Until(begin))
 			r := cl.ends(id, time.Minute)
-			if late := r.StartedAt.Sub(begin); r.State != runs.RunSuccess || late < 0 || late > 2*time.Second {
+			if late := r.StartedAt.Sub(begin); r.State != runs.Success || late < 0 || late > 2*time.Second {
 				cl.Errorf("the run is %s, opened %s after its time", r.State, late)
 			}
 		}

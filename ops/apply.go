@@ -325,7 +325,7 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 	var blockers []error
 	for _, b := range []struct{ query, text string }{
 		{
-			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.RunWaiting + `', '` + runs.RunReady + `', '` + runs.RunRunning + `') ORDER BY run_id LIMIT 1`,
+			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.Waiting + `', '` + runs.Ready + `', '` + runs.Running + `') ORDER BY run_id LIMIT 1`,
 			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
 		},
 		{

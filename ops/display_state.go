@@ -28,9 +28,9 @@ func (t TaskRecord) DisplayState() string {
 	case t.FailingServers > 0:
 		return StateFailing
 	case t.RunID != nil:
-		return runs.RunRunning
+		return runs.Running
 	case t.FailedRuns > 0:
-		return runs.RunFailed
+		return runs.Failed
 	case t.Mode == center.ModeRun:
 		return StateIdle
 	}

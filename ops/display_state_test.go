@@ -18,18 +18,18 @@ func TestDisplayStates(t *testing.T) {
 		return r.DisplayState()
 	}
 	for want, got := range map[string]string{
-		StateServing:    live.DisplayState(),
-		StatePaused:     task(func(r *TaskRecord) { r.Paused, r.RequestedTotal = true, &six }),
-		StateDraining:   task(func(r *TaskRecord) { r.RequestedTotal, r.DeadServers = &six, 2 }),
-		StateUnserved:   task(func(r *TaskRecord) { r.DeadServers = 2 }),
-		runs.RunRunning: task(func(r *TaskRecord) { r.RunID, r.Mode = &run, center.ModeRun }),
-		StateIdle:       task(func(r *TaskRecord) { r.Mode = center.ModeRun }),
-		runs.RunFailed:  task(func(r *TaskRecord) { r.FailedRuns, r.Mode = 1, center.ModeRun }),
-		StateOverdue:    ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
-		StateStandby:    ServerRecord{State: StateStandby}.DisplayState(),
-		StateFailing:    task(func(r *TaskRecord) { r.FailingServers, r.RunID, r.Mode = 1, &run, center.ModeRun }),
-		StateRemoving:   QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
-		"HELD":          QueueRecord{Status: "HELD"}.DisplayState(),
+		StateServing:  live.DisplayState(),
+		StatePaused:   task(func(r *TaskRecord) { r.Paused, r.RequestedTotal = true, &six }),
+		StateDraining: task(func(r *TaskRecord) { r.RequestedTotal, r.DeadServers = &six, 2 }),
+		StateUnserved: task(func(r *TaskRecord) { r.DeadServers = 2 }),
+		runs.Running:  task(func(r *TaskRecord) { r.RunID, r.Mode = &run, center.ModeRun }),
+		StateIdle:     task(func(r *TaskRecord) { r.Mode = center.ModeRun }),
+		runs.Failed:   task(func(r *TaskRecord) { r.FailedRuns, r.Mode = 1, center.ModeRun }),
+		StateOverdue:  ServerRecord{State: StateServing, Overdue: true}.DisplayState(),
+		StateStandby:  ServerRecord{State: StateStandby}.DisplayState(),
+		StateFailing:  task(func(r *TaskRecord) { r.FailingServers, r.RunID, r.Mode = 1, &run, center.ModeRun }),
+		StateRemoving: QueueRecord{Status: "HELD", Removing: true}.DisplayState(),
+		"HELD":        QueueRecord{Status: "HELD"}.DisplayState(),
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -41,10 +41,10 @@ func TestDisplayStates(t *testing.T) {
 			t.Errorf("a failing server that is %s is %s, want %s", state, got, want)
 		}
 	}
-	if got := (runs.Run{State: runs.RunFailed, Paused: true}).DisplayState(); got != runs.RunFailed {
+	if got := (runs.Run{State: runs.Failed, Paused: true}).DisplayState(); got != runs.Failed {
 		t.Errorf("a failed run that was paused is %s", got)
 	}
-	if got := (runs.Run{State: runs.RunReady, Paused: true}).DisplayState(); got != StatePaused {
+	if got := (runs.Run{State: runs.Ready, Paused: true}).DisplayState(); got != StatePaused {
 		t.Errorf("a paused run is %s", got)
 	}
 }

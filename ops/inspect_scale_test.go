@@ -50,10 +50,10 @@ func reads(c *center.Center) map[string]read {
 			return err
 		}},
 		"runs": {1, func(ctx context.Context) error {
-			return wantRuns(manyRuns)(c.Engine().Runs.List(ctx, runs.RunFilter{}, manyRuns))
+			return wantRuns(manyRuns)(c.Engine().Runs.List(ctx, runs.Filter{}, manyRuns))
 		}},
 		"failed": {1, func(ctx context.Context) error {
-			return wantRuns(100)(c.Engine().Runs.List(ctx, runs.RunFilter{TaskType: "sweep", State: runs.RunFailed}, 100))
+			return wantRuns(100)(c.Engine().Runs.List(ctx, runs.Filter{TaskType: "sweep", State: runs.Failed}, 100))
 		}},
 		"latest": {1, func(ctx context.Context) error { _, err := c.Engine().Runs.Latest(ctx, "sweep"); return err }},
 		"run":    {1, func(ctx context.Context) error { _, err := c.Engine().Runs.Queues(ctx, runID(manyRuns)); return err }},
@@ -81,8 +81,8 @@ const manyRuns = 10_000
 func runID(i int) string { return fmt.Sprintf("run-%05d", i) }
 
 // wantRuns returns a function that checks how many runs a read returns.
-func wantRuns(want int) func([]runs.RunRecord, error) error {
-	return func(list []runs.RunRecord, err error) error {
+func wantRuns(want int) func([]runs.Record, error) error {
+	return func(list []runs.Record, err error) error {
 		if err == nil && len(list) != want {
 			err = fmt.Errorf("runs: got %d, want %d", len(list), want)
 		}
@@ -95,12 +95,12 @@ func (b *bigRoster) addRuns() {
 	b.Helper()
 	var list, queues []string
 	for i := 1; i <= manyRuns; i++ {
-		state, n := runs.RunSuccess, 2
+		state, n := runs.Success, 2
 		if i%10 == 0 {
-			state = runs.RunFailed
+			state = runs.Failed
 		}
 		if i == manyRuns {
-			state, n = runs.RunRunning, manyQueues
+			state, n = runs.Running, manyQueues
 		}
 		list = append(list, fmt.Sprintf("('%[1]s', 'sweep', '%[1]s', '%[1]s', '2026-11-21 00:00:00.000000', '%[2]s')", runID(i), state))
 		for q := range n {

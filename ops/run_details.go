@@ -12,12 +12,12 @@ import (
 
 // RunDetails is a run with its queues, its failed items, its graph and its blocker.
 type RunDetails struct {
-	Run     runs.RunRecord
-	Blocker RunBlocker      // of an open run
-	Queues  []runs.RunQueue // in natural order; none before the run is opened
+	Run     runs.Record
+	Blocker RunBlocker   // of an open run
+	Queues  []runs.Queue // in natural order; none before the run is opened
 	Graph   RunGraph
 
-	FailedItems []runs.RunItem // the first ten
+	FailedItems []runs.FailedItem // the first ten
 }
 
 // shownItems is the number of failed items in RunDetails.
@@ -32,7 +32,7 @@ func ReadRunDetails(ctx context.Context, c *Client, name string) (d RunDetails, 
 	if d.Queues, err = c.Runs().Queues(ctx, d.Run.ID); err != nil {
 		return d, err
 	}
-	if d.FailedItems, err = c.Runs().FailedItems(ctx, runs.RunItemFilter{RunID: d.Run.ID}, shownItems); err != nil {
+	if d.FailedItems, err = c.Runs().FailedItems(ctx, runs.FailedItemFilter{RunID: d.Run.ID}, shownItems); err != nil {
 		return d, err
 	}
 	if d.Graph.Runs, d.Graph.Deps, err = c.Runs().Graph(ctx, d.Run.ID); err != nil || d.Run.Ended() {
@@ -45,7 +45,7 @@ func ReadRunDetails(ctx context.Context, c *Client, name string) (d RunDetails, 
 // RunGraph is a run with all runs that it depends on and that depend on it.
 type RunGraph struct {
 	Runs []runs.Run
-	Deps []runs.RunDep
+	Deps []runs.Dep
 }
 
 // RunUpstreams holds the rules of the dependencies, by the id of the run and the id of its upstream.
@@ -145,15 +145,15 @@ func FindBlocker(ctx context.Context, c *Client, r runs.Run) (RunBlocker, error)
 
 func blockerOf(r runs.Run, t TaskRecord, now time.Time) RunBlocker {
 	switch {
-	case r.State == runs.RunWaiting:
+	case r.State == runs.Waiting:
 		return RunBlocker{Reason: BlockedByUpstreams}
 	case !t.Served():
 		return RunBlocker{Reason: BlockedByNoServer}
 	case t.Paused:
 		return RunBlocker{Reason: BlockedByPausedTask}
-	case r.State == runs.RunReady && r.NotBefore.After(now):
+	case r.State == runs.Ready && r.NotBefore.After(now):
 		return RunBlocker{Reason: BlockedByTime, Until: r.NotBefore}
-	case r.State == runs.RunReady && t.RunID != nil:
+	case r.State == runs.Ready && t.RunID != nil:
 		return RunBlocker{Reason: BlockedByRun, RunID: *t.RunID}
 	}
 	return RunBlocker{}

@@ -291,7 +291,7 @@ func runChange(ctx context.Context, c *Client, name, title, past, effect string,
 	return changeOfRun(c, r, title, past, effect, do), nil
 }
 
-func changeOfRun(c *Client, r runs.RunRecord, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
+func changeOfRun(c *Client, r runs.Record, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
 		Objects: []Object{{

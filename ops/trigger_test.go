@@ -67,7 +67,7 @@ func TestTriggersThatWereOvertaken(t *testing.T) {
 				t.Errorf("%s after a firing: %v", verb, err)
 			}
 		}
-		if list, err := ops.New(c).Runs().List(t.Context(), runs.RunFilter{TaskType: "other"}, 1); err != nil || len(list) > 0 {
+		if list, err := ops.New(c).Runs().List(t.Context(), runs.Filter{TaskType: "other"}, 1); err != nil || len(list) > 0 {
 			t.Errorf("the task type that nobody saw has runs: %+v, %v", list, err)
 		}
 	})

@@ -225,7 +225,7 @@ func (b Backfill) action(state string) string {
 	switch {
 	case state == "":
 		return SlotMake
-	case state == RunSkipped, b.RerunFailed && slices.Contains(reopenable, state):
+	case state == Skipped, b.RerunFailed && slices.Contains(reopenable, state):
 		return SlotRerun
 	}
 	return SlotKeep

@@ -132,7 +132,7 @@ func (b Backfill) reopen(ctx context.Context, l *roster.LockTx, runID string) er
 	dependants, err := allDependants(ctx, l.Tx, runID)
 	for _, id := range dependants {
 		if err == nil {
-			err = b.adopt(ctx, l, id, []string{RunWaiting})
+			err = b.adopt(ctx, l, id, []string{Waiting})
 		}
 	}
 	return err
@@ -151,8 +151,8 @@ func (b Backfill) adopt(ctx context.Context, l *roster.LockTx, runID string, sta
 func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
 	type ends struct{ Own, Failed, Dependants int }
 	n, _, err := sqldb.Record[ends](ctx, l, `SELECT COUNT(CASE WHEN task_type = ? THEN 1 END),
-		COUNT(CASE WHEN task_type = ? AND state <> '`+RunSuccess+`' THEN 1 END),
-		COUNT(CASE WHEN task_type <> ? AND state NOT IN ('`+RunSuccess+`', '`+RunSkipped+`') THEN 1 END)
+		COUNT(CASE WHEN task_type = ? AND state <> '`+Success+`' THEN 1 END),
+		COUNT(CASE WHEN task_type <> ? AND state NOT IN ('`+Success+`', '`+Skipped+`') THEN 1 END)
 		FROM schedule_run WHERE backfill_id = ?`, b.TaskType, b.TaskType, b.TaskType, b.ID)
 	if err != nil {
 		return err

@@ -93,7 +93,7 @@ func (bs *Backfills) Slots(ctx context.Context, id string) ([]BackfillSlot, erro
 type BackfillQueue struct {
 	RunID   string `json:"run_id"`
 	QueueID string `json:"queue_id"`
-	State   string `json:"state"` // one of the RunQueue constants
+	State   string `json:"state"` // a state of a queue, such as QueueDone
 }
 
 // Queues returns the queues of the runs of slots, in the order of the slots and in natural order of the queues.

@@ -81,8 +81,8 @@ const lastFailure = `(` + unresolved + `
 	AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = r.task_type AND s.own_sign = r.own_sign
 		AND (s.trigger_name = r.trigger_name OR s.trigger_name IS NULL AND r.trigger_name IS NULL)
 		AND (s.backfill_id IS NULL AND r.backfill_id IS NULL OR s.backfill_id = r.backfill_id)
-		AND (s.failed_at IS NOT NULL AND s.state <> '` + RunSuccess + `'
-			OR s.state = '` + RunSuccess + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
+		AND (s.failed_at IS NOT NULL AND s.state <> '` + Success + `'
+			OR s.state = '` + Success + `' AND s.trigger_name IS NOT NULL AND s.backfill_id IS NULL)
 		AND s.run_id > r.run_id))`
 
 // deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It

@@ -23,7 +23,7 @@ func (c *closer) closeRun(ctx context.Context, runID string) error {
 	var ended bool
 	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
 		ended = false
-		running, err := lockRun(ctx, t, runID, RunRunning)
+		running, err := lockRun(ctx, t, runID, Running)
 		if err != nil || !running {
 			return err
 		}
@@ -32,7 +32,7 @@ func (c *closer) closeRun(ctx context.Context, runID string) error {
 			return err
 		}
 		ended = true
-		return endRun(ctx, t, runID, RunRunning, sum)
+		return endRun(ctx, t, runID, Running, sum)
 	})
 	return c.afterEnd(ctx, runID, ended, err)
 }
@@ -81,11 +81,11 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 		sum.itemsDone, sum.itemsFailed = sum.itemsDone+g.Done, sum.itemsFailed+g.Failed
 		sum.atLeast = sum.atLeast || g.AtLeast
 		switch g.State {
-		case RunQueueDone:
+		case QueueDone:
 			sum.done = g.Queues
-		case RunQueueFailed:
+		case QueueFailed:
 			sum.failed = g.Queues
-		case RunQueueCancelled:
+		case QueueCancelled:
 			sum.cancelled = g.Queues
 		default:
 			sum.open += g.Queues
@@ -96,7 +96,7 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 	}
 	var queue, why string
 	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue
-		WHERE run_id = ? AND state = '`+RunQueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+		WHERE run_id = ? AND state = '`+QueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
 	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s",
 		sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
 	return sum, err
@@ -106,19 +106,19 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 func (sum queueCounts) outcome() (state, message string) {
 	switch {
 	case sum.failed > 0:
-		return RunFailed, sum.cause
+		return Failed, sum.cause
 	case sum.cancelled > 0 && sum.done == 0:
-		return RunCancelled, "all its queues were removed"
+		return Cancelled, "all its queues were removed"
 	case sum.cancelled > 0:
-		return RunSuccess, "without " + plural.Of(sum.cancelled, "queue that was removed", "queues that were removed")
+		return Success, "without " + plural.Of(sum.cancelled, "queue that was removed", "queues that were removed")
 	}
-	return RunSuccess, ""
+	return Success, ""
 }
 
 // lowerBound notes in an UPDATE of a queue of a run, before it assigns the state (L6), that the counts of a queue whose
 // sweep did not record its end are lower bounds (R15). The items that the sweep has executed since its last save are
 // not counted.
-const lowerBound = `items_at_least = CASE WHEN state = '` + RunQueueRunning + `' THEN TRUE ELSE items_at_least END`
+const lowerBound = `items_at_least = CASE WHEN state = '` + QueueRunning + `' THEN TRUE ELSE items_at_least END`
 
 // anyLowerBound reports in a query over queues of runs whether the counts of any of them are lower bounds.
 const anyLowerBound = `MAX(CASE WHEN items_at_least THEN 1 ELSE 0 END)`
@@ -145,7 +145,7 @@ func (c *closer) stopRuns(ctx context.Context, runs []string) error {
 }
 
 func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error) {
-	if open, err := lockRun(ctx, t, runID, RunWaiting, RunReady, RunRunning); err != nil || !open {
+	if open, err := lockRun(ctx, t, runID, Waiting, Ready, Running); err != nil || !open {
 		return false, err
 	}
 	var from string
@@ -155,12 +155,12 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if err != nil || !cancel && !late {
 		return false, err
 	}
-	queueState, state, why := RunQueueFailed, RunFailed, "the deadline of the run has passed"
-	if from != RunRunning {
+	queueState, state, why := QueueFailed, Failed, "the deadline of the run has passed"
+	if from != Running {
 		why = "it did not start in time (run_start_timeout)"
 	}
 	if cancel {
-		queueState, state, why = RunQueueCancelled, RunCancelled, "cancelled"
+		queueState, state, why = QueueCancelled, Cancelled, "cancelled"
 	}
 	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?,
 		last_error = CASE WHEN last_error = '' THEN ? ELSE last_error END, next_attempt_at = NULL, finished_at = {now}
@@ -172,7 +172,7 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if err != nil {
 		return false, err
 	}
-	if n == 0 && from == RunRunning {
+	if n == 0 && from == Running {
 		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
 	}
 	if n > 0 {

@@ -84,9 +84,9 @@ func TestConcurrentUpstreamsMakeOneRunOfAJoin(t *testing.T) {
 		must(t, blocker.Rollback())
 		both.Wait()
 		must(t, errors.Join(errA, errB))
-		list, err := ops.New(first).Runs().List(t.Context(), runs.RunFilter{TaskType: "end"}, 10)
+		list, err := ops.New(first).Runs().List(t.Context(), runs.Filter{TaskType: "end"}, 10)
 		must(t, err)
-		if len(list) != 1 || list[0].State != runs.RunWaiting || list[0].Key != "k" {
+		if len(list) != 1 || list[0].State != runs.Waiting || list[0].Key != "k" {
 			t.Fatalf("runs of the join: got %+v, want one of key k that is WAITING", list)
 		}
 	})

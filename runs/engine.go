@@ -38,7 +38,7 @@ type Defaults struct {
 // removed, their rows in the open run end in the same transaction.
 func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
-	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[RunEnd]int64{}}
+	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[End]int64{}}
 	runCloser := &closer{core: shared, ends: ends}
 	triggers := &Triggers{core: shared}
 	return &Engine{
@@ -53,7 +53,7 @@ func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults) *Engine {
 }
 
 // Ended returns how many runs this Engine has ended, by task type and state.
-func (e *Engine) Ended() map[RunEnd]int64 { return e.ends.read() }
+func (e *Engine) Ended() map[End]int64 { return e.ends.read() }
 
 // core is what the parts share.
 type core struct {
@@ -62,17 +62,17 @@ type core struct {
 	ownSign string
 }
 
-// RunEnd is a task type and the state in which runs of it ended: SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or
+// End is a task type and the state in which runs of it ended: SUCCESS, FAILED, DEPENDENT_FAILED, CANCELLED or
 // SKIPPED.
-type RunEnd struct{ TaskType, State string }
+type End struct{ TaskType, State string }
 
 // endCounts counts the runs that an Engine has ended.
 type endCounts struct {
 	mu   sync.Mutex
-	runs map[RunEnd]int64
+	runs map[End]int64
 }
 
-func (n *endCounts) read() map[RunEnd]int64 {
+func (n *endCounts) read() map[End]int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return maps.Clone(n.runs)
@@ -84,10 +84,10 @@ func (n *endCounts) count(ctx context.Context, c core, runID string) {
 	if err != nil || !r.Ended() {
 		return // a lost count is no reason to fail the caller
 	}
-	n.add(RunEnd{r.TaskType, r.State}, 1)
+	n.add(End{r.TaskType, r.State}, 1)
 }
 
-func (n *endCounts) add(end RunEnd, ended int64) {
+func (n *endCounts) add(end End, ended int64) {
 	if ended == 0 {
 		return
 	}

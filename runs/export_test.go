@@ -28,7 +28,7 @@ func (s *Scheduler) CloseRun(ctx context.Context, runID string) error {
 
 // FinishOnly commits the state DONE of a queue: Finish without closing the run.
 func (sw *Sweeps) FinishOnly(ctx context.Context, s Sweep) error {
-	return sw.update(ctx, s, Progress{}, "finish", RunQueueDone, `, finished_at = {now}`)
+	return sw.update(ctx, s, Progress{}, "finish", QueueDone, `, finished_at = {now}`)
 }
 
 // ClaimStaleRead claims a queue of a run that an earlier read has seen RUNNING.

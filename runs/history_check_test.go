@@ -13,7 +13,7 @@ func (m *runModel) check() {
 	all := map[string]runs.Run{}
 	slots, running := map[string]bool{}, map[string]bool{}
 	for _, task := range m.tasks() {
-		list, err := ops.New(m.c).Runs().List(m.Context(), runs.RunFilter{TaskType: task}, 10_000)
+		list, err := ops.New(m.c).Runs().List(m.Context(), runs.Filter{TaskType: task}, 10_000)
 		m.must(err)
 		for _, r := range list {
 			all[r.ID] = r.Run
@@ -22,7 +22,7 @@ func (m *runModel) check() {
 				m.Fatalf("slot %s has two runs", slot)
 			}
 			slots[slot] = slots[slot] || r.Trigger != ""
-			if r.State == runs.RunRunning {
+			if r.State == runs.Running {
 				if running[task] || r.DeadlineAt.IsZero() {
 					m.Fatalf("run of %s is the second that is RUNNING, or has no deadline: %+v", task, r)
 				}
@@ -35,7 +35,7 @@ func (m *runModel) check() {
 		if r.State == m.states[r.ID] {
 			continue
 		}
-		if r.State == runs.RunRunning {
+		if r.State == runs.Running {
 			m.checkUpstreams(r, all)
 		}
 		if r.Ended() {
@@ -80,7 +80,7 @@ func (m *runModel) checkJoins(all map[string]runs.Run) {
 		if made[id] == nil {
 			made[id] = map[string]int{}
 		}
-		if r.State != runs.RunSkipped || r.RootID != r.ID {
+		if r.State != runs.Skipped || r.RootID != r.ID {
 			made[id][r.TaskType]++
 		}
 		if r.Trigger != "" && r.TaskType == "f" {
@@ -101,7 +101,7 @@ func (m *runModel) checkUpstreams(r runs.Run, all map[string]runs.Run) {
 	m.must(err)
 	for _, d := range deps {
 		up := all[d.Upstream]
-		if d.Run == r.ID && up.State != runs.RunSuccess && (d.Rule == runs.RuleSuccess || !up.Ended()) {
+		if d.Run == r.ID && up.State != runs.Success && (d.Rule == runs.RuleSuccess || !up.Ended()) {
 			m.Fatalf("run of %s began while its upstream %s was %s (rule %s)", r.TaskType, up.TaskType, up.State, d.Rule)
 		}
 	}
@@ -112,8 +112,8 @@ func (m *runModel) checkQueues(r runs.Run) {
 	queues, err := m.c.Engine().Runs.Queues(m.Context(), r.ID)
 	m.must(err)
 	for _, q := range queues {
-		open := q.State == runs.RunQueuePending || q.State == runs.RunQueueRunning
-		if open || q.State != runs.RunQueueDone && r.State == runs.RunSuccess {
+		open := q.State == runs.QueuePending || q.State == runs.QueueRunning
+		if open || q.State != runs.QueueDone && r.State == runs.Success {
 			m.Fatalf("run %s ended %s with queue %s %s", r.ID, r.State, q.QueueID, q.State)
 		}
 	}

@@ -86,7 +86,7 @@ func (m *runModel) moveQueue() {
 
 func (m *runModel) submit() {
 	var after []string
-	if up := m.drawRun(runs.RunReady, runs.RunRunning, runs.RunFailed, runs.RunSuccess); up != "" &&
+	if up := m.drawRun(runs.Ready, runs.Running, runs.Failed, runs.Success); up != "" &&
 		rapid.Bool().Draw(m.T, "after") {
 		after = append(after, up)
 	}
@@ -183,7 +183,7 @@ func (m *runModel) changeRun(do func(ctx context.Context, id string) error, stat
 // rerun reruns a run, which the engine must refuse unless the run failed or was cancelled or skipped.
 func (m *runModel) rerun(ctx context.Context, id string) error {
 	allowed := slices.Contains([]string{
-		runs.RunFailed, runs.RunCancelled, runs.RunDependentFailed, runs.RunSkipped,
+		runs.Failed, runs.Cancelled, runs.DependentFailed, runs.Skipped,
 	}, m.states[id])
 	err := m.c.Engine().Runs.Rerun(ctx, id, "test")
 	if !allowed && !errors.Is(err, runs.ErrRunState) {

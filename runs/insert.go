@@ -15,7 +15,7 @@ func newRun(l *roster.LockTx, r Run, at time.Time) Run {
 	r.ID, r.TaskType, r.OwnSign, r.ScheduledAt = newRunID(l.NextInstant()), l.TaskType, l.OwnSign, at
 	r.RootID = r.ID
 	if r.State == "" {
-		r.State = RunReady
+		r.State = Ready
 	}
 	return r
 }
@@ -56,7 +56,7 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 	g.detached = len(after) > 0
 	for _, root := range roots {
 		for _, id := range after {
-			g.deps = append(g.deps, RunDep{root.ID, id, RuleSuccess})
+			g.deps = append(g.deps, Dep{root.ID, id, RuleSuccess})
 		}
 		g.add(root)
 	}
@@ -65,7 +65,7 @@ func insertRuns(ctx context.Context, l *roster.LockTx, roots []Run, after []stri
 	}
 	var skipped []roster.Event
 	for _, root := range roots {
-		if root.State == RunSkipped {
+		if root.State == Skipped {
 			skipped = append(skipped, root.endEvent())
 		}
 	}
@@ -83,7 +83,7 @@ func insertDependants(ctx context.Context, l *roster.LockTx, root Run) error {
 }
 
 func newGraphBuilder(ctx context.Context, l *roster.LockTx, roots []Run) (*graphBuilder, error) {
-	roots = slices.DeleteFunc(slices.Clone(roots), func(r Run) bool { return r.State == RunSkipped })
+	roots = slices.DeleteFunc(slices.Clone(roots), func(r Run) bool { return r.State == Skipped })
 	edges, err := ReadEdges(ctx, l.Tx)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 		return err
 	}
 	for _, d := range g.lateDeps {
-		waits, err := lockRun(ctx, l.Tx, d.Run, RunWaiting)
+		waits, err := lockRun(ctx, l.Tx, d.Run, Waiting)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 	return nil
 }
 
-func insertDeps(ctx context.Context, l *roster.LockTx, deps []RunDep) error {
+func insertDeps(ctx context.Context, l *roster.LockTx, deps []Dep) error {
 	for part := range slices.Chunk(deps, roster.InsertRows) {
 		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_dep", part...); err != nil {
 			return fmt.Errorf("insert dependencies: %w", err)
@@ -175,8 +175,8 @@ type graphBuilder struct {
 	detached bool                   // existing runs do not wait for the new ones, because a root might be waiting for them
 
 	runs     []Run
-	deps     []RunDep
-	lateDeps []RunDep // edges whose dependant existed before
+	deps     []Dep
+	lateDeps []Dep // edges whose dependant existed before
 }
 
 // graphRun is a run that dependants wait for.
@@ -195,7 +195,7 @@ type upstreamRun struct {
 // add adds a root and the runs of its dependants. A SKIPPED root has none until it is reopened.
 func (g *graphBuilder) add(root Run) {
 	g.runs = append(g.runs, root)
-	if root.State != RunSkipped {
+	if root.State != Skipped {
 		g.addDependants(root)
 	}
 }
@@ -214,7 +214,7 @@ func (g *graphBuilder) addDependants(root Run) {
 func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 	id, there := g.existing[taskKey{name, p.key}]
 	r := graphRun{Run: p.upstreams[0].Run, fresh: !there}
-	r.ID, r.TaskType, r.Key, r.State = id, name, p.key, RunWaiting
+	r.ID, r.TaskType, r.Key, r.State = id, name, p.key, Waiting
 	r.RootID, r.ScheduledAt, r.Backfill = root.ID, root.ScheduledAt, root.Backfill
 	r.NotBefore, r.EndBefore, r.MaxAttempts = time.Time{}, time.Time{}, 0
 	if !there {
@@ -223,7 +223,7 @@ func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 		g.existing[taskKey{name, p.key}] = r.ID
 	}
 	for _, up := range p.upstreams {
-		d := RunDep{r.ID, up.ID, up.Rule}
+		d := Dep{r.ID, up.ID, up.Rule}
 		switch {
 		case !there:
 			g.deps = append(g.deps, d)

@@ -223,7 +223,7 @@ func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
 // allStates are the states of runs. A condition on them lets a statement find runs of a slot by the index of the
 // states.
 var allStates = []string{
-	RunWaiting, RunReady, RunRunning, RunSuccess, RunFailed, RunDependentFailed, RunCancelled, RunSkipped,
+	Waiting, Ready, Running, Success, Failed, DependentFailed, Cancelled, Skipped,
 }
 
 // otherRuns returns the runs of the task types that belong to the same slots or keys as the roots. A root that was
@@ -259,7 +259,7 @@ func readOthers(ctx context.Context, l *roster.LockTx, found map[taskKey][]graph
 		all := slices.Concat(sqldb.Args(taskTypes), []any{l.OwnSign}, args, part)
 		others, err := sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run
 			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND `+where+`(`+sqldb.Marks(len(part))+`)
-			AND NOT (state = '`+RunSkipped+`' AND root_run_id = run_id) ORDER BY run_id`, all...)
+			AND NOT (state = '`+Skipped+`' AND root_run_id = run_id) ORDER BY run_id`, all...)
 		if err != nil {
 			return fmt.Errorf("read the runs of other upstreams: %w", err)
 		}

@@ -29,10 +29,10 @@ func (s *Scheduler) openNext(ctx context.Context, taskType string) (ended []stri
 				return err
 			}
 			state, err := openRun(ctx, l, id, s.runTimeout)
-			if err != nil || state == RunRunning {
+			if err != nil || state == Running {
 				return err
 			}
-			if state != RunWaiting {
+			if state != Waiting {
 				ended = append(ended, id)
 			}
 		}
@@ -48,7 +48,7 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 	var paused bool
 	var running int
 	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
-		AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`')
+		AND r.own_sign = k.own_sign AND r.state = '`+Running+`')
 		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).
 		Scan(sqldb.Targets(&paused, &running)...)
 	return paused || running > 0 || l.RequestedTotal > 0, err
@@ -62,7 +62,7 @@ const mayBegin = `(not_before IS NULL OR not_before <= {now})`
 // lasts. So its runs stand in the order in which they were made.
 func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	id, _, err = sqldb.Record[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ?
-		AND state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`
+		AND state = '`+Ready+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`
 		ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`,
 		l.TaskType, l.OwnSign)
 	return id, err
@@ -71,7 +71,7 @@ func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 // openRun opens a READY run and returns its new state. With the run's row locked it reads the upstreams again, because
 // a rerun may have reopened one of them.
 func openRun(ctx context.Context, l *roster.LockTx, runID string, byDefault time.Duration) (state string, err error) {
-	ready, err := lockRun(ctx, l.Tx, runID, RunReady)
+	ready, err := lockRun(ctx, l.Tx, runID, Ready)
 	if err == nil && !ready {
 		err = sqldb.ErrRaced
 	}
@@ -82,8 +82,8 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, byDefault time
 	if err != nil {
 		return "", err
 	}
-	if state != RunReady {
-		return state, moveRun(ctx, l.Tx, runID, RunReady, state, cause)
+	if state != Ready {
+		return state, moveRun(ctx, l.Tx, runID, Ready, state, cause)
 	}
 	r, err := runRow(ctx, l, runID)
 	if err != nil {
@@ -94,16 +94,16 @@ func openRun(ctx context.Context, l *roster.LockTx, runID string, byDefault time
 		return "", err
 	}
 	if total == 0 {
-		return RunFailed, moveRun(ctx, l.Tx, runID, RunReady, RunFailed, "the task type has no queues")
+		return Failed, moveRun(ctx, l.Tx, runID, Ready, Failed, "the task type has no queues")
 	}
 	timeout, err := runTimeout(ctx, l, byDefault)
 	if err != nil {
 		return "", err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+RunRunning+`', message = '', queue_total = ?,
+	_, err = l.Exec(ctx, `UPDATE schedule_run SET state = '`+Running+`', message = '', queue_total = ?,
 		started_at = COALESCE(started_at, {now}), deadline_at = ?, finished_at = NULL WHERE run_id = ?`,
 		total, l.Dialect.Time(r.earlier(l.Now.Add(timeout))), runID)
-	return RunRunning, err
+	return Running, err
 }
 
 // runTimeout returns the timeout of a run. It is never zero, even if the row of the task type was deleted.
@@ -148,7 +148,7 @@ func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, ro
 	gone := slices.DeleteFunc(rows, func(id string) bool {
 		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
 	})
-	return endRunQueues(ctx, l.Tx, runID, RunQueueCancelled, queueRemoved, gone)
+	return endRunQueues(ctx, l.Tx, runID, QueueCancelled, queueRemoved, gone)
 }
 
 const queueRemoved = "the queue was removed"
@@ -189,7 +189,7 @@ func endRunQueues(ctx context.Context, t sqldb.Tx, runID, state, why string, que
 // endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
 func endQueuesOfOpenRun(ctx context.Context, l *roster.LockTx, state, why string, queues []string) error {
 	open, err := sqldb.Records[string](ctx, l, `SELECT run_id FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND state = '`+RunRunning+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
+		WHERE task_type = ? AND own_sign = ? AND state = '`+Running+`' ORDER BY run_id`, l.TaskType, l.OwnSign)
 	if err != nil {
 		return fmt.Errorf("read the open run: %w", err)
 	}

@@ -85,7 +85,7 @@ func (rs *Runs) operate(ctx context.Context, runID, actor, reason string,
 }
 
 // reopenable are the states of the runs that a rerun reopens.
-var reopenable = []string{RunFailed, RunCancelled, RunDependentFailed, RunSkipped}
+var reopenable = []string{Failed, Cancelled, DependentFailed, Skipped}
 
 // reopen reopens a run whose row is locked and, with dependants, lets its dependants wait again. A SKIPPED root has
 // none yet: it gets them now.
@@ -94,7 +94,7 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	if err != nil {
 		return err
 	}
-	wasSkipped := r.State == RunSkipped
+	wasSkipped := r.State == Skipped
 	if wasSkipped && r.RootID == runID {
 		if _, err := forgetSkipped(ctx, l, r.Trigger); err != nil {
 			return err
@@ -119,9 +119,9 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 // number of these stay until a sweep has been through the whole queue: the next sweep need not find out again which
 // items fail.
 func reopenQueues(ctx context.Context, t sqldb.Tx, runID string) error {
-	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueuePending+`', attempt = 0, recoveries = 0,
+	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+QueuePending+`', attempt = 0, recoveries = 0,
 		next_attempt_at = NULL, last_error = '', finished_at = NULL
-		WHERE run_id = ? AND state IN ('`+RunQueueFailed+`', '`+RunQueueCancelled+`')`, runID)
+		WHERE run_id = ? AND state IN ('`+QueueFailed+`', '`+QueueCancelled+`')`, runID)
 	return err
 }
 
@@ -130,8 +130,8 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 	if state, _, err = upstreamState(ctx, t, runID); err != nil {
 		return "", err
 	}
-	if state != RunReady {
-		state = RunWaiting
+	if state != Ready {
+		state = Waiting
 	}
 	_, err = t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = '', cancel_requested = FALSE, paused = FALSE,
 		finished_at = NULL, acked_at = NULL, acked_by = '' WHERE run_id = ?`, state, runID)
@@ -182,9 +182,9 @@ func resetDependant(ctx context.Context, t sqldb.Tx, runID string) error {
 	if _, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ?`, runID); err != nil {
 		return err
 	}
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+RunWaiting+`', message = '', finished_at = NULL,
+	n, err := t.Exec(ctx, `UPDATE schedule_run SET state = '`+Waiting+`', message = '', finished_at = NULL,
 		acked_at = NULL, acked_by = ''
-		WHERE run_id = ? AND state IN ('`+RunDependentFailed+`', '`+RunSkipped+`')`, runID)
+		WHERE run_id = ? AND state IN ('`+DependentFailed+`', '`+Skipped+`')`, runID)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -205,7 +205,7 @@ func (rs *Runs) Ack(ctx context.Context, runID, actor string) error {
 // ack is Ack, and with all it also acknowledges the earlier submitted runs.
 func (rs *Runs) ack(ctx context.Context, runID, actor string, all bool) error {
 	err := rs.operate(ctx, runID, actor, "acknowledged: "+runID, func(ctx context.Context, l *roster.LockTx) error {
-		failed, err := lockRun(ctx, l.Tx, runID, RunFailed, RunDependentFailed, RunCancelled)
+		failed, err := lockRun(ctx, l.Tx, runID, Failed, DependentFailed, Cancelled)
 		if err := inState(ctx, l.Tx, runID, failed, err); err != nil {
 			return err
 		}
@@ -253,7 +253,7 @@ func ackDependants(ctx context.Context, t sqldb.Tx, runID, actor string) (acked 
 		return 0, err
 	}
 	for _, id := range dependants {
-		n, err := t.Exec(ctx, ackRuns+`run_id = ? AND state = '`+RunDependentFailed+`'`, sqldb.Clean(actor), id)
+		n, err := t.Exec(ctx, ackRuns+`run_id = ? AND state = '`+DependentFailed+`'`, sqldb.Clean(actor), id)
 		if err != nil {
 			return acked, err
 		}

@@ -122,7 +122,7 @@ func (p Problem) hint() string {
 		}
 		return show + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
 	case condition.RunOverdue:
-		if p.State == RunReady {
+		if p.State == Ready {
 			return show + " says what it waits for"
 		}
 		return show + "; it fails at its deadline; run_timeout sets the deadline of the next run"
@@ -163,27 +163,27 @@ var (
 	overdueProblems = `SELECT '` + condition.RunOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `'
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `'
 		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
 	unopenedProblems = `SELECT '` + condition.RunOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id, 1, r.state, r.message, COALESCE(r.not_before, r.created_at),
 			COALESCE(r.deadline_at, r.not_before, r.created_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + RunReady + `', '` + RunWaiting + `')
+		WHERE r.own_sign = ?%[1]s AND (r.state IN ('` + Ready + `', '` + Waiting + `')
 				AND r.deadline_at < {ago -(t.run_start_timeout_ms / 10)}
-			OR r.state = '` + RunReady + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
+			OR r.state = '` + Ready + `' AND r.deadline_at IS NULL AND t.run_timeout_ms > 0
 				AND COALESCE(r.not_before, r.created_at) < {ago t.run_timeout_ms * 9 / 10})`
 
 	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A
 	// call that may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
 	stalledProblems = `SELECT '` + condition.RunStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id, 1, r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
-				WHERE q.run_id = r.run_id AND q.state = '` + RunQueueRunning + `'), ''), r.started_at,
+				WHERE q.run_id = r.run_id AND q.state = '` + QueueRunning + `'), ''), r.started_at,
 			COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
 		JOIN schedule_task_running k ON k.task_type = r.task_type AND k.own_sign = r.own_sign
-		WHERE r.own_sign = ?%[1]s AND r.state = '` + RunRunning + `' AND NOT r.paused AND NOT k.paused
+		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `' AND NOT r.paused AND NOT k.paused
 		AND r.started_at < ` + stallBegan + `
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
@@ -192,7 +192,7 @@ var (
 			g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
-			AND s.trigger_name = g.name AND s.state = '` + RunSuccess + `' AND s.scheduled_at >= g.missed_at)`
+			AND s.trigger_name = g.name AND s.state = '` + Success + `' AND s.scheduled_at >= g.missed_at)`
 
 	skippedProblems = `SELECT '` + condition.SlotSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status,
 			g.message, g.skipped_since, g.skipped_since
@@ -253,19 +253,19 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 const (
 	// failedStates are the states of runs that have not done their work although no operator has cancelled them,
 	// failedOrCancelled with those that an operator has cancelled.
-	failedStates      = `('` + RunFailed + `', '` + RunDependentFailed + `')`
-	failedOrCancelled = `('` + RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `')`
+	failedStates      = `('` + Failed + `', '` + DependentFailed + `')`
+	failedOrCancelled = `('` + Failed + `', '` + DependentFailed + `', '` + Cancelled + `')`
 	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a
 	// rerun is still the one that failed: the cancellation has not done its work.
 	unresolved = `state IN ` + failedOrCancelled + ` AND failed_at IS NOT NULL AND acked_at IS NULL`
 	// onlyCancelled is the condition that an operator cancelled a run which had not failed.
-	onlyCancelled = `state = '` + RunCancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
+	onlyCancelled = `state = '` + Cancelled + `' AND failed_at IS NULL AND acked_at IS NULL`
 )
 
 // Unresolved reports whether the run has failed, and nobody has acknowledged it. A run that was cancelled in a rerun
 // has failed before.
 func (r Run) Unresolved() bool {
-	return r.Ended() && r.State != RunSuccess && r.State != RunSkipped && !r.FailedAt.IsZero() && r.AckedAt.IsZero()
+	return r.Ended() && r.State != Success && r.State != Skipped && !r.FailedAt.IsZero() && r.AckedAt.IsZero()
 }
 
 // failedTrigger is a trigger whose runs have failed. All submitted runs belong to one failedTrigger without a name. The
@@ -316,7 +316,7 @@ func (rs *Runs) endings(ctx context.Context, taskType, condition, kind string) (
 }
 
 func newFailure(first, last Run, count int64) Problem {
-	if last.State == RunCancelled && !last.FailedAt.IsZero() {
+	if last.State == Cancelled && !last.FailedAt.IsZero() {
 		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
 	}
 	return Problem{
@@ -337,7 +337,7 @@ func (rs *Runs) endingsOf(ctx context.Context, q sqldb.Eacher, t failedTrigger, 
 	same, args := t.condition(rs.ownSign)
 	if !t.unrelated() {
 		newest, _, err := sqldb.Record[time.Time](ctx, q, `SELECT MAX(scheduled_at) FROM schedule_run
-			WHERE `+same+` AND state = '`+RunSuccess+`'`, args...)
+			WHERE `+same+` AND state = '`+Success+`'`, args...)
 		if err != nil {
 			return ending{}, err
 		}

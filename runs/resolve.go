@@ -21,8 +21,8 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 	if err != nil {
 		return "", "", fmt.Errorf("read the upstreams of run %s: %w", runID, err)
 	}
-	state = RunReady
-	rank := map[string]int{RunReady: 0, RunWaiting: 1, RunSkipped: 2, RunDependentFailed: 3}
+	state = Ready
+	rank := map[string]int{Ready: 0, Waiting: 1, Skipped: 2, DependentFailed: 3}
 	for _, u := range list {
 		next := stateAfter(u.State, u.Rule)
 		if rank[next] <= rank[state] {
@@ -40,14 +40,14 @@ func upstreamState(ctx context.Context, t sqldb.Tx, runID string) (state, cause 
 // stateAfter returns the state of a dependant that has only this upstream.
 func stateAfter(upstream, rule string) string {
 	switch {
-	case upstream == RunWaiting, upstream == RunReady, upstream == RunRunning:
-		return RunWaiting
-	case rule == RuleFinished && upstream != "", upstream == RunSuccess:
-		return RunReady
-	case upstream == RunSkipped:
-		return RunSkipped
+	case upstream == Waiting, upstream == Ready, upstream == Running:
+		return Waiting
+	case rule == RuleFinished && upstream != "", upstream == Success:
+		return Ready
+	case upstream == Skipped:
+		return Skipped
 	}
-	return RunDependentFailed
+	return DependentFailed
 }
 
 // resolve moves a WAITING run to the state that follows from its upstreams: READY if they have succeeded, or an end
@@ -59,19 +59,19 @@ func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 	}
 	err = c.roster.UnderLock(ctx, r.TaskType, func(ctx context.Context, l *roster.LockTx) error {
 		ended = false
-		waits, err := lockRun(ctx, l.Tx, r.ID, RunWaiting)
+		waits, err := lockRun(ctx, l.Tx, r.ID, Waiting)
 		if err != nil || !waits {
 			return err
 		}
 		state, cause, err := upstreamState(ctx, l.Tx, r.ID)
-		if err == nil && state == RunReady {
+		if err == nil && state == Ready {
 			state, cause, err = checkPileUp(ctx, l, r.ID)
 		}
-		if err != nil || state == RunWaiting {
+		if err != nil || state == Waiting {
 			return err
 		}
-		ended = state != RunReady
-		return moveRun(ctx, l.Tx, r.ID, RunWaiting, state, cause)
+		ended = state != Ready
+		return moveRun(ctx, l.Tx, r.ID, Waiting, state, cause)
 	})
 	return ended && err == nil, sqldb.Wrap(err, "resolve run %s", r.ID)
 }
@@ -81,15 +81,15 @@ func (c *closer) resolve(ctx context.Context, r taskRun) (ended bool, err error)
 // also does the work of the skipped one. A run of a backfill does the work of its own slot only (R20).
 func checkPileUp(ctx context.Context, l *roster.LockTx, runID string) (state, cause string, err error) {
 	other, found, err := sqldb.Record[string](ctx, l, `SELECT o.run_id FROM schedule_run r
-		JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign AND o.state = '`+RunReady+`'
+		JOIN schedule_run o ON o.task_type = r.task_type AND o.own_sign = r.own_sign AND o.state = '`+Ready+`'
 			AND o.trigger_name = r.trigger_name AND o.backfill_id IS NULL AND r.backfill_id IS NULL
 			AND NOT o.paused AND NOT o.cancel_requested
 		JOIN schedule_task_type t ON t.task_type = r.task_type AND t.coalesce_runs
 		WHERE r.run_id = ? ORDER BY o.run_id LIMIT 1`, runID)
 	if err != nil || !found {
-		return RunReady, "", err
+		return Ready, "", err
 	}
-	return RunSkipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), nil
+	return Skipped, fmt.Sprintf("run %s of the same trigger waits to begin", other), nil
 }
 
 // maxResolved bounds the runs that one call resolves. Later ticks resolve the others.
@@ -130,7 +130,7 @@ func (c *closer) resolveDependants(ctx context.Context, runID string) error {
 func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, err error) {
 	runs, err = sqldb.Records[taskRun](ctx, c.db, `SELECT w.run_id, w.task_type
 		FROM schedule_run_dep d JOIN schedule_run w ON w.run_id = d.run_id
-		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND NOT w.cancel_requested
+		WHERE d.upstream_run_id = ? AND w.own_sign = ? AND w.state = '`+Waiting+`' AND NOT w.cancel_requested
 		ORDER BY w.run_id`, runID, c.ownSign)
 	return runs, sqldb.Wrap(err, "read the dependants of run %s", runID)
 }
@@ -138,6 +138,6 @@ func (c *closer) dependants(ctx context.Context, runID string) (runs []taskRun, 
 // resolvable is the condition that the upstreams of a WAITING run w decide its next state.
 const resolvable = `(EXISTS (SELECT 1 FROM schedule_run_dep d LEFT JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = w.run_id AND (u.state IS NULL OR d.rule = '` + RuleSuccess + `' AND u.state IN ('` +
-	RunFailed + `', '` + RunDependentFailed + `', '` + RunCancelled + `', '` + RunSkipped + `')))
+	Failed + `', '` + DependentFailed + `', '` + Cancelled + `', '` + Skipped + `')))
 	OR NOT EXISTS (SELECT 1 FROM schedule_run_dep d JOIN schedule_run u ON u.run_id = d.upstream_run_id
 		WHERE d.run_id = w.run_id AND u.state IN ` + openStates + `))`

@@ -17,29 +17,29 @@ import (
 // The states of a run (R1). In the first three the run is open: it has not ended. Whether a run is blocked or
 // recovering follows from its queues and is not stored.
 const (
-	RunWaiting         = "WAITING"          // its upstreams have not ended
-	RunReady           = "READY"            // to be opened, when no other run of the task type is RUNNING
-	RunRunning         = "RUNNING"          // its queues are being swept
-	RunSuccess         = "SUCCESS"          // every queue is drained
-	RunFailed          = "FAILED"           // a queue has failed, or the deadline has passed
-	RunDependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
-	RunCancelled       = "CANCELLED"        // an operator has cancelled it
-	RunSkipped         = "SKIPPED"          // other runs of the task type were open; a rerun opens it
+	Waiting         = "WAITING"          // its upstreams have not ended
+	Ready           = "READY"            // to be opened, when no other run of the task type is RUNNING
+	Running         = "RUNNING"          // its queues are being swept
+	Success         = "SUCCESS"          // every queue is drained
+	Failed          = "FAILED"           // a queue has failed, or the deadline has passed
+	DependentFailed = "DEPENDENT_FAILED" // an upstream did not succeed
+	Cancelled       = "CANCELLED"        // an operator has cancelled it
+	Skipped         = "SKIPPED"          // other runs of the task type were open; a rerun opens it
 )
 
 // The states of a queue of a run.
 const (
-	RunQueuePending   = "PENDING"   // its owner may claim it, from next_attempt_at on
-	RunQueueRunning   = "RUNNING"   // a server has claimed it
-	RunQueueDone      = "DONE"      // drained
-	RunQueueFailed    = "FAILED"    // its attempts are used up, or the deadline has passed
-	RunQueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
+	QueuePending   = "PENDING"   // its owner may claim it, from next_attempt_at on
+	QueueRunning   = "RUNNING"   // a server has claimed it
+	QueueDone      = "DONE"      // drained
+	QueueFailed    = "FAILED"    // its attempts are used up, or the deadline has passed
+	QueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
 )
 
 // openStates are the states of a run that has not ended, unfinished those of a queue of a run that is not finished.
 const (
-	openStates = `('` + RunWaiting + `', '` + RunReady + `', '` + RunRunning + `')`
-	unfinished = `('` + RunQueuePending + `', '` + RunQueueRunning + `')`
+	openStates = `('` + Waiting + `', '` + Ready + `', '` + Running + `')`
+	unfinished = `('` + QueuePending + `', '` + QueueRunning + `')`
 )
 
 // ErrUnknownRun means that no run in this own_sign has that id.
@@ -104,11 +104,11 @@ type Run struct {
 // Ended reports whether the run has ended. Only a rerun changes it after that, or a submission of
 // the key of a SKIPPED run.
 func (r Run) Ended() bool {
-	return r.State != RunWaiting && r.State != RunReady && r.State != RunRunning
+	return r.State != Waiting && r.State != Ready && r.State != Running
 }
 
-// RunQueue is a queue of a run, a row of schedule_run_queue.
-type RunQueue struct {
+// Queue is a queue of a run, a row of schedule_run_queue.
+type Queue struct {
 	QueueID     string `json:"queue_id"`
 	State       string `json:"state"`
 	Server      string `json:"server"`     // the uuid of the server that claimed it last
@@ -128,8 +128,8 @@ type RunQueue struct {
 	FinishedAt    time.Time `json:"finished_at,omitzero"`
 }
 
-// RunDep is an edge between two runs: Run waits for Upstream (R5).
-type RunDep struct {
+// Dep is an edge between two runs: Run waits for Upstream (R5).
+type Dep struct {
 	Run      string `json:"run_id"`
 	Upstream string `json:"upstream_run_id"`
 	Rule     string `json:"rule"` // SUCCESS or FINISHED
@@ -176,14 +176,14 @@ func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
 	if sqldb.NoRows(err) {
 		return false, nil
 	}
-	return state == RunRunning, err
+	return state == Running, err
 }
 
 // moveRun changes the state of a run whose row is locked. If the run fails or is skipped, moveRun also records an
 // event. If it fails, moveRun notes that no alert has been raised (R19): a later success may end the problem before a
 // server looks for problems.
 func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) error {
-	set, fails := ``, to == RunFailed || to == RunDependentFailed
+	set, fails := ``, to == Failed || to == DependentFailed
 	switch {
 	case fails:
 		set = `, finished_at = {now}, failed_at = {now}, alerted_at = NULL`
@@ -192,7 +192,7 @@ func moveRun(ctx context.Context, t sqldb.Tx, runID, from, to, message string) e
 	}
 	err := sqldb.Changed(t.Exec(ctx, `UPDATE schedule_run SET state = ?, message = ?`+set+`
 		WHERE run_id = ? AND state = ?`, to, sqldb.Clean(message), runID, from))
-	if err != nil || !fails && to != RunSkipped {
+	if err != nil || !fails && to != Skipped {
 		return err
 	}
 	r, err := runRow(ctx, t, runID)

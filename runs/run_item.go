@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// RunItem is an item that failed in the sweep of a queue of a run, a row of schedule_run_item.
-type RunItem struct {
+// FailedItem is an item that failed in the sweep of a queue of a run, a row of schedule_run_item.
+type FailedItem struct {
 	RunID     string    `json:"run_id"`
 	QueueID   string    `json:"queue_id"`
 	No        int64     `json:"item_no"`  // order of the failures of the queue
@@ -22,8 +22,8 @@ type RunItem struct {
 	FailedAt  time.Time `json:"failed_at"`
 }
 
-// RunItemFilter selects failed items of a run. An empty QueueID selects all queues.
-type RunItemFilter struct {
+// FailedItemFilter selects failed items of a run. An empty QueueID selects all queues.
+type FailedItemFilter struct {
 	RunID   string
 	QueueID string
 }
@@ -43,12 +43,12 @@ const (
 )
 
 // FailedItems lists the failed items of a run by queue, each queue's in the order of their failures, at most limit.
-func (rs *Runs) FailedItems(ctx context.Context, f RunItemFilter, limit int) ([]RunItem, error) {
+func (rs *Runs) FailedItems(ctx context.Context, f FailedItemFilter, limit int) ([]FailedItem, error) {
 	w := sqldb.Where{Args: []any{f.RunID}}
 	w.Equal("queue_id", f.QueueID)
-	list, err := sqldb.Records[RunItem](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id = ?%s
+	list, err := sqldb.Records[FailedItem](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id = ?%s
 		ORDER BY queue_id, item_no LIMIT %d`, w.Text, max(limit, 1)), w.Args...)
-	slices.SortStableFunc(list, func(a, b RunItem) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
+	slices.SortStableFunc(list, func(a, b FailedItem) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return list, sqldb.Wrap(err, "read the failed items of run %s", f.RunID)
 }
 
@@ -58,7 +58,7 @@ func saveItems(ctx context.Context, t sqldb.Tx, s Sweep, p Progress) error {
 	if len(p.Failed) == 0 && !p.Whole {
 		return nil
 	}
-	rows, err := sqldb.Records[RunItem](ctx, t, `SELECT {columns} FROM schedule_run_item
+	rows, err := sqldb.Records[FailedItem](ctx, t, `SELECT {columns} FROM schedule_run_item
 		WHERE run_id = ? AND queue_id = ? ORDER BY item_no`, s.RunID, s.QueueID)
 	if err != nil {
 		return fmt.Errorf("read the failed items: %w", err)
@@ -100,7 +100,7 @@ func insertItems(ctx context.Context, t sqldb.Tx, s Sweep, last int64, added []I
 // mergeItems returns the rows to delete and the failures to insert. An item that failed in an earlier attempt keeps its
 // row until it fails again, or until the sweep has been through the whole queue without a failure of the item. At most
 // maxRunItems rows stay. A failure that is recorded already changes nothing.
-func mergeItems(rows []RunItem, failed []ItemFailure, attempt int, whole bool) (gone []int64, added []ItemFailure) {
+func mergeItems(rows []FailedItem, failed []ItemFailure, attempt int, whole bool) (gone []int64, added []ItemFailure) {
 	failures := map[string]ItemFailure{}
 	var keys []string
 	for _, f := range failed {

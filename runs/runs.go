@@ -19,8 +19,8 @@ type Runs struct {
 	closer *closer
 }
 
-// RunFilter selects runs. Empty fields select all.
-type RunFilter struct {
+// Filter selects runs. Empty fields select all.
+type Filter struct {
 	RunID    string
 	TaskType string
 	State    string // one of the Run constants
@@ -28,9 +28,9 @@ type RunFilter struct {
 	Trigger  string // the name of a trigger
 }
 
-// RunRecord is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues,
+// Record is a run and its progress. While the run is RUNNING, ItemsDone and ItemsFailed are sums over its queues,
 // and Message is what one of them waits for, or why its last attempt failed.
-type RunRecord struct {
+type Record struct {
 	Run
 
 	// The number of its queues in each state. All are zero before it is opened.
@@ -48,20 +48,20 @@ type RunRecord struct {
 }
 
 // Queues returns the number of queues that the run sweeps, 0 before it is opened.
-func (r RunRecord) Queues() int64 {
+func (r Record) Queues() int64 {
 	return r.QueuesPending + r.QueuesRunning + r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
 }
 
 // List lists the latest runs of this own_sign that the filter selects, the newest first, at most limit. It is one
 // statement.
-func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, error) {
+func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error) {
 	w := sqldb.Where{Args: []any{rs.ownSign}}
 	w.Equal("run_id", f.RunID)
 	w.Equal("task_type", f.TaskType)
 	w.Equal("state", f.State)
 	w.Equal("backfill_id", f.Backfill)
 	w.Equal("trigger_name", f.Trigger)
-	list, err := sqldb.Records[RunRecord](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
+	list, err := sqldb.Records[Record](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM (
 		SELECT r.*, t.queues_pending, t.queues_running, t.queues_done, t.queues_failed, t.queues_cancelled,
 			t.swept_done, t.swept_failed, t.swept_at_least, t.queue_error, {now} AS database_time
 		FROM schedule_run r JOIN (SELECT p.run_id,
@@ -77,7 +77,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
 		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)
 	for i := range list {
-		if r := &list[i]; r.State == RunRunning {
+		if r := &list[i]; r.State == Running {
 			r.ItemsDone, r.ItemsFailed, r.ItemsAtLeast = r.SweptDone, r.SweptFailed, r.SweptLoose > 0
 			r.Message = cmp.Or(r.Message, r.QueueError)
 		}
@@ -88,7 +88,7 @@ func (rs *Runs) List(ctx context.Context, f RunFilter, limit int) ([]RunRecord, 
 // Find returns the run with the given id, or the newest run of the task type with the given name. It returns
 // ErrNoRunOrTask if there is neither, and ErrNoRunYet if the task type has had no run. It refuses a task type of mode
 // CONTINUOUS.
-func (rs *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
+func (rs *Runs) Find(ctx context.Context, name string) (Record, error) {
 	run, err := rs.Get(ctx, name)
 	if !errors.Is(err, ErrUnknownRun) {
 		return run, err
@@ -104,40 +104,40 @@ func (rs *Runs) Find(ctx context.Context, name string) (RunRecord, error) {
 }
 
 // Get returns the run with the given id, or ErrUnknownRun if there is none.
-func (rs *Runs) Get(ctx context.Context, runID string) (RunRecord, error) {
-	list, err := rs.List(ctx, RunFilter{RunID: runID}, 1)
+func (rs *Runs) Get(ctx context.Context, runID string) (Record, error) {
+	list, err := rs.List(ctx, Filter{RunID: runID}, 1)
 	if err != nil {
-		return RunRecord{}, err
+		return Record{}, err
 	}
 	if len(list) == 0 {
-		return RunRecord{}, fmt.Errorf("read run %s: %w", runID, ErrUnknownRun)
+		return Record{}, fmt.Errorf("read run %s: %w", runID, ErrUnknownRun)
 	}
 	return list[0], nil
 }
 
 // Latest returns the newest run of a task type. It returns ErrUnknownTask if the task type has no row, ErrNoRuns if its
 // mode is CONTINUOUS, and ErrUnknownRun if it has no run yet.
-func (rs *Runs) Latest(ctx context.Context, taskType string) (RunRecord, error) {
-	list, err := rs.List(ctx, RunFilter{TaskType: taskType}, 1)
+func (rs *Runs) Latest(ctx context.Context, taskType string) (Record, error) {
+	list, err := rs.List(ctx, Filter{TaskType: taskType}, 1)
 	if err == nil && len(list) > 0 {
 		return list[0], nil
 	}
 	if err == nil {
 		err = cmp.Or(checkMode(ctx, rs.db, taskType), ErrUnknownRun)
 	}
-	return RunRecord{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, rs.ownSign, err)
+	return Record{}, fmt.Errorf("read the newest run of %s$%s: %w", taskType, rs.ownSign, err)
 }
 
 // Queues returns the queues of a run in natural order. A run has none before it is opened.
-func (rs *Runs) Queues(ctx context.Context, runID string) ([]RunQueue, error) {
-	queues, err := sqldb.Records[RunQueue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ?
+func (rs *Runs) Queues(ctx context.Context, runID string) ([]Queue, error) {
+	queues, err := sqldb.Records[Queue](ctx, rs.db, `SELECT {columns} FROM schedule_run_queue WHERE run_id = ?
 		ORDER BY queue_id`, runID)
-	slices.SortStableFunc(queues, func(a, b RunQueue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
+	slices.SortStableFunc(queues, func(a, b Queue) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return queues, sqldb.Wrap(err, "read the queues of run %s", runID)
 }
 
-// RunDay counts the runs of a task type in one state that were scheduled on one day.
-type RunDay struct {
+// Day counts the runs of a task type in one state that were scheduled on one day.
+type Day struct {
 	TaskType string `json:"task_type"`
 	Day      string `json:"day"` // of UTC: 2026-11-22
 	State    string `json:"state"`
@@ -145,13 +145,13 @@ type RunDay struct {
 }
 
 // Days counts the runs of today and of the given number of days before, by task type, day and state.
-func (rs *Runs) Days(ctx context.Context, days int) ([]RunDay, error) {
+func (rs *Runs) Days(ctx context.Context, days int) ([]Day, error) {
 	now, err := rs.db.Clock(ctx)
 	if err != nil {
 		return nil, err
 	}
 	first := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, -days)
-	list, err := sqldb.Records[RunDay](ctx, rs.db, `SELECT {columns} FROM (
+	list, err := sqldb.Records[Day](ctx, rs.db, `SELECT {columns} FROM (
 		SELECT task_type, `+rs.db.ScheduledDay+` AS day, state, COUNT(*) AS runs FROM schedule_run
 		WHERE own_sign = ? AND scheduled_at >= ? GROUP BY task_type, `+rs.db.ScheduledDay+`, state
 		) x ORDER BY task_type, day, state`, rs.ownSign, rs.db.Time(first))
@@ -163,11 +163,11 @@ const maxGraphRuns = 1_000
 
 // Graph returns a run, its direct and indirect upstreams and dependants in the order in which they were made, and the
 // edges between them. It returns ErrUnknownRun if the run does not exist.
-func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []RunDep, err error) {
+func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Dep, err error) {
 	if _, err := rs.readRun(ctx, runID); err != nil {
 		return nil, nil, err
 	}
-	ids, edges := []string{runID}, map[RunDep]bool{}
+	ids, edges := []string{runID}, map[Dep]bool{}
 	for front := ids; len(front) > 0 && len(ids) < maxGraphRuns; {
 		found, err := rs.edges(ctx, front)
 		if err != nil {
@@ -192,9 +192,9 @@ func (rs *Runs) Graph(ctx context.Context, runID string) (runs []Run, deps []Run
 }
 
 // edges returns the edges from or to one of the runs.
-func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]RunDep, error) {
+func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]Dep, error) {
 	marks := sqldb.Marks(len(runIDs))
-	return sqldb.Records[RunDep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
+	return sqldb.Records[Dep](ctx, rs.db, `SELECT {columns} FROM schedule_run_dep
 		WHERE run_id IN (`+marks+`) OR upstream_run_id IN (`+marks+`) ORDER BY run_id, upstream_run_id`,
 		append(sqldb.Args(runIDs), sqldb.Args(runIDs)...)...)
 }
@@ -202,7 +202,7 @@ func (rs *Runs) edges(ctx context.Context, runIDs []string) ([]RunDep, error) {
 // QueueRun is a queue in one of the runs of its task type.
 type QueueRun struct {
 	RunID string `json:"run_id"`
-	RunQueue
+	Queue
 }
 
 // OfQueue returns what a queue did in the latest runs of its task type, the newest first. Runs that were not opened, or

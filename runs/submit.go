@@ -148,14 +148,14 @@ func submitRun(ctx context.Context, l *roster.LockTx, r Run, after []string) (ru
 	}
 	r = newRun(l, r, l.Now)
 	if len(after) > 0 {
-		r.State = RunWaiting
+		r.State = Waiting
 	}
 	return r.ID, false, insertRuns(ctx, l, []Run{r}, after)
 }
 
 // reopenSkipped reopens a run if it is SKIPPED: its slot gets a run after all.
 func reopenSkipped(ctx context.Context, l *roster.LockTx, runID string) error {
-	if skipped, err := lockRun(ctx, l.Tx, runID, RunSkipped); err != nil || !skipped {
+	if skipped, err := lockRun(ctx, l.Tx, runID, Skipped); err != nil || !skipped {
 		return err
 	}
 	if err := reopen(ctx, l, runID, true); err != nil {

@@ -126,13 +126,13 @@ func (sw *Sweeps) candidates(ctx context.Context, taskType string,
 			q.run_id, q.queue_id, q.state, q.epoch, COALESCE(t.max_recoveries, 0), q.progress_at
 		FROM schedule_run r JOIN schedule_run_queue q ON q.run_id = r.run_id
 		LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
-		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+RunRunning+`'
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = '`+Running+`'
 		AND NOT r.paused AND NOT r.cancel_requested AND r.deadline_at > {now}
 		AND q.queue_id IN (`+sqldb.Marks(len(queues))+`)
-		AND (q.state = '`+RunQueueRunning+`' OR q.state = '`+RunQueuePending+`' AND `+retryDue+`)
+		AND (q.state = '`+QueueRunning+`' OR q.state = '`+QueuePending+`' AND `+retryDue+`)
 		ORDER BY q.queue_id`, args...)
 	return slices.DeleteFunc(list, func(q claimCandidate) bool {
-		return q.State != RunQueuePending && q.Epoch > epochs[q.Queue]
+		return q.State != QueuePending && q.Epoch > epochs[q.Queue]
 	}), err
 }
 
@@ -157,13 +157,13 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		}
 		// MySQL evaluates SET from left to right (L6): expressions that read the old state come before its assignment.
 		n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET
-			attempt = CASE WHEN state = '`+RunQueuePending+`' THEN attempt + 1 ELSE attempt END,
-			recoveries = CASE WHEN state = '`+RunQueueRunning+`' THEN recoveries + 1 ELSE recoveries END, `+lowerBound+`,
-			last_error = CASE WHEN state = '`+RunQueueRunning+`' THEN '' ELSE last_error END,
-			state = '`+RunQueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL,
+			attempt = CASE WHEN state = '`+QueuePending+`' THEN attempt + 1 ELSE attempt END,
+			recoveries = CASE WHEN state = '`+QueueRunning+`' THEN recoveries + 1 ELSE recoveries END, `+lowerBound+`,
+			last_error = CASE WHEN state = '`+QueueRunning+`' THEN '' ELSE last_error END,
+			state = '`+QueueRunning+`', server = ?, epoch = ?, next_attempt_at = NULL,
 			started_at = COALESCE(started_at, {now}), progress_at = {now}
 			WHERE run_id = ? AND queue_id = ?
-			AND (state = '`+RunQueueRunning+`' AND epoch <= ? OR state = '`+RunQueuePending+`' AND `+retryDue+`)`,
+			AND (state = '`+QueueRunning+`' AND epoch <= ? OR state = '`+QueuePending+`' AND `+retryDue+`)`,
 			server, own.Epoch, q.Run, q.Queue, own.Epoch)
 		if err != nil || n == 0 {
 			return err
@@ -224,7 +224,7 @@ func (sw *Sweeps) killerKnown(ctx context.Context, t sqldb.Tx, s Sweep, since ti
 
 func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) error {
 	cause := fmt.Sprintf("taken over more than %d times without progress", limit)
-	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+RunQueueFailed+`', last_error = ?, finished_at = {now}
+	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+QueueFailed+`', last_error = ?, finished_at = {now}
 		WHERE run_id = ? AND queue_id = ?`, cause, s.RunID, s.QueueID)
 	return err
 }
@@ -233,7 +233,7 @@ func failAfterTakeovers(ctx context.Context, t sqldb.Tx, s Sweep, limit int) err
 // takeovers. Save returns ErrFenced if the server no longer owns the queue under that epoch, and ErrRunOver if the
 // sweep is over for another reason.
 func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
-	return sw.update(ctx, s, p, "save", RunQueueRunning, ``)
+	return sw.update(ctx, s, p, "save", QueueRunning, ``)
 }
 
 // Finish records that the queue is drained: the last select was empty and no item is in flight (R9). If it was the last
@@ -241,7 +241,7 @@ func (sw *Sweeps) Save(ctx context.Context, s Sweep, p Progress) error {
 // is not DONE.
 func (sw *Sweeps) Finish(ctx context.Context, s Sweep, p Progress) error {
 	p.Whole = true
-	err := sw.update(ctx, s, p, "finish", RunQueueDone, `, finished_at = {now}, last_error = ''`)
+	err := sw.update(ctx, s, p, "finish", QueueDone, `, finished_at = {now}, last_error = ''`)
 	if err == nil {
 		sw.tryClose(ctx, s)
 	}
@@ -265,7 +265,7 @@ func (sw *Sweeps) tryClose(ctx context.Context, s Sweep) {
 // Suspend ends the sweep of a queue that is about to be handed over or is paused. The next sweep starts where this one
 // has ended, and counts neither as an attempt nor as a takeover. The errors are those of Save.
 func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
-	return sw.update(ctx, s, p, "suspend", RunQueuePending, `, attempt = attempt - 1`)
+	return sw.update(ctx, s, p, "suspend", QueuePending, `, attempt = attempt - 1`)
 }
 
 // Fail records that the sweep of a queue has failed. The queue is tried again after queue_retry, which doubles with
@@ -283,10 +283,10 @@ func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, f
 	most, retry = cmp.Or(s.MaxAttempts, most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
 	if !final && s.Attempt < most {
 		again := retryDelay(retry, s.Attempt)
-		return false, sw.update(ctx, s, p, "fail", RunQueuePending, `, last_error = ?, next_attempt_at = {ago ?}`,
+		return false, sw.update(ctx, s, p, "fail", QueuePending, `, last_error = ?, next_attempt_at = {ago ?}`,
 			sqldb.Clean(cause), -again.Milliseconds())
 	}
-	err = sw.update(ctx, s, p, "fail", RunQueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause))
+	err = sw.update(ctx, s, p, "fail", QueueFailed, `, last_error = ?, finished_at = {now}`, sqldb.Clean(cause))
 	if err == nil {
 		sw.tryClose(ctx, s)
 	}
@@ -309,7 +309,7 @@ func retryDelay(first time.Duration, n int) time.Duration {
 // server under that epoch.
 func (sw *Sweeps) Cursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
 	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT cursor_value FROM schedule_run_queue
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`),
+		WHERE run_id = ? AND queue_id = ? AND state = '`+QueueRunning+`' AND server = ? AND epoch = ?`),
 		runID, q.ID, server, q.Epoch).Scan(&cursor)
 	if sqldb.NoRows(err) {
 		err = fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)
@@ -361,7 +361,7 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 	// MySQL evaluates SET from left to right (L6): recoveries comes before the columns that it is compared with.
 	return t.Exec(ctx, `UPDATE schedule_run_queue SET recoveries = CASE WHEN `+progress+` THEN 0 ELSE recoveries END,
 		progress_at = {now}, state = ?, items_done = ?, items_failed = ?`+set+`
-		WHERE run_id = ? AND queue_id = ? AND state = '`+RunQueueRunning+`' AND server = ? AND epoch = ?`,
+		WHERE run_id = ? AND queue_id = ? AND state = '`+QueueRunning+`' AND server = ? AND epoch = ?`,
 		append(all, s.RunID, s.QueueID, s.Server, s.Epoch)...)
 }
 

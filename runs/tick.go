@@ -105,20 +105,20 @@ func (s *Scheduler) readState(ctx context.Context, taskType string) (tickState, 
 	p, found, err := sqldb.Record[tickState](ctx, s.db, `SELECT {now}, r.run_id, COALESCE(r.paused, FALSE), r.started_at,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type
 			AND g.status = '`+TriggerActive+`'),
-		(SELECT MIN(w.not_before) `+open+`= '`+RunReady+`' AND w.not_before > {now}),
-		(SELECT w.scheduled_at `+open+`= '`+RunSuccess+`' ORDER BY w.scheduled_at DESC LIMIT 1)`+
+		(SELECT MIN(w.not_before) `+open+`= '`+Ready+`' AND w.not_before > {now}),
+		(SELECT w.scheduled_at `+open+`= '`+Success+`' ORDER BY w.scheduled_at DESC LIMIT 1)`+
 		truth(`r.cancel_requested OR r.deadline_at < {now}`)+
 		truth(`r.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q
 			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`)+
-		truth(`NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+RunReady+`'
+		truth(`NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+Ready+`'
 			AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`)`)+
-		truth(`EXISTS (SELECT 1 `+open+`IN ('`+RunWaiting+`', '`+RunReady+`')
+		truth(`EXISTS (SELECT 1 `+open+`IN ('`+Waiting+`', '`+Ready+`')
 			AND (w.cancel_requested OR w.deadline_at < {now}))`)+
-		truth(`EXISTS (SELECT 1 `+open+`= '`+RunWaiting+`' AND `+resolvable+`)`)+
+		truth(`EXISTS (SELECT 1 `+open+`= '`+Waiting+`' AND `+resolvable+`)`)+
 		truth(`EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign
 			AND `+backfillDue+`)`)+`
 		FROM schedule_task_running k
-		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+RunRunning+`'
+		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+Running+`'
 		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id DESC`, taskType, s.ownSign)
 	if err == nil && !found {
 		err = roster.ErrUnknownTask
@@ -133,7 +133,7 @@ const maxPerTick = 100
 // (R13).
 func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
 	runs, err := sqldb.Records[string](ctx, s.db, fmt.Sprintf(`SELECT run_id FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND state IN ('`+RunWaiting+`', '`+RunReady+`')
+		WHERE task_type = ? AND own_sign = ? AND state IN ('`+Waiting+`', '`+Ready+`')
 		AND (cancel_requested OR deadline_at < {now}) ORDER BY run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (s *Scheduler) endWaiting(ctx context.Context, taskType string) error {
 // resolveDue resolves the WAITING runs of a task type whose upstreams have all ended, or that have a failed upstream.
 func (s *Scheduler) resolveDue(ctx context.Context, taskType string) error {
 	runs, err := sqldb.Records[taskRun](ctx, s.db, fmt.Sprintf(`SELECT w.run_id, w.task_type FROM schedule_run w
-		WHERE w.task_type = ? AND w.own_sign = ? AND w.state = '`+RunWaiting+`' AND `+resolvable+`
+		WHERE w.task_type = ? AND w.own_sign = ? AND w.state = '`+Waiting+`' AND `+resolvable+`
 		ORDER BY w.run_id LIMIT %d`, maxPerTick), taskType, s.ownSign)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func (s *Scheduler) fireDue(ctx context.Context, taskType string) error {
 		if err != nil {
 			return fmt.Errorf("fire the triggers of %w", err)
 		}
-		s.closer.ends.add(RunEnd{taskType, RunSkipped}, int64(skipped))
+		s.closer.ends.add(End{taskType, Skipped}, int64(skipped))
 		if n < firePage {
 			return nil
 		}
@@ -71,7 +71,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 	for i := range firings {
 		f := &firings[i]
 		like := f.runTemplate(open)
-		if like.State == RunSkipped {
+		if like.State == Skipped {
 			f.uncount(l.Now)
 		}
 		for _, at := range f.slots {
@@ -82,7 +82,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 			}
 			r = newRun(l, r, at)
 			f.countSkipped(r)
-			if runs = append(runs, r); r.State == RunReady {
+			if runs = append(runs, r); r.State == Ready {
 				open = append(open, r)
 			} else {
 				skipped++
@@ -98,7 +98,7 @@ func fireTriggers(ctx context.Context, l *roster.LockTx, firings []firing) (skip
 // countSkipped counts the slots whose runs are SKIPPED since the last slot that fired (R4).
 func (f *firing) countSkipped(r Run) {
 	switch {
-	case r.State != RunSkipped:
+	case r.State != Skipped:
 		f.Skipped, f.SkippedSince = 0, time.Time{}
 	case f.Skipped == 0:
 		f.Skipped, f.SkippedSince = 1, r.ScheduledAt
@@ -184,7 +184,7 @@ func newestMissed(a slots.Trigger, fire []time.Time, now time.Time) time.Time {
 // firing get the same template: otherwise the slots that ALL catches up on would skip each other. The slot of ONCE
 // always waits, because no later slot makes up for it.
 func (t Trigger) runTemplate(open []Run) Run {
-	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: RunReady}
+	r := Run{Trigger: t.Name, Priority: t.Priority, Params: t.Params, State: Ready}
 	switch {
 	case len(open) == 0, t.Kind == TriggerOnce, t.Overlap == OverlapWait && len(open) == 1:
 		return r
@@ -193,7 +193,7 @@ func (t Trigger) runTemplate(open []Run) Run {
 	default:
 		r.Message = fmt.Sprintf("run %s is %s", open[0].ID, open[0].stateText())
 	}
-	r.State = RunSkipped
+	r.State = Skipped
 	return r
 }
 
@@ -203,8 +203,8 @@ func (t Trigger) runTemplate(open []Run) Run {
 // meanwhile (R20).
 func openRuns(ctx context.Context, l *roster.LockTx) (open []Run, err error) {
 	open, err = sqldb.Records[Run](ctx, l, `SELECT {columns} FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL AND (state = '`+RunRunning+`'
-			OR state = '`+RunReady+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`)
+		WHERE task_type = ? AND own_sign = ? AND backfill_id IS NULL AND (state = '`+Running+`'
+			OR state = '`+Ready+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`)
 		ORDER BY state DESC, scheduled_at LIMIT 2`, l.TaskType, l.OwnSign)
 	return open, sqldb.Wrap(err, "read the open runs")
 }

@@ -364,7 +364,7 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 		if err := insertRuns(ctx, l, []Run{r}, nil); err != nil {
 			return err
 		}
-		if r.State != RunSkipped {
+		if r.State != Skipped {
 			if _, err := forgetSkipped(ctx, l, name); err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ func testBackfillDependants(t *testing.T, c *center.Center) {
 		g.succeed("a")
 		g["a"].tick()
 		first := g["a"].wantSlotStates(id, "SUCCESS", "")[0].RunID
-		if run := g["b"].run(g.of("b", first)); run.Backfill != id || run.Priority != -1 || run.State != runs.RunReady {
+		if run := g["b"].run(g.of("b", first)); run.Backfill != id || run.Priority != -1 || run.State != runs.Ready {
 			t.Fatalf("the dependant is %+v, want it READY, in the backfill and with its priority", run)
 		}
 		g.succeed("b")
@@ -52,7 +52,7 @@ func testBackfillGraphs(t *testing.T, c *center.Center) {
 		g["b"].must(err)
 		g["b"].tick()
 		g["b"].wantSlotStates(b.ID, "RUNNING")
-		g["end"].wantRunStates(runs.RunWaiting)
+		g["end"].wantRunStates(runs.Waiting)
 	})
 	t.Run("R20 R4 a run of a backfill is not coalesced", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
@@ -61,7 +61,7 @@ func testBackfillGraphs(t *testing.T, c *center.Center) {
 		g.succeed("a")
 		g.succeed("a")
 		g["a"].wantSlotStates(id, "SUCCESS", "SUCCESS")
-		g["b"].wantRunStates(runs.RunReady, runs.RunReady)
+		g["b"].wantRunStates(runs.Ready, runs.Ready)
 	})
 	t.Run("R20 R11 a rerun takes over the dependants of the run", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")

@@ -43,7 +43,7 @@ func testBackfillSlots(t *testing.T, c *center.Center) {
 			r.tick()
 		}
 		r.wantBackfill(id, runs.BackfillSuccess, 3, 1)
-		r.wantState(ids[1], runs.RunSuccess)
+		r.wantState(ids[1], runs.Success)
 		r.wantOneRunEach(4)
 	})
 }

@@ -26,20 +26,20 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 		r.failAll("A", "broken", "2")
 		r.claimOne("A", "1")
 		second := r.submit("second")
-		list, err := c.Engine().Runs.List(t.Context(), runs.RunFilter{TaskType: r.task}, 10)
+		list, err := c.Engine().Runs.List(t.Context(), runs.Filter{TaskType: r.task}, 10)
 		r.must(err)
-		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != runs.RunReady || list[0].Now.IsZero() {
+		if len(list) != 2 || list[0].ID != second || list[0].Queues() != 0 || list[0].State != runs.Ready || list[0].Now.IsZero() {
 			t.Fatalf("runs %+v, want 2, and first the last one, READY and without queues", list)
 		}
 		if one := list[1]; one.QueuesDone != 2 || one.QueuesFailed != 1 || one.QueuesRunning != 1 || one.QueuesPending != 8 || one.Queues() != 12 || one.ItemsDone != 2 {
 			t.Fatalf("the open run is %+v, want 12 queues: 2 DONE, 1 FAILED, 1 RUNNING, 8 PENDING", one)
 		}
 		if diff := cmp.Diff(r.run(second), list[0].Run); diff != "" {
-			t.Fatalf("the last run (-Run +RunRecord):\n%s", diff)
+			t.Fatalf("the last run (-Run +Record):\n%s", diff)
 		}
 		of, err := ops.New(c).Runs().OfQueue(t.Context(), r.task, "2", 10)
 		r.must(err)
-		if len(of) != 1 || of[0].RunID != first || of[0].QueueID != "2" || of[0].State != runs.RunQueueFailed || of[0].LastError != "broken" {
+		if len(of) != 1 || of[0].RunID != first || of[0].QueueID != "2" || of[0].State != runs.QueueFailed || of[0].LastError != "broken" {
 			t.Fatalf("queue 2 has the runs %+v, want the first one, FAILED", of)
 		}
 		task := r.taskRecord()
@@ -47,7 +47,7 @@ func testInspectRuns(t *testing.T, c *center.Center) {
 			t.Fatalf("the task type has open run %v, want %s", task.RunID, first)
 		}
 		r.must(c.Engine().Runs.Cancel(t.Context(), first, "test"))
-		list, err = c.Engine().Runs.List(t.Context(), runs.RunFilter{TaskType: r.task, State: runs.RunCancelled}, 10)
+		list, err = c.Engine().Runs.List(t.Context(), runs.Filter{TaskType: r.task, State: runs.Cancelled}, 10)
 		if err != nil || len(list) != 1 || list[0].QueuesCancelled != 9 || list[0].ItemsDone != 2 {
 			t.Fatalf("cancelled runs %+v, want 1 with 9 queues CANCELLED: %v", list, err)
 		}
@@ -70,7 +70,7 @@ func testRunDays(t *testing.T, c *center.Center) {
 	r.must(c.Engine().Runs.Cancel(t.Context(), r.submit(""), "test"))
 	list, err := ops.New(c).Runs().Days(t.Context(), 3)
 	r.must(err)
-	list = slices.DeleteFunc(list, func(d runs.RunDay) bool { return d.TaskType != r.task })
+	list = slices.DeleteFunc(list, func(d runs.Day) bool { return d.TaskType != r.task })
 	counts := map[string]int64{}
 	for _, d := range list {
 		counts[d.State] += d.Runs
@@ -78,7 +78,7 @@ func testRunDays(t *testing.T, c *center.Center) {
 			t.Errorf("the day of %+v: %v", d, err)
 		}
 	}
-	if diff := cmp.Diff(map[string]int64{runs.RunReady: 2, runs.RunCancelled: 1}, counts); diff != "" {
+	if diff := cmp.Diff(map[string]int64{runs.Ready: 2, runs.Cancelled: 1}, counts); diff != "" {
 		t.Errorf("runs by state (-want +got):\n%s", diff)
 	}
 	if signs, err := ops.New(c).OwnSigns(t.Context()); err != nil || !slices.Contains(signs, c.OwnSign()) || !slices.IsSorted(signs) {
@@ -86,7 +86,7 @@ func testRunDays(t *testing.T, c *center.Center) {
 	}
 	other, err := c.In("elsewhere")
 	r.must(err)
-	if list, err := ops.New(other).Runs().List(t.Context(), runs.RunFilter{TaskType: r.task}, 10); err != nil || len(list) != 0 || other.OwnSign() != "elsewhere" {
+	if list, err := ops.New(other).Runs().List(t.Context(), runs.Filter{TaskType: r.task}, 10); err != nil || len(list) != 0 || other.OwnSign() != "elsewhere" {
 		t.Errorf("runs of another environment: %+v, %v", list, err)
 	}
 	if _, err := c.In("a\tb"); err == nil {

@@ -19,14 +19,14 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 		if again := r.submit("k"); again != id {
 			t.Fatalf("the key was submitted again as run %s, want run %s", again, id)
 		}
-		r.wantRunStates(runs.RunReady)
+		r.wantRunStates(runs.Ready)
 		if len(r.claim("A", "0", "1")) != 0 {
 			t.Fatal("a queue was claimed before the run was open")
 		}
 		if ticked := r.tick(); ticked.Open != id || ticked.Paused || ticked.Now.IsZero() {
 			t.Fatalf("tick returned %+v, want run %s open and not paused", ticked, id)
 		}
-		run := r.wantState(id, runs.RunRunning)
+		run := r.wantState(id, runs.Running)
 		if run.QueueTotal != 2 || run.DeadlineAt.Sub(run.StartedAt).Round(time.Second) != 24*time.Hour || run.Key != "k" || run.Params != "p" {
 			t.Fatalf("the open run is %+v, want 2 queues, a deadline after 24 hours, key k and params p", run)
 		}
@@ -43,14 +43,14 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 		}
 		r.must(c.Engine().Sweeps.Save(t.Context(), sweeps[0], runs.Progress{Cursor: new("17"), ItemsDone: 3, ItemsFailed: 1}))
 		r.must(c.Engine().Sweeps.Finish(t.Context(), sweeps[0], runs.Progress{ItemsDone: 5, ItemsFailed: 1}))
-		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != runs.RunQueueDone || q.FinishedAt.IsZero() {
+		if q := r.runQueue(id, "0"); q.Cursor != "17" || q.ItemsDone != 5 || q.State != runs.QueueDone || q.FinishedAt.IsZero() {
 			t.Fatalf("queue 0 is %+v, want DONE with cursor 17 and 5 items done", q)
 		}
 		if ticked := r.tick(); ticked.Open != id {
 			t.Fatalf("run %q is open, want run %s until its last queue is done", ticked.Open, id)
 		}
 		r.must(c.Engine().Sweeps.Finish(t.Context(), sweeps[1], runs.Progress{ItemsDone: 2}))
-		run = r.wantState(id, runs.RunSuccess)
+		run = r.wantState(id, runs.Success)
 		if run.ItemsDone != 7 || run.ItemsFailed != 1 || run.FinishedAt.IsZero() {
 			t.Fatalf("the finished run is %+v, want 7 items done and 1 failed", run)
 		}
@@ -70,7 +70,7 @@ func testRunOpening(t *testing.T, c *center.Center) {
 				t.Fatalf("run %s is open, want run %s", ticked.Open, id)
 			}
 			r.finishAll("A", "0")
-			r.wantState(id, runs.RunSuccess)
+			r.wantState(id, runs.Success)
 		}
 	})
 	t.Run("R6 a run without queues fails", func(t *testing.T) {
@@ -78,17 +78,17 @@ func testRunOpening(t *testing.T, c *center.Center) {
 		id := r.submit("k")
 		r.exec("DELETE FROM schedule_queue WHERE task_type = '%s'", r.task)
 		r.tick()
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantMessage(id, "the task type has no queues")
 	})
 	t.Run("R6 a run without live servers waits for a server", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Mode: center.ModeRun, Queues: 1})
 		id := r.submit("k")
-		r.wantState(id, runs.RunReady)
+		r.wantState(id, runs.Ready)
 		r.join("A")
 		r.tick()
 		r.finishAll("A", "0")
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 	})
 	t.Run("R6 R7 a run waits during a pause and while no server owns its queues", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -98,14 +98,14 @@ func testRunOpening(t *testing.T, c *center.Center) {
 			t.Fatal("a server claimed a queue that it does not own")
 		}
 		r.tick()
-		r.wantState(first, runs.RunRunning)
+		r.wantState(first, runs.Running)
 		r.moveQueue("0", "A")
 		r.finishAll("A", "0")
 		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, true))
 		second := r.submit("2")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // the tick also has a trigger to fire
-		if r.tick(); r.run(second).State != runs.RunReady || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
+		if r.tick(); r.run(second).State != runs.Ready || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("the paused task type has a run that is %s and the trigger is %+v, want READY and its slot taken", r.run(second).State, r.readTrigger(r.task))
 		}
 		r.must(c.Roster().Operator("test").Pause(t.Context(), r.task, false))

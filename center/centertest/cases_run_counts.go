@@ -33,7 +33,7 @@ func testRunCounts(t *testing.T, c *center.Center) {
 		s := r.claimOne("B", "0")
 		want(r, id, 7, true)
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: s.ItemsDone + 5}))
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 		want(r, id, 12, true)
 	})
 	t.Run("R15 the counts are lower bounds after a cancellation", func(t *testing.T) {
@@ -52,7 +52,7 @@ func testRunCounts(t *testing.T, c *center.Center) {
 		s := r.claimOne("B", "0")
 		r.must(second(c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{ItemsDone: s.ItemsDone + 2}, "no", false)))
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
-		r.wantState(id, runs.RunCancelled)
+		r.wantState(id, runs.Cancelled)
 		want(r, id, 4, false)
 	})
 }

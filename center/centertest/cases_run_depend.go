@@ -81,14 +81,14 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 		done, failed := g["a"].submit("1"), g["a"].submit("2")
 		both := g["b"].submit("both", done, failed)
 		one := g["b"].submit("one", done)
-		g["b"].wantState(one, runs.RunWaiting)
+		g["b"].wantState(one, runs.Waiting)
 		g.succeed("a")
-		g["b"].wantState(one, runs.RunReady)
-		g["b"].wantState(both, runs.RunWaiting)
+		g["b"].wantState(one, runs.Ready)
+		g["b"].wantState(both, runs.Waiting)
 		g.fail("a", "no")
-		g["b"].wantState(both, runs.RunDependentFailed)
-		g["b"].wantState(g["b"].submit("late", failed), runs.RunDependentFailed)
-		g["b"].wantState(g["b"].submit("after success", done), runs.RunReady)
+		g["b"].wantState(both, runs.DependentFailed)
+		g["b"].wantState(g["b"].submit("late", failed), runs.DependentFailed)
+		g["b"].wantState(g["b"].submit("after success", done), runs.Ready)
 	})
 	t.Run("R5 a waiting run also waits for a new upstream with its key", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b", "end after any a b")
@@ -96,10 +96,10 @@ func testDynamicDependencies(t *testing.T, c *center.Center) {
 		end := g.of("end", a)
 		g["b"].submit("k")
 		g.succeed("a")
-		g["end"].wantState(end, runs.RunWaiting)
+		g["end"].wantState(end, runs.Waiting)
 		g.succeed("b")
-		g["end"].wantState(end, runs.RunReady)
-		g["end"].wantRunStates(runs.RunReady)
+		g["end"].wantState(end, runs.Ready)
+		g["end"].wantRunStates(runs.Ready)
 	})
 }
 
@@ -142,7 +142,7 @@ func testTriggeredDependants(t *testing.T, c *center.Center) {
 		g["a"].submitAndOpen("k")
 		_, err := c.Engine().Triggers.Fire(t.Context(), g["a"].task, "test")
 		g["a"].must(err)
-		g["b"].wantRunStates(runs.RunWaiting)
+		g["b"].wantRunStates(runs.Waiting)
 	})
 }
 

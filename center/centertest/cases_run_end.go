@@ -27,7 +27,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 			}
 			both.Wait()
 			r.must(errors.Join(errs...))
-			r.wantState(id, runs.RunSuccess) // without a tick
+			r.wantState(id, runs.Success) // without a tick
 		}
 	})
 	t.Run("R10 a tick ends a run whose last queue is done", func(t *testing.T) {
@@ -36,7 +36,7 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 		r.claimOne("A", "0")
 		r.exec("UPDATE schedule_run_queue SET state = 'DONE' WHERE run_id = '%s'", id)
 		r.tick()
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 	})
 	t.Run("R10 the finaliser waits for a concurrent rerun", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -65,9 +65,9 @@ func testRunFinaliser(t *testing.T, c *center.Center, url string) {
 		}
 		r.must(tx.Commit())
 		r.must(<-finalised)
-		r.wantState(id, runs.RunRunning)
+		r.wantState(id, runs.Running)
 		r.finishAll("A", "0")
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 	})
 }
 
@@ -81,7 +81,7 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		if ticked := r.tick(); ticked.Open != "" {
 			t.Fatalf("run %s is open after its deadline, want none", ticked.Open)
 		}
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantMessage(id, "the deadline of the run has passed: 1 of 2 queues were not done")
 		r.wantQueueStates(id, "0 DONE", "1 FAILED")
 		if err := c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{}); !errors.Is(err, runs.ErrRunOver) {
@@ -95,7 +95,7 @@ func testRunEnd(t *testing.T, c *center.Center) {
 		s := r.claimOne("A", "1")
 		r.makeSilent("A")
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
-		r.wantState(id, runs.RunCancelled)
+		r.wantState(id, runs.Cancelled)
 		r.wantQueueStates(id, "0 DONE", "1 CANCELLED")
 		if err := c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{}); !errors.Is(err, runs.ErrRunOver) {
 			t.Fatalf("save a sweep of a cancelled run: error %v, want ErrRunOver", err)
@@ -112,8 +112,8 @@ func testRunEnd(t *testing.T, c *center.Center) {
 			t.Fatal("a queue was claimed although the cancel is requested")
 		}
 		r.tick()
-		r.wantState(running, runs.RunCancelled)
-		r.wantState(ready, runs.RunCancelled)
+		r.wantState(running, runs.Cancelled)
+		r.wantState(ready, runs.Cancelled)
 	})
 }
 
@@ -124,19 +124,19 @@ func testRerun(t *testing.T, c *center.Center) {
 		r.finishAll("A", "0")
 		r.must(c.Engine().Sweeps.Save(t.Context(), r.claimOne("A", "1"), runs.Progress{Cursor: new("17"), ItemsDone: 4}))
 		r.failAll("A", "no", "1", "2")
-		run := r.wantState(id, runs.RunFailed)
+		run := r.wantState(id, runs.Failed)
 		next := r.submitAndOpen("next")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 PENDING")
 		if ticked := r.tick(); ticked.Open != next {
 			t.Fatalf("run %q is open, want only run %s", ticked.Open, next)
 		}
-		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != runs.RunQueuePending {
+		if len(r.claim("A", "1")) != 1 || r.runQueue(id, "1").State != runs.QueuePending {
 			t.Fatal("the claim took the queue of the run that is not open")
 		}
 		r.must(c.Engine().Runs.Cancel(t.Context(), next, "test"))
 		r.tick()
-		again := r.wantState(id, runs.RunRunning)
+		again := r.wantState(id, runs.Running)
 		if !again.StartedAt.Equal(run.StartedAt) || !again.DeadlineAt.After(run.DeadlineAt) {
 			t.Fatalf("the rerun is %+v, want the first start and a later deadline", again)
 		}
@@ -147,7 +147,7 @@ func testRerun(t *testing.T, c *center.Center) {
 			t.Fatalf("rerun a run that is open: error %v, want ErrRunState", err)
 		}
 		r.finishAll("A", "1", "2")
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 	})
 }
 

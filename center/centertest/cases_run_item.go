@@ -24,7 +24,7 @@ func itemFailures(keys ...string) (list []runs.ItemFailure) {
 // wantRunItems checks the failed items of a run, as "queue/key/attempt".
 func (r runSteps) wantRunItems(id string, want ...string) {
 	r.Helper()
-	list, err := ops.New(r.c).Runs().FailedItems(r.Context(), runs.RunItemFilter{RunID: id}, 1_000)
+	list, err := ops.New(r.c).Runs().FailedItems(r.Context(), runs.FailedItemFilter{RunID: id}, 1_000)
 	r.must(err)
 	var got []string
 	for _, i := range list {
@@ -60,7 +60,7 @@ func testRunItems(t *testing.T, c *center.Center) {
 		r.saveFailed(s, "b", "a", "c", "c")
 		r.saveFailed(r.claimOne("A", "1"), strings.Repeat("ü", 300), "z\x00")
 		r.wantRunItems(id, "0/b/1", "0/a/1", "0/c/1", "1/"+strings.Repeat("ü", 255)+"/1", "1/z/1")
-		list, err := ops.New(c).Runs().FailedItems(t.Context(), runs.RunItemFilter{RunID: id, QueueID: "0"}, 2)
+		list, err := ops.New(c).Runs().FailedItems(t.Context(), runs.FailedItemFilter{RunID: id, QueueID: "0"}, 2)
 		if err != nil || len(list) != 2 || list[0].LastError != "b is broken" || list[0].RunID != id || r.now().Sub(list[0].FailedAt).Abs() > time.Minute {
 			t.Fatalf("listed %+v, want the first two of queue 0 with their errors: %v", list, err)
 		}
@@ -121,7 +121,7 @@ func testAttemptItems(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		r.failWith(r.claimOne("A", "0"), true, "a")
 		r.finishAll("A", "1")
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantRunItems(id, "0/a/1")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.wantRunItems(id, "0/a/1")
@@ -161,7 +161,7 @@ func testManyRunItems(t *testing.T, c *center.Center) {
 		r.must(c.Engine().Sweeps.Save(t.Context(), s, p))
 		p.Failed = itemFailures(keys[100:]...)
 		r.must(c.Engine().Sweeps.Save(t.Context(), s, p))
-		list, err := ops.New(c).Runs().FailedItems(t.Context(), runs.RunItemFilter{RunID: id}, 1_000)
+		list, err := ops.New(c).Runs().FailedItems(t.Context(), runs.FailedItemFilter{RunID: id}, 1_000)
 		if err != nil || len(list) != 100 || list[99].Key != "k099" {
 			t.Fatalf("%d failed items are listed, want the first 100: %v", len(list), err)
 		}
@@ -170,7 +170,7 @@ func testManyRunItems(t *testing.T, c *center.Center) {
 		}
 		p.Whole, p.Failed = true, itemFailures(keys[200:]...)
 		r.must(second(c.Engine().Sweeps.Fail(t.Context(), s, p, "no", true)))
-		list, err = ops.New(c).Runs().FailedItems(t.Context(), runs.RunItemFilter{RunID: id}, 1_000)
+		list, err = ops.New(c).Runs().FailedItems(t.Context(), runs.FailedItemFilter{RunID: id}, 1_000)
 		if err != nil || len(list) != 50 || list[0].Key != "k200" {
 			t.Fatalf("%d failed items are listed, want those of the last attempt: %v", len(list), err)
 		}
@@ -182,7 +182,7 @@ func testManyRunItems(t *testing.T, c *center.Center) {
 			s := r.claimOne("A", fmt.Sprint(q))
 			r.must(second(c.Engine().Sweeps.Fail(t.Context(), s, runs.Progress{Failed: itemFailures(keys[:100]...)}, "no", true)))
 		}
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.must(c.Engine().Runs.Ack(t.Context(), id, "test"))
 		old := "00000000" + id[8:] // the id contains the time at which the run was made
 		for _, table := range []string{"schedule_run_queue", "schedule_run_item", "schedule_run"} {

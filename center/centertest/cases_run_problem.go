@@ -45,7 +45,7 @@ func (r *fixture) fire(trigger string) string {
 	id, err := r.c.Engine().Triggers.Fire(r.Context(), trigger, "test")
 	r.must(err)
 	r.tick()
-	r.wantState(id, runs.RunRunning)
+	r.wantState(id, runs.Running)
 	return id
 }
 
@@ -66,7 +66,7 @@ func testRunProblems(t *testing.T, c *center.Center) {
 			t.Fatalf("problem %+v, want first run %s and last run %s", p, first, second)
 		}
 		task := r.taskRecord()
-		if task.RunProblems != 1 || task.FailedRuns != 2 || task.DisplayState() != runs.RunFailed {
+		if task.RunProblems != 1 || task.FailedRuns != 2 || task.DisplayState() != runs.Failed {
 			t.Fatalf("the task type has %d problems, %d failed runs and is %s, want 1, 2 and FAILED", task.RunProblems, task.FailedRuns, task.DisplayState())
 		}
 		if got := r.findings("runs"); len(got) != 1 || !strings.HasPrefix(got[0], "PROBLEM run "+first+": 2 submitted runs have failed since ") || !strings.Contains(got[0], "still full") {
@@ -416,7 +416,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		says("")
 		r.must(c.Engine().Sweeps.Save(t.Context(), s, runs.Progress{Waits: new("it waits for B")}))
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{ItemsDone: 1}))
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 		says("")
 	})
 }

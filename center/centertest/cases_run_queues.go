@@ -21,7 +21,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 			t.Fatal("the queue was claimed for a run that began without it")
 		}
 		r.finishAll("A", "north", "south")
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 		r.submitAndOpen("next")
 		r.claimOne("A", "west")
 	})
@@ -39,7 +39,7 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		}
 		r.wantQueueStates(id, "north DONE", "south CANCELLED")
 		r.tick()
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 		r.wantMessage(id, "without 1 queue that was removed")
 	})
 	t.Run("R6 N2 a queue under removal is not swept", func(t *testing.T) {
@@ -81,7 +81,7 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 			t.Fatalf("claimed %+v, want a sweep of 2 queues", s)
 		}
 		r.finishAll("A", "1")
-		if run := r.wantState(id, runs.RunSuccess); run.QueueTotal != 2 {
+		if run := r.wantState(id, runs.Success); run.QueueTotal != 2 {
 			t.Fatalf("the run has %d queues, want 2", run.QueueTotal)
 		}
 		if r.submitAndOpen("next"); len(r.claim("A", "0", "1", "2", "3")) != 4 {
@@ -95,11 +95,11 @@ func testRepartitionInRun(t *testing.T, c *center.Center) {
 		repartition(r, 2)
 		r.wantQueueStates(id, "0 DONE", "1 PENDING", "2 FAILED")
 		r.finishAll("A", "1")
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantMessage(id, "first queue 2: there are fewer queues now: rerun the run")
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
-		if run := r.wantState(id, runs.RunRunning); run.QueueTotal != 2 {
+		if run := r.wantState(id, runs.Running); run.QueueTotal != 2 {
 			t.Fatalf("the rerun has %d queues, want 2", run.QueueTotal)
 		}
 		r.wantQueueStates(id, "0 PENDING", "1 PENDING")
@@ -113,13 +113,13 @@ func testBarrierInRun(t *testing.T, c *center.Center) {
 		id := r.submit("k")
 		_, hour := r.hourly(nil)
 		r.downSince(hour) // the tick also has a trigger to fire
-		if r.tick(); r.run(id).State != runs.RunReady || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
+		if r.tick(); r.run(id).State != runs.Ready || !r.readTrigger(r.task).PrevFireAt.Equal(hour) {
 			t.Fatalf("during the barrier the run is %s and the trigger is %+v, want READY and its slot taken", r.run(id).State, r.readTrigger(r.task))
 		}
 		r.reportDrained("A")
 		r.finishRepartition("A")
 		r.tick()
-		if run := r.wantState(id, runs.RunRunning); run.QueueTotal != 3 {
+		if run := r.wantState(id, runs.Running); run.QueueTotal != 3 {
 			t.Fatalf("the run has %d queues, want 3", run.QueueTotal)
 		}
 	})
@@ -139,6 +139,6 @@ func testHandoverInRun(t *testing.T, c *center.Center) {
 		}
 		r.finishAll("B", "1")
 		r.finishAll("A", "0")
-		r.wantState(id, runs.RunSuccess)
+		r.wantState(id, runs.Success)
 	})
 }

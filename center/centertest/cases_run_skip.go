@@ -17,7 +17,7 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 		g["a"].hourly(nil)
 		busy = g["a"].submitAndOpen("busy")
 		id = g.fire("a")
-		g["a"].wantState(id, runs.RunSkipped)
+		g["a"].wantState(id, runs.Skipped)
 		return g, busy, id
 	}
 	for name, reopen := range map[string]func(g graph, id string) error{
@@ -67,12 +67,12 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 		r.defineTrigger(runs.Trigger{Kind: runs.TriggerOnce, Expression: r.now().Truncate(time.Hour).Format(time.RFC3339)})
 		r.tick()
 		r.finishAll("A", "0")
-		r.wantState(busy, runs.RunSuccess)
+		r.wantState(busy, runs.Success)
 		r.tick()
 		r.finishAll("A", "0")
 		r.tick()
 		r.finishAll("A", "0")
-		r.wantState(next, runs.RunSuccess)
+		r.wantState(next, runs.Success)
 		r.wantRunStates("SUCCESS", "SUCCESS", "SUCCESS")
 		if now := r.readTrigger(r.task); now.Status != runs.TriggerDone || now.Fires != 1 {
 			t.Fatalf("the trigger is %+v, want DONE with 1 firing", now)
@@ -150,7 +150,7 @@ func testSkippedSlots(t *testing.T, c *center.Center) {
 			r.downSince(hour)
 			r.tick()
 			r.finishAll("A", "0")
-			list, err := ops.New(c).Runs().List(t.Context(), runs.RunFilter{TaskType: r.task, State: runs.RunSkipped}, 1)
+			list, err := ops.New(c).Runs().List(t.Context(), runs.Filter{TaskType: r.task, State: runs.Skipped}, 1)
 			if err != nil || len(list) != 1 || r.readTrigger(r.task).Skipped != 1 {
 				t.Fatalf("%d skipped runs, want 1: %v", len(list), err)
 			}
@@ -224,7 +224,7 @@ func testStartLimits(t *testing.T, c *center.Center) {
 			}
 		}
 		g.succeed("a")
-		g["a"].wantState(id, runs.RunSuccess)
+		g["a"].wantState(id, runs.Success)
 	})
 	t.Run("R13 without the setting a run waits for ever", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)

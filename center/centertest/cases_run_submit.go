@@ -35,7 +35,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 		}
 		now := r.submitAndOpen("now") // a run of a lower priority need not wait for it
 		r.finishAll("A", "0")
-		r.wantState(now, runs.RunSuccess)
+		r.wantState(now, runs.Success)
 		blocker, err := ops.FindBlocker(t.Context(), ops.New(c), r.run(later))
 		if err != nil || blocker.Reason != ops.BlockedByTime {
 			t.Fatalf("the run waits for %+v, want %s: %v", blocker, ops.BlockedByTime, err)
@@ -85,16 +85,16 @@ func testSubmission(t *testing.T, c *center.Center) {
 			t.Fatalf("the deadline before the opening is %s, want %s", at, end)
 		}
 		r.tick()
-		if run := r.wantState(id, runs.RunRunning); !run.DeadlineAt.Equal(end) {
+		if run := r.wantState(id, runs.Running); !run.DeadlineAt.Equal(end) {
 			t.Fatalf("the deadline is %s, want %s", run.DeadlineAt, end)
 		}
 		past := r.now().Add(-time.Second).UTC().Format(timeLayout)
 		r.exec("UPDATE schedule_run SET deadline_at = '%[1]s', end_before = '%[1]s' WHERE run_id = '%[2]s'", past, id)
 		r.tick()
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
 		r.tick()
-		if run := r.wantState(id, runs.RunRunning); !run.EndBefore.IsZero() || run.DeadlineAt.Before(end) {
+		if run := r.wantState(id, runs.Running); !run.EndBefore.IsZero() || run.DeadlineAt.Before(end) {
 			t.Fatalf("the rerun is %+v, want run_timeout as its deadline", run)
 		}
 	})

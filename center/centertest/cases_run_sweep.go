@@ -26,7 +26,7 @@ func testSweepClaims(t *testing.T, c *center.Center) {
 			t.Fatalf("the new owner claimed %+v, want a recovering first attempt with cursor 17 and 3 items done", s)
 		}
 		r.must(c.Engine().Sweeps.Finish(t.Context(), s, runs.Progress{Cursor: new("20"), ItemsDone: 5}))
-		if run := r.wantState(id, runs.RunSuccess); run.ItemsDone != 5 {
+		if run := r.wantState(id, runs.Success); run.ItemsDone != 5 {
 			t.Fatalf("the run has %d items done, want 5", run.ItemsDone)
 		}
 	})
@@ -173,7 +173,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 				t.Fatalf("the queue has failed: %t, want another attempt: %v", failed, err)
 			}
 			q := r.runQueue(id, "0")
-			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != runs.RunQueuePending || q.LastError != "no luck" {
+			if got := q.NextAttemptAt.Sub(q.ProgressAt).Round(time.Second); got != pause || q.State != runs.QueuePending || q.LastError != "no luck" {
 				t.Fatalf("the next attempt is after %s, want %s, and the queue PENDING with its error: %+v", got, pause, q)
 			}
 			if len(r.claim("A", "0")) != 0 {
@@ -189,7 +189,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		if err != nil || !failed {
 			t.Fatalf("the queue has failed: %t, want true after the last attempt: %v", failed, err)
 		}
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantMessage(id, "1 of 2 queues failed, first queue 0: no luck at all")
 		r.wantQueueStates(id, "0 FAILED", "1 DONE")
 	})
@@ -205,7 +205,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 		if len(r.claim("A", "0")) != 0 {
 			t.Fatal("the queue was taken over more than max_recoveries times")
 		}
-		r.wantState(id, runs.RunFailed)
+		r.wantState(id, runs.Failed)
 		r.wantMessage(id, "first queue 0: taken over more than 2 times without progress")
 	})
 	t.Run("S14 take-overs that an item explains fail no queue", func(t *testing.T) {

@@ -111,7 +111,7 @@ func testTriggerCommands(t *testing.T, c *center.Center) {
 	t.Run("R4 fire now makes a run and does not change the trigger", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		before, _ := r.hourly(func(t *runs.Trigger) { t.Params, t.Priority = "x", 3 })
-		for _, want := range []string{runs.RunReady, runs.RunSkipped} {
+		for _, want := range []string{runs.Ready, runs.Skipped} {
 			id, err := c.Engine().Triggers.Fire(t.Context(), r.task, "test")
 			r.must(err)
 			if run := r.wantState(id, want); run.Trigger != r.task || run.Params != "x" || run.Priority != 3 {

@@ -33,7 +33,7 @@ func testMisfires(t *testing.T, c *center.Center) {
 				t.Fatalf("the trigger is %+v, want %d firings and %d missed", now, len(tt.want), tt.missed)
 			}
 			for _, state := range r.runStates() {
-				if state == runs.RunSkipped {
+				if state == runs.Skipped {
 					t.Fatal("a run for a missed slot was skipped because of another one")
 				}
 			}
@@ -78,7 +78,7 @@ func testOverlaps(t *testing.T, c *center.Center) {
 				r.tick()
 			}
 			r.wantRunStates(want...)
-			list, err := c.Engine().Runs.List(t.Context(), runs.RunFilter{TaskType: r.task}, 10)
+			list, err := c.Engine().Runs.List(t.Context(), runs.Filter{TaskType: r.task}, 10)
 			r.must(err)
 			if !strings.Contains(list[0].Message, list[3].ID+" is RUNNING") || list[0].FinishedAt.IsZero() {
 				t.Fatalf("the skipped run is %+v, want it finished and its message to name run %s", list[0], list[3].ID)

@@ -150,11 +150,11 @@ func (r runSteps) wantQueueStates(id string, want ...string) {
 }
 
 // runQueue returns the row of a queue in a run.
-func (r runSteps) runQueue(id, queue string) runs.RunQueue {
+func (r runSteps) runQueue(id, queue string) runs.Queue {
 	r.Helper()
 	queues, err := r.c.Engine().Runs.Queues(r.Context(), id)
 	r.must(err)
-	return queues[slices.IndexFunc(queues, func(q runs.RunQueue) bool { return q.QueueID == queue })]
+	return queues[slices.IndexFunc(queues, func(q runs.Queue) bool { return q.QueueID == queue })]
 }
 
 // second returns the error of a call with two results.

@@ -85,7 +85,7 @@ func (r *triggerSteps) readTrigger(name string) runs.Trigger {
 // runSlots returns how long before the given slot the slot of each run was, oldest first.
 func (r *triggerSteps) runSlots(last time.Time) (ago []string) {
 	r.Helper()
-	list, err := r.c.Engine().Runs.List(r.Context(), runs.RunFilter{TaskType: r.task}, 100)
+	list, err := r.c.Engine().Runs.List(r.Context(), runs.Filter{TaskType: r.task}, 100)
 	r.must(err)
 	for _, run := range slices.Backward(list) {
 		ago = append(ago, fmt.Sprint(last.Sub(run.ScheduledAt)))

@@ -72,7 +72,7 @@ func listItems(ctx context.Context, c *ops.Client, args []string) (values []stri
 // task types; a task type stands for its newest run.
 func listRuns(accept func(runs.Run) bool) lister {
 	return func(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
-		list, err := c.Runs().List(ctx, runs.RunFilter{}, listedRuns)
+		list, err := c.Runs().List(ctx, runs.Filter{}, listedRuns)
 		if err != nil {
 			return nil, err
 		}

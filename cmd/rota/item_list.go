@@ -61,16 +61,16 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 	if err != nil {
 		return result{}, err
 	}
-	items, err := c.Runs().FailedItems(ctx, runs.RunItemFilter{RunID: r.ID, QueueID: queue}, limit)
+	items, err := c.Runs().FailedItems(ctx, runs.FailedItemFilter{RunID: r.ID, QueueID: queue}, limit)
 	return tableResult(items, runItemColumns), err
 }
 
-var runItemColumns = []column[runs.RunItem]{
-	{title: "QUEUE", text: func(i runs.RunItem) string { return i.QueueID }},
-	{title: "ITEM", text: func(i runs.RunItem) string { return oneLine(i.Key) }},
-	{title: "ATTEMPT", text: func(i runs.RunItem) string { return fmt.Sprint(i.Attempt) }, right: true},
-	{title: "FAILED", text: func(i runs.RunItem) string { return timeText(i.FailedAt) }, dropRank: 1},
-	{title: "LAST ERROR", text: func(i runs.RunItem) string { return oneLine(i.LastError) }, truncate: true},
+var runItemColumns = []column[runs.FailedItem]{
+	{title: "QUEUE", text: func(i runs.FailedItem) string { return i.QueueID }},
+	{title: "ITEM", text: func(i runs.FailedItem) string { return oneLine(i.Key) }},
+	{title: "ATTEMPT", text: func(i runs.FailedItem) string { return fmt.Sprint(i.Attempt) }, right: true},
+	{title: "FAILED", text: func(i runs.FailedItem) string { return timeText(i.FailedAt) }, dropRank: 1},
+	{title: "LAST ERROR", text: func(i runs.FailedItem) string { return oneLine(i.LastError) }, truncate: true},
 }
 
 var itemColumns = []column[ops.ItemRecord]{

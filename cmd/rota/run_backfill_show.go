@@ -65,7 +65,7 @@ func (d *backfillDetails) read(ctx context.Context, c *ops.Client, table bool) (
 		return err
 	}
 	if table {
-		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool { return s.State == "" || s.State == runs.RunSuccess })
+		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool { return s.State == "" || s.State == runs.Success })
 	}
 	d.Queues, err = c.Backfills().Queues(ctx, d.Slots)
 	return err
@@ -78,7 +78,7 @@ func (d backfillDetails) text(sc screen) string {
 	}
 	finished, all := map[string]int{}, map[string]int{} // queues by the id of the run
 	for _, q := range d.Queues {
-		if all[q.RunID]++; q.State == runs.RunQueueDone {
+		if all[q.RunID]++; q.State == runs.QueueDone {
 			finished[q.RunID]++
 		}
 	}

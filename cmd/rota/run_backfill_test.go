@@ -120,10 +120,10 @@ func TestBackfillShowsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	b := runs.BackfillRecord{Backfill: runs.Backfill{ID: "b", TaskType: "extract", OwnSign: "BASE", State: runs.BackfillRunning, SlotsTotal: 3}}
 	d := backfillDetails{Backfill: b, Slots: []runs.BackfillSlot{
-		{ScheduledAt: noon, RunID: "r1", State: runs.RunFailed, Message: strings.Repeat("no such\ntable ", 20)},
-		{ScheduledAt: noon.AddDate(0, 0, 1), RunID: "r2", State: runs.RunRunning},
+		{ScheduledAt: noon, RunID: "r1", State: runs.Failed, Message: strings.Repeat("no such\ntable ", 20)},
+		{ScheduledAt: noon.AddDate(0, 0, 1), RunID: "r2", State: runs.Running},
 	}}
-	for queue, state := range []string{runs.RunQueueDone, runs.RunQueueFailed, runs.RunQueueDone} {
+	for queue, state := range []string{runs.QueueDone, runs.QueueFailed, runs.QueueDone} {
 		d.Queues = append(d.Queues, runs.BackfillQueue{RunID: "r1", QueueID: fmt.Sprint(queue), State: state})
 	}
 	text := d.text(screen{width: 80, height: 24})

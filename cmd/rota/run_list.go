@@ -11,12 +11,12 @@ import (
 )
 
 var runStates = []string{
-	runs.RunWaiting, runs.RunReady, runs.RunRunning, runs.RunSuccess,
-	runs.RunFailed, runs.RunDependentFailed, runs.RunCancelled, runs.RunSkipped,
+	runs.Waiting, runs.Ready, runs.Running, runs.Success,
+	runs.Failed, runs.DependentFailed, runs.Cancelled, runs.Skipped,
 }
 
 func newRunListCommand() *cobra.Command {
-	var f runs.RunFilter
+	var f runs.Filter
 	var limit int
 	var backfill string
 	state := choice{values: runStates}
@@ -44,7 +44,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
   rota run list --state FAILED
   rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
-	}, listRunTasks, runColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.RunRecord, error) {
+	}, listRunTasks, runColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.Record, error) {
 		f.TaskType, f.State = taskType, state.value
 		if backfill != "" {
 			b, err := ops.FindBackfill(ctx, c, backfill)
@@ -62,23 +62,23 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	return cmd
 }
 
-var runColumns = []column[runs.RunRecord]{
-	{title: "RUN", text: func(r runs.RunRecord) string { return r.ID }},
-	{title: "TASK", text: func(r runs.RunRecord) string { return r.TaskType }},
-	{title: "STATE", text: func(r runs.RunRecord) string { return r.DisplayState() }, color: byMeaning[runs.RunRecord]},
+var runColumns = []column[runs.Record]{
+	{title: "RUN", text: func(r runs.Record) string { return r.ID }},
+	{title: "TASK", text: func(r runs.Record) string { return r.TaskType }},
+	{title: "STATE", text: func(r runs.Record) string { return r.DisplayState() }, color: byMeaning[runs.Record]},
 	{title: "QUEUES", text: finishedText, right: true},
-	{title: "ITEMS", text: func(r runs.RunRecord) string { return itemsText(r.ItemsDone, r.ItemsAtLeast) }, right: true, dropRank: 4},
-	{title: "FAILED", text: func(r runs.RunRecord) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[runs.RunRecord]},
-	{title: "DUE", text: func(r runs.RunRecord) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true, dropRank: 2},
+	{title: "ITEMS", text: func(r runs.Record) string { return itemsText(r.ItemsDone, r.ItemsAtLeast) }, right: true, dropRank: 4},
+	{title: "FAILED", text: func(r runs.Record) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[runs.Record]},
+	{title: "DUE", text: func(r runs.Record) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true, dropRank: 2},
 	{title: "DURATION", text: runDuration, right: true, dropRank: 1},
-	{title: "TRIGGER", text: func(r runs.RunRecord) string { return orDash(r.Trigger) }, dropRank: 5},
+	{title: "TRIGGER", text: func(r runs.Record) string { return orDash(r.Trigger) }, dropRank: 5},
 	{title: "KEY", text: submittedKey, dropRank: 6, truncate: true},
-	{title: "REASON", text: func(r runs.RunRecord) string { return oneLine(r.Message) }, dropRank: 7, truncate: true},
+	{title: "REASON", text: func(r runs.Record) string { return oneLine(r.Message) }, dropRank: 7, truncate: true},
 }
 
 // submittedKey hides the key of a trigger's run, which only repeats the trigger
 // and the slot.
-func submittedKey(r runs.RunRecord) string {
+func submittedKey(r runs.Record) string {
 	if r.Trigger != "" {
 		return "-"
 	}
@@ -87,7 +87,7 @@ func submittedKey(r runs.RunRecord) string {
 
 // finishedText returns the number of drained queues and of all queues of a run, as 2/4. Failed and cancelled queues are
 // not drained.
-func finishedText(r runs.RunRecord) string {
+func finishedText(r runs.Record) string {
 	if r.Queues() == 0 {
 		return "-"
 	}
@@ -103,7 +103,7 @@ func itemsText(n int64, atLeast bool) string {
 }
 
 // runDuration is the time from the start of a run to its end, or until now.
-func runDuration(r runs.RunRecord) string {
+func runDuration(r runs.Record) string {
 	end := r.FinishedAt
 	if end.IsZero() {
 		end = r.Now

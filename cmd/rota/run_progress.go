@@ -14,12 +14,12 @@ import (
 )
 
 // runLine describes a run in one line.
-func runLine(r runs.RunRecord, b ops.RunBlocker) string {
+func runLine(r runs.Record, b ops.RunBlocker) string {
 	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b)))
 }
 
 // blockerSuffix says what keeps a run from making progress.
-func blockerSuffix(r runs.RunRecord, b ops.RunBlocker) string {
+func blockerSuffix(r runs.Record, b ops.RunBlocker) string {
 	switch text := b.Sentence(r.TaskType); {
 	case text == "":
 		return ""
@@ -32,7 +32,7 @@ func blockerSuffix(r runs.RunRecord, b ops.RunBlocker) string {
 
 // progressText returns the drained, failed and cancelled queues, the items and
 // the duration.
-func progressText(r runs.RunRecord) string {
+func progressText(r runs.Record) string {
 	if r.Queues() == 0 {
 		return "not started"
 	}
@@ -59,7 +59,7 @@ const minBar, maxBar = 5, 40
 
 // progressBar returns a bar and the progress text, in at most width characters
 // if possible.
-func progressBar(r runs.RunRecord, width int) string {
+func progressBar(r runs.Record, width int) string {
 	progress := progressText(r)
 	if r.Queues() == 0 {
 		return progress

@@ -27,7 +27,7 @@ func TestRunTreeOfADiamond(t *testing.T) {
 			node("predict", "DEPENDENT_FAILED", "conditional FAILED: no such table"), node("prior", "SUCCESS", ""),
 			node("extract", "SUCCESS", ""), node("conditional", "FAILED", "no such table"), node("notify", "WAITING", ""),
 		},
-		Deps: []runs.RunDep{
+		Deps: []runs.Dep{
 			{Run: "notify", Upstream: "predict", Rule: "FINISHED"},
 			{Run: "predict", Upstream: "prior", Rule: "SUCCESS"},
 			{Run: "predict", Upstream: "conditional", Rule: "SUCCESS"},
@@ -53,7 +53,7 @@ func TestRunTreeOfACycle(t *testing.T) {
 	t.Parallel()
 	g := ops.RunGraph{
 		Runs: []runs.Run{node("a", "WAITING", ""), node("b", "WAITING", "")},
-		Deps: []runs.RunDep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
+		Deps: []runs.Dep{{Run: "a", Upstream: "b", Rule: "SUCCESS"}, {Run: "b", Upstream: "a", Rule: "SUCCESS"}},
 	}
 	if got := runTreeText(screen{}, g, "a"); strings.Count(got, "\n") != 2 {
 		t.Error(got)
@@ -67,7 +67,7 @@ func TestRunTreeOfManyRuns(t *testing.T) {
 	for i := range 1_000 {
 		name := fmt.Sprint(i)
 		g.Runs = append(g.Runs, node(name, "WAITING", ""))
-		g.Deps = append(g.Deps, runs.RunDep{Run: name, Upstream: "root", Rule: "SUCCESS"})
+		g.Deps = append(g.Deps, runs.Dep{Run: name, Upstream: "root", Rule: "SUCCESS"})
 	}
 	if got := runTreeText(screen{width: 80}, g, "root"); strings.Count(got, "\n") != 1_001 {
 		t.Errorf("%d lines", strings.Count(got, "\n"))
@@ -75,16 +75,16 @@ func TestRunTreeOfManyRuns(t *testing.T) {
 }
 
 func longRun() runDetails {
-	r := runs.RunRecord{Run: runs.Run{
+	r := runs.Record{Run: runs.Run{
 		ID: "01a1ff8a-c6d9-7620-bfda-be0b194fb52a", TaskType: "conditional-probability", OwnSign: "BASE", Key: strings.Repeat("k", 60) + "/2026-11-21T02:00:00Z",
-		Trigger: "nightly", State: runs.RunRunning, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
+		Trigger: "nightly", State: runs.Running, Message: strings.Repeat("no such\ntable ", 20), Params: strings.Repeat("{} ", 50),
 		ScheduledAt: noon, StartedAt: noon, DeadlineAt: noon.Add(time.Hour), ItemsDone: 123_456_789, ItemsFailed: 3,
 	}, QueuesPending: 4, QueuesDone: 5, QueuesFailed: 1, Now: noon.Add(185 * time.Second)}
 	upstream := node(strings.Repeat("long-name", 4), "SUCCESS", "")
 	return runDetails{ops.RunDetails{
 		Run: r, Blocker: ops.RunBlocker{Reason: ops.BlockedByNoServer},
-		Queues: []runs.RunQueue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
-		Graph:  ops.RunGraph{Runs: []runs.Run{upstream, r.Run}, Deps: []runs.RunDep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
+		Queues: []runs.Queue{{QueueID: "2", State: "DONE", Server: "web-1.example.org:4711:1a2b3c4d"}, {QueueID: "10", State: "FAILED", LastError: r.Message}, {QueueID: "1", State: "DONE"}},
+		Graph:  ops.RunGraph{Runs: []runs.Run{upstream, r.Run}, Deps: []runs.Dep{{Run: r.ID, Upstream: upstream.ID, Rule: "SUCCESS"}}},
 	}}
 }
 
@@ -125,7 +125,7 @@ func TestRunBar(t *testing.T) {
 			t.Errorf("%d characters: %s", text.StringWidth(bar), bar)
 		}
 	}
-	if got := progressText(runs.RunRecord{}); got != "not started" {
+	if got := progressText(runs.Record{}); got != "not started" {
 		t.Error(got)
 	}
 }

@@ -69,7 +69,7 @@ func (d runDetails) stateLine(sc screen) string {
 }
 
 // runTimes returns the times that matter in the run's state.
-func runTimes(r runs.RunRecord) (list []string) {
+func runTimes(r runs.Record) (list []string) {
 	add := func(what string, t time.Time) { list = append(list, what+" "+relativeTime(r.Now, t)) }
 	if r.StartedAt.IsZero() {
 		add("due", r.ScheduledAt)
@@ -77,7 +77,7 @@ func runTimes(r runs.RunRecord) (list []string) {
 		add("started", r.StartedAt)
 	}
 	switch {
-	case r.State == runs.RunRunning:
+	case r.State == runs.Running:
 		add("deadline", r.DeadlineAt)
 	case !r.Ended() && !r.DeadlineAt.IsZero():
 		add("must start", r.DeadlineAt)
@@ -89,7 +89,7 @@ func runTimes(r runs.RunRecord) (list []string) {
 }
 
 // originText says what made the run.
-func originText(r runs.RunRecord) string {
+func originText(r runs.Record) string {
 	origin := "submitted, key " + r.Key
 	if r.Trigger != "" {
 		origin = "by trigger " + r.Trigger + ", for " + timeText(r.ScheduledAt)
@@ -106,28 +106,28 @@ func wrapped(sc screen, s string) string {
 	return " " + strings.ReplaceAll(sc.wrap(s), "\n", "\n ")
 }
 
-var urgency = []string{runs.RunQueueFailed, runs.RunQueueRunning, runs.RunQueuePending, runs.RunQueueCancelled, runs.RunQueueDone}
+var urgency = []string{runs.QueueFailed, runs.QueueRunning, runs.QueuePending, runs.QueueCancelled, runs.QueueDone}
 
 // urgentFirst sorts the queues by urgency and keeps the order of equal ones.
-func urgentFirst(queues []runs.RunQueue) []runs.RunQueue {
-	return slices.SortedStableFunc(slices.Values(queues), func(a, b runs.RunQueue) int {
+func urgentFirst(queues []runs.Queue) []runs.Queue {
+	return slices.SortedStableFunc(slices.Values(queues), func(a, b runs.Queue) int {
 		return cmp.Compare(slices.Index(urgency, a.State), slices.Index(urgency, b.State))
 	})
 }
 
 // runQueueColumns shows times relative to now, the database's time.
-func runQueueColumns(now time.Time) []column[runs.RunQueue] {
-	return []column[runs.RunQueue]{
-		{title: "QUEUE", text: func(q runs.RunQueue) string { return q.QueueID }},
-		{title: "STATE", text: func(q runs.RunQueue) string { return q.State }, color: byMeaning[runs.RunQueue]},
-		{title: "SERVER", text: func(q runs.RunQueue) string { return orDash(q.Server) }, uuid: true},
-		{title: "ATTEMPT", text: func(q runs.RunQueue) string { return fmt.Sprint(q.Attempt) }, right: true},
-		{title: "ITEMS", text: func(q runs.RunQueue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
-		{title: "FAILED", text: func(q runs.RunQueue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runs.RunQueue]},
-		{title: "EPOCH", text: func(q runs.RunQueue) string { return number(q.Epoch) }, right: true, dropRank: 4},
-		{title: "PROGRESS", text: func(q runs.RunQueue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
-		{title: "RETRY", text: func(q runs.RunQueue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
-		{title: "CURSOR", text: func(q runs.RunQueue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
-		{title: "LAST ERROR", text: func(q runs.RunQueue) string { return oneLine(q.LastError) }, truncate: true},
+func runQueueColumns(now time.Time) []column[runs.Queue] {
+	return []column[runs.Queue]{
+		{title: "QUEUE", text: func(q runs.Queue) string { return q.QueueID }},
+		{title: "STATE", text: func(q runs.Queue) string { return q.State }, color: byMeaning[runs.Queue]},
+		{title: "SERVER", text: func(q runs.Queue) string { return orDash(q.Server) }, uuid: true},
+		{title: "ATTEMPT", text: func(q runs.Queue) string { return fmt.Sprint(q.Attempt) }, right: true},
+		{title: "ITEMS", text: func(q runs.Queue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
+		{title: "FAILED", text: func(q runs.Queue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runs.Queue]},
+		{title: "EPOCH", text: func(q runs.Queue) string { return number(q.Epoch) }, right: true, dropRank: 4},
+		{title: "PROGRESS", text: func(q runs.Queue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
+		{title: "RETRY", text: func(q runs.Queue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
+		{title: "CURSOR", text: func(q runs.Queue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
+		{title: "LAST ERROR", text: func(q runs.Queue) string { return oneLine(q.LastError) }, truncate: true},
 	}
 }

@@ -178,10 +178,10 @@ func TestRunSubmit(t *testing.T) {
 		}
 		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
 		r, err := ops.New(s.c).Runs().Get(t.Context(), id)
-		if err != nil || r.State != runs.RunWaiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
+		if err != nil || r.State != runs.Waiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
-		if _, deps, err := ops.New(s.c).Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, runs.RunDep{Run: id, Upstream: extract, Rule: runs.RuleSuccess}) {
+		if _, deps, err := ops.New(s.c).Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, runs.Dep{Run: id, Upstream: extract, Rule: runs.RuleSuccess}) {
 			t.Errorf("%v, %v", deps, err)
 		}
 		own := strings.TrimSpace(s.run("run submit report --key own --priority 5 --attempts 2 --not-before 2h --deadline 2090-01-01T00:00:00Z"))
@@ -213,7 +213,7 @@ func TestInterruptedWait(t *testing.T) {
 	if got := stderr.String(); wait.ProcessState.ExitCode() != 1 || got != "rota: wait for run "+extract+": interrupted; the run continues\n" {
 		t.Errorf("exit code %d, stderr %q", wait.ProcessState.ExitCode(), got)
 	}
-	if r, err := ops.New(s.c).Runs().Get(t.Context(), extract); err != nil || r.State != runs.RunReady {
+	if r, err := ops.New(s.c).Runs().Get(t.Context(), extract); err != nil || r.State != runs.Ready {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

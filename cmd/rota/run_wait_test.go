@@ -17,7 +17,7 @@ func TestWaitPrintsChangesAndSomeProgress(t *testing.T) {
 	lines := func(state string, items int64, reason ops.BlockReason) int {
 		t.Helper()
 		out.Reset()
-		w.last = runs.RunRecord{Run: runs.Run{State: state, ItemsDone: items}, QueuesPending: 10}
+		w.last = runs.Record{Run: runs.Run{State: state, ItemsDone: items}, QueuesPending: 10}
 		if err := w.show(ops.RunBlocker{Reason: reason}); err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,9 @@ type waiter struct {
 	errors  io.Writer
 	timeout time.Duration // 0: no limit
 
-	last      runs.RunRecord // the last reading
-	printed   string         // the state, or the error, of the last line
-	printedN  int64          // the sum of the numbers in the last line
+	last      runs.Record // the last reading
+	printed   string      // the state, or the error, of the last line
+	printedN  int64       // the sum of the numbers in the last line
 	printedAt time.Time
 }
 
@@ -88,7 +88,7 @@ func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 
 func (w *waiter) finish() error {
 	w.clear()
-	if w.last.State != runs.RunSuccess {
+	if w.last.State != runs.Success {
 		return endError(w.last.Run)
 	}
 	_, err := fmt.Fprintln(w.out, runLine(w.last, ops.RunBlocker{}))

@@ -41,7 +41,7 @@ func newTriggerFireCommand() *cobra.Command {
 	v := &verbCommand{call: ops.Find("trigger fire").Call()}
 	v.after = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
 		r, err := c.Runs().Get(ctx, done[0].ID)
-		if err == nil && r.State == runs.RunSkipped {
+		if err == nil && r.State == runs.Skipped {
 			err = endError(r.Run)
 		}
 		return err
@@ -325,10 +325,10 @@ func listed(a ops.Arg) lister {
 	case "paused run":
 		return listRuns(func(r runs.Run) bool { return openRun(r) && r.Paused })
 	case "ended run":
-		return listRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.RunSuccess })
+		return listRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.Success })
 	case "failed run":
 		return listRuns(func(r runs.Run) bool {
-			return r.Unresolved() || r.State == runs.RunCancelled && r.AckedAt.IsZero()
+			return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero()
 		})
 	case "open backfill":
 		return listBackfills(openBackfill)

@@ -104,7 +104,7 @@ func classify(ctx context.Context, c *center.Center, documents []document) (stri
 	fmt.Fprintf(&out, "%-12s %-8s items\n", "run of", "state")
 	for _, r := range ended {
 		fmt.Fprintf(&out, "%-12s %-8s %5d\n", r.TaskType, r.State, r.ItemsDone)
-		if r.State != runs.RunSuccess {
+		if r.State != runs.Success {
 			return "", fmt.Errorf("run of %s ended as %s: %s", r.TaskType, r.State, r.Message)
 		}
 	}

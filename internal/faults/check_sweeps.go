@@ -40,13 +40,13 @@ func (c *runChecker) allEnd() {
 			continue
 		}
 		for _, q := range c.Queues[r.ID] {
-			good := q.State == runs.RunQueueDone || q.State == runs.RunQueueCancelled ||
-				q.State == runs.RunQueueFailed && r.State == runs.RunFailed
+			good := q.State == runs.QueueDone || q.State == runs.QueueCancelled ||
+				q.State == runs.QueueFailed && r.State == runs.Failed
 			if !good {
 				c.fault(13, "%s is %s, and its queue %s is %s", name(r), r.State, q.QueueID, q.State)
 			}
 		}
-		if r.State == runs.RunSuccess && len(c.Queues[r.ID]) == 0 {
+		if r.State == runs.Success && len(c.Queues[r.ID]) == 0 {
 			c.fault(13, "%s is SUCCESS without a queue", name(r))
 		}
 	}
@@ -63,7 +63,7 @@ func (c *runChecker) allSwept() {
 	}
 	for _, r := range c.Runs {
 		// a message means that queues were removed
-		if r.State != runs.RunSuccess || r.TaskType != taskName || r.Message != "" {
+		if r.State != runs.Success || r.TaskType != taskName || r.Message != "" {
 			continue
 		}
 		var left []int64
@@ -95,10 +95,10 @@ func (c *runChecker) ownSweeps() {
 	}
 	for _, s := range sweeps {
 		r, ok := c.runs[s.Run]
-		running := fmt.Sprintf("%s %d", runs.RunQueueRunning, s.Epoch)
-		stopped := (c.Rerun[s.Run] || r.State == runs.RunCancelled || r.State == runs.RunFailed) &&
-			(s.Found == fmt.Sprintf("%s %d", runs.RunQueueCancelled, s.Epoch) ||
-				s.Found == fmt.Sprintf("%s %d", runs.RunQueueFailed, s.Epoch))
+		running := fmt.Sprintf("%s %d", runs.QueueRunning, s.Epoch)
+		stopped := (c.Rerun[s.Run] || r.State == runs.Cancelled || r.State == runs.Failed) &&
+			(s.Found == fmt.Sprintf("%s %d", runs.QueueCancelled, s.Epoch) ||
+				s.Found == fmt.Sprintf("%s %d", runs.QueueFailed, s.Epoch))
 		if !ok || s.Found != running && !stopped {
 			c.fault(15, "in queue %s of %s something took effect under epoch %d while its row said %s", s.Queue, name(r),
 				s.Epoch, s.Found)
@@ -122,13 +122,13 @@ func (c *runChecker) upstreamsFirst() {
 		if !r.StartedAt.IsZero() && r.StartedAt.Before(up.FinishedAt) {
 			c.fault(16, "%s began at %s, before %s ended at %s", name(r), clock(r.StartedAt), name(up), clock(up.FinishedAt))
 		}
-		if r.State == runs.RunSuccess && up.State != runs.RunSuccess {
+		if r.State == runs.Success && up.State != runs.Success {
 			c.fault(16, "%s is SUCCESS after %s, which is %s", name(r), name(up), up.State)
 		}
 	}
 	for _, r := range c.Runs {
 		for _, q := range c.Queues[r.ID] {
-			if r.TaskType != taskName && q.State == runs.RunQueueDone && !called[r.ID+" "+q.QueueID] {
+			if r.TaskType != taskName && q.State == runs.QueueDone && !called[r.ID+" "+q.QueueID] {
 				c.fault(16, "queue %s of %s is DONE and was never called", q.QueueID, name(r))
 			}
 		}
@@ -152,7 +152,7 @@ func (c *runChecker) oncePerSlot() {
 	for _, t := range c.Triggers {
 		fired := int64(0)
 		for _, r := range c.Runs {
-			if r.Trigger == t.Name && r.Backfill == "" && r.TaskType == t.Target && r.State != runs.RunSkipped {
+			if r.Trigger == t.Name && r.Backfill == "" && r.TaskType == t.Target && r.State != runs.Skipped {
 				fired++
 			}
 		}
@@ -172,12 +172,12 @@ func (c *runChecker) noPileUp() {
 		}
 	}
 	for _, r := range c.Runs {
-		if r.Trigger == "" || r.Backfill != "" || r.State == runs.RunSkipped || r.RootID != r.ID {
+		if r.Trigger == "" || r.Backfill != "" || r.State == runs.Skipped || r.RootID != r.ID {
 			continue
 		}
 		open := 0
 		for _, o := range c.Runs {
-			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != runs.RunSkipped &&
+			if o.ID != r.ID && o.Backfill == "" && o.TaskType == r.TaskType && o.State != runs.Skipped &&
 				o.CreatedAt.Before(r.CreatedAt) && o.FinishedAt.After(r.CreatedAt) {
 				open++
 			}

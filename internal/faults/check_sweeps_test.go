@@ -14,27 +14,27 @@ import (
 func swept() Sweeps {
 	trigger := runs.Trigger{Name: "often", Target: taskName, Overlap: runs.OverlapSkip, Fires: 1}
 	first := runs.Run{
-		ID: "1", RootID: "1", TaskType: taskName, Key: "k1", Trigger: "often", State: runs.RunSuccess,
+		ID: "1", RootID: "1", TaskType: taskName, Key: "k1", Trigger: "often", State: runs.Success,
 		ScheduledAt: at(1000), CreatedAt: at(1010), StartedAt: at(1020), FinishedAt: at(3000),
 	}
 	skipped := runs.Run{
-		ID: "2", RootID: "2", TaskType: taskName, Key: "k2", Trigger: "often", State: runs.RunSkipped,
+		ID: "2", RootID: "2", TaskType: taskName, Key: "k2", Trigger: "often", State: runs.Skipped,
 		ScheduledAt: at(2000), CreatedAt: at(2010), FinishedAt: at(2010),
 	}
 	report := runs.Run{
-		ID: "3", RootID: "1", TaskType: "report", Key: "k1", Trigger: "often", State: runs.RunSuccess,
+		ID: "3", RootID: "1", TaskType: "report", Key: "k1", Trigger: "often", State: runs.Success,
 		ScheduledAt: at(1000), CreatedAt: at(1010), StartedAt: at(3010), FinishedAt: at(3500),
 	}
 	last := runs.Run{
-		ID: "4", RootID: "4", TaskType: taskName, Key: "k4", State: runs.RunSuccess,
+		ID: "4", RootID: "4", TaskType: taskName, Key: "k4", State: runs.Success,
 		ScheduledAt: at(3100), CreatedAt: at(3100), StartedAt: at(3200), FinishedAt: at(4000),
 	}
-	done := []runs.RunQueue{{QueueID: "0", State: runs.RunQueueDone}}
+	done := []runs.Queue{{QueueID: "0", State: runs.QueueDone}}
 	sweep := func(run string, epoch int64, found string) Sweep { return Sweep{run, "0", epoch, found} }
 	return Sweeps{
 		Runs:     []runs.Run{first, skipped, report, last},
-		Queues:   map[string][]runs.RunQueue{"1": done, "3": done, "4": done},
-		Deps:     []runs.RunDep{{Run: "3", Upstream: "1", Rule: runs.RuleSuccess}},
+		Queues:   map[string][]runs.Queue{"1": done, "3": done, "4": done},
+		Deps:     []runs.Dep{{Run: "3", Upstream: "1", Rule: runs.RuleSuccess}},
 		Triggers: []runs.Trigger{trigger},
 		Effects: []SweepEffect{
 			{sweep("1", 5, "RUNNING 5"), 10}, {sweep("1", 6, "RUNNING 6"), 11}, {sweep("4", 6, "RUNNING 6"), 12},
@@ -50,9 +50,9 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 		"unchanged": func(*Sweeps) {},
 		"empty":     func(s *Sweeps) { *s = Sweeps{} },
 		"a late effect of a run that was cancelled": func(s *Sweeps) {
-			s.Runs[3].State, s.Queues["4"] = runs.RunCancelled, []runs.RunQueue{{
+			s.Runs[3].State, s.Queues["4"] = runs.Cancelled, []runs.Queue{{
 				QueueID: "0",
-				State:   runs.RunQueueCancelled,
+				State:   runs.QueueCancelled,
 			}}
 			s.Effects[2].Found = "CANCELLED 6"
 		},
@@ -60,7 +60,7 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 			s.Runs[0].FinishedAt, s.Rerun["1"], s.Deps = at(9000), true, nil
 		},
 		"a trigger whose runs may wait": func(s *Sweeps) {
-			s.Triggers[0].Overlap, s.Triggers[0].Fires, s.Runs[1].State = runs.OverlapWait, 2, runs.RunSuccess
+			s.Triggers[0].Overlap, s.Triggers[0].Fires, s.Runs[1].State = runs.OverlapWait, 2, runs.Success
 			s.Runs[1].StartedAt, s.Runs[1].FinishedAt = at(3010), at(3100)
 			s.Queues["2"] = s.Queues["1"]
 			s.Effects[2].Run = "2"
@@ -77,16 +77,16 @@ func TestCheckRunsAcceptsGoodRuns(t *testing.T) {
 }
 
 func TestCheckRunsFindsViolations(t *testing.T) {
-	failed := []runs.RunQueue{{QueueID: "0", State: runs.RunQueueFailed}}
+	failed := []runs.Queue{{QueueID: "0", State: runs.QueueFailed}}
 	for _, c := range []struct {
 		name   string
 		change func(*Sweeps)
 		want   []int // the broken invariants
 	}{
-		{"a run does not end", func(s *Sweeps) { s.Runs[3].State = runs.RunRunning }, []int{13}},
+		{"a run does not end", func(s *Sweeps) { s.Runs[3].State = runs.Running }, []int{13}},
 		{"a run succeeds with a queue that has failed", func(s *Sweeps) { s.Queues["4"] = failed }, []int{13}},
 		{"a run ends without one of its queues", func(s *Sweeps) {
-			s.Queues["4"] = []runs.RunQueue{{QueueID: "0", State: runs.RunQueueRunning}}
+			s.Queues["4"] = []runs.Queue{{QueueID: "0", State: runs.QueueRunning}}
 		}, []int{13}},
 		{"a run succeeds without queues", func(s *Sweeps) { delete(s.Queues, "4") }, []int{13}},
 		{"an item is left", func(s *Sweeps) { s.Effects = s.Effects[:2] }, []int{14}},
@@ -103,7 +103,7 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 		{"a dependant is called too early", func(s *Sweeps) { s.Calls[0].Waiting = 1 }, []int{16}},
 		{"a dependant is opened too early", func(s *Sweeps) { s.Runs[2].StartedAt = at(2990) }, []int{16}},
 		{"a dependant succeeds after a failure", func(s *Sweeps) {
-			s.Runs[0].State, s.Queues["1"] = runs.RunFailed, failed
+			s.Runs[0].State, s.Queues["1"] = runs.Failed, failed
 		}, []int{16}},
 		{"a dependant is done without a call", func(s *Sweeps) { s.Calls = nil }, []int{16}},
 		{"a slot makes two runs", func(s *Sweeps) { s.Runs[1].ScheduledAt = at(1000) }, []int{17}},
@@ -111,7 +111,7 @@ func TestCheckRunsFindsViolations(t *testing.T) {
 		{"a slot makes no run", func(s *Sweeps) { s.Triggers[0].Fires = 3 }, []int{17}},
 		{"two runs at once", func(s *Sweeps) { s.Runs[3].StartedAt = at(2990) }, []int{18}},
 		{"runs pile up", func(s *Sweeps) {
-			s.Runs[1].State, s.Runs[1].StartedAt, s.Runs[1].FinishedAt = runs.RunFailed, at(3010), at(3100)
+			s.Runs[1].State, s.Runs[1].StartedAt, s.Runs[1].FinishedAt = runs.Failed, at(3010), at(3100)
 			s.Triggers[0].Fires++
 		}, []int{19}},
 	} {

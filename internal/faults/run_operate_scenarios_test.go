@@ -46,7 +46,7 @@ func poisonAndCure(s *stage) {
 	s.addItems(40)
 	id := s.submit("")
 	all, ill := s.count(`SELECT COUNT(*) FROM items`), s.count(`SELECT COUNT(*) FROM items WHERE id % 7 = 0`)
-	s.wantItems(s.endsAs(id, runs.RunFailed), all-ill, ill)
+	s.wantItems(s.endsAs(id, runs.Failed), all-ill, ill)
 	if most, _ := s.attempts(id); most != s.settings.QueueMaxAttempts {
 		s.t.Errorf("the run has %d attempts, want %d", most, s.settings.QueueMaxAttempts)
 	}
@@ -83,7 +83,7 @@ func (s runSteps) endsBesidePoison(id string) {
 		return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == ill
 	})
 	healthy := time.Now()
-	r := s.endsAs(id, runs.RunFailed)
+	r := s.endsAs(id, runs.Failed)
 	took, most := time.Since(healthy), max(time.Minute, healthy.Sub(from))
 	s.t.Logf("the run took %s, and failed after %s more with %d failed items", healthy.Sub(from), took, r.ItemsFailed)
 	if took > most {
@@ -97,7 +97,7 @@ func (s runSteps) endsBesidePoison(id string) {
 func failsBesideASuccess(s *stage) {
 	s.addItems(20)
 	failed := s.submit("fileA")
-	s.endsAs(failed, runs.RunFailed)
+	s.endsAs(failed, runs.Failed)
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.succeeds(s.submit("fileB"))
 	told := func() int {
@@ -147,7 +147,7 @@ func (s runSteps) cancelled() bool {
 func endlessAndCure(s *stage) {
 	s.addItems(10)
 	id := s.submit("")
-	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "no progress") {
+	if r := s.endsAs(id, runs.Failed); !strings.Contains(r.Message, "no progress") {
 		s.t.Errorf("the run failed with the message %q, want no progress", r.Message)
 	}
 	s.exec(`INSERT INTO cures (id) VALUES (1)`, `DELETE FROM items`)
@@ -173,7 +173,7 @@ func cancelWithDeadOwner(s *stage) {
 	s.midway(id)
 	s.kill(s.any())
 	s.must(s.c.Engine().Runs.Cancel(s.t.Context(), id, "test"))
-	if r := s.run(id); r.State != runs.RunCancelled {
+	if r := s.run(id); r.State != runs.Cancelled {
 		s.t.Fatalf("%s is %s", name(r), r.State)
 	}
 	next := s.submit("")
@@ -222,7 +222,7 @@ func deadlineWithoutOwners(s *stage) {
 	s.midway(id)
 	allDieInRun(s)
 	s.exec(`UPDATE schedule_run SET deadline_at = started_at`)
-	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "deadline") {
+	if r := s.endsAs(id, runs.Failed); !strings.Contains(r.Message, "deadline") {
 		s.t.Errorf("the run failed with the message %q, want the deadline", r.Message)
 	}
 	s.rerunEnded(id)
@@ -262,7 +262,7 @@ func repartitionedInRun(s *stage) {
 	id := s.submit("")
 	s.midway(id)
 	s.must(s.c.Roster().Operator("test").Repartition(s.t.Context(), taskType, 4, 0))
-	if r := s.endsAs(id, runs.RunFailed); !strings.Contains(r.Message, "fewer queues") {
+	if r := s.endsAs(id, runs.Failed); !strings.Contains(r.Message, "fewer queues") {
 		s.t.Errorf("the run failed with the message %q, want fewer queues", r.Message)
 	}
 	s.rerunEnded(id)

@@ -128,7 +128,7 @@ func allDieInRun(s *stage) {
 	for _, w := range s.live() {
 		s.kill(w)
 	}
-	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.RunRunning); n != 1 {
+	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.Running); n != 1 {
 		s.t.Errorf("%d runs are open, want 1", n)
 	}
 	s.launch()

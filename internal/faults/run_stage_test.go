@@ -73,7 +73,7 @@ func (s runSteps) endsAs(id, state string) runs.Run {
 	if r.State != state {
 		s.t.Fatalf("run %s is %s (%s), want %s; queues: %+v", r.Key, r.State, r.Message, state, s.queuesOf(id))
 	}
-	if state == runs.RunSuccess {
+	if state == runs.Success {
 		s.swept = r.StartedAt.UnixMilli()
 	}
 	return r
@@ -82,7 +82,7 @@ func (s runSteps) endsAs(id, state string) runs.Run {
 // succeeds waits until a run has succeeded.
 func (s runSteps) succeeds(id string) runs.Run {
 	s.t.Helper()
-	return s.endsAs(id, runs.RunSuccess)
+	return s.endsAs(id, runs.Success)
 }
 
 // sweepRest sweeps the items that are left.
@@ -91,7 +91,7 @@ func (s graphSteps) sweepRest() {
 	s.graphSucceeds(s.submit("the rest"))
 }
 
-func (s runSteps) queuesOf(run string) []runs.RunQueue {
+func (s runSteps) queuesOf(run string) []runs.Queue {
 	s.t.Helper()
 	list, err := s.c.Engine().Runs.Queues(s.t.Context(), run)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s runSteps) attempts(run string) (most, recoveries int) {
 // sweeps collects the records of the runs.
 func (s runSteps) sweeps() Sweeps {
 	s.t.Helper()
-	all := Sweeps{Queues: map[string][]runs.RunQueue{}, There: s.there, Rerun: s.rerun}
+	all := Sweeps{Queues: map[string][]runs.Queue{}, There: s.there, Rerun: s.rerun}
 	triggers, err := ops.New(s.c).Triggers().List(s.t.Context(), runs.TriggerFilter{})
 	if err != nil {
 		s.t.Fatal(err)
@@ -121,7 +121,7 @@ func (s runSteps) sweeps() Sweeps {
 	for _, t := range triggers {
 		all.Triggers = append(all.Triggers, t.Trigger)
 	}
-	list, err := ops.New(s.c).Runs().List(s.t.Context(), runs.RunFilter{}, 1000)
+	list, err := ops.New(s.c).Runs().List(s.t.Context(), runs.Filter{}, 1000)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func (s runSteps) sweeps() Sweeps {
 	}
 	s.rows(`SELECT run_id, upstream_run_id, rule FROM schedule_run_dep ORDER BY run_id, upstream_run_id`,
 		func(r *sql.Rows) error {
-			var d runs.RunDep
+			var d runs.Dep
 			err := r.Scan(&d.Run, &d.Upstream, &d.Rule)
 			all.Deps = append(all.Deps, d)
 			return err

@@ -126,7 +126,7 @@ func killAtListing(s *stage) {
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, listing)))
 	s.launch()
-	s.endsAs(id, runs.RunFailed)
+	s.endsAs(id, runs.Failed)
 	s.wantFailedItems(id)
 	s.exec(`INSERT INTO cures (id) VALUES (1)`)
 	s.rerunEnded(id)
@@ -154,7 +154,7 @@ func (s runSteps) wantFailedItems(id string) {
 
 func (s runSteps) failedItems(id string) (keys []string) {
 	s.t.Helper()
-	list, err := ops.New(s.c).Runs().FailedItems(s.t.Context(), runs.RunItemFilter{RunID: id}, 10_000)
+	list, err := ops.New(s.c).Runs().FailedItems(s.t.Context(), runs.FailedItemFilter{RunID: id}, 10_000)
 	s.must(err)
 	for _, i := range list {
 		keys = append(keys, i.Key)

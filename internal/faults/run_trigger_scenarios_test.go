@@ -62,7 +62,7 @@ func fireOften(overlap string) func(*stage) {
 		}
 		s.fires(3)
 		s.stopTrigger()
-		if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.RunSkipped); n == 0 {
+		if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE state = ?`, runs.Skipped); n == 0 {
 			s.t.Error("no slot was skipped: the scenario proves nothing")
 		}
 	}
@@ -108,7 +108,7 @@ func (s graphSteps) graphSucceeds(id string) (list []runs.Run) {
 		return err == nil && open == 0
 	})
 	for _, r := range list {
-		if r.State != runs.RunSuccess {
+		if r.State != runs.Success {
 			s.t.Errorf("%s is %s: %s", name(r), r.State, r.Message)
 		}
 	}
@@ -172,7 +172,7 @@ func dependantWithoutServers(s *stage) {
 	s.succeeds(id)
 	s.sleep(2 * time.Second) // two ticks of the other workers
 	if n := s.count(`SELECT COUNT(*) FROM schedule_run WHERE task_type = 'left' AND state = ?`,
-		runs.RunWaiting); n != 1 {
+		runs.Waiting); n != 1 {
 		s.t.Errorf("%d runs wait, want 1", n)
 	}
 	s.variant = graph

@@ -9,8 +9,8 @@ import (
 // Sweeps is the record of the runs of a scenario.
 type Sweeps struct {
 	Runs     []runs.Run
-	Queues   map[string][]runs.RunQueue // by run
-	Deps     []runs.RunDep
+	Queues   map[string][]runs.Queue // by run
+	Deps     []runs.Dep
 	Triggers []runs.Trigger
 	Effects  []SweepEffect
 	Calls    []SweepCall

@@ -59,7 +59,7 @@ var lockMutants = []mutant{
 	{
 		"L6", "the state is overwritten before it is read",
 		"claimOne", "UPDATE schedule_run_queue SET\n",
-		"UPDATE schedule_run_queue SET state = '`+RunQueueRunning+`',\n",
+		"UPDATE schedule_run_queue SET state = '`+QueueRunning+`',\n",
 		"TestConformance",
 	},
 	{

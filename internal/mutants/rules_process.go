@@ -118,7 +118,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X5", "a takeover says that a sweep waits which does not",
-		"claimOne", "last_error = CASE WHEN state = '`+RunQueueRunning+`' THEN '' ELSE last_error END,",
+		"claimOne", "last_error = CASE WHEN state = '`+QueueRunning+`' THEN '' ELSE last_error END,",
 		"",
 		"TestConformance",
 	},

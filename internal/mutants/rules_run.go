@@ -40,8 +40,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R18", "an upstream of a join that was SKIPPED counts",
-		"readOthers", "NOT (state = '`+RunSkipped+`' AND root_run_id = run_id)",
-		"NOT (state = '`+RunSkipped+`' AND root_run_id = '')",
+		"readOthers", "NOT (state = '`+Skipped+`' AND root_run_id = run_id)",
+		"NOT (state = '`+Skipped+`' AND root_run_id = '')",
 		"TestConformance",
 	},
 	{
@@ -58,8 +58,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R6", "a run is opened without another look at its upstreams",
-		"openRun", "if state != RunReady {",
-		"if state != RunReady && cause == \"\" {",
+		"openRun", "if state != Ready {",
+		"if state != Ready && cause == \"\" {",
 		"TestConformance",
 	},
 	{
@@ -125,7 +125,7 @@ var runMutants = []mutant{
 	{
 		"R11", "a rerun of a run that is RUNNING",
 		"Rerun", "runID, reopenable...)",
-		"runID, append([]string{RunRunning}, reopenable...)...)",
+		"runID, append([]string{Running}, reopenable...)...)",
 		"TestConformance",
 	},
 	{
@@ -208,8 +208,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R19", "a run fails without an event",
-		"moveRun", "!fails && to != RunSkipped",
-		"to != RunSkipped",
+		"moveRun", "!fails && to != Skipped",
+		"to != Skipped",
 		"TestConformance",
 	},
 	{
@@ -244,8 +244,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R4", "a skipped slot records no event",
-		"insertRuns", "if root.State == RunSkipped {",
-		"if root.State == RunFailed {",
+		"insertRuns", "if root.State == Skipped {",
+		"if root.State == Failed {",
 		"TestConformance",
 	},
 	{

@@ -164,7 +164,7 @@ func ExampleRoster_Run() {
 	run := r.Run("nightly", "2026-10-01", "", nightly)
 
 	fmt.Println(run.State, run.Message)
-	items, err := ops.New(r.Center()).Runs().FailedItems(t.Context(), runs.RunItemFilter{RunID: run.ID}, 10)
+	items, err := ops.New(r.Center()).Runs().FailedItems(t.Context(), runs.FailedItemFilter{RunID: run.ID}, 10)
 	for _, i := range items {
 		fmt.Println(i.Key, i.LastError, err)
 	}

@@ -175,7 +175,7 @@ func TestFailures(t *testing.T) {
 		"key of before": {func(r *rotatest.Roster) {
 			nightly := manager.Settings{Queues: 1, Mode: center.ModeRun}
 			createOrders(r.DB(), 10)
-			if run := r.Run("settle", "monday", "", manager.Serve("settle", settle{r.DB()}, nightly)); run.State != runs.RunSuccess {
+			if run := r.Run("settle", "monday", "", manager.Serve("settle", settle{r.DB()}, nightly)); run.State != runs.Success {
 				t.Errorf("the first run is %s", run.State)
 			}
 			broken := struct{ processor.TaskDealer[int64] }{}

@@ -56,12 +56,12 @@ func (w *Worker) retries(taskType string) bool {
 }
 
 // Run submits a run of a task type in mode RUN, which is among the tasks. It runs a worker until the run has ended,
-// however it ends, and stops the worker. It returns the run: State is runs.RunSuccess or runs.RunFailed, for
+// however it ends, and stops the worker. It returns the run: State is runs.Success or runs.Failed, for
 // instance. Center().Runs() has its queues and failed items.
 //
 // Run fails the test if the key was submitted before, in this test or in an earlier program on the same database:
 // that run has ended, and its outcome says nothing of these tasks. Without a key, each call makes a run.
-func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) runs.RunRecord {
+func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) runs.Record {
 	r.tb.Helper()
 	w := r.Start(tasks...)
 	ctx := r.tb.Context()
@@ -73,7 +73,7 @@ func (r *Roster) Run(taskType, key, params string, tasks ...manager.Task) runs.R
 		r.tb.Fatalf("rotatest: run %s: key %q was submitted before, as run %s, which says nothing of these tasks: "+
 			"take another key or none", taskType, key, id)
 	}
-	var run runs.RunRecord
+	var run runs.Record
 	w.until("the run has not ended", func() bool {
 		if run, err = ops.New(r.c).Runs().Get(ctx, id); err != nil {
 			r.tb.Fatal("rotatest: ", err)
