@@ -103,12 +103,8 @@ func (o Options) validate() error {
 // maxIdleTxTimeout is far below what the databases accept.
 const maxIdleTxTimeout = 24 * time.Hour
 
-// Center is an open roster in a database. Its bundles (Tasks, Queues, Servers, Items, Runs, Triggers, Backfills,
-// Events) read and change the roster. All methods may be called concurrently. They obey their context. While a
-// transaction is open, they run only SQL.
-//
-// Center has about 20 methods, because it is the one value that a program passes around: eight return the bundles, two
-// return the internal packages to package manager, and the others concern the database as a whole.
+// Center is an open roster in a database. ops.New reads and changes it for operators. All methods may be called
+// concurrently. They obey their context. While a transaction is open, they run only SQL.
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
@@ -223,11 +219,10 @@ func (c *Center) CheckWrite(ctx context.Context) error {
 }
 
 // Roster returns the ownership protocol: register, heartbeat, rebalance, release, leave. It is for package manager, and
-// its type is internal: users and operators use the bundles.
+// its type is internal: users and operators use package ops.
 func (c *Center) Roster() *roster.Roster { return c.roster }
 
-// Engine returns the engine of runs. It is for package manager, and its type is internal: users and operators use the
-// bundles Runs, Triggers and Backfills.
+// Engine returns the engine of runs, for package manager. Operators use it through package ops.
 func (c *Center) Engine() *runs.Engine { return c.runs }
 
 // In returns a Center for another environment of the same database. They share their connections: Close of either closes

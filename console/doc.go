@@ -6,7 +6,7 @@
 //	mux.Handle("/rota/", http.StripPrefix("/rota", h))
 //
 // All links are relative, so that the handler works below any path that ends with a slash. The pages show what the
-// commands of package main show, read through the same bundles of package center. Each list is also there as JSON and
+// commands of package main show, read through the same bundles of package ops. Each list is also there as JSON and
 // CSV: at the same address with ?format=json or ?format=csv, or by the Accept header.
 //
 // # From an address to a page

@@ -31,7 +31,7 @@ type History struct {
 // commit of this event.
 type Event struct {
 	At       time.Time
-	Kind     string // a constant of package center
+	Kind     string // a constant of package ops
 	Queue    string // "" for an event of a server
 	From, To string // servers
 	Epoch    int64

@@ -1,4 +1,4 @@
-// Package records writes records of package center as JSON and CSV, for the commands and for the console. The names are
+// Package records writes records of package ops as JSON and CSV, for the commands and for the console. The names are
 // those of the JSON tags, which are the names of columns.
 package records
 

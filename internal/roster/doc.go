@@ -73,7 +73,7 @@
 // [Roster] is the roster of one environment (own_sign). It has the transactions under the lock row, registering, the
 // heartbeat of a process and the alerts. Other methods belong to one kind of caller. [Server] has the steps of one
 // registered server, which package manager calls for each server of the process. [Planner] has what any server of a
-// task type does for all of them. [Operator] writes the requests of operators; the bundles of package center call it.
+// task type does for all of them. [Operator] writes the requests of operators; package ops calls it.
 //
 // Every change of ownership is a transaction, whose first statement writes the lock row of the task type (L1):
 // [Planner.Rebalance], [Server.Release], [Server.Retake], [Server.Leave]. Before it decides whether a server is dead,
