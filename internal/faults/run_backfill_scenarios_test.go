@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"fmt"
 	"syscall"
 	"time"
 
@@ -50,11 +51,16 @@ func (s graphSteps) made(n int) {
 func (s graphSteps) backfillSucceeds(id string) {
 	s.t.Helper()
 	var b runs.BackfillRecord
-	s.until("the backfill ends", func() bool {
-		var err error
+	read := func() (err error) {
 		b, err = ops.New(s.c).Backfills().Get(s.t.Context(), id)
-		return err == nil && b.State != runs.BackfillRunning
-	})
+		return err
+	}
+	for n := range int64(backfilled) { // patience is for one run: a busy machine takes longer than that for all of them
+		s.until(fmt.Sprintf("%d runs of the backfill have succeeded", n+1), func() bool {
+			return read() == nil && (b.RunsSuccess > n || b.State != runs.BackfillRunning)
+		})
+	}
+	s.until("the backfill ends", func() bool { return read() == nil && b.State != runs.BackfillRunning })
 	list := s.count(`SELECT COUNT(*) FROM schedule_run WHERE backfill_id = ?`, id)
 	slots := s.count(`SELECT COUNT(DISTINCT scheduled_at) FROM schedule_run WHERE backfill_id = ?`, id)
 	if b.State != runs.BackfillSuccess || b.SlotsMade != backfilled || list != backfilled || slots != backfilled {
