@@ -45,17 +45,17 @@ type Options struct {
 	Logger *slog.Logger
 
 	// FailUnreachable makes Open return ErrUnreachable if the database cannot be reached or takes no writes. Defaults to
-	// false: Open waits for the database until its context is done, and logs that once a minute. Errors that waiting does not mend, such as those
-	// of a wrong password, an unknown database or TLS, are returned at once in any case.
+	// false: Open waits for the database until its context is done, and logs that once a minute. Errors that waiting
+	// does not mend, such as those of a wrong password, an unknown database or TLS, are returned at once in any case.
 	FailUnreachable bool
 
 	// IdleTxTimeout is how long a fenced transaction may be idle, with its client silent between two statements, before
 	// the database ends it and its effects are lost (F6). A host that vanishes inside such a transaction keeps its queues
 	// for as long. It also ends a healthy transaction that pauses for longer, for instance for an HTTP call inside InTx.
-	// On PostgreSQL it applies to each fenced transaction, of any pool. On MySQL and MariaDB it counts in whole seconds, and
-	// applies to all transactions of DB and to none of other pools: InTx logs a warning if theirs may be idle for longer.
-	// SQLite ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting, which is no
-	// limit unless an administrator has set one.
+	// On PostgreSQL it applies to each fenced transaction, of any pool. On MySQL and MariaDB it counts in whole seconds,
+	// and applies to all transactions of DB and to none of other pools: InTx logs a warning if theirs may be idle for
+	// longer. SQLite ignores it. At most 24 h. Defaults to 1 min. A negative value leaves the database's own setting,
+	// which is no limit unless an administrator has set one.
 	IdleTxTimeout time.Duration
 
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
@@ -136,7 +136,8 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if _, err := DialectOf(db); err != nil {
 		return nil, err
 	}
-	pools, err := sqldb.Open(db, sqldb.PoolOptions{Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0)})
+	pools, err := sqldb.Open(db,
+		sqldb.PoolOptions{Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0)})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
@@ -144,7 +145,10 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
 	}
 	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
-	c.roster = &roster.Roster{DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock, IdleTxTimeout: max(o.IdleTxTimeout, 0)}
+	c.roster = &roster.Roster{
+		DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock,
+		IdleTxTimeout: max(o.IdleTxTimeout, 0),
+	}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.runs = newEngine(c.roster, o.Logger)
 	g := guard{c, o.Schema}
@@ -167,7 +171,8 @@ func (c *Center) logInvalid(ctx context.Context, taskType string, v roster.Inval
 
 // logLineHeld logs that a lock row was free without the line before it.
 func (c *Center) logLineHeld(ctx context.Context, taskType string) {
-	c.log.LogAttrs(ctx, slog.LevelWarn, "a session that is no transaction of the roster holds the advisory lock in front of the lock row: see pg_locks",
+	c.log.LogAttrs(ctx, slog.LevelWarn, "a session that is no transaction of the roster holds the advisory lock in "+
+		"front of the lock row: see pg_locks",
 		slog.String("task_type", taskType), slog.String("own_sign", c.ownSign))
 }
 
@@ -182,7 +187,8 @@ func DialectOf(db Database) (schema.Dialect, error) {
 	return db.Dialect.Name, nil
 }
 
-// Close closes all connections, also the connections of DB. It returns no error for connections that were broken before.
+// Close closes all connections, also the connections of DB. It returns no error for connections that were broken
+// before.
 func (c *Center) Close() error { return c.db.Close() }
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the
@@ -225,8 +231,8 @@ func (c *Center) Roster() *roster.Roster { return c.roster }
 // Engine returns the engine of runs, for package manager. Operators use it through package ops.
 func (c *Center) Engine() *runs.Engine { return c.runs }
 
-// In returns a Center for another environment of the same database. They share their connections: Close of either closes
-// both.
+// In returns a Center for another environment of the same database. They share their connections: Close of either
+// closes both.
 func (c *Center) In(ownSign string) (*Center, error) {
 	o := Options{OwnSign: ownSign}.withDefaults()
 	if err := o.validate(); err != nil {
@@ -241,6 +247,7 @@ func (c *Center) In(ownSign string) (*Center, error) {
 func newEngine(r *roster.Roster, log *slog.Logger) *runs.Engine {
 	d := Settings{}.WithDefaults()
 	return runs.NewEngine(r, log, runs.Defaults{
-		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry, RunTimeout: d.RunTimeout,
+		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry,
+		RunTimeout: d.RunTimeout,
 	})
 }

@@ -68,8 +68,9 @@ func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 // an immediate one, as those of DB are.
 //
 // Fence returns ErrFenced if a queue has another owner or epoch, and the caller must roll back. It returns ErrNoBatch
-// if ctx does not come from Execute, ErrNoTx if tx has no Commit and Rollback (a pool or a connection, of database/sql or
-// of a wrapper), and ErrNoRoster if the transaction's database has no tables of the roster, or those of another roster.
+// if ctx does not come from Execute, ErrNoTx if tx has no Commit and Rollback (a pool or a connection, of
+// database/sql or of a wrapper), and ErrNoRoster if the transaction's database has no tables of the roster, or those
+// of another roster.
 //
 // Fence sends its statement to the *sql.Tx that a struct embeds, past the wrapper's own placeholders and hooks. The
 // examples of internal/wrappertest show Execute over sqlx and over bun. A dealer that begins by itself also retries by
@@ -93,7 +94,8 @@ func Fence(ctx context.Context, tx Tx) error {
 	case b.c.db.Class(err) == sqldb.NoTable:
 		err = fmt.Errorf("%w (%w)", ErrNoRoster, err)
 	case errors.Is(err, ErrFenced) && b.owned(ctx):
-		err = fmt.Errorf("%w: in the roster the server owns the queues of the batch, and where the transaction leads it does not", ErrNoRoster)
+		err = fmt.Errorf("%w: in the roster the server owns the queues of the batch, and where the transaction leads it "+
+			"does not", ErrNoRoster)
 	}
 	if err != nil {
 		return fmt.Errorf("fence %s$%s: %w", b.TaskType, b.OwnSign, err)
@@ -101,9 +103,9 @@ func Fence(ctx context.Context, tx Tx) error {
 	return nil
 }
 
-// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a queue of
-// the batch. The statement does not reach the fence then, or its reply is not waited for. An unknown commit stays one: the
-// fence may have let it pass before.
+// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a
+// queue of the batch. The statement does not reach the fence then, or its reply is not waited for. An unknown commit
+// stays one: the fence may have let it pass before.
 func lostSince(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknownCommit) || !errors.Is(cause, ErrFenced) {
@@ -148,8 +150,10 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 		return err
 	}
 	q := b.Queues[0]
-	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?, recoveries = 0, progress_at = {now}
-		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ? AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
+	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?,
+		recoveries = 0, progress_at = {now}
+		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ?
+		AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("queue %s of run %s: %w: %w", q.ID, b.Run, ErrFenced, runs.ErrRunOver)
 	}
@@ -166,11 +170,11 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
 // *sqlx.DB or a *bun.DB. InTx asks such a pool for what
 // the fence needs in a transaction of its own, before the first use, and returns ErrUnfitPool for a setting that would
-// break the fence: on PostgreSQL client_encoding and transaction_read_only; on MySQL and MariaDB the character sets, and
-// wsrep_sync_wait on Galera; on SQLite _txlock, and the driver, which must be modernc.org/sqlite. Any isolation level
-// will do, and clientFoundRows is not needed. InTx assumes that all connections of a pool are alike. Options.IdleTxTimeout
-// holds for the transactions of such a pool on PostgreSQL only: on MySQL and MariaDB InTx logs a warning if theirs may be
-// idle for longer.
+// break the fence: on PostgreSQL client_encoding and transaction_read_only; on MySQL and MariaDB the character sets,
+// and wsrep_sync_wait on Galera; on SQLite _txlock, and the driver, which must be modernc.org/sqlite. Any isolation
+// level will do, and clientFoundRows is not needed. InTx assumes that all connections of a pool are alike.
+// Options.IdleTxTimeout holds for the transactions of such a pool on PostgreSQL only: on MySQL and MariaDB InTx logs
+// a warning if theirs may be idle for longer.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {
@@ -199,10 +203,10 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
-// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context (F4).
-// It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects, but is never
-// ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if ctx does not come
-// from Execute.
+// SaveCursor saves the cursor of the batch that ctx carries, unless the fence has saved it already in this context
+// (F4). It is for dealers that do not write through a fenced transaction. Their cursor may fall behind their effects,
+// but is never ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if
+// ctx does not come from Execute.
 func SaveCursor(ctx context.Context) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	switch {
@@ -212,7 +216,8 @@ func SaveCursor(ctx context.Context) error {
 		return nil
 	}
 	if b.Run != "" {
-		err := b.c.db.Transact(ctx, b.c.db.Dealers, func(ctx context.Context, t sqldb.Tx) error { return b.fenceRun(ctx, t.Raw) })
+		err := b.c.db.Transact(ctx, b.c.db.Dealers,
+			func(ctx context.Context, t sqldb.Tx) error { return b.fenceRun(ctx, t.Raw) })
 		if err != nil {
 			return fmt.Errorf("save the cursor of run %s: %w", b.Run, lostSince(ctx, err))
 		}

@@ -89,9 +89,9 @@ func (g guard) createTables(ctx context.Context) error {
 	return err
 }
 
-// ErrUnreachable means that Open did not reach a database that takes writes, and might if it tried again: nothing listens,
-// the name does not resolve, or the server is starting, a standby or read-only. A refused password, an unknown database
-// and an error of TLS are none of these.
+// ErrUnreachable means that Open did not reach a database that takes writes, and might if it tried again: nothing
+// listens, the name does not resolve, or the server is starting, a standby or read-only. A refused password, an
+// unknown database and an error of TLS are none of these.
 var ErrUnreachable = errors.New("the database is unreachable")
 
 // unreachable marks an error as ErrUnreachable and keeps its text.
@@ -107,8 +107,8 @@ const (
 	reachLogPause = time.Minute            // between two lines of the log that say the same
 )
 
-// await runs the checks until the database answers. A fleet that starts before its database, or while it fails over, then
-// waits for it as it does at any later time, instead of depending on a supervisor that goes on restarting it.
+// await runs the checks until the database answers. A fleet that starts before its database, or while it fails over,
+// then waits for it as it does at any later time, instead of depending on a supervisor that goes on restarting it.
 func (g guard) await(ctx context.Context) error {
 	pause := backoff.NewExponentialBackOff() // with jitter, because all processes of a fleet wait
 	pause.InitialInterval, pause.MaxInterval = reachPause, reachMaxPause

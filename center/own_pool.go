@@ -49,7 +49,8 @@ func (c *Center) checkPool(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("%w: pool of %T: %s", ErrUnfitPool, db.Driver(), found.Unfit)
 	}
 	if found.Warning != "" {
-		c.log.LogAttrs(ctx, slog.LevelWarn, "a pool of a dealer: "+found.Warning, slog.String("driver", fmt.Sprintf("%T", db.Driver())))
+		c.log.LogAttrs(ctx, slog.LevelWarn, "a pool of a dealer: "+found.Warning,
+			slog.String("driver", fmt.Sprintf("%T", db.Driver())))
 	}
 	c.ownPools.add(db)
 	return nil
@@ -64,7 +65,8 @@ func (c *Center) askPool(ctx context.Context, db *sql.DB) (sqldb.PoolFinding, er
 	defer tx.Rollback() // its error does not matter: the transaction has changed nothing
 	found, err := c.db.Database.CheckTx(ctx, tx, c.roster.IdleTxTimeout)
 	if err != nil && c.db.Class(err) == sqldb.Other && ctx.Err() == nil { // not an error of the database's driver
-		return sqldb.PoolFinding{Unfit: fmt.Sprintf("its driver is none for the roster's database (%s): %v", c.db.Name, err)}, nil
+		return sqldb.PoolFinding{Unfit: fmt.Sprintf("its driver is none for the roster's database (%s): %v", c.db.Name,
+			err)}, nil
 	}
 	return found, err
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Validate applies the defaults and returns all errors of the settings, one on each line. Each names the setting, its value
-// and the rule.
+// Validate applies the defaults and returns all errors of the settings, one on each line. Each names the setting, its
+// value and the rule.
 func (s Settings) Validate() error {
 	s = s.WithDefaults()
 	errs := []error{s.validateQueues(), s.validateMode()}
@@ -42,7 +42,8 @@ func (s Settings) Validate() error {
 		bad("judge_dead_interval (%s) must be at least 5 x heartbeat_interval (%s)", s.JudgeDeadInterval, s.HeartbeatInterval)
 	}
 	if s.ExpireOwnSignInterval < s.JudgeDeadInterval {
-		bad("expire_own_sign_interval (%s) must be at least judge_dead_interval (%s)", s.ExpireOwnSignInterval, s.JudgeDeadInterval)
+		bad("expire_own_sign_interval (%s) must be at least judge_dead_interval (%s)", s.ExpireOwnSignInterval,
+			s.JudgeDeadInterval)
 	}
 	if s.ItemRetryMax < s.ItemRetry {
 		bad("item_retry_max (%s) must be at least item_retry (%s)", s.ItemRetryMax, s.ItemRetry)
@@ -111,7 +112,8 @@ func (s Settings) validateQueues() error {
 func (s Settings) validateMode() error {
 	if s.Mode == ModeRun {
 		if s.PermitRunStartTime != "" {
-			return fmt.Errorf("permit_run_start_time (%q) must not be set where mode is RUN: a trigger says when a run begins", s.PermitRunStartTime)
+			return fmt.Errorf("permit_run_start_time (%q) must not be set where mode is RUN: a trigger says when a run begins",
+				s.PermitRunStartTime)
 		}
 		return s.validateSchedule()
 	}
@@ -163,8 +165,8 @@ func (s Settings) validateEvery() error {
 	return nil
 }
 
-// CheckAfter validates the dependencies of task types that are defined together. The map is by name. CheckAfter returns an
-// error for a cycle and for an upstream without runs. Define checks the upstreams that are not in the map.
+// CheckAfter validates the dependencies of task types that are defined together. The map is by name. CheckAfter
+// returns an error for a cycle and for an upstream without runs. Define checks the upstreams that are not in the map.
 func CheckAfter(tasks map[string]Settings) error {
 	var edges []runs.Edge
 	names := slices.Sorted(maps.Keys(tasks))

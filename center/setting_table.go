@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of docs/settings.md
-// follow from it: a new setting is a field of Settings, a row here and a column in the schema.
+// Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of
+// docs/settings.md follow from it: a new setting is a field of Settings, a row here and a column in the schema.
 type Setting struct {
 	Name    string // in rota.yaml, in messages and in output
 	Column  string // in schedule_task_type; empty if the setting is kept in another table
@@ -48,7 +48,8 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ExecuteNumber }, least: 1, most: 1_000_000,
 	},
 	{
-		Name: "fetch_number", Column: "fetch_number", Default: 500, Help: "most items that a select is asked for; fewer if they take over a second",
+		Name: "fetch_number", Column: "fetch_number", Default: 500,
+		Help:  "most items that a select is asked for; fewer if they take over a second",
 		field: func(s *Settings) any { return &s.FetchNumber }, least: 1, most: 1_000_000,
 	},
 	{
@@ -56,11 +57,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ThreadNumber }, least: 1, most: 10_000,
 	},
 	{
-		Name: "sleep_time_nodata", Column: "sleep_time_nodata_ms", Default: 500 * time.Millisecond, Help: "pause of a queue after an empty select",
+		Name: "sleep_time_nodata", Column: "sleep_time_nodata_ms", Default: 500 * time.Millisecond,
+		Help:  "pause of a queue after an empty select",
 		field: func(s *Settings) any { return &s.SleepTimeNoData },
 	},
 	{
-		Name: "sleep_time_interval", Column: "sleep_time_interval_ms", Help: "pause between the end of a page and the next select",
+		Name: "sleep_time_interval", Column: "sleep_time_interval_ms",
+		Help:  "pause between the end of a page and the next select",
 		field: func(s *Settings) any { return &s.SleepTimeInterval },
 	},
 	{
@@ -69,11 +72,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ProcessorType }, oneOf: []string{ProcessorSleep, ProcessorNotSleep},
 	},
 	{
-		Name: "rate_per_second", Column: "rate_per_second", Help: "most items of the whole task type in a second; each worker takes its share",
+		Name: "rate_per_second", Column: "rate_per_second",
+		Help:  "most items of the whole task type in a second; each worker takes its share",
 		field: func(s *Settings) any { return &s.RatePerSecond }, most: 1e9, // more than any database can do
 	},
 	{
-		Name: "max_in_flight", Column: "max_in_flight", Help: "most calls of Execute of the whole task type in flight at once; each worker takes its share",
+		Name: "max_in_flight", Column: "max_in_flight",
+		Help:  "most calls of Execute of the whole task type in flight at once; each worker takes its share",
 		field: func(s *Settings) any { return &s.MaxInFlight }, most: 1_000_000,
 	},
 	{
@@ -81,11 +86,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.BatchTimeout },
 	},
 	{
-		Name: "stall_after", Column: "stall_after_ms", Default: 5 * time.Minute, Help: "a call that takes longer raises an alert",
+		Name: "stall_after", Column: "stall_after_ms", Default: 5 * time.Minute,
+		Help:  "a call that takes longer raises an alert",
 		field: func(s *Settings) any { return &s.StallAfter },
 	},
 	{
-		Name: "item_max_attempts", Column: "item_max_attempts", Default: 25, Help: "failures after which an item is dead (needs a key)",
+		Name: "item_max_attempts", Column: "item_max_attempts", Default: 25,
+		Help:  "failures after which an item is dead (needs a key)",
 		field: func(s *Settings) any { return &s.ItemMaxAttempts }, least: 1, most: 1_000_000,
 	},
 	{
@@ -99,11 +106,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.ItemRetry },
 	},
 	{
-		Name: "item_retry_factor", Column: "item_retry_factor", Default: 2.0, Help: "by which the pause grows with each further failure",
+		Name: "item_retry_factor", Column: "item_retry_factor", Default: 2.0,
+		Help:  "by which the pause grows with each further failure",
 		field: func(s *Settings) any { return &s.ItemRetryFactor }, least: 1, most: 100,
 	},
 	{
-		Name: "item_retry_jitter", Column: "item_retry_jitter", Default: 0.5, Help: "part of a pause by which it is longer or shorter at random",
+		Name: "item_retry_jitter", Column: "item_retry_jitter", Default: 0.5,
+		Help:  "part of a pause by which it is longer or shorter at random",
 		field: func(s *Settings) any { return &s.ItemRetryJitter }, most: 1,
 	},
 	{
@@ -122,11 +131,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.PermitRunStartTime },
 	},
 	{
-		Name: "permit_run_end_time", Column: "permit_run_end_time", Help: "when the window ends: cron with seconds; without it, the first empty select ends the window",
+		Name: "permit_run_end_time", Column: "permit_run_end_time",
+		Help:  "when the window ends: cron with seconds; without it, the first empty select ends the window",
 		field: func(s *Settings) any { return &s.PermitRunEndTime },
 	},
 	{
-		Name: "time_zone", Column: "time_zone", Default: "UTC", Help: "the time zone of the cron expressions, such as Europe/Berlin",
+		Name: "time_zone", Column: "time_zone", Default: "UTC",
+		Help:  "the time zone of the cron expressions, such as Europe/Berlin",
 		field: func(s *Settings) any { return &s.TimeZone },
 	},
 	{
@@ -146,11 +157,13 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.After },
 	},
 	{
-		Name: "queue_max_attempts", Column: "queue_max_attempts", Default: 3, Help: "in mode RUN, sweeps of a queue until it fails",
+		Name: "queue_max_attempts", Column: "queue_max_attempts", Default: 3,
+		Help:  "in mode RUN, sweeps of a queue until it fails",
 		field: func(s *Settings) any { return &s.QueueMaxAttempts }, least: 1, most: 1_000_000,
 	},
 	{
-		Name: "queue_retry", Column: "queue_retry_ms", Default: 30 * time.Second, Help: "in mode RUN, the pause between two sweeps of a queue; doubles",
+		Name: "queue_retry", Column: "queue_retry_ms", Default: 30 * time.Second,
+		Help:  "in mode RUN, the pause between two sweeps of a queue; doubles",
 		field: func(s *Settings) any { return &s.QueueRetry },
 	},
 	{
@@ -159,15 +172,19 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.SweepMaxRepeats }, least: 1, most: 1_000_000,
 	},
 	{
-		Name: "max_recoveries", Column: "max_recoveries", Default: 5, Help: "take-overs of a queue in a row without progress, until its items run one by one; in mode RUN the last one does so, and the next fails the queue if no item is found",
+		Name: "max_recoveries", Column: "max_recoveries", Default: 5,
+		Help: "take-overs of a queue in a row without progress, until its items run one by one; " +
+			"in mode RUN the last one does so, and the next fails the queue if no item is found",
 		field: func(s *Settings) any { return &s.MaxRecoveries }, least: 1, most: 1_000_000,
 	},
 	{
 		Name: "run_timeout", Column: "run_timeout_ms", Default: 24 * time.Hour, Help: "in mode RUN, how long a run may take",
-		field: func(s *Settings) any { return &s.RunTimeout }, least: float64(time.Second), most: float64(10 * 8760 * time.Hour),
+		field: func(s *Settings) any { return &s.RunTimeout }, least: float64(time.Second),
+		most: float64(10 * 8760 * time.Hour),
 	},
 	{
-		Name: "run_start_timeout", Column: "run_start_timeout_ms", Help: "in mode RUN, how long a run may wait until it starts; then it fails",
+		Name: "run_start_timeout", Column: "run_start_timeout_ms",
+		Help:  "in mode RUN, how long a run may wait until it starts; then it fails",
 		field: func(s *Settings) any { return &s.RunStartTimeout },
 	},
 	{
@@ -192,15 +209,18 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.MaxServersPerHost }, most: 1_000_000,
 	},
 	{
-		Name: "require", Column: "require_labels", Help: "labels that a worker must have to own queues, such as `disk=ssd|nvme,zone=b`; `host=web1|web2` names hosts",
+		Name: "require", Column: "require_labels",
+		Help:  "labels that a worker must have to own queues, such as `disk=ssd|nvme,zone=b`; `host=web1|web2` names hosts",
 		field: func(s *Settings) any { return &s.Require },
 	},
 	{
-		Name: "prefer", Column: "prefer_labels", Help: "labels that a worker should have: the others own queues only while no worker has these, or has room",
+		Name: "prefer", Column: "prefer_labels",
+		Help:  "labels that a worker should have: the others own queues only while no worker has these, or has room",
 		field: func(s *Settings) any { return &s.Prefer },
 	},
 	{
-		Name: "spread", Column: "spread_label", Help: "label whose values share the queues by the weights of their workers, such as `zone`",
+		Name: "spread", Column: "spread_label",
+		Help:  "label whose values share the queues by the weights of their workers, such as `zone`",
 		field: func(s *Settings) any { return &s.Spread },
 	},
 	{
@@ -209,7 +229,9 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Balance }, oneOf: []string{BalanceQueues, BalanceLoad},
 	},
 	{
-		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60, Help: "with `balance: LOAD`, how many queues may move only to even the load: so many at once, then one in each part of an hour",
+		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60,
+		Help: "with `balance: LOAD`, how many queues may move only to even the load: so many at once, " +
+			"then one in each part of an hour",
 		field: func(s *Settings) any { return &s.LoadMovesPerHour }, least: 1, most: 1_000_000,
 	},
 	{
@@ -218,7 +240,8 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.DrainTimeout },
 	},
 	{
-		Name: "heartbeat_interval", Column: "heartbeat_interval_ms", Default: 2 * time.Second, Help: "pause between two heartbeats",
+		Name: "heartbeat_interval", Column: "heartbeat_interval_ms", Default: 2 * time.Second,
+		Help:  "pause between two heartbeats",
 		field: func(s *Settings) any { return &s.HeartbeatInterval }, least: float64(100 * time.Millisecond),
 	},
 	{

@@ -12,9 +12,9 @@ import (
 const (
 	// BalanceQueues gives the servers equal numbers of queues, in proportion to their weights.
 	BalanceQueues = roster.BalanceQueues
-	// BalanceLoad gives the servers equal loads, in proportion to their weights: of the executors that their queues need to keep
-	// up with what arrives. The dealer must be a Backlogger, beside whose counts the load is measured. Until then, all queues
-	// count alike.
+	// BalanceLoad gives the servers equal loads, in proportion to their weights: of the executors that their queues need
+	// to keep up with what arrives. The dealer must be a Backlogger, beside whose counts the load is measured. Until
+	// then, all queues count alike.
 	BalanceLoad = roster.BalanceLoad
 )
 
@@ -71,25 +71,26 @@ type Settings struct {
 	// MaxQueuesPerServer is the most queues that one server may own. Queues beyond all limits wait for more servers.
 	// Defaults to no limit.
 	MaxQueuesPerServer int
-	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the heaviest, among equals
-	// those that own most queues, and then the oldest. The others stand by, and take over when one of them is gone. Default to no limit.
+	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the heaviest, among
+	// equals those that own most queues, and then the oldest. The others stand by, and take over when one of them is
+	// gone. Default to no limit.
 	MaxServers        int
 	MaxServersPerHost int
 
 	// Require says which labels a server must have to own queues: a list such as "disk=ssd|nvme,zone=b". The label host is
-	// the name of its host. A server that has queues already keeps those that no server with the labels may take. Defaults to
-	// none.
+	// the name of its host. A server that has queues already keeps those that no server with the labels may take.
+	// Defaults to none.
 	Require string
-	// Prefer says which labels a server should have, as Require does. The others own queues only if no server with a weight has
-	// the labels, or what those have no room for. Defaults to none.
+	// Prefer says which labels a server should have, as Require does. The others own queues only if no server with a
+	// weight has the labels, or what those have no room for. Defaults to none.
 	Prefer string
-	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of their
-	// servers: the loss of one value takes at most its share. Defaults to none.
+	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of
+	// their servers: the loss of one value takes at most its share. Defaults to none.
 	Spread string
 	// Balance says what is even among the servers: BalanceQueues or BalanceLoad. Defaults to BalanceQueues.
 	Balance string
-	// LoadMovesPerHour is how many queues may move only to even the load, with BalanceLoad: so many at once, and then one in each
-	// part of an hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
+	// LoadMovesPerHour is how many queues may move only to even the load, with BalanceLoad: so many at once, and then
+	// one in each part of an hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
 	LoadMovesPerHour int
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration

@@ -54,8 +54,8 @@ const (
 	Each                 // it is over at once: each one is an alert of its own
 )
 
-// Gap is for how long an episode counts as lasting after a server has last seen the condition, if servers look for it once
-// per look (S16).
+// Gap is for how long an episode counts as lasting after a server has last seen the condition, if servers look for it
+// once per look (S16).
 func (a Alert) Gap(look time.Duration) time.Duration {
 	switch a {
 	case Each:

@@ -105,7 +105,8 @@ var kinds = []Kind{
 		"rota item list {task} --state DEAD; then rota item retry or rota item drop",
 	},
 	{
-		Unserved, "servers", Problem, Watched, "a task type has queues and no live worker; a worker of another one raises the alert",
+		Unserved, "servers", Problem, Watched,
+		"a task type has queues and no live worker; a worker of another one raises the alert",
 		"start a worker: rota worker -c rota.yaml",
 	},
 	{
@@ -113,15 +114,18 @@ var kinds = []Kind{
 		"correct what the error says; the log of the worker has more",
 	},
 	{
-		QueueFailing, "failing", Problem, Watched, "all calls for a queue have failed for ten minutes; five queues of a server at most have an alert each",
-		"rota item list {task} shows the errors; a cursor waits for its first item: count_in_outage and item_max_attempts let it pass",
+		QueueFailing, "failing", Problem, Watched,
+		"all calls for a queue have failed for ten minutes; five queues of a server at most have an alert each",
+		"rota item list {task} shows the errors; a cursor waits for its first item: count_in_outage and item_max_attempts " +
+			"let it pass",
 	},
 	{
 		Parked, "alerts", Note, Told, "a queue has so many failed items that its selects may miss others",
 		"rota item list {task}; leave DEAD items out of the select, or let it go on behind the page (Selection.After)",
 	},
 	{
-		Outage, "alerts", Note, Watched, "items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
+		Outage, "alerts", Note, Watched,
+		"items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
 		"correct what the error says; the log of the worker has more",
 	},
 	{
@@ -145,12 +149,19 @@ var kinds = []Kind{
 		"make witness_dir writable for the workers of the host; the log says why it is not used",
 	},
 
-	{RunFailed, "runs", Problem, Watched, "a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has succeeded", ""},
+	{RunFailed, "runs", Problem, Watched, "a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has " +
+		"succeeded", ""},
 	{RunOverdue, "runs", Problem, Watched, "an open run has used 90 % of run_timeout", ""},
 	{RunStalled, "runs", Problem, Watched, "no item of an open run has ended for half an hour", ""},
 	{RunCancelled, "runs", Note, Silent, "an operator has cancelled a run", ""},
-	{SlotMissed, "triggers", Problem, Watched, "a slot of a trigger never fires, and no run of a later slot has succeeded", ""},
-	{SlotSkipped, "triggers", Problem, Watched, "three slots of a trigger in a row were skipped, or all slots of a day", ""},
+	{
+		SlotMissed, "triggers", Problem, Watched, "a slot of a trigger never fires, and no run of a later slot has succeeded",
+		"",
+	},
+	{
+		SlotSkipped, "triggers", Problem, Watched, "three slots of a trigger in a row were skipped, or all slots of a day",
+		"",
+	},
 	{TriggerLate, "triggers", Problem, Watched, "a trigger has been due for a minute, and no server fires it", ""},
 	{TriggerError, "triggers", Problem, Watched, "a trigger cannot fire, because its row is invalid", ""},
 	{
@@ -160,7 +171,8 @@ var kinds = []Kind{
 
 	{
 		NoTasks, "tasks", Note, Silent, "there are no task types",
-		"start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, and rota doctor -c rota.yaml compares its file",
+		"start a worker, or: rota task apply -f rota.yaml; a worker that runs already logs why it creates none, " +
+			"and rota doctor -c rota.yaml compares its file",
 	},
 	{Healthy, "roster", OK, Silent, "nothing is wrong with a task type", ""},
 	{Paused, "pause", Note, Silent, "a task type is paused", "rota task resume {task}"},

@@ -14,9 +14,10 @@ type Right string
 
 // The rights. Each includes none of the others.
 const (
-	Look    Right = "look"    // see the pages
-	Operate Right = "operate" // pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click
-	Change  Right = "change"  // change settings, queues and triggers, and drop items
+	Look Right = "look" // see the pages
+	// pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click
+	Operate Right = "operate"
+	Change  Right = "change" // change settings, queues and triggers, and drop items
 )
 
 // Actor is the person or program behind a request.
@@ -106,7 +107,8 @@ func onThisHost(r *http.Request) error {
 	}
 	for _, name := range forwarded {
 		if r.Header.Get(name) != "" {
-			return fmt.Errorf("the console serves only clients on its own host, and a proxy has forwarded this request (%s)", name)
+			return fmt.Errorf("the console serves only clients on its own host, and a proxy has forwarded this request (%s)",
+				name)
 		}
 	}
 	if !localHost(r.Host) {
@@ -127,7 +129,8 @@ func fromLocalPage(r *http.Request) error {
 			continue
 		}
 		if u, err := url.Parse(page); err != nil || !localHost(u.Host) {
-			return fmt.Errorf("the console takes changes only from its own pages at localhost, and the %s of this request is %q", name, page)
+			return fmt.Errorf("the console takes changes only from its own pages at localhost, and the %s of this request is %q",
+				name, page)
 		}
 	}
 	return nil

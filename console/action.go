@@ -164,7 +164,8 @@ func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change)
 	attrs := []slog.Attr{slog.String("path", v.Path), slog.String("actor", v.viewer.Actor.Name)}
 	switch {
 	case err != nil:
-		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console", append(attrs, slog.Any("error", err))...)
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "make a change in the console",
+			append(attrs, slog.Any("error", err))...)
 		c.Err, c.Done, c.Failed = err, done, true
 		v.showChange(ctx, w, statusOf(err, http.StatusConflict), c)
 	case c.Again:
@@ -208,7 +209,8 @@ func (c *change) hide(name string, values ...string) {
 }
 
 // errElsewhere is the error of an actor who has the right to a shared change here, and not in all environments.
-var errElsewhere = fmt.Errorf("%w: it holds in all environments of the database, and you lack the right in another", errNotAllowed)
+var errElsewhere = fmt.Errorf("%w: it holds in all environments of the database, and you lack the right in another",
+	errNotAllowed)
 
 // errChanged is the error of a form about something that has changed since the form was made.
 var errChanged = errors.New("somebody has changed it meanwhile: begin again")

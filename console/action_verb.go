@@ -179,8 +179,9 @@ func (c *change) preview(ctx context.Context, v *viewer, planned *ops.Change) er
 		}
 		c.Plans = append(c.Plans, plannedOf(taskType, preview))
 		if waiting := waitingQueues(preview); waiting > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("Not a good moment: %s of %s without a live owner. Once they have owners, fewer move twice.",
-				plural(waiting, "queue is", "queues are"), taskType))
+			c.Warnings = append(c.Warnings,
+				fmt.Sprintf("Not a good moment: %s of %s without a live owner. Once they have owners, fewer move twice.",
+					plural(waiting, "queue is", "queues are"), taskType))
 		}
 	}
 	return nil
@@ -196,7 +197,8 @@ func backTo(planned *ops.Change, verb *ops.Verb) string {
 		return address("items", "task", planned.TaskTypes[0])
 	case object == "trigger":
 		return "triggers"
-	case object == "run" && len(planned.Objects) > 0 && planned.Objects[0].ID != "" && !strings.HasPrefix(verb.Name, "run backfill"):
+	case object == "run" && len(planned.Objects) > 0 && planned.Objects[0].ID != "" &&
+		!strings.HasPrefix(verb.Name, "run backfill"):
 		return address("run", "run", planned.Objects[0].ID)
 	case object == "run":
 		return address("runs", "task", planned.TaskTypes[0])

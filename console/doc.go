@@ -34,10 +34,10 @@
 // # Changes
 //
 // Each change is a verb of package ops, with an address of its own. A GET shows what it would do and asks, a POST with
-// confirm=yes does it, and the page after it says what was done. The verb names the right that it needs; the rest follows
-// from it: the check on the server, the form, and the test of all refusals. A change of very many items
-// hands on to the next request how far it is. There is no work in the background, which would go on after the person
-// has left, and end with the process.
+// confirm=yes does it, and the page after it says what was done. The verb names the right that it needs; the rest
+// follows from it: the check on the server, the form, and the test of all refusals. A change of very many items hands
+// on to the next request how far it is. There is no work in the background, which would go on after the person has
+// left, and end with the process.
 //
 // # Updates
 //

@@ -35,12 +35,16 @@ func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) ([]
 
 // showEvents returns the page of events.
 func showEvents(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	p := eventsPage{Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"), Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query)}
+	p := eventsPage{
+		Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"),
+		Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query),
+	}
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
 		return content{}, err
 	}
-	list, err := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server}, p.Pages.limit())
+	list, err := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
+		p.Pages.limit())
 	if err != nil {
 		return content{}, err
 	}
@@ -75,5 +79,8 @@ func eventMark(kind string) mark {
 
 // changesOwner reports whether an event gives a queue another owner.
 func changesOwner(e ops.EventRecord) bool {
-	return slices.Contains([]string{ops.EventGranted, ops.EventReleased, ops.EventTakenOver, ops.EventForced, ops.EventUnassigned}, e.Kind)
+	return slices.Contains([]string{
+		ops.EventGranted, ops.EventReleased, ops.EventTakenOver, ops.EventForced,
+		ops.EventUnassigned,
+	}, e.Kind)
 }

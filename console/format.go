@@ -54,6 +54,7 @@ func (v *view) writeRecords(ctx context.Context, w http.ResponseWriter, format s
 // report logs that a client has not got all of a response.
 func (v *view) report(ctx context.Context, err error) {
 	if err != nil {
-		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a list of the console", slog.String("path", v.Path), slog.Any("error", err))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a list of the console", slog.String("path", v.Path),
+			slog.Any("error", err))
 	}
 }

@@ -61,5 +61,6 @@ func (s *site) denied(r *http.Request, actor string, err error) {
 		return
 	}
 	s.options.Logger.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "refused a request to the console",
-		slog.String("path", r.URL.Path), slog.String("actor", actor), slog.String("address", addressOf(r)), slog.Any("error", err))
+		slog.String("path", r.URL.Path), slog.String("actor", actor), slog.String("address", addressOf(r)), slog.Any("error",
+			err))
 }

@@ -69,7 +69,10 @@ func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) ([]op
 
 // showItems returns the page of failed items.
 func showItems(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	p := itemsPage{Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Queue: query.Get("queue"), Query: query.Get("q"), Pages: pageOf(query)}
+	p := itemsPage{
+		Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Queue: query.Get("queue"),
+		Query: query.Get("q"), Pages: pageOf(query),
+	}
 	p.Choose = p.Task != "" && v.Actor.may(Operate, p.Task)
 	var err error
 	if p.Tasks, err = v.tasks(ctx); err != nil {
@@ -85,7 +88,8 @@ func showItems(ctx context.Context, v *viewer, query url.Values) (content, error
 		if err != nil {
 			return content{}, err
 		}
-		if len(one) == 1 && !slices.ContainsFunc(all, func(i ops.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
+		if len(one) == 1 && !slices.ContainsFunc(all,
+			func(i ops.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
 			all = append(slices.Clone(one), all...)
 		}
 	}

@@ -34,7 +34,10 @@ type limits struct {
 }
 
 func newLimits() *limits {
-	return &limits{all: rate.NewLimiter(allAttempts, freeForAll), others: newLimiter(), byAddress: map[string]*rate.Limiter{}}
+	return &limits{
+		all: rate.NewLimiter(allAttempts, freeForAll), others: newLimiter(),
+		byAddress: map[string]*rate.Limiter{},
+	}
 }
 
 func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(attemptPause), freeAttempts) }

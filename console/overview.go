@@ -58,7 +58,10 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 	var latest []runs.Record
 	latest, o.RunsErr = v.latestRuns(ctx, runs.Filter{})
 	for i, t := range tasks {
-		o.Tasks[i] = taskRow{t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]), newestRun(latest, t.TaskType)}
+		o.Tasks[i] = taskRow{
+			t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]),
+			newestRun(latest, t.TaskType),
+		}
 		if o.Tasks[i].Bad() {
 			o.Trouble++
 		}

@@ -36,7 +36,8 @@ var (
 	errSignIn  = errors.New("sign in with a name and a password")
 	errWrong   = fmt.Errorf("the name or the password is wrong: %w", errSignIn)
 	errTooMany = errors.New("too many attempts to sign in: try again in ten seconds")
-	errPlain   = errors.New("the console takes passwords over TLS or from its own host, because they would cross the network as plain text")
+	errPlain   = errors.New("the console takes passwords over TLS or from its own host, because they would cross the " +
+		"network as plain text")
 )
 
 // Passwords lets people in who give a name and a password of a file, by HTTP Basic over TLS or from the same host. It
@@ -199,7 +200,8 @@ func (p *Passwords) current() *people {
 		changed, err = parsePeople(bytes.NewReader(text))
 	}
 	if err != nil {
-		p.log.LogAttrs(context.Background(), slog.LevelError, "read the changed passwords of the console: those of before remain", slog.Any("error", err))
+		p.log.LogAttrs(context.Background(), slog.LevelError, "read the changed passwords of the console: "+
+			"those of before remain", slog.Any("error", err))
 		return p.people
 	}
 	p.log.LogAttrs(context.Background(), slog.LevelInfo, "the passwords of the console have changed")

@@ -71,7 +71,8 @@ func plannedOf(taskType string, preview ops.Preview) planned {
 		if to == "" {
 			p.Ownerless++
 		}
-		at := slices.IndexFunc(p.Moves, func(g plannedMove) bool { return g.From == from && g.To == to && g.Reason == m.Reason })
+		at := slices.IndexFunc(p.Moves,
+			func(g plannedMove) bool { return g.From == from && g.To == to && g.Reason == m.Reason })
 		if at < 0 {
 			at = len(p.Moves)
 			p.Moves = append(p.Moves, plannedMove{From: from, To: to, Reason: m.Reason})

@@ -79,7 +79,10 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 		return content{}, err
 	}
 	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
-	p := queuePage{Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer), Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: query.Get("span")}
+	p := queuePage{
+		Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer),
+		Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: query.Get("span"),
+	}
 	if i > 0 {
 		p.Before = queues[i-1].QueueID
 	}
@@ -107,9 +110,10 @@ func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (row
 	if err != nil {
 		return nil, err
 	}
-	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"), func(ctx context.Context) ([]runs.QueueRun, error) {
-		return v.client.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
-	})
+	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"),
+		func(ctx context.Context) ([]runs.QueueRun, error) {
+			return v.client.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
+		})
 	for _, q := range list {
 		row := queueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
 		if i := slices.IndexFunc(latest, func(r runs.Record) bool { return r.ID == q.RunID }); i >= 0 {

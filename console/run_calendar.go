@@ -40,7 +40,8 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, e
 		return c, err
 	}
 	today := v.AsOf.UTC().Truncate(24 * time.Hour)
-	if newest := slices.MaxFunc(list, func(a, b runs.Day) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
+	if newest := slices.MaxFunc(list,
+		func(a, b runs.Day) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
 		today, _ = time.Parse(time.DateOnly, newest) // the database's clock is ahead of this one
 	}
 	index := map[string]int{}

@@ -45,7 +45,10 @@ func combOf(queues, last []runs.Queue) (bars []combBar) {
 	step := 100 / float64(len(queues))
 	height := func(n int64) float64 { return (combHeight - 2) * float64(n) / float64(most) }
 	for i, q := range queues {
-		b := combBar{X: float64(i) * step, Width: min(step*0.75, maxBarWidth), Height: height(q.ItemsDone), Title: "queue " + q.QueueID + ": " + cmp.Or(number(q.ItemsDone), "0") + " items"}
+		b := combBar{
+			X: float64(i) * step, Width: min(step*0.75, maxBarWidth), Height: height(q.ItemsDone),
+			Title: "queue " + q.QueueID + ": " + cmp.Or(number(q.ItemsDone), "0") + " items",
+		}
 		b.Y = combHeight - b.Height
 		switch runMark(q.State, false).Kind {
 		case "bad":

@@ -50,7 +50,8 @@ func (r runRow) Took() float64 {
 func (r runRow) Name() string { return nameOfRun(r.Run) }
 
 func nameOfRun(r runs.Run) string {
-	if r.Trigger != "" && !r.ScheduledAt.IsZero() && strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
+	if r.Trigger != "" && !r.ScheduledAt.IsZero() &&
+		strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
 		return r.ScheduledAt.UTC().Format("2 Jan 15:04:05")
 	}
 	return r.Key
@@ -154,7 +155,10 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 	if !v.Actor.may(Look, d.Run.TaskType) {
 		return content{}, errNotAllowed
 	}
-	p := runPage{runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems}
+	p := runPage{
+		runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType),
+		Items: d.FailedItems,
+	}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b runs.Queue) int { return runQueueRank(a) - runQueueRank(b) })
 	p.Pages = pageOf(query)

@@ -59,7 +59,8 @@ func (s *samples) add(servers []ops.ServerRecord) {
 		s.tasks[task] = append(s.tasks[task], sample{s.last, rate})
 	}
 	for task, list := range s.tasks {
-		old, _ := slices.BinarySearchFunc(list, s.last.Add(-sampleSpan), func(x sample, t time.Time) int { return x.at.Compare(t) })
+		old, _ := slices.BinarySearchFunc(list, s.last.Add(-sampleSpan),
+			func(x sample, t time.Time) int { return x.at.Compare(t) })
 		if list = list[old:]; len(list) == 0 {
 			delete(s.tasks, task)
 			continue
@@ -97,7 +98,8 @@ func (s *samples) ofTask(taskType string) spark {
 			spark.Lines = append(spark.Lines, line.String())
 			line.Reset()
 		}
-		fmt.Fprintf(&line, "%.1f,%.1f ", 100*(1-float64(s.last.Sub(x.at))/float64(sampleSpan)), 19-18*x.rate/max(highest, 1e-9))
+		fmt.Fprintf(&line, "%.1f,%.1f ", 100*(1-float64(s.last.Sub(x.at))/float64(sampleSpan)),
+			19-18*x.rate/max(highest, 1e-9))
 	}
 	spark.Lines = append(spark.Lines, line.String())
 	return spark

@@ -155,5 +155,8 @@ func serverMark(s ops.ServerRecord) mark {
 
 // States returns the states that the list can be limited to.
 func (p serversPage) States() map[string]string {
-	return map[string]string{"trouble": "Trouble", "paused": "Paused", "draining": "Draining", "standby": "Standby", "gone": "Gone"}
+	return map[string]string{
+		"trouble": "Trouble", "paused": "Paused", "draining": "Draining", "standby": "Standby",
+		"gone": "Gone",
+	}
 }

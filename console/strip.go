@@ -73,7 +73,8 @@ func fieldOf(host string, queues []ops.QueueRecord) field {
 			path = &lost
 			f.Lost++
 		}
-		*path = append(strconv.AppendInt(append(strconv.AppendInt(append(*path, 'M'), int64(x), 10), ' '), int64(y), 10), "h6v6h-6z"...)
+		*path = append(strconv.AppendInt(append(strconv.AppendInt(append(*path, 'M'), int64(x), 10), ' '), int64(y), 10),
+			"h6v6h-6z"...)
 	}
 	f.Height = (len(queues) + fieldColumns - 1) / fieldColumns * fieldSide
 	f.Held, f.Moving, f.Overdue = string(held), string(moving), string(lost)

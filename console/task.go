@@ -60,7 +60,10 @@ func showTask(ctx context.Context, v *viewer, query url.Values) (content, error)
 		return content{}, err
 	}
 	named := nameOwners(servers, queues)
-	p := taskPage{TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType), Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query)}
+	p := taskPage{
+		TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType),
+		Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query),
+	}
 	p.Sentence = sentence(t, servers)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
@@ -112,7 +115,8 @@ func (p *taskPage) list(named owners, queues []ops.QueueRecord, read time.Time) 
 	byRank := map[int][]int{} // the indices of the queues, in their order
 	for i, q := range queues {
 		m := conditionOf(q)
-		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") || strings.EqualFold(p.Filter, q.Status) {
+		if p.Filter == "" || p.Filter == "trouble" && (m.Kind == "bad" || m.Kind == "warn") ||
+			strings.EqualFold(p.Filter, q.Status) {
 			r := rank([]mark{m})
 			byRank[r] = append(byRank[r], i)
 		}
@@ -122,7 +126,10 @@ func (p *taskPage) list(named owners, queues []ops.QueueRecord, read time.Time) 
 		order = append(order, byRank[r]...)
 	}
 	for _, i := range cutPage(&p.Pages, order, false) {
-		p.Rows = append(p.Rows, queueRow{named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]), read})
+		p.Rows = append(p.Rows, queueRow{
+			named.cellOf(queues[i]), named.Of(queues[i].ReqServer), conditionOf(queues[i]),
+			read,
+		})
 	}
 }
 

@@ -136,6 +136,7 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]runs.BackfillRecord, error) {
 		return v.client.Backfills().List(ctx, runs.BackfillFilter{TaskType: t.Target}, shownBackfills)
 	})
-	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills), func(b runs.BackfillRecord) bool { return b.Trigger != name })
+	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills),
+		func(b runs.BackfillRecord) bool { return b.Trigger != name })
 	return content{"Trigger " + name, p, latest}, err
 }

@@ -91,12 +91,14 @@ func (v *view) respond(ctx context.Context, w http.ResponseWriter, status int, t
 	}
 	w.WriteHeader(status)
 	var page bytes.Buffer
-	err := templates.ExecuteTemplate(&page, "page", map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
+	err := templates.ExecuteTemplate(&page, "page",
+		map[string]any{"View": v, "Top": safeHTML(top), "Content": safeHTML(content)})
 	if err == nil {
 		_, err = w.Write(plain(page.Bytes()))
 	}
 	if err != nil {
-		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path), slog.Any("error", err))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelDebug, "send a page of the console", slog.String("path", v.Path),
+			slog.Any("error", err))
 	}
 }
 
@@ -111,7 +113,8 @@ func (v *view) fail(ctx context.Context, w http.ResponseWriter, err error) {
 	err = v.viewer.hide(err)
 	status := statusOf(err, http.StatusServiceUnavailable)
 	if status == http.StatusServiceUnavailable {
-		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path), slog.Any("error", err))
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path),
+			slog.Any("error", err))
 	}
 	v.refuse(ctx, w, status, err)
 }
@@ -124,7 +127,8 @@ func statusOf(err error, other int) int {
 	}{
 		{http.StatusForbidden, []error{errNotAllowed}},
 		{http.StatusNotFound, []error{
-			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, ops.ErrUnknownServer, runs.ErrUnknownTrigger,
+			errUnknown, center.ErrUnknownTask, runs.ErrUnknownRun, runs.ErrNoRunOrTask, ops.ErrUnknownServer,
+			runs.ErrUnknownTrigger,
 			runs.ErrUnknownBackfill, ops.ErrUnknownQueue, ops.ErrUnknownItem,
 		}},
 		{http.StatusConflict, []error{ops.ErrChanged, errChanged, center.ErrGone, runs.ErrRunState, runs.ErrNoProblem}},
@@ -154,7 +158,8 @@ func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, er
 // show sends a page that needs nothing from the database.
 func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) {
 	var top, content bytes.Buffer
-	if err := errors.Join(templates.ExecuteTemplate(&top, "top", v), templates.ExecuteTemplate(&content, v.template, v)); err != nil {
+	if err := errors.Join(templates.ExecuteTemplate(&top, "top", v),
+		templates.ExecuteTemplate(&content, v.template, v)); err != nil {
 		http.Error(w, err.Error(), status)
 		return
 	}

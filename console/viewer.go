@@ -135,7 +135,8 @@ func (v *viewer) taskNamed(ctx context.Context, name string) (ops.TaskRecord, er
 			return t, nil
 		}
 	}
-	return ops.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name, v.client.OwnSign())
+	return ops.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name,
+		v.client.OwnSign())
 }
 
 // allServers returns the servers of all task types. The samples of their rates follow from them.

@@ -36,7 +36,8 @@ type SettingsDiff struct {
 }
 
 // errKind means that the row has named queues and the settings have numbered ones, or the other way round.
-var errKind = errors.New("the database and the settings must both number the queues or both name them: delete the task type first, or give the new one another name")
+var errKind = errors.New("the database and the settings must both number the queues or both name them: " +
+	"delete the task type first, or give the new one another name")
 
 // Compare returns the difference between the row of a task type and s. A zero in s means the default. A worker
 // that starts does not compare zeros.
@@ -46,12 +47,18 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	}
 	row, err := t.Settings(ctx, taskType)
 	if errors.Is(err, center.ErrUnknownTask) {
-		return SettingsDiff{TaskType: taskType, Settings: s, Named: len(s.QueueNames) > 0, Wanted: s.Queues, Add: s.QueueNames}, nil
+		return SettingsDiff{
+			TaskType: taskType, Settings: s, Named: len(s.QueueNames) > 0, Wanted: s.Queues,
+			Add: s.QueueNames,
+		}, nil
 	}
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a = SettingsDiff{TaskType: taskType, Settings: s, Exists: true, Changes: settingChanges(row, s), Wanted: s.Queues, Named: len(s.QueueNames) > 0}
+	a = SettingsDiff{
+		TaskType: taskType, Settings: s, Exists: true, Changes: settingChanges(row, s), Wanted: s.Queues,
+		Named: len(s.QueueNames) > 0,
+	}
 	tasks, err := t.List(ctx, taskType)
 	if err != nil {
 		return SettingsDiff{}, err
@@ -89,8 +96,8 @@ var ErrChanged = roster.ErrChanged
 
 // Apply writes the difference. It writes the settings first, in one transaction that raises their version. Then it
 // changes the queues: their number behind a barrier (N1), names one by one (N2). It returns ErrChanged if Compare
-// has read another version of the settings, or of the number of queues, than the transaction that writes them. Workers use the settings from their next heartbeats on. Apply creates a missing task type with
-// its queues.
+// has read another version of the settings, or of the number of queues, than the transaction that writes them.
+// Workers use the settings from their next heartbeats on. Apply creates a missing task type with its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if d.Same() {
 		return nil
@@ -139,7 +146,8 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 
 // recordEverywhere records an event in all environments that have the task type, because they share its settings.
 func recordEverywhere(ctx context.Context, l *roster.LockTx, e roster.Event) error {
-	signs, err := sqldb.Records[string](ctx, l, `SELECT own_sign FROM schedule_task_running WHERE task_type = ? ORDER BY own_sign`, l.TaskType)
+	signs, err := sqldb.Records[string](ctx, l, `SELECT own_sign FROM schedule_task_running WHERE task_type = ?
+		ORDER BY own_sign`, l.TaskType)
 	if err != nil {
 		return err
 	}
@@ -171,7 +179,8 @@ func writeSettings(ctx context.Context, l *roster.LockTx, s center.Settings, ver
 	for _, row := range columns() {
 		set, args = append(set, row.Column+" = ?"), append(args, row.Value(s))
 	}
-	n, err := l.Exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1, gmt_modified = {now}
+	n, err := l.Exec(ctx, `UPDATE schedule_task_type SET `+strings.Join(set, ", ")+`, version = version + 1,
+		gmt_modified = {now}
 		WHERE task_type = ? AND version = ?`, append(args, l.TaskType, version)...)
 	if err == nil && n == 0 {
 		err = ErrChanged
@@ -179,7 +188,8 @@ func writeSettings(ctx context.Context, l *roster.LockTx, s center.Settings, ver
 	if err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1 WHERE task_type = ?`, l.TaskType)
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET membership_version = membership_version + 1
+		WHERE task_type = ?`, l.TaskType)
 	return err
 }
 
@@ -191,10 +201,12 @@ func changesText(changes []runs.Difference) string {
 	return strings.Join(list, ", ")
 }
 
-// CompareGiven does what Compare does for a part of the settings: it leaves those alone that given does not name, and lists
-// them in Left if they differ from their defaults. given has names as in rota.yaml. cron and every replace each other. If the
-// task type has no row, the settings that are left out have their defaults.
-func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Settings, given []string) (SettingsDiff, error) {
+// CompareGiven does what Compare does for a part of the settings: it leaves those alone that given does not name, and
+// lists them in Left if they differ from their defaults. given has names as in rota.yaml. cron and every replace each
+// other. If the task type has no row, the settings that are left out have their defaults.
+func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Settings,
+	given []string,
+) (SettingsDiff, error) {
 	row, err := t.Settings(ctx, taskType)
 	if errors.Is(err, center.ErrUnknownTask) {
 		return t.Compare(ctx, taskType, s)
@@ -319,17 +331,20 @@ func checkModeChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) erro
 	if !ends || !slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == "mode" }) {
 		return nil
 	}
-	if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`, l.TaskType); err != nil {
+	if _, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1 WHERE task_type = ?`,
+		l.TaskType); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	}
 	var blockers []error
 	for _, b := range []struct{ query, text string }{
 		{
-			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.Waiting + `', '` + runs.Ready + `', '` + runs.Running + `') ORDER BY run_id LIMIT 1`,
+			`SELECT run_id, own_sign FROM schedule_run WHERE task_type = ? AND state IN ('` + runs.Waiting + `', '` +
+				runs.Ready + `', '` + runs.Running + `') ORDER BY run_id LIMIT 1`,
 			"run %s (own_sign %s) is open: wait for its end or cancel it (rota run cancel)",
 		},
 		{
-			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + runs.BackfillRunning + `' ORDER BY backfill_id LIMIT 1`,
+			`SELECT backfill_id, own_sign FROM schedule_backfill WHERE task_type = ? AND state = '` + runs.BackfillRunning +
+				`' ORDER BY backfill_id LIMIT 1`,
 			"backfill %s (own_sign %s) is open: wait for its end or cancel it (rota run backfill cancel)",
 		},
 		{

@@ -18,7 +18,8 @@ BACKFILL is the id of a backfill, or a task type, which stands for its newest
 backfill.`
 
 func backfillExample(verb string) string {
-	return fmt.Sprintf("  rota run backfill %[1]s reindex\n  rota run backfill %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", verb)
+	return fmt.Sprintf("  rota run backfill %[1]s reindex\n  rota run backfill %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c",
+		verb)
 }
 
 // StartBackfill makes a run for each slot of a trigger in a range of time.
@@ -186,7 +187,8 @@ var resumeBackfill = verb[ResumeBackfill](Verb{
 
 // Prepare implements Operation.
 func (a ResumeBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "", pausing[*runs.Backfills](false))
+	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "",
+		pausing[*runs.Backfills](false))
 }
 
 // CancelBackfill ends a backfill and its open runs.
@@ -208,7 +210,8 @@ runs.` + backfillHelp,
 // Prepare implements Operation.
 func (a CancelBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return backfillChange(ctx, c, a.Backfill, "Cancel",
-		"Its open runs end at once, also those of the task types that run after its own. Runs that have ended stay as they are.",
+		"Its open runs end at once, also those of the task types that run after its own. Runs that have ended stay as they "+
+			"are.",
 		"cancelled", "", (*runs.Backfills).Cancel)
 }
 

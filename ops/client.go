@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Client reads and changes a roster for operators and for programs that submit runs. Its bundles, such as Tasks and Queues, are
-// one for each kind of thing. All methods may be called concurrently. They obey their context.
+// Client reads and changes a roster for operators and for programs that submit runs. Its bundles, such as Tasks and
+// Queues, are one for each kind of thing. All methods may be called concurrently. They obey their context.
 type Client struct {
 	*center.Center
 
@@ -64,5 +64,6 @@ func ageOf(now time.Time, t *time.Time) *float64 {
 
 // latest returns a query for the last limit rows, the latest last.
 func latest(from, time, key string, limit int) string {
-	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM %s ORDER BY %s DESC, %s DESC LIMIT %d) x ORDER BY %s, %s`, from, time, key, limit, time, key)
+	return fmt.Sprintf(`SELECT {columns} FROM (SELECT * FROM %s ORDER BY %s DESC, %s DESC LIMIT %d) x ORDER BY %s, %s`,
+		from, time, key, limit, time, key)
 }

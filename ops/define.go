@@ -51,7 +51,8 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s center.Settings) 
 // server of another own_sign, which has another lock row, may insert between the two statements.
 func insertTaskType(ctx context.Context, l *roster.LockTx, s center.Settings) error {
 	var n int
-	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&n); err != nil || n > 0 {
+	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`,
+		l.TaskType).Scan(&n); err != nil || n > 0 {
 		return err
 	}
 	names, args := []string{"task_type"}, []any{l.TaskType}
@@ -95,7 +96,8 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (center.Settings,
 	for _, row := range columns() {
 		names, into = append(names, row.Column), append(into, sqldb.Target(row.Field(&s)))
 	}
-	err := t.c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`, taskType).Scan(into...)
+	err := t.c.db.QueryRow(ctx, `SELECT `+strings.Join(names, ", ")+` FROM schedule_task_type WHERE task_type = ?`,
+		taskType).Scan(into...)
 	if sqldb.NoRows(err) {
 		return center.Settings{}, fmt.Errorf("%s: %w", taskType, center.ErrUnknownTask)
 	}
@@ -200,7 +202,8 @@ func defineTrigger(ctx context.Context, l *roster.LockTx, s center.Settings) err
 		return nil
 	}
 	var mode string
-	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.TaskType).Scan(&mode); err != nil || mode != center.ModeRun {
+	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`,
+		l.TaskType).Scan(&mode); err != nil || mode != center.ModeRun {
 		return err
 	}
 	_, err := runs.PutTrigger(ctx, l, t, false, "")
@@ -215,8 +218,8 @@ func applySchedule(ctx context.Context, l *roster.LockTx, s center.Settings, act
 	return applyOwnTrigger(ctx, l, s, actor)
 }
 
-// applyOwnTrigger changes the schedule of the settings' trigger and nothing else of it. Without cron and every it deletes
-// the trigger.
+// applyOwnTrigger changes the schedule of the settings' trigger and nothing else of it. Without cron and every it
+// deletes the trigger.
 func applyOwnTrigger(ctx context.Context, l *roster.LockTx, s center.Settings, actor string) error {
 	t, wanted := triggerOf(s, l.TaskType)
 	old, err := runs.ReadTrigger(ctx, l, l.TaskType)
@@ -226,7 +229,8 @@ func applyOwnTrigger(ctx context.Context, l *roster.LockTx, s center.Settings, a
 	}
 	switch {
 	case there && old.Target != l.TaskType:
-		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name, old.Target)
+		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name,
+			old.Target)
 	case there && !wanted && old.Kind != runs.TriggerOnce:
 		return runs.DeleteTrigger(ctx, l, old.Name, actor)
 	case !wanted:

@@ -59,7 +59,9 @@ type itemPosition struct {
 
 // deleteSome deletes the failed items behind a position that one transaction may delete, or the task type if there are
 // no more.
-func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition, actor string) (step deleteStep, err error) {
+func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from itemPosition,
+	actor string,
+) (step deleteStep, err error) {
 	if err := refuseDependants(ctx, l); err != nil {
 		return step, err
 	}
@@ -96,7 +98,8 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, e
 		OwnSign string `json:"own_sign"`
 	}
 	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
-		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`, taskType, taskType)
+		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`,
+		taskType, taskType)
 	for _, r := range list {
 		signs = append(signs, r.OwnSign)
 	}
@@ -109,7 +112,8 @@ func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
 	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
 	if err == nil && live > 0 {
-		err = fmt.Errorf("%s it in %s: stop all servers first", plural.Of(live, "live server still serves", "live servers still serve"), l.OwnSign)
+		err = fmt.Errorf("%s it in %s: stop all servers first",
+			plural.Of(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
 	return err
 }
@@ -133,7 +137,8 @@ func deleteRoster(ctx context.Context, l *roster.LockTx, actor string) error {
 	if err := deleteRosterRows(ctx, l, actor, "the task type was deleted"); err != nil {
 		return err
 	}
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false, l.TaskType, l.OwnSign)
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET paused = ? WHERE task_type = ? AND own_sign = ?`, false,
+		l.TaskType, l.OwnSign)
 	return err
 }
 
@@ -168,13 +173,19 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 		return err
 	}
 	for _, table := range []struct{ name, key string }{
-		{"schedule_failed_item", "task_type"}, {"schedule_backlog", "task_type"}, {"schedule_pin", "task_type"}, {"schedule_queue", "task_type"}, {"schedule_trigger", "target"},
+		{"schedule_failed_item", "task_type"},
+		{"schedule_backlog", "task_type"},
+		{"schedule_pin", "task_type"},
+		{"schedule_queue", "task_type"},
+		{"schedule_trigger", "target"},
 	} {
-		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType, l.OwnSign); err != nil {
+		if _, err := l.Exec(ctx, `DELETE FROM `+table.name+` WHERE `+table.key+` = ? AND own_sign = ?`, l.TaskType,
+			l.OwnSign); err != nil {
 			return fmt.Errorf("delete from %s: %w", table.name, err)
 		}
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL, skipped = NULL, epoch_high = ?,
+	_, err = l.Exec(ctx, `UPDATE schedule_task_running SET queue_total = 0, requested_total = NULL, removing = NULL,
+		skipped = NULL, epoch_high = ?,
 		partition_version = partition_version + 1, membership_version = membership_version + 1, plan_version = plan_version + 1
 		WHERE task_type = ? AND own_sign = ?`, l.EpochHigh, l.TaskType, l.OwnSign)
 	if err != nil {

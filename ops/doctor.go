@@ -15,7 +15,8 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 	d := &diagnosis{c: c}
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
-		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion, database.privileges,
+		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion,
+		database.privileges,
 		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {

@@ -37,7 +37,8 @@ func (d clusterCheck) nodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.note(condition.Database, hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
+	d.note(condition.Database, hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, "+
+		"so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
 	limit, err := d.nodeClockLimit(ctx)
 	if err != nil {
 		return err
@@ -55,7 +56,9 @@ type nodeReading struct {
 
 // readNodes asks the nodes behind several connections and returns them by name. It holds the connections until the
 // end, so that a balancer gives it different nodes.
-func (d clusterCheck) readNodes(ctx context.Context, ask func(context.Context, *sql.Conn) (sqldb.Node, error)) ([]nodeReading, error) {
+func (d clusterCheck) readNodes(ctx context.Context,
+	ask func(context.Context, *sql.Conn) (sqldb.Node, error),
+) ([]nodeReading, error) {
 	nodes := map[string]nodeReading{}
 	for range nodeConnections {
 		conn, err := d.c.db.Dealers.Conn(ctx)
@@ -126,12 +129,16 @@ func (d clusterCheck) nodeClocks(nodes []nodeReading, limit time.Duration) {
 	seen := fmt.Sprintf("%d of %d nodes (%s)", len(nodes), nodes[0].Size, strings.Join(names, ", "))
 	switch {
 	case apart > limit+slowest.error+fastest.error:
-		d.advise(condition.Clock, "synchronise the clocks of the nodes (NTP); until then let all workers write through one node",
-			"the clock of node %s is %s ahead of that of node %s, and at most %s is allowed: servers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
+		d.advise(condition.Clock, "synchronise the clocks of the nodes (NTP); until then let all workers write through one "+
+			"node",
+			"the clock of node %s is %s ahead of that of node %s, and at most %s is allowed: "+
+				"servers are taken for dead although they are healthy", fastest.Name, apart, slowest.Name, limit)
 	case len(nodes) < nodes[0].Size:
-		d.note(condition.Clock, "compare the clocks of all nodes: run this command through the address of each node, or through a balancer",
+		d.note(condition.Clock, "compare the clocks of all nodes: run this command through the address of each node, "+
+			"or through a balancer",
 			"the connections lead to %s; the clocks of the nodes must be within %s of each other", seen, limit)
 	default:
-		d.ok(condition.Clock, "the clocks of %s are within %s of each other; at most %s is allowed", seen, max(apart, time.Millisecond), limit)
+		d.ok(condition.Clock, "the clocks of %s are within %s of each other; at most %s is allowed", seen,
+			max(apart, time.Millisecond), limit)
 	}
 }

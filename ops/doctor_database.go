@@ -55,14 +55,16 @@ func (d databaseCheck) clockSkew(ctx context.Context) error {
 	trip := time.Since(before)
 	ahead := before.Add(trip / 2).Sub(now).Round(time.Millisecond)
 	if ahead.Abs() < notableSkew+trip {
-		d.ok(condition.Clock, "this host's clock is the database's within %s, a round trip takes %s", max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
+		d.ok(condition.Clock, "this host's clock is the database's within %s, a round trip takes %s",
+			max(ahead.Abs(), time.Millisecond), trip.Round(time.Microsecond))
 		return nil
 	}
 	side := "ahead of"
 	if ahead < 0 {
 		side = "behind"
 	}
-	d.note(condition.Clock, "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: logs and tables show different times", ahead.Abs().Round(time.Second), side)
+	d.note(condition.Clock, "synchronise both (NTP)", "this host's clock is %s %s the database's, which decides: "+
+		"logs and tables show different times", ahead.Abs().Round(time.Second), side)
 	return nil
 }
 
@@ -120,7 +122,8 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 			case d.c.db.Denied(err):
 				verbs = append(verbs, verb)
 			case d.c.db.Transient(err):
-				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end", "cannot try %s on %s with a statement that matches no row: %s", verb, n.table, sqldb.OneLine(err))
+				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end",
+					"cannot try %s on %s with a statement that matches no row: %s", verb, n.table, sqldb.OneLine(err))
 				return nil
 			default:
 				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
@@ -134,7 +137,8 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 		d.ok(condition.Privileges, "this role has all rights on the roster's tables that a worker needs")
 		return nil
 	}
-	d.note(condition.Privileges, "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "), "this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
+	d.note(condition.Privileges, "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "),
+		"this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
 	return nil
 }
 

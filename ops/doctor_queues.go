@@ -47,10 +47,12 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Se
 				d.add(condition.NoOwner, "queues without an owner: %s", firstFive(late))
 			}
 			if len(fresh) > 0 {
-				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s", "queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
+				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s",
+					"queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
 			}
 		default:
-			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): %s", reason, firstFive(list)).Subject = reason
+			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): "+
+				"%s", reason, firstFive(list)).Subject = reason
 		}
 	}
 	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
@@ -86,14 +88,16 @@ func (d queueCheck) misplaced(r rosterRows) {
 	for _, q := range r.queues {
 		pin, err := plan.ParseSelector(q.Pin)
 		at := slices.IndexFunc(r.servers, func(s ServerRecord) bool { return q.CurServer != nil && s.UUID == *q.CurServer })
-		able := slices.ContainsFunc(r.servers, func(s ServerRecord) bool { return s.Eligible() && pin.Matches(s.planServer()) })
+		able := slices.ContainsFunc(r.servers,
+			func(s ServerRecord) bool { return s.Eligible() && pin.Matches(s.planServer()) })
 		if at < 0 || able || err == nil && pin.Matches(r.servers[at].planServer()) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
 	}
 	if len(list) > 0 {
-		d.add(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them: %s", firstFive(list))
+		d.add(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them: %s",
+			firstFive(list))
 	}
 }
 
@@ -162,7 +166,8 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 	for _, s := range r.servers {
 		if ids := late[s.UUID]; len(ids) > 0 && !s.Overdue {
 			asked := time.Duration(longest[s.UUID]) * time.Second
-			c := d.advise(condition.LateHandover, "find out what its dealer does; rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
+			c := d.advise(condition.LateHandover, "find out what its dealer does; "+
+				"rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
 				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
 			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
@@ -175,7 +180,8 @@ func (d queueCheck) items(task TaskRecord) {
 		d.add(condition.DeadItems, "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
-		d.add(condition.RetryItems, "%s retried", plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
+		d.add(condition.RetryItems, "%s retried",
+			plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -189,15 +195,19 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				busy = append(busy, ServerName(s.UUID))
 			}
 		}
-		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", r.task.QueueTotal),
-			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue", "queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d",
+			r.task.QueueTotal),
+			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue",
+				"queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
 	if list := r.task.Skipped; len(list) > 0 {
-		d.add(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows: %s", firstFive(list))
+		d.add(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows: %s",
+			firstFive(list))
 	}
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
-			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID, "queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
+			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID,
+				"queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
 	}
 }
@@ -208,7 +218,8 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 		ID      string
 		Crashes int64
 	}
-	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
+	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ?
+		AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
 		taskType, d.c.ownSign, most)
 	if err == nil && len(queues) > 0 {
 		var list []string
@@ -234,13 +245,16 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 		return err
 	}
 	if p.Load.Incomplete {
-		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known", p.Load.Queues-p.Load.Measured, p.Load.Queues)
+		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known",
+			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
 	if len(p.Load.TooLarge) > 0 {
-		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s", firstFive(p.Load.TooLarge))
+		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s",
+			firstFive(p.Load.TooLarge))
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
-		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d move now", n, p.Load.Budget)
+		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
+			"move now", n, p.Load.Budget)
 	}
 	return nil
 }
@@ -252,26 +266,29 @@ func (d queueCheck) backlog(r rosterRows) {
 	}
 	d.oldBacklog(r)
 	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
-		d.add(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less: %s", firstFive(list))
+		d.add(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less: %s",
+			firstFive(list))
 	}
 	if list := queuesWithTrend(r, BacklogGrowing); len(list) > 0 {
 		d.add(condition.BacklogGrowing, "more items come than are executed: %s", firstFive(list))
 	}
 }
 
-// oldBacklog reports queues that an autoscaler cannot rely on: their owners have counted them, and do not any more, or not
-// often enough.
+// oldBacklog reports queues that an autoscaler cannot rely on: their owners have counted them, and do not any more,
+// or not often enough.
 func (d queueCheck) oldBacklog(r rosterRows) {
 	var old []string
 	for _, q := range r.queues {
 		if q.BacklogAge != nil && *q.BacklogAge > FreshBacklog.Seconds() && q.Status == "HELD" {
-			old = append(old, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.BacklogAge*float64(time.Second)).Round(time.Second)))
+			old = append(old, fmt.Sprintf("%s (%s)", q.QueueID,
+				time.Duration(*q.BacklogAge*float64(time.Second)).Round(time.Second)))
 		}
 	}
 	if len(old) == 0 {
 		return
 	}
-	d.add(condition.BacklogOld, "counts are older than %s, so /scale goes by the other queues, or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
+	d.add(condition.BacklogOld, "counts are older than %s, so /scale goes by the other queues, "+
+		"or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
 }
 
 // queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that

@@ -109,7 +109,8 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	if len(d.findings) == before {
-		d.ok(condition.Healthy, "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"), plural.Of(len(r.servers), "server", "servers"))
+		d.ok(condition.Healthy, "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"),
+			plural.Of(len(r.servers), "server", "servers"))
 	}
 	return nil
 }
@@ -121,7 +122,8 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 		return err
 	}
 	for _, v := range values {
-		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row + " " + v.Column
+		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row +
+			" " + v.Column
 	}
 	return nil
 }
@@ -135,7 +137,8 @@ func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]EventRe
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(e EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).OnlyAlert() })
+	list = slices.DeleteFunc(list,
+		func(e EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).OnlyAlert() })
 	slices.Reverse(list)
 	return list, nil
 }

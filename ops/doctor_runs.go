@@ -15,7 +15,8 @@ type runCheck struct{ *diagnosis }
 func (d runCheck) problems(ctx context.Context, task TaskRecord) error {
 	cancelled, err := d.c.Runs().Cancelled(ctx, task.TaskType)
 	for _, p := range cancelled {
-		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(), sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
+		d.advise(condition.RunCancelled, "rota run rerun "+p.RunID+" or rota run ack "+p.RunID, "%s: %s", p.Subject(),
+			sqldb.OneLine(errText(p.Text()))).Subject = p.Subject()
 	}
 	if err != nil || task.RunProblems == 0 {
 		return err
@@ -43,7 +44,8 @@ func (d runCheck) triggers(ctx context.Context, taskType string) error {
 			continue
 		}
 		d.task = t.Target
-		d.note(condition.SlotSkipped, "rota run list "+t.Target+" --state SKIPPED says which run was open", "trigger %s: %s", t.Name, t.SkippedText()).Subject = "trigger " + t.Name
+		d.note(condition.SlotSkipped, "rota run list "+t.Target+" --state SKIPPED says which run was open", "trigger %s: %s",
+			t.Name, t.SkippedText()).Subject = "trigger " + t.Name
 	}
 	d.task = ""
 	return d.joins(ctx, taskType, triggers)
@@ -61,7 +63,8 @@ func (d runCheck) joins(ctx context.Context, taskType string, triggers []runs.Tr
 			continue
 		}
 		d.task = j.TaskType
-		d.add(condition.JoinUnmet, "no slot leads to a run: it runs after %s, and no trigger leads to %s", firstFive(j.Upstreams), firstFive(j.Slotless))
+		d.add(condition.JoinUnmet, "no slot leads to a run: it runs after %s, and no trigger leads to %s",
+			firstFive(j.Upstreams), firstFive(j.Slotless))
 	}
 	d.task = ""
 	return nil

@@ -36,9 +36,11 @@ func (d serverCheck) availability(r rosterRows) {
 		switch {
 		case s.Overdue:
 		case s.State == StatePaused:
-			d.advise(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused", ServerName(s.UUID)).Server = s.UUID
+			d.advise(condition.ServerPaused, "rota server resume "+d.commandName(s), "%s is paused",
+				ServerName(s.UUID)).Server = s.UUID
 		case s.State == StateDraining && s.Queues == 0:
-			d.advise(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s), "%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
+			d.advise(condition.ServerDrained, "stop it, or: rota server resume "+d.commandName(s),
+				"%s is drained and still runs", ServerName(s.UUID)).Server = s.UUID
 		}
 	}
 }
@@ -52,9 +54,11 @@ func (d serverCheck) overdue(r rosterRows) {
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judgeDead:
-			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; "+
+				"it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
-			d.add(condition.ServerSilent, "%s has been silent for %s and no server has taken over; it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
+			d.add(condition.ServerSilent, "%s has been silent for %s and no server has taken over; it owns %s",
+				ServerName(s.UUID), silent, owned).Server = s.UUID
 		}
 	}
 }
@@ -84,20 +88,23 @@ func (d serverCheck) planners(r rosterRows) {
 		}
 	}
 	if len(newer) > 0 && len(newer) == len(r.servers) {
-		d.add(condition.PlannerVersion, "all servers say that they know planner version %d, but version %d is in force: planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
+		d.add(condition.PlannerVersion, "all servers say that they know planner version %d, but version %d is in force: "+
+			"planner_version was edited by hand, or the next plan raises it", newer[0].PlannerVersion, inForce)
 	}
 	if len(older) > 0 {
-		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, which is in force, and does not plan",
+		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, "+
+			"which is in force, and does not plan",
 			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)
 	}
 	if len(newer) > 0 && len(newer) < len(r.servers) {
-		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; version %d is in force until all know a newer one",
+		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; "+
+			"version %d is in force until all know a newer one",
 			ServerName(newer[0].UUID), plural.Of(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
 	}
 }
 
-// unwitnessed reports servers whose end the other processes of their host cannot prove, where these can prove each other's
-// (S15).
+// unwitnessed reports servers whose end the other processes of their host cannot prove, where these can prove each
+// other's (S15).
 func (d serverCheck) unwitnessed(r rosterRows) {
 	witnessed := map[string]bool{}
 	for _, s := range r.servers {
@@ -105,7 +112,8 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 	for _, s := range r.servers {
 		if s.Witness == "" && witnessed[s.HostName] {
-			d.add(condition.Unwitnessed, "%s holds no lock, and other workers of %s do: its end is noticed only after judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
+			d.add(condition.Unwitnessed, "%s holds no lock, and other workers of %s do: its end is noticed only after "+
+				"judge_dead_interval", ServerName(s.UUID), s.HostName).Server = s.UUID
 		}
 	}
 }
@@ -127,7 +135,8 @@ func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
 	switch {
 	case r.eligibleWith(require) > 0:
 	case len(lack) > 0:
-		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, "+
+			"and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
 	case r.eligible() > 0:
 		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", require)
 	}
@@ -141,7 +150,8 @@ func (d serverCheck) namesakes(r rosterRows) {
 		switch {
 		case s.Name == "":
 		case there:
-			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other, ServerName(s.UUID), sqldb.OneLine(errText(s.Name))).Subject = s.Name
+			d.add(condition.SameName, "%s and %s have the name %s: neither gets its queues back after a restart", other,
+				ServerName(s.UUID), sqldb.OneLine(errText(s.Name))).Subject = s.Name
 		default:
 			first[s.Name] = ServerName(s.UUID)
 		}
@@ -155,7 +165,8 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 			continue
 		}
 		age := time.Duration(*s.OldestInFlightAge) * time.Second
-		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)", ServerName(s.UUID), age, after)
+		c := d.add(condition.Stalled, "a call of the dealer of %s has been in flight for %s (stall_after %s)",
+			ServerName(s.UUID), age, after)
 		c.Server, c.Since = s.UUID, time.Now().Add(-age)
 	}
 }
@@ -232,7 +243,8 @@ func (d queueCheck) failing(r rosterRows) {
 	var list []string
 	var longest float64
 	for _, q := range r.queues {
-		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" || r.failingServer(*q.CurServer) {
+		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" ||
+			r.failingServer(*q.CurServer) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second))
@@ -241,7 +253,8 @@ func (d queueCheck) failing(r rosterRows) {
 	if len(list) == 0 {
 		return
 	}
-	c := d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s", firstFive(list))
+	c := d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s",
+		firstFive(list))
 	c.Since = time.Now().Add(-time.Duration(longest) * time.Second)
 }
 

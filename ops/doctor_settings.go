@@ -28,7 +28,8 @@ func (d rosterCheck) settings(ctx context.Context, r rosterRows) (center.Setting
 		s.Queues = 1 // availability reports it
 	}
 	if err := s.Validate(); err != nil {
-		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: %s", sqldb.OneLine(err))
+		d.add(condition.SettingsInvalid, "workers refuse the row in schedule_task_type and keep their last valid settings: "+
+			"%s", sqldb.OneLine(err))
 	}
 	return s, nil
 }
@@ -51,13 +52,14 @@ func (d rosterCheck) givenSettings(r rosterRows, row center.Settings) {
 		if len(servers[diff]) == 1 {
 			give = servers[diff][0] + " gives"
 		}
-		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name, sqldb.OneLine(errText(diff.Given)), sqldb.OneLine(errText(diff.Row))).Subject = diff.Name
+		d.add(condition.SettingsDiffer, "%s %s %s, but the row says %s and is in force", give, diff.Name,
+			sqldb.OneLine(errText(diff.Given)), sqldb.OneLine(errText(diff.Row))).Subject = diff.Name
 	}
 }
 
-// DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are in
-// force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the worker
-// and Tasks.Compare report invalid settings.
+// DiagnoseFile compares the settings that the file at path gives for task types with those of the database, which are
+// in force. It returns a note for each task type that differs, and leaves out a task type that it cannot compare: the
+// worker and Tasks.Compare report invalid settings.
 func (c *Client) DiagnoseFile(ctx context.Context, path string, tasks []TaskSettings) (findings []condition.Condition) {
 	names, err := c.Tasks().Names(ctx)
 	if err != nil {

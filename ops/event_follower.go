@@ -111,7 +111,8 @@ func (f *EventFollower) advance(horizon int64) {
 func (e *Events) page(ctx context.Context, f EventFilter) ([]EventRecord, error) {
 	w := e.eventWhere(f)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db,
-		fmt.Sprintf(`SELECT {columns} FROM schedule_event WHERE %s ORDER BY event_id LIMIT %d`, w.Text, followPage), w.Args...)
+		fmt.Sprintf(`SELECT {columns} FROM schedule_event WHERE %s ORDER BY event_id LIMIT %d`, w.Text,
+			followPage), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("follow the events: %w", err)
 	}
@@ -121,7 +122,8 @@ func (e *Events) page(ctx context.Context, f EventFilter) ([]EventRecord, error)
 // horizon returns the highest id of the events that are older than followWindow, at least after. Transactions with
 // lower ids have ended.
 func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error) {
-	err = e.c.db.QueryRow(ctx, fmt.Sprintf(`SELECT event_id FROM schedule_event WHERE event_id > ? AND event_time < (SELECT {ago %d})
+	err = e.c.db.QueryRow(ctx, fmt.Sprintf(`SELECT event_id FROM schedule_event WHERE event_id > ?
+		AND event_time < (SELECT {ago %d})
 		ORDER BY event_id DESC LIMIT 1`, followWindow.Milliseconds()), after).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return after, nil

@@ -44,7 +44,8 @@ const (
 	EventItems     = roster.EventItems     // an operator changed failed items
 	EventAlert     = roster.EventAlert     // an alert was raised
 
-	EventRun     = roster.EventRun     // a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
+	// a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
+	EventRun     = roster.EventRun
 	EventTrigger = roster.EventTrigger // an operator changed a trigger
 
 	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
@@ -160,7 +161,8 @@ func (e *Events) eventWhere(f EventFilter) sqldb.Where {
 		w.And("(from_server"+in+" OR to_server"+in+" OR actor"+in+")", sqldb.Args(slices.Repeat(f.servers, 3))...)
 	}
 	if f.Since > 0 {
-		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds())) // a subquery is evaluated once; SQLite evaluates the bare function for each row
+		// a subquery is evaluated once; SQLite evaluates the bare function for each row
+		w.And(fmt.Sprintf("event_time > (SELECT {ago %d})", f.Since.Milliseconds()))
 	}
 	if f.Open {
 		w.And("open_until > (SELECT {now})")

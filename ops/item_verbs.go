@@ -41,8 +41,9 @@ var retryItems = verb[RetryItems](Verb{
 // Prepare implements Operation.
 func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return itemVerb{
-		title: "Retry", past: "retried", says: "They are executed at once, dead items included, and begin with zero attempts.",
-		do: c.Items().Retry, rest: func(left ItemChoice) Operation { return RetryItems{left} },
+		title: "Retry", past: "retried",
+		says: "They are executed at once, dead items included, and begin with zero attempts.",
+		do:   c.Items().Retry, rest: func(left ItemChoice) Operation { return RetryItems{left} },
 	}.prepare(ctx, c, a.ItemChoice)
 }
 

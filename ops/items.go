@@ -56,7 +56,8 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	if f.Key != "" {
 		w.Equal("item_hash", failures.Hash(f.Key))
 	}
-	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text, "first_failed_at", "item_key", limit), w.Args...)
+	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text,
+		"first_failed_at", "item_key", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed items: %w", err)
 	}
@@ -67,7 +68,8 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 // of items. Workers read the items again after their next heartbeat. Retry changes at most 1,000 items in each
 // transaction. If it fails between two of them, it returns the number of items so far. Page has the keys of all items.
 func (it *Items) Retry(ctx context.Context, taskType, actor string, keys ...string) (n int, err error) {
-	n, err = it.change(ctx, taskType, keys, itemChange{actor: actor, what: "retried", statement: `UPDATE schedule_failed_item
+	n, err = it.change(ctx, taskType, keys,
+		itemChange{actor: actor, what: "retried", statement: `UPDATE schedule_failed_item
 		SET state = '` + ItemRetry + `', attempts = 0, next_attempt_at = {now}`})
 	if err != nil {
 		return n, fmt.Errorf("retry items of %w", err)
@@ -88,10 +90,10 @@ func (it *Items) Drop(ctx context.Context, taskType, actor string, keys ...strin
 // itemsPerPage is how many failed items a page has at most.
 const itemsPerPage = 1_000
 
-// Page returns the failed items of a task type that the filter selects, at most 1,000, behind the position that the page
-// before has returned. The position before the first page is empty, and next is empty after the last one. The order has no
-// meaning. A caller may change the items of a page before it asks for the next one. An item that fails for the first time
-// meanwhile may be left out.
+// Page returns the failed items of a task type that the filter selects, at most 1,000, behind the position that the
+// page before has returned. The position before the first page is empty, and next is empty after the last one. The
+// order has no meaning. A caller may change the items of a page before it asks for the next one. An item that fails
+// for the first time meanwhile may be left out.
 func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []ItemRecord, next string, err error) {
 	if f.TaskType == "" {
 		return nil, "", errors.New("read a page of failed items: the filter needs a task type")
@@ -100,7 +102,8 @@ func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []I
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
 	page, err = sqldb.Records[ItemRecord](ctx, it.c.db, fmt.Sprintf(`SELECT {columns} FROM schedule_failed_item
-		WHERE task_type = ? AND own_sign = ? AND item_hash > ?%s ORDER BY item_hash LIMIT %d`, w.Text, itemsPerPage), w.Args...)
+		WHERE task_type = ? AND own_sign = ? AND item_hash > ?%s ORDER BY item_hash LIMIT %d`, w.Text,
+		itemsPerPage), w.Args...)
 	if err != nil {
 		return nil, "", fmt.Errorf("read a page of failed items of %s: %w", f.TaskType, err)
 	}
@@ -145,13 +148,17 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) 
 	if err := itemsChanged(ctx, l); err != nil {
 		return n, err
 	}
-	return n, l.Record(ctx, roster.Event{Kind: EventItems, Actor: c.actor, Reason: fmt.Sprintf("%s %s", plural.Of(n, "failed item was", "failed items were"), c.what)})
+	return n, l.Record(ctx, roster.Event{
+		Kind: EventItems, Actor: c.actor,
+		Reason: fmt.Sprintf("%s %s", plural.Of(n, "failed item was", "failed items were"), c.what),
+	})
 }
 
 // lastOfChunk returns the hash of the last item that one transaction deletes, from the items behind a hash. It returns
 // false if the transaction can delete all of them.
 func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash string, more bool, err error) {
-	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash > ?
+	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?
+		AND item_hash > ?
 		ORDER BY item_hash LIMIT 1 OFFSET %d`, itemsAtOnce-1), l.TaskType, l.OwnSign, after).Scan(&hash)
 	if sqldb.NoRows(err) {
 		return "", false, nil
@@ -161,7 +168,8 @@ func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash stri
 
 // itemsChanged raises the version that makes workers read the failed items again.
 func itemsChanged(ctx context.Context, l *roster.LockTx) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ? AND own_sign = ?`, l.TaskType, l.OwnSign)
+	_, err := l.Exec(ctx, `UPDATE schedule_task_running SET item_version = item_version + 1 WHERE task_type = ?
+		AND own_sign = ?`, l.TaskType, l.OwnSign)
 	return err
 }
 
@@ -183,15 +191,15 @@ func deleteSomeItems(ctx context.Context, l *roster.LockTx, after string) (n int
 	return n, last, nil
 }
 
-// ItemRates computes the servers' items per second from two successive readings of their counters. The zero value has no
-// earlier reading. It must not be used concurrently.
+// ItemRates computes the servers' items per second from two successive readings of their counters. The zero value has
+// no earlier reading. It must not be used concurrently.
 type ItemRates struct {
 	at       time.Time        // the database's time of the last reading
 	finished map[string]int64 // items per server at that time, by uuid
 }
 
-// Update returns the items per second of each server since the last reading, by uuid. A server without an earlier reading
-// has no entry. A server writes its counters with each heartbeat, so the rate is as coarse as the heartbeats.
+// Update returns the items per second of each server since the last reading, by uuid. A server without an earlier
+// reading has no entry. A server writes its counters with each heartbeat, so the rate is as coarse as the heartbeats.
 func (r *ItemRates) Update(servers []ServerRecord) map[string]float64 {
 	rates, finished := map[string]float64{}, map[string]int64{}
 	var now time.Time

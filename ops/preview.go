@@ -43,13 +43,14 @@ func (p Preview) LoadMoves() (n int) {
 
 // Move is a queue that goes from one server to another, or that loses its owner.
 type Move struct {
-	QueueID    string   `json:"queue_id"`
-	CurServer  *string  `json:"cur_server"`
-	NextServer *string  `json:"next_server"`
-	Requested  bool     `json:"requested"` // the next server has requested it already
-	Rule       string   `json:"rule"`      // that would be broken if the queue stayed, such as "pin", or that no server meets
-	Reason     string   `json:"reason"`    // the rule, in words
-	Load       *float64 `json:"load"`      // executors that the queue needs; nil: not measured, or not read
+	QueueID    string  `json:"queue_id"`
+	CurServer  *string `json:"cur_server"`
+	NextServer *string `json:"next_server"`
+	Requested  bool    `json:"requested"` // the next server has requested it already
+	// that would be broken if the queue stayed, such as "pin", or that no server meets
+	Rule   string   `json:"rule"`
+	Reason string   `json:"reason"` // the rule, in words
+	Load   *float64 `json:"load"`   // executors that the queue needs; nil: not measured, or not read
 }
 
 // Share is how many queues a server owns, and would own after the moves.
@@ -64,12 +65,14 @@ type Share struct {
 
 // LoadPreview is what a plan by load knows.
 type LoadPreview struct {
-	Queues   int     `json:"queues"`
-	Measured int     `json:"measured_queues"` // queues whose load is known; each other one counts as their average
-	Fair     float64 `json:"fair_load"`       // the load that a server with the weight 1 would have if queues could be divided
+	Queues   int `json:"queues"`
+	Measured int `json:"measured_queues"` // queues whose load is known; each other one counts as their average
+	// the load that a server with the weight 1 would have if queues could be divided
+	Fair float64 `json:"fair_load"`
 	// Incomplete says that nothing moves to even the load before nine tenths of the queues are measured.
 	Incomplete bool `json:"incomplete"`
-	// TooLarge are the queues that are larger by a quarter than the part of a server, the largest first: no plan evens them.
+	// TooLarge are the queues that are larger by a quarter than the part of a server, the largest first: no plan evens
+	// them.
 	TooLarge []string `json:"too_large_queues"`
 	InForce  bool     `json:"in_force"` // balance is LOAD: the servers move the queues
 	Budget   int      `json:"budget"`   // if it is in force, how many queues may move now only to even the load
@@ -109,7 +112,8 @@ func (q *Queues) plan(ctx context.Context, taskType string, s Scenario) (p Previ
 	if err != nil {
 		return p, err
 	}
-	err = errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Resume, StateServing), in.setWeights(s.Weights))
+	err = errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Resume, StateServing),
+		in.setWeights(s.Weights))
 	if err != nil {
 		return p, err
 	}
@@ -334,9 +338,11 @@ func (q *Queues) Scenario(ctx context.Context, taskType string, add int, names .
 		if err != nil {
 			return s, err
 		}
-		serve := slices.DeleteFunc(slices.Clone(servers), func(server ServerRecord) bool { return server.TaskType != taskType })
+		serve := slices.DeleteFunc(slices.Clone(servers),
+			func(server ServerRecord) bool { return server.TaskType != taskType })
 		if len(serve) == 0 {
-			return s, fmt.Errorf("plan %s without server %s: %w: %s", taskType, servers[0].UUID, ErrOtherTask, servers[0].TaskType)
+			return s, fmt.Errorf("plan %s without server %s: %w: %s", taskType, servers[0].UUID, ErrOtherTask,
+				servers[0].TaskType)
 		}
 		for _, server := range serve {
 			if !slices.Contains(s.Remove, server.UUID) { // two names can mean one server

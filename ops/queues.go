@@ -44,12 +44,15 @@ type QueueRecord struct {
 	BacklogTrend   *string    `json:"backlog_trend"`    // EMPTY, DRAINING, STEADY, GROWING, STUCK, or empty
 	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
 	ReservedUntil  *time.Time `json:"reserved_until"`
-	Pin            string     `json:"pin"`             // labels that a server must have to own the queue; empty: none
-	FailingFor     *float64   `json:"failing_s"`       // for how long all calls of the queue have failed; nil: they have not
-	WaitsFor       *string    `json:"waits_for"`       // why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said
-	Status         string     `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
-	Removing       bool       `json:"removing" db:"-"` // it is removed as soon as it is drained
-	HungOn         []string   `json:"hung_on" db:"-"`  // uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+	Pin            string     `json:"pin"` // labels that a server must have to own the queue; empty: none
+	// for how long all calls of the queue have failed; nil: they have not
+	FailingFor *float64 `json:"failing_s"`
+	// why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said
+	WaitsFor *string `json:"waits_for"`
+	Status   string  `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
+	Removing bool    `json:"removing" db:"-"` // it is removed as soon as it is drained
+	// uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+	HungOn []string `json:"hung_on" db:"-"`
 }
 
 // QueueFilter selects queues. Empty fields select all.
@@ -66,7 +69,8 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 	w.Equal("task_type", f.TaskType)
 	w.Equal("status", f.Status)
 	if len(f.Servers) > 0 {
-		w.And("(cur_server IN ("+sqldb.Marks(len(f.Servers))+") OR req_server IN ("+sqldb.Marks(len(f.Servers))+"))", sqldb.Args(slices.Repeat(f.Servers, 2))...)
+		w.And("(cur_server IN ("+sqldb.Marks(len(f.Servers))+") OR req_server IN ("+sqldb.Marks(len(f.Servers))+"))",
+			sqldb.Args(slices.Repeat(f.Servers, 2))...)
 	}
 	if f.Host != "" {
 		w.And("(cur_host = ? OR req_host = ?)", f.Host, f.Host)
@@ -161,8 +165,9 @@ const (
 // FreshBacklog is how old a count may be that an autoscaler uses. An owner counts each of its queues about every 10 s.
 const FreshBacklog = time.Minute
 
-// EstimateBacklog returns how many items a number of queues have left, if those of them that were counted have a number of
-// items: it takes the others for as full as these, and never for empty. It knows nothing if fewer than half were counted.
+// EstimateBacklog returns how many items a number of queues have left, if those of them that were counted have a
+// number of items: it takes the others for as full as these, and never for empty. It knows nothing if fewer than half
+// were counted.
 func EstimateBacklog(items, counted, queues int64) (estimate int64, known bool) {
 	if counted == 0 || 2*counted < queues {
 		return 0, false
@@ -190,7 +195,8 @@ func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []Queue
 				oldest = q.c.db.Time(b.Oldest)
 			}
 			values = append(values, "(?, ?, ?, ?, ?, ?, {ago ?}, ?, ?, ?, ?)")
-			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(), b.Took.Milliseconds(), b.Rate, b.Trend, b.Demand)
+			args = append(args, taskType, q.c.ownSign, b.QueueID, b.Epoch, max(0, b.Items), oldest, b.Age.Milliseconds(),
+				b.Took.Milliseconds(), b.Rate, b.Trend, b.Demand)
 		}
 		err := q.c.db.Retry(ctx, func() (bool, error) {
 			_, err := q.c.db.Exec(ctx, `INSERT INTO schedule_backlog

@@ -11,8 +11,9 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Clean deletes events, histories of servers, backlogs and ended runs that are older than the retention by the database's clock,
-// and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call Clean periodically.
+// Clean deletes events, histories of servers, backlogs and ended runs that are older than the retention by the
+// database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call
+// Clean periodically.
 func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
 	for _, t := range []struct{ table, key, time string }{
 		{"schedule_event", "event_id", "event_time"},
@@ -24,7 +25,8 @@ func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted in
 		}
 		deleted += n
 	}
-	n, err := c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM schedule_backlog WHERE measured_at < {ago %d}`, retention.Milliseconds()))
+	n, err := c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM schedule_backlog WHERE measured_at < {ago %d}`,
+		retention.Milliseconds()))
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_backlog: %w", err)
 	}
@@ -58,7 +60,8 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 		Hash string
 	}
 	due := fmt.Sprintf(`next_attempt_at < {ago %d}`, retention.Milliseconds())
-	keys, err := sqldb.Records[key](ctx, it.c.db, fmt.Sprintf(`SELECT task_type, own_sign, item_hash FROM schedule_failed_item
+	keys, err := sqldb.Records[key](ctx, it.c.db, fmt.Sprintf(`SELECT task_type, own_sign, item_hash
+		FROM schedule_failed_item
 		WHERE %s ORDER BY next_attempt_at LIMIT %d`, due, runs.CleanRows))
 	var places []place
 	hashes := map[place][]any{}
@@ -73,7 +76,8 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 			break
 		}
 		var n int
-		n, err = it.c.db.Exec(ctx, deleteItems+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(hashes[p]))+`) AND `+due,
+		n, err = it.c.db.Exec(ctx, deleteItems+` WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+
+			sqldb.Marks(len(hashes[p]))+`) AND `+due,
 			append([]any{p.TaskType, p.OwnSign}, hashes[p]...)...) // its time may have been changed meanwhile
 		deleted += n
 	}
@@ -92,7 +96,9 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 //
 // seen is the database's time of the actor's last heartbeat, and within the greatest age that it can have. If the
 // database's clock has jumped since, ExpireOwnSigns deletes nothing: live environments would look abandoned (S7).
-func (c *Client) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time, within time.Duration) (expired []string, err error) {
+func (c *Client) ExpireOwnSigns(ctx context.Context, taskType, actor string, seen time.Time,
+	within time.Duration,
+) (expired []string, err error) {
 	candidates, err := sqldb.Records[string](ctx, c.db, `SELECT r.own_sign FROM schedule_task_running r`+abandonedRosters+`
 		AND r.task_type = ? AND r.own_sign NOT IN (?, ?) ORDER BY r.own_sign`, taskType, center.DefaultOwnSign, c.ownSign)
 	if err != nil {
@@ -117,14 +123,18 @@ const abandonedRosters = ` JOIN schedule_task_type t ON t.task_type = r.task_typ
 		AND s.heartbeat_time >= {ago t.expire_own_sign_interval_ms})
 	AND NOT EXISTS (SELECT 1 FROM schedule_queue q WHERE q.task_type = r.task_type AND q.own_sign = r.own_sign
 		AND (q.gmt_modified >= {ago t.expire_own_sign_interval_ms} OR q.cursor_value <> ''))
-	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign AND g.name <> r.task_type)`
+	AND NOT EXISTS (SELECT 1 FROM schedule_trigger g WHERE g.target = r.task_type AND g.own_sign = r.own_sign
+	AND g.name <> r.task_type)`
 
 // expireOwnSign deletes one environment if it is still abandoned under the lock row.
-func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time, within time.Duration) (gone bool, err error) {
+func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string, seen time.Time,
+	within time.Duration,
+) (gone bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		gone = false
 		var still int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+` AND r.task_type = ? AND r.own_sign = ?`,
+		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+` AND r.task_type = ?
+			AND r.own_sign = ?`,
 			l.TaskType, l.OwnSign).Scan(&still)
 		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err

@@ -63,15 +63,15 @@ func (g RunGraph) Upstreams() RunUpstreams {
 	return rules
 }
 
-// Sorted returns the runs, each after its upstreams. Only rows that were edited by hand can contain a cycle: its runs keep
-// their order.
+// Sorted returns the runs, each after its upstreams. Only rows that were edited by hand can contain a cycle: its runs
+// keep their order.
 func (g RunGraph) Sorted() []runs.Run {
 	rules := g.Upstreams()
 	return upstreamsFirst(g.Runs, func(r, o runs.Run) bool { return rules[r.ID][o.ID] != "" })
 }
 
-// upstreamsFirst sorts a list so that each element comes after the elements that it runs after. It breaks a cycle at the
-// first element that is left. Elements that do not depend on each other keep their order as far as possible.
+// upstreamsFirst sorts a list so that each element comes after the elements that it runs after. It breaks a cycle at
+// the first element that is left. Elements that do not depend on each other keep their order as far as possible.
 func upstreamsFirst[T any](list []T, runsAfter func(e, other T) bool) (order []T) {
 	rest := slices.Clone(list)
 	for len(rest) > 0 {

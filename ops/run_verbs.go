@@ -70,7 +70,8 @@ func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		}
 		ask.After = append(ask.After, r.ID)
 	}
-	change.Says = []string{"The runs that depend on it are made with it. It begins when no other run of " + t.TaskType + " is running."}
+	change.Says = []string{"The runs that depend on it are made with it. It begins when no other run of " + t.TaskType +
+		" is running."}
 	if ask.Key != "" {
 		change.Says = append(change.Says, "The key is "+ask.Key+".")
 	}
@@ -83,15 +84,18 @@ func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if t.Paused {
 		change.Warnings = []string{t.TaskType + " is paused: the run waits until somebody resumes it."}
 	}
-	change.Objects = []Object{{Name: "a run of " + inEnvironment(c, t.TaskType), Past: "submitted", do: func(ctx context.Context, actor string) (Done, error) {
-		ask.Actor = actor
-		id, existed, err := c.Runs().Submit(ctx, t.TaskType, ask)
-		done := Done{ID: id, Record: records.Object{records.M("run_id", id), records.M("existed", existed)}}
-		if existed {
-			done.Note = "a run of key " + a.Key + " exists already"
-		}
-		return done, err
-	}}}
+	change.Objects = []Object{{
+		Name: "a run of " + inEnvironment(c, t.TaskType), Past: "submitted",
+		do: func(ctx context.Context, actor string) (Done, error) {
+			ask.Actor = actor
+			id, existed, err := c.Runs().Submit(ctx, t.TaskType, ask)
+			done := Done{ID: id, Record: records.Object{records.M("run_id", id), records.M("existed", existed)}}
+			if existed {
+				done.Note = "a run of key " + a.Key + " exists already"
+			}
+			return done, err
+		},
+	}}
 	return change, nil
 }
 
@@ -114,7 +118,8 @@ func timeFrom(name, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%s (%q) must be a time such as 2026-08-01T12:00:00Z, or a duration such as 90m", name, text)
+		return time.Time{}, fmt.Errorf("%s (%q) must be a time such as 2026-08-01T12:00:00Z, or a duration such as 90m", name,
+			text)
 	}
 	return at, nil
 }
@@ -137,7 +142,8 @@ wait for its success fail.` + runHelp,
 func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Cancel", "cancelled", "", (*runs.Runs).Cancel)
 	if err == nil {
-		change.Says = []string{"It ends at once. Servers at work on it stop within two seconds; what they have started may still take effect. Runs that need its success fail. To rerun it lets it go on where it was."}
+		change.Says = []string{"It ends at once. Servers at work on it stop within two seconds; what they have started may " +
+			"still take effect. Runs that need its success fail. To rerun it lets it go on where it was."}
 	}
 	return change, err
 }
@@ -159,9 +165,11 @@ skipped because of this run wait for it again.` + runHelp,
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
+	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again",
+		(*runs.Runs).Rerun)
 	if err == nil {
-		change.Says = []string{"Its failed and cancelled queues begin again, each from its cursor. Queues that are done stay done. The runs that failed or were skipped because of it wait again."}
+		change.Says = []string{"Its failed and cancelled queues begin again, each from its cursor. Queues that are done " +
+			"stay done. The runs that failed or were skipped because of it wait again."}
 	}
 	return change, err
 }
@@ -183,7 +191,8 @@ deadline does not change.` + runHelp,
 func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := runChange(ctx, c, a.Run, "Pause", "paused", "its sweeps stop", pausing[*runs.Runs](true))
 	if err == nil {
-		change.Says = []string{"It is not opened, no server takes its queues, and those at work stop in between two batches. Its deadline does not change."}
+		change.Says = []string{"It is not opened, no server takes its queues, and those at work stop in between two " +
+			"batches. Its deadline does not change."}
 	}
 	return change, err
 }
@@ -237,19 +246,22 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	r, err := c.Runs().Get(ctx, a.Run)
 	if err == nil {
 		change := changeOfRun(c, r, "Acknowledge the failure of", "acknowledged", "", (*runs.Runs).Ack)
-		change.Says = []string{"The failure is no problem any more. So are the earlier failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem again."}
+		change.Says = []string{"The failure is no problem any more. So are the earlier failures of the same trigger, " +
+			"and the runs that failed because of this one. The next run that fails is a problem again."}
 		return change, nil
 	}
 	if !errors.Is(err, runs.ErrUnknownRun) {
 		return nil, err
 	}
-	if _, err := c.Runs().Find(ctx, a.Run); err != nil && !errors.Is(err, runs.ErrNoRunYet) { // a slot may be missed before the first run
+	// a slot may be missed before the first run
+	if _, err := c.Runs().Find(ctx, a.Run); err != nil && !errors.Is(err, runs.ErrNoRunYet) {
 		return nil, err
 	}
 	taskType := a.Run
 	return &Change{
 		Title: "Acknowledge the problems of " + taskType, TaskTypes: []string{taskType},
-		Says: []string{"Its failed runs, and the missed and skipped slots of its triggers, are no problem any more. The next run that fails is a problem again."},
+		Says: []string{"Its failed runs, and the missed and skipped slots of its triggers, are no problem any more. The " +
+			"next run that fails is a problem again."},
 		Objects: []Object{{
 			Name: inEnvironment(c, taskType), Past: "acknowledged",
 			do: func(ctx context.Context, actor string) (Done, error) {
@@ -269,7 +281,8 @@ func acknowledged(problems []runs.Problem) string {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", plural.Of(failed, "run", "runs"), plural.Of(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", plural.Of(failed, "run", "runs"),
+		plural.Of(triggers, "trigger", "triggers"))
 }
 
 // pausing returns the method of runs or backfills that begins or ends a pause.
@@ -280,7 +293,9 @@ func pausing[T interface {
 }
 
 // runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *Client, name, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) (*Change, error) {
+func runChange(ctx context.Context, c *Client, name, title, past, effect string,
+	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
+) (*Change, error) {
 	if name == "" {
 		return nil, missing("the run")
 	}
@@ -291,7 +306,9 @@ func runChange(ctx context.Context, c *Client, name, title, past, effect string,
 	return changeOfRun(c, r, title, past, effect, do), nil
 }
 
-func changeOfRun(c *Client, r runs.Record, title, past, effect string, do func(r *runs.Runs, ctx context.Context, id, actor string) error) *Change {
+func changeOfRun(c *Client, r runs.Record, title, past, effect string,
+	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
+) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
 		Objects: []Object{{

@@ -28,10 +28,10 @@ var (
 	ErrOldBacklog = errors.New("fewer than half of the queues with an owner were counted within the last minute")
 )
 
-// Scale returns how many workers a task type should have if each is to have perWorker items: the items that are left, or
-// those in flight if they are more, divided by perWorker and rounded up. It never is more than the queues, because further
-// workers would stand by, and never less than one, because without a worker nobody counts. A queue without an owner asks
-// for one worker more than there are. A paused task type asks for one.
+// Scale returns how many workers a task type should have if each is to have perWorker items: the items that are left,
+// or those in flight if they are more, divided by perWorker and rounded up. It never is more than the queues, because
+// further workers would stand by, and never less than one, because without a worker nobody counts. A queue without an
+// owner asks for one worker more than there are. A paused task type asks for one.
 //
 // Scale uses counts that are no older than FreshBacklog, and takes the other queues for as full as those. If fewer than
 // half of the queues that have an owner were counted within that time, it returns ErrOldBacklog. It also returns
@@ -62,7 +62,8 @@ func (t TaskRecord) Scale(perWorker int64) (Scale, error) {
 		s.Workers, s.Reason = 1, "nothing is left: one worker goes on counting"
 	}
 	if s.Counted < s.Queues {
-		s.Reason += fmt.Sprintf("; %d of %d queues were counted within the last minute, and the others are taken for as full as these", s.Counted, s.Queues)
+		s.Reason += fmt.Sprintf("; %d of %d queues were counted within the last minute, and the others are taken for as "+
+			"full as these", s.Counted, s.Queues)
 	}
 	if t.Unassigned > 0 && s.Workers <= t.Servers-t.DeadServers {
 		s.Workers, s.Reason = t.Servers-t.DeadServers+1, fmt.Sprintf("%d queues have no owner", t.Unassigned)
@@ -79,7 +80,10 @@ func (t TaskRecord) Scale(perWorker int64) (Scale, error) {
 // estimate returns how much is left. Queues without an owner need not have been counted: a limit of queues per server
 // would otherwise hide from an autoscaler that servers are missing.
 func (t TaskRecord) estimate() (Scale, error) {
-	s := Scale{TaskType: t.TaskType, Servers: t.Servers, Queues: t.QueueTotal, Counted: t.FreshQueues, InFlight: t.InFlight}
+	s := Scale{
+		TaskType: t.TaskType, Servers: t.Servers, Queues: t.QueueTotal, Counted: t.FreshQueues,
+		InFlight: t.InFlight,
+	}
 	if t.BacklogItems == nil {
 		return s, ErrNoBacklog
 	}

@@ -123,7 +123,8 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
 	held, err := c.roster.Operator(actor).ForceDrainServer(ctx, uuid, a.Wait)
 	if err == nil && len(held) > 0 {
-		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: end the process, or its session in the database, then drain again",
+		err = fmt.Errorf("drain server %s: after %s, a transaction of the server still locks the rows of queues %s: "+
+			"end the process, or its session in the database, then drain again",
 			uuid, a.Wait, strings.Join(held, ", "))
 	}
 	return err
@@ -300,9 +301,11 @@ func (f future) loseAll() string {
 	case f.Queues == 0:
 		return f.handOver("")
 	case f.others == 0:
-		return fmt.Sprintf("its %s no owner until another server can take over", plural.Of(f.Queues, "queue has", "queues have"))
+		return fmt.Sprintf("its %s no owner until another server can take over",
+			plural.Of(f.Queues, "queue has", "queues have"))
 	}
-	return fmt.Sprintf("its %s to %s at once", plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
+	return fmt.Sprintf("its %s to %s at once", plural.Of(f.Queues, "queue goes", "queues go"),
+		plural.Of(f.others, "other server", "other servers"))
 }
 
 func (f future) weigh(weight int) string {

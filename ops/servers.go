@@ -20,8 +20,10 @@ func (c *Client) Servers() *Servers { return &Servers{c} }
 
 // The states of a server. Only SERVING and STANDBY servers may own queues.
 const (
-	StateServing  = roster.StateServing  // owns queues
-	StateStandby  = roster.StateStandby  // owns none: there are more servers than queues, or than max_servers or max_in_flight allow; it gets the next free queue
+	StateServing = roster.StateServing // owns queues
+	// owns none: there are more servers than queues, or than max_servers or max_in_flight allow; it gets the next free
+	// queue
+	StateStandby  = roster.StateStandby
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
 	StateLeaving  = roster.StateLeaving  // about to leave; a later server of its name gets its queues back
@@ -33,23 +35,24 @@ func ServerName(uuid string) string { return roster.ServerName(uuid) }
 
 // ServerRecord is a row of schedule_server, with counts of the server's queues.
 type ServerRecord struct {
-	UUID              string     `json:"uuid"`
-	TaskType          string     `json:"task_type"`
-	OwnSign           string     `json:"own_sign"`
-	IP                string     `json:"ip"`
-	HostName          string     `json:"host_name"`
-	PID               int64      `json:"pid"`
-	ThreadNumber      int64      `json:"thread_number"`
-	State             string     `json:"state"`
-	RegisterTime      time.Time  `json:"register_time"`
-	HeartbeatTime     time.Time  `json:"heartbeat_time"`
-	HeartbeatAge      float64    `json:"heartbeat_age_s" db:"-"`
-	Overdue           bool       `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
-	JudgeDead         int64      `json:"judge_dead_interval_ms"`
-	Queues            int64      `json:"queues"`               // owned
-	Requested         int64      `json:"requested"`            // owned, and requested by other servers
-	Requesting        int64      `json:"awaited"`              // requested by this server
-	Weight            int64      `json:"weight"`               // its part of the queues, in proportion to those of the others; 0: none
+	UUID          string    `json:"uuid"`
+	TaskType      string    `json:"task_type"`
+	OwnSign       string    `json:"own_sign"`
+	IP            string    `json:"ip"`
+	HostName      string    `json:"host_name"`
+	PID           int64     `json:"pid"`
+	ThreadNumber  int64     `json:"thread_number"`
+	State         string    `json:"state"`
+	RegisterTime  time.Time `json:"register_time"`
+	HeartbeatTime time.Time `json:"heartbeat_time"`
+	HeartbeatAge  float64   `json:"heartbeat_age_s" db:"-"`
+	Overdue       bool      `json:"overdue" db:"-"` // silent for longer than judge_dead_interval
+	JudgeDead     int64     `json:"judge_dead_interval_ms"`
+	Queues        int64     `json:"queues"`    // owned
+	Requested     int64     `json:"requested"` // owned, and requested by other servers
+	Requesting    int64     `json:"awaited"`   // requested by this server
+	// its part of the queues, in proportion to those of the others; 0: none
+	Weight            int64      `json:"weight"`
 	MaxInFlight       *int64     `json:"max_in_flight"`        // calls of Execute that it may make; nil: no limit
 	MaxInFlightTarget *int64     `json:"max_in_flight_target"` // what MaxInFlight is to become
 	LastFetchTime     *time.Time `json:"last_fetch_time"`
@@ -73,11 +76,15 @@ type ServerRecord struct {
 	Labels            string     `json:"labels"`
 	DrainedPartition  int64      `json:"drained_partition"`
 	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
-	Process           string     `json:"process"`         // the id that the servers of one process share, one for each task type
-	RoundedUp         bool       `json:"rounded_up"`      // its share is rounded up before those of others, so that the totals of the processes are equal
-	Name              string     `json:"name"`            // of its process, which a later process has again; empty: none
-	Witness           string     `json:"witness"`         // the lock file that its process holds until it ends (S15); empty: none
-	HungQueues        []string   `json:"hung_queues"`     // it gets none of them, because calls of its process's former session are in flight for them (P9)
+	// the id that the servers of one process share, one for each task type
+	Process string `json:"process"`
+	// its share is rounded up before those of others, so that the totals of the processes are equal
+	RoundedUp bool   `json:"rounded_up"`
+	Name      string `json:"name"` // of its process, which a later process has again; empty: none
+	// the lock file that its process holds until it ends (S15); empty: none
+	Witness string `json:"witness"`
+	// it gets none of them, because calls of its process's former session are in flight for them (P9)
+	HungQueues []string `json:"hung_queues"`
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
 	// schedule_task_type is in force. Nil if the program does not report them.
@@ -155,7 +162,8 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	w := sqldb.Where{Args: []any{s.c.ownSign}}
 	w.Equal("task_type", f.TaskType)
 	w.Equal("host_name", f.Host)
-	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text, "left_time", "uuid", limit), w.Args...)
+	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text,
+		"left_time", "uuid", limit), w.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the gone servers: %w", err)
 	}
@@ -165,8 +173,8 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 // MaxWeight is the greatest weight of a server.
 const MaxWeight = roster.MaxWeight
 
-// CheckLabels returns an error if a label of a process breaks its rule. Keys have lower-case letters, digits and -._/, values
-// letters, digits and -._, each at most 63. The label host is that of each server's host.
+// CheckLabels returns an error if a label of a process breaks its rule. Keys have lower-case letters, digits and
+// -._/, values letters, digits and -._, each at most 63. The label host is that of each server's host.
 func CheckLabels(labels map[string]string) error { return plan.Labels(labels).Check() }
 
 // ParseLabels parses labels such as "disk=ssd,zone=b".

@@ -204,7 +204,8 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 		list = append(list, fmt.Sprintf("This changes the trigger %s of this environment, %s. Open runs stay.",
 			d.TaskType, ownSign))
 	}
-	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and waits; " +
+	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and " +
+		"waits; " +
 		"then %s, and all workers continue under new epochs."
 	switch {
 	case d.QueuesRemoved() > 0:

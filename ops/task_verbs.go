@@ -63,7 +63,8 @@ func (a ResumeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	return &Change{
-		Title: "Resume " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{"Its servers go on with their queues."},
+		Title: "Resume " + t.TaskType, TaskTypes: []string{t.TaskType},
+		Says: []string{"Its servers go on with their queues."},
 		Objects: []Object{{
 			Name: inEnvironment(c, t.TaskType), Past: "resumed",
 			do: done(func(ctx context.Context, actor string) error {

@@ -77,7 +77,8 @@ misfire says which of the missed slots fire.`,
 // Prepare implements Operation.
 func (a ResumeTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return triggerChange(ctx, c, a.Trigger, Change{
-		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has missed."},
+		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has " +
+			"missed."},
 	}, "resumed", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
 		return Done{}, triggers.SetPaused(ctx, a.Trigger, false, actor)
 	})
@@ -104,7 +105,8 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) 
 		return Done{}, triggers.Delete(ctx, a.Trigger, actor)
 	})
 	if err == nil {
-		change.Loses = fmt.Sprintf("delete trigger %s, which starts runs of %s", inEnvironment(c, a.Trigger), change.TaskTypes[0])
+		change.Loses = fmt.Sprintf("delete trigger %s, which starts runs of %s", inEnvironment(c, a.Trigger),
+			change.TaskTypes[0])
 	}
 	return change, err
 }
@@ -126,9 +128,12 @@ func triggerChange(ctx context.Context, c *Client, name string, change Change, p
 	}
 	change.Title += " trigger " + t.Name
 	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
-	change.Objects = []Object{{Name: inEnvironment(c, t.Name), Past: past, Effect: effect, do: func(ctx context.Context, actor string) (Done, error) {
-		return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
-	}}}
+	change.Objects = []Object{{
+		Name: inEnvironment(c, t.Name), Past: past, Effect: effect,
+		do: func(ctx context.Context, actor string) (Done, error) {
+			return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
+		},
+	}}
 	return &change, nil
 }
 
@@ -254,7 +259,8 @@ func (a ApplyTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return change, err
 	}
 	o := Object{
-		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]runs.Difference{}, d.Changes...), Slots: slotsOf(d),
+		Name: inEnvironment(c, t.Name), Past: "changed", Differences: append([]runs.Difference{}, d.Changes...),
+		Slots: slotsOf(d),
 		Record: runs.TriggerRecord{
 			Trigger: d.Trigger, OwnSign: c.OwnSign(), MisfireAfterMS: d.Trigger.MisfireAfter.Milliseconds(),
 		},

@@ -46,7 +46,8 @@ const (
 func (rs *Runs) FailedItems(ctx context.Context, f FailedItemFilter, limit int) ([]FailedItem, error) {
 	w := sqldb.Where{Args: []any{f.RunID}}
 	w.Equal("queue_id", f.QueueID)
-	list, err := sqldb.Records[FailedItem](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item WHERE run_id = ?%s
+	list, err := sqldb.Records[FailedItem](ctx, rs.db, fmt.Sprintf(`SELECT {columns} FROM schedule_run_item
+		WHERE run_id = ?%s
 		ORDER BY queue_id, item_no LIMIT %d`, w.Text, max(limit, 1)), w.Args...)
 	slices.SortStableFunc(list, func(a, b FailedItem) int { return plan.CompareIDs(a.QueueID, b.QueueID) })
 	return list, sqldb.Wrap(err, "read the failed items of run %s", f.RunID)

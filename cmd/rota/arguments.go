@@ -21,11 +21,13 @@ func arguments(names ...string) cobra.PositionalArgs {
 			}
 		}
 		if len(missing) > 0 {
-			return usageError{fmt.Errorf("%s: missing argument %s (see %s --help)", subcommand(cmd), strings.Join(missing, " "), cmd.CommandPath())}
+			return usageError{fmt.Errorf("%s: missing argument %s (see %s --help)", subcommand(cmd), strings.Join(missing, " "),
+				cmd.CommandPath())}
 		}
 		several := len(names) > 0 && strings.Contains(names[len(names)-1], "...")
 		if len(args) > len(names) && !several {
-			return usageError{fmt.Errorf("%s: unexpected argument %q (see %s --help)", subcommand(cmd), args[len(names)], cmd.CommandPath())}
+			return usageError{fmt.Errorf("%s: unexpected argument %q (see %s --help)", subcommand(cmd), args[len(names)],
+				cmd.CommandPath())}
 		}
 		return nil
 	}

@@ -33,9 +33,11 @@ func complete(arguments ...lister) completion {
 
 // completeFlag completes a flag's value.
 func completeFlag(cmd *cobra.Command, flag string, list lister) {
-	_ = cmd.RegisterFlagCompletionFunc(flag, func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) { // fails for unknown flags only
-		return completions(cmd, list, args, typed), cobra.ShellCompDirectiveNoFileComp
-	})
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc(flag,
+		func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+			return completions(cmd, list, args, typed), cobra.ShellCompDirectiveNoFileComp
+		})
 }
 
 // completions returns the values that start with what was typed. It drops

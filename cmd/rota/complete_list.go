@@ -78,7 +78,8 @@ func listRuns(accept func(runs.Run) bool) lister {
 		}
 		for _, r := range list {
 			if accept(r.Run) {
-				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(r.DisplayState())+", "+relativeTime(r.Now, r.ScheduledAt))
+				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(r.DisplayState())+", "+relativeTime(r.Now,
+					r.ScheduledAt))
 			}
 		}
 		names, err := runTaskNames(ctx, c)

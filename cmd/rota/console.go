@@ -71,7 +71,9 @@ database is away, the pages show what they read last.`,
 }
 
 // serve serves the console until a signal.
-func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *ops.Client, o console.Options, log logrus.FieldLogger) error {
+func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *ops.Client, o console.Options,
+	log logrus.FieldLogger,
+) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	handler, err := console.Handler(c.Center, o)
@@ -85,7 +87,8 @@ func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *ops.Cli
 	server := newConsoleServer(handler, log)
 	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: %s://%s/\n", c.OwnSign(), s.scheme(), listener.Addr()) //nolint:errcheck // it serves all the same
 	context.AfterFunc(ctx, func() { shutDown(ctx, server) })
-	if err := s.serveOn(server, limitConnections(listener, server, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.serveOn(server, limitConnections(listener, server, maxConnections)); !errors.Is(err,
+		http.ErrServerClosed) {
 		return fmt.Errorf("serve the console: %w", err)
 	}
 	return nil

@@ -33,7 +33,8 @@ func (s *consoleServer) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "http", defaultConsole, "serve at this `ADDRESS`; port 0 takes a free one")
 	flags.BoolVar(&s.allowChanges, "allow-changes", false, "offer changes to people who have the right")
-	flags.StringVar(&s.passwords, "passwords", "", "make people sign in who are in this `FILE`: lines NAME:BCRYPT[:RIGHTS]")
+	flags.StringVar(&s.passwords, "passwords", "", "make people sign in who are in this `FILE`: "+
+		"lines NAME:BCRYPT[:RIGHTS]")
 	flags.StringVar(&s.userHeader, "user-header", "", "`HEADER` in which a proxy says who makes the request")
 	flags.StringSliceVar(&s.proxies, "proxy", nil, "`ADDRESSES` of that proxy, such as 10.1.2.3 or 10.1.0.0/16")
 	flags.StringVar(&s.tlsCert, "tls-cert", "", "serve https with the certificates in this PEM `FILE`")
@@ -55,9 +56,11 @@ func (s *consoleServer) check() error {
 	case local:
 		return nil
 	case s.userHeader == "" && s.passwords == "":
-		return fmt.Errorf("--http (%s) must be localhost or another loopback address, unless --passwords or --user-header says who may look", s.address)
+		return fmt.Errorf("--http (%s) must be localhost or another loopback address, unless --passwords or --user-header "+
+			"says who may look", s.address)
 	case s.passwords != "" && s.tlsCert == "":
-		return fmt.Errorf("--http (%s) needs --tls-cert and --tls-key, because passwords must not cross the network as plain text; behind a proxy that has a certificate, serve at localhost", s.address)
+		return fmt.Errorf("--http (%s) needs --tls-cert and --tls-key, because passwords must not cross the network as "+
+			"plain text; behind a proxy that has a certificate, serve at localhost", s.address)
 	}
 	return nil
 }

@@ -57,7 +57,8 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 
 // serveDemo serves the console of the demo, where everybody on this host may change things.
 func serveDemo(ctx context.Context, c *center.Center) (address string, stop func(), err error) {
-	handler, err := console.Handler(c, console.Options{Access: console.Loopback(console.Actor{Name: "demo@" + hostName(), May: everything})})
+	handler, err := console.Handler(c,
+		console.Options{Access: console.Loopback(console.Actor{Name: "demo@" + hostName(), May: everything})})
 	if err != nil {
 		return "", nil, err
 	}

@@ -58,7 +58,8 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 		return nil, err
 	}
 	if err != nil {
-		return []condition.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: the other checks need the database")}, nil
+		return []condition.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: "+
+			"the other checks need the database")}, nil
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	findings, err = c.Diagnose(cmd.Context(), taskType)

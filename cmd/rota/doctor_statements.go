@@ -42,7 +42,9 @@ func diagnoseStatements(cmd *cobra.Command, c *ops.Client, taskType string) (fin
 }
 
 // diagnoseDealer returns what is wrong with the statements of a task, or nothing.
-func diagnoseDealer(cmd *cobra.Command, c *ops.Client, task config.Task, dealer *sqldealer.Dealer) []condition.Condition {
+func diagnoseDealer(cmd *cobra.Command, c *ops.Client, task config.Task,
+	dealer *sqldealer.Dealer,
+) []condition.Condition {
 	finding := func(text, hint string) condition.Condition {
 		return condition.New(condition.Statements, task.Name, text, hint)
 	}

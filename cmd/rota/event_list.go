@@ -83,7 +83,9 @@ func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	completeFlag(cmd, "server", listServers)
 	completeFlag(cmd, "queue", listQueues)
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(ops.EventKinds(), cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(ops.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (e *eventList) check(args []string) error {

@@ -51,7 +51,8 @@ func (c *choice) Set(s string) error {
 // addChoice adds the flag and its completion.
 func addChoice(cmd *cobra.Command, c *choice, name, short, usage string) {
 	cmd.Flags().VarP(c, name, short, usage+": "+alternatives(c.values))
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.values, cobra.ShellCompDirectiveNoFileComp)) // fails for unknown flags only
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.values, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // alternatives returns "a, b or c" for two values or more.

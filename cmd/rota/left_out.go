@@ -22,7 +22,8 @@ func leftOut[T any](s screen, all, shown []column[T]) string {
 	if len(titles) == 0 {
 		return ""
 	}
-	return text.WrapSoft(leftOutPrefix+strings.Join(titles, ", ")+" (a wider terminal, | less -S or -o json shows all)", s.width)
+	return text.WrapSoft(leftOutPrefix+strings.Join(titles, ", ")+" (a wider terminal, | less -S or -o json shows all)",
+		s.width)
 }
 
 // splitNote splits the note off the lines of a table, so that a screen that is

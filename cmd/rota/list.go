@@ -10,7 +10,9 @@ import (
 
 // listCommand completes a command that lists records, of one task type or of
 // all, as a table of the given columns.
-func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error)) *cobra.Command {
+func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T],
+	list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error),
+) *cobra.Command {
 	return tableCommand(cmd, tasks, func(ctx context.Context, c *ops.Client, taskType string) (result, error) {
 		records, err := list(ctx, c, taskType)
 		return tableResult(records, columns), err
@@ -18,7 +20,9 @@ func listCommand[T any](cmd *cobra.Command, tasks lister, columns []column[T], l
 }
 
 // tableCommand is listCommand for a command that chooses its columns.
-func tableCommand(cmd *cobra.Command, tasks lister, list func(ctx context.Context, c *ops.Client, taskType string) (result, error)) *cobra.Command {
+func tableCommand(cmd *cobra.Command, tasks lister,
+	list func(ctx context.Context, c *ops.Client, taskType string) (result, error),
+) *cobra.Command {
 	var o output
 	cmd.Args = arguments("[TASK]")
 	cmd.ValidArgsFunction = complete(tasks)

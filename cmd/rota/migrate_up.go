@@ -29,7 +29,8 @@ if they have that version. Several processes may run it at once.`,
 			if err != nil {
 				return err
 			}
-			return o.done(cmd, anydb.URL(conn.Database).Address, migratedText(from, to), records.M("from_version", from), records.M("version", to))
+			return o.done(cmd, anydb.URL(conn.Database).Address, migratedText(from, to), records.M("from_version", from),
+				records.M("version", to))
 		},
 	}
 	addConnectionFlags(cmd)

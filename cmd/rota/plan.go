@@ -51,7 +51,8 @@ numbers of queues.`,
 	addRosterFlags(cmd)
 	addWatchFlags(cmd, &o)
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
-	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; repeatable")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; "+
+		"repeatable")
 	completeFlag(cmd, "remove", listServers)
 	cmd.Flags().BoolVar(&byLoad, "by-load", false, "as if balance were LOAD, without load_moves_per_hour")
 	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
@@ -71,7 +72,9 @@ type planRecord struct {
 // csvRecords implements csvRecorder.
 func (p planRecord) csvRecords() any { return p.Moves }
 
-func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, add int, remove, weights []string) (result, error) {
+func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, add int, remove,
+	weights []string,
+) (result, error) {
 	if err := requireTask(ctx, c, taskType); err != nil {
 		return result{}, err
 	}
@@ -152,7 +155,8 @@ func loadText(p ops.Preview) string {
 	case !l.InForce:
 		text += "\nthe servers do not plan so, because balance is QUEUES"
 	case p.LoadMoves() > l.Budget:
-		text += fmt.Sprintf("\nload_moves_per_hour lets %d of the %d queues that even the load move now", l.Budget, p.LoadMoves())
+		text += fmt.Sprintf("\nload_moves_per_hour lets %d of the %d queues that even the load move now", l.Budget,
+			p.LoadMoves())
 	}
 	if len(l.TooLarge) > 0 {
 		text += "\n" + plural.Of(len(l.TooLarge), "queue has", "queues have") +
@@ -177,7 +181,10 @@ var moveColumns = []column[ops.Move]{
 	{title: "REASON", text: moveText, truncate: true},
 }
 
-var moveLoadColumn = column[ops.Move]{title: "LOAD", text: func(m ops.Move) string { return figure(m.Load) }, right: true}
+var moveLoadColumn = column[ops.Move]{
+	title: "LOAD", text: func(m ops.Move) string { return figure(m.Load) },
+	right: true,
+}
 
 func moveText(m ops.Move) string {
 	if m.Requested {

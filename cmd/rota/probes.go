@@ -53,7 +53,8 @@ func serveProbes(ctx context.Context, address string, p probes, log logrus.Field
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := server.Serve(limitConnections(listener, server, maxConnections)); err != http.ErrServerClosed { // Serve returns it unwrapped
+		// Serve returns it unwrapped
+		if err := server.Serve(limitConnections(listener, server, maxConnections)); err != http.ErrServerClosed {
 			log.WithError(err).Error("stopped serving " + p.String())
 		}
 	}()
@@ -169,5 +170,8 @@ func answerOK(w http.ResponseWriter) {
 func metricsHandler(log logrus.FieldLogger, collectors ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors...)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry, ErrorLog: log, ErrorHandling: promhttp.ContinueOnError})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		Registry: registry, ErrorLog: log,
+		ErrorHandling: promhttp.ContinueOnError,
+	})
 }

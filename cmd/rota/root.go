@@ -28,10 +28,12 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ", fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
+		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	addVersionFlag(root)
 	root.AddCommand(newDemoCommand(), newWorkerCommand(), newMigrateCommand(), newVersionCommand(),
-		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(), newEventCommand(),
+		newTaskCommand(), newQueueCommand(), newServerCommand(), newItemCommand(), newRunCommand(), newTriggerCommand(),
+		newEventCommand(),
 		newPlanCommand(), newDoctorCommand(), newTopCommand(), newConsoleCommand(), newWitnessCommand())
 	return root
 }

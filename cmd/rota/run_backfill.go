@@ -7,8 +7,8 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// newRunBackfillCommand makes the command of the verb, which has subcommands, too. Without a task type it shows its help, like
-// other commands with subcommands.
+// newRunBackfillCommand makes the command of the verb, which has subcommands, too. Without a task type it shows its
+// help, like other commands with subcommands.
 func newRunBackfillCommand() *cobra.Command {
 	cmd := (&verbCommand{call: ops.Find("run backfill").Call()}).command()
 	start := cmd.RunE

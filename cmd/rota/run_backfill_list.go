@@ -33,7 +33,9 @@ SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
 failed runs, also runs of task types that run after its own.`,
 		Example: `  rota run backfill list
   rota run backfill list reindex --state FAILED -o json`,
-	}, listRunTasks, backfillColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.BackfillRecord, error) {
+	}, listRunTasks, backfillColumns, func(ctx context.Context, c *ops.Client, taskType string) (
+		[]runs.BackfillRecord, error,
+	) {
 		f.TaskType, f.State = taskType, state.value
 		return c.Backfills().List(ctx, f, limit)
 	})
@@ -45,13 +47,22 @@ failed runs, also runs of task types that run after its own.`,
 var backfillColumns = []column[runs.BackfillRecord]{
 	{title: "BACKFILL", text: func(b runs.BackfillRecord) string { return b.ID }},
 	{title: "TASK", text: func(b runs.BackfillRecord) string { return b.TaskType }},
-	{title: "STATE", text: func(b runs.BackfillRecord) string { return b.DisplayState() }, color: byMeaning[runs.BackfillRecord]},
+	{
+		title: "STATE", text: func(b runs.BackfillRecord) string { return b.DisplayState() },
+		color: byMeaning[runs.BackfillRecord],
+	},
 	{title: "SLOTS", text: passedText, right: true},
 	{title: "OPEN", text: func(b runs.BackfillRecord) string { return number(b.RunsOpen) }, right: true, dropRank: 4},
-	{title: "FAILED", text: func(b runs.BackfillRecord) string { return number(b.RunsFailed + b.DependantsFailed) }, right: true, dropRank: 2, color: badUnlessZero[runs.BackfillRecord]},
+	{
+		title: "FAILED", text: func(b runs.BackfillRecord) string { return number(b.RunsFailed + b.DependantsFailed) },
+		right: true, dropRank: 2, color: badUnlessZero[runs.BackfillRecord],
+	},
 	{title: "FROM", text: func(b runs.BackfillRecord) string { return timeText(b.From) }, dropRank: 3},
 	{title: "TO", text: func(b runs.BackfillRecord) string { return timeText(b.To) }, dropRank: 3},
-	{title: "STARTED", text: func(b runs.BackfillRecord) string { return relativeTime(b.Now, b.CreatedAt) }, right: true, dropRank: 1},
+	{
+		title: "STARTED", text: func(b runs.BackfillRecord) string { return relativeTime(b.Now, b.CreatedAt) }, right: true,
+		dropRank: 1,
+	},
 	{title: "TRIGGER", text: func(b runs.BackfillRecord) string { return b.Trigger }, dropRank: 5},
 	{title: "BY", text: func(b runs.BackfillRecord) string { return orDash(b.Actor) }, dropRank: 6},
 	{title: "REASON", text: func(b runs.BackfillRecord) string { return oneLine(b.Message) }, dropRank: 7, truncate: true},
@@ -68,7 +79,8 @@ func listBackfills(accept func(runs.BackfillRecord) bool) lister {
 		list, err := c.Backfills().List(ctx, runs.BackfillFilter{}, listedRuns)
 		for _, b := range list {
 			if accept(b) {
-				values = append(values, b.ID+"\t"+b.TaskType+", "+strings.ToLower(b.DisplayState())+", "+relativeTime(b.Now, b.CreatedAt))
+				values = append(values, b.ID+"\t"+b.TaskType+", "+strings.ToLower(b.DisplayState())+", "+relativeTime(b.Now,
+					b.CreatedAt))
 			}
 		}
 		return values, err

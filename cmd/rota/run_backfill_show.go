@@ -65,7 +65,10 @@ func (d *backfillDetails) read(ctx context.Context, c *ops.Client, table bool) (
 		return err
 	}
 	if table {
-		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool { return s.State == "" || s.State == runs.Success })
+		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool {
+			return s.State == "" ||
+				s.State == runs.Success
+		})
 	}
 	d.Queues, err = c.Backfills().Queues(ctx, d.Slots)
 	return err
@@ -85,7 +88,10 @@ func (d backfillDetails) text(sc screen) string {
 	return d.head(sc) + "\n\n" + render(sc, d.Slots, []column[runs.BackfillSlot]{
 		{title: "SLOT", text: func(s runs.BackfillSlot) string { return timeText(s.ScheduledAt) }},
 		{title: "STATE", text: func(s runs.BackfillSlot) string { return s.State }, color: byMeaning[runs.BackfillSlot]},
-		{title: "QUEUES", text: func(s runs.BackfillSlot) string { return fmt.Sprintf("%d/%d", finished[s.RunID], all[s.RunID]) }, right: true},
+		{title: "QUEUES", text: func(s runs.BackfillSlot) string {
+			return fmt.Sprintf("%d/%d", finished[s.RunID],
+				all[s.RunID])
+		}, right: true},
 		{title: "RUN", text: func(s runs.BackfillSlot) string { return s.RunID }},
 		{title: "REASON", text: func(s runs.BackfillSlot) string { return oneLine(s.Message) }, truncate: true},
 	})

@@ -67,9 +67,18 @@ var runColumns = []column[runs.Record]{
 	{title: "TASK", text: func(r runs.Record) string { return r.TaskType }},
 	{title: "STATE", text: func(r runs.Record) string { return r.DisplayState() }, color: byMeaning[runs.Record]},
 	{title: "QUEUES", text: finishedText, right: true},
-	{title: "ITEMS", text: func(r runs.Record) string { return itemsText(r.ItemsDone, r.ItemsAtLeast) }, right: true, dropRank: 4},
-	{title: "FAILED", text: func(r runs.Record) string { return number(r.ItemsFailed) }, right: true, dropRank: 3, color: badUnlessZero[runs.Record]},
-	{title: "DUE", text: func(r runs.Record) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true, dropRank: 2},
+	{
+		title: "ITEMS", text: func(r runs.Record) string { return itemsText(r.ItemsDone, r.ItemsAtLeast) }, right: true,
+		dropRank: 4,
+	},
+	{
+		title: "FAILED", text: func(r runs.Record) string { return number(r.ItemsFailed) }, right: true, dropRank: 3,
+		color: badUnlessZero[runs.Record],
+	},
+	{
+		title: "DUE", text: func(r runs.Record) string { return relativeTime(r.Now, r.ScheduledAt) }, right: true,
+		dropRank: 2,
+	},
 	{title: "DURATION", text: runDuration, right: true, dropRank: 1},
 	{title: "TRIGGER", text: func(r runs.Record) string { return orDash(r.Trigger) }, dropRank: 5},
 	{title: "KEY", text: submittedKey, dropRank: 6, truncate: true},

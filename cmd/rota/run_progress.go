@@ -15,7 +15,8 @@ import (
 
 // runLine describes a run in one line.
 func runLine(r runs.Record, b ops.RunBlocker) string {
-	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r), blockerSuffix(r, b)))
+	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
+		blockerSuffix(r, b)))
 }
 
 // blockerSuffix says what keeps a run from making progress.

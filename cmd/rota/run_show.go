@@ -50,7 +50,10 @@ func (d runDetails) MarshalJSON() ([]byte, error) {
 		records.M("run", records.Of(d.Run)),
 		records.M("queues", records.List(d.Queues)),
 		records.M("failed_items", records.List(d.FailedItems)),
-		records.M("graph", records.Object{records.M("runs", records.List(d.Graph.Runs)), records.M("deps", records.List(d.Graph.Deps))}),
+		records.M("graph", records.Object{
+			records.M("runs", records.List(d.Graph.Runs)),
+			records.M("deps", records.List(d.Graph.Deps)),
+		}),
 	}.MarshalJSON()
 }
 

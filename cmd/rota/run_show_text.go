@@ -123,10 +123,19 @@ func runQueueColumns(now time.Time) []column[runs.Queue] {
 		{title: "SERVER", text: func(q runs.Queue) string { return orDash(q.Server) }, uuid: true},
 		{title: "ATTEMPT", text: func(q runs.Queue) string { return fmt.Sprint(q.Attempt) }, right: true},
 		{title: "ITEMS", text: func(q runs.Queue) string { return itemsText(q.ItemsDone, q.ItemsAtLeast) }, right: true},
-		{title: "FAILED", text: func(q runs.Queue) string { return number(q.ItemsFailed) }, right: true, color: badUnlessZero[runs.Queue]},
+		{
+			title: "FAILED", text: func(q runs.Queue) string { return number(q.ItemsFailed) }, right: true,
+			color: badUnlessZero[runs.Queue],
+		},
 		{title: "EPOCH", text: func(q runs.Queue) string { return number(q.Epoch) }, right: true, dropRank: 4},
-		{title: "PROGRESS", text: func(q runs.Queue) string { return relativeTime(now, q.ProgressAt) }, right: true, dropRank: 2},
-		{title: "RETRY", text: func(q runs.Queue) string { return relativeTime(now, q.NextAttemptAt) }, right: true, dropRank: 1},
+		{
+			title: "PROGRESS", text: func(q runs.Queue) string { return relativeTime(now, q.ProgressAt) }, right: true,
+			dropRank: 2,
+		},
+		{
+			title: "RETRY", text: func(q runs.Queue) string { return relativeTime(now, q.NextAttemptAt) }, right: true,
+			dropRank: 1,
+		},
 		{title: "CURSOR", text: func(q runs.Queue) string { return oneLine(q.Cursor) }, dropRank: 3, truncate: true},
 		{title: "LAST ERROR", text: func(q runs.Queue) string { return oneLine(q.LastError) }, truncate: true},
 	}

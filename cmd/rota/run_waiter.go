@@ -59,7 +59,8 @@ func (w *waiter) run(ctx context.Context) error {
 		case <-ctx.Done(): // the next poll returns
 		case <-expired:
 			w.clear()
-			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout, progressText(w.last))
+			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout,
+				progressText(w.last))
 		case <-ticker.C:
 		}
 	}

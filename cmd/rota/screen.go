@@ -53,8 +53,10 @@ var meanings = map[string]string{
 	"HELD": good, "SERVING": good, "OK": good, "RUNNING": good, "SUCCESS": good, "DONE": good, "ACTIVE": good,
 	"WAITING": transient, "READY": transient, "PENDING": transient, "CANCELLED": transient, "SKIPPED": transient,
 	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
-	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "LEAVING": transient, "REMOVING": transient, "RETRY": transient, "NOTE": transient,
-	"OVERDUE": bad, "FAILING": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad, "FENCED": bad, "FORCED": bad, "ALERT": bad,
+	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "LEAVING": transient,
+	"REMOVING": transient, "RETRY": transient, "NOTE": transient,
+	"OVERDUE": bad, "FAILING": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad,
+	"FENCED": bad, "FORCED": bad, "ALERT": bad,
 }
 
 // byMeaning colours a state.

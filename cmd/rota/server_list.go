@@ -76,15 +76,24 @@ var serverColumns = []column[ops.ServerRecord]{
 	{title: "SERVER", text: func(s ops.ServerRecord) string { return s.UUID }, uuid: true},
 	{title: "TASK", text: func(s ops.ServerRecord) string { return s.TaskType }},
 	{title: "STATE", text: ops.ServerRecord.DisplayState, color: byMeaning[ops.ServerRecord]},
-	{title: "HEARTBEAT", text: func(s ops.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true, dropRank: 1},
+	{
+		title: "HEARTBEAT", text: func(s ops.ServerRecord) string { return ageText(&s.HeartbeatAge) }, right: true,
+		dropRank: 1,
+	},
 	{title: "QUEUES", text: func(s ops.ServerRecord) string { return number(s.Queues) }, right: true},
 	{title: "REQUESTED", text: func(s ops.ServerRecord) string { return number(s.Requested) }, right: true, dropRank: 6},
 	{title: "AWAITED", text: func(s ops.ServerRecord) string { return number(s.Requesting) }, right: true, dropRank: 6},
-	{title: "HUNG", text: func(s ops.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true, dropRank: 6},
+	{
+		title: "HUNG", text: func(s ops.ServerRecord) string { return number(int64(len(s.HungQueues))) }, right: true,
+		dropRank: 6,
+	},
 	{title: "WEIGHT", text: func(s ops.ServerRecord) string { return fmt.Sprint(s.Weight) }, right: true, dropRank: 6},
 	{title: "CALLS", text: callsText, right: true, dropRank: 6},
 	{title: "IN FLIGHT", text: func(s ops.ServerRecord) string { return number(s.InFlight) }, right: true, dropRank: 2},
-	{title: "OLDEST", text: func(s ops.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true, dropRank: 3},
+	{
+		title: "OLDEST", text: func(s ops.ServerRecord) string { return ageText(s.OldestInFlightAge) }, right: true,
+		dropRank: 3,
+	},
 	{title: "DONE", text: func(s ops.ServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 5},
 	{title: "FAILED", text: func(s ops.ServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 4},
 	{title: "VERSION", text: func(s ops.ServerRecord) string { return s.LibraryVersion }, dropRank: 7},
@@ -121,8 +130,17 @@ var goneServerColumns = []column[ops.GoneServerRecord]{
 	{title: "LEFT", text: func(s ops.GoneServerRecord) string { return timeText(s.LeftTime) }},
 	{title: "SERVER", text: func(s ops.GoneServerRecord) string { return s.UUID }, uuid: true},
 	{title: "TASK", text: func(s ops.GoneServerRecord) string { return s.TaskType }},
-	{title: "REASON", text: func(s ops.GoneServerRecord) string { return s.Reason }, color: byMeaning[ops.GoneServerRecord]},
+	{
+		title: "REASON", text: func(s ops.GoneServerRecord) string { return s.Reason },
+		color: byMeaning[ops.GoneServerRecord],
+	},
 	{title: "DONE", text: func(s ops.GoneServerRecord) string { return number(s.SuccessCount) }, right: true, dropRank: 1},
-	{title: "FAILED", text: func(s ops.GoneServerRecord) string { return number(s.FailureCount) }, right: true, dropRank: 1},
-	{title: "LAST ERROR", text: func(s ops.GoneServerRecord) string { return oneLine(s.LastError) }, dropRank: 2, truncate: true},
+	{
+		title: "FAILED", text: func(s ops.GoneServerRecord) string { return number(s.FailureCount) }, right: true,
+		dropRank: 1,
+	},
+	{
+		title: "LAST ERROR", text: func(s ops.GoneServerRecord) string { return oneLine(s.LastError) }, dropRank: 2,
+		truncate: true,
+	},
 }

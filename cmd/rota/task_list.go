@@ -56,14 +56,26 @@ var taskColumns = []column[ops.TaskRecord]{
 	{title: "QUEUES", text: queueTotal, right: true},
 	{title: "HELD", text: func(t ops.TaskRecord) string { return number(t.Owned) }, right: true, dropRank: 2},
 	{title: "MOVING", text: func(t ops.TaskRecord) string { return number(t.Moving) }, right: true, dropRank: 1},
-	{title: "OVERDUE", text: func(t ops.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true, color: badUnlessZero[ops.TaskRecord]},
-	{title: "NO OWNER", text: func(t ops.TaskRecord) string { return number(t.Unassigned) }, right: true, color: badUnlessZero[ops.TaskRecord]},
+	{
+		title: "OVERDUE", text: func(t ops.TaskRecord) string { return number(t.Overdue + t.Orphan) }, right: true,
+		color: badUnlessZero[ops.TaskRecord],
+	},
+	{
+		title: "NO OWNER", text: func(t ops.TaskRecord) string { return number(t.Unassigned) }, right: true,
+		color: badUnlessZero[ops.TaskRecord],
+	},
 	{title: "SERVERS", text: func(t ops.TaskRecord) string { return number(t.Servers) }, right: true},
 	{title: "BACKLOG", text: taskBacklogText, right: true, dropRank: 4},
 	{title: "IN FLIGHT", text: func(t ops.TaskRecord) string { return number(t.InFlight) }, right: true, dropRank: 3},
 	{title: "RETRY", text: func(t ops.TaskRecord) string { return number(t.RetryItems) }, right: true, dropRank: 1},
-	{title: "DEAD", text: func(t ops.TaskRecord) string { return number(t.DeadItems) }, right: true, color: badUnlessZero[ops.TaskRecord]},
-	{title: "PROBLEMS", text: func(t ops.TaskRecord) string { return number(t.RunProblems) }, right: true, color: badUnlessZero[ops.TaskRecord]},
+	{
+		title: "DEAD", text: func(t ops.TaskRecord) string { return number(t.DeadItems) }, right: true,
+		color: badUnlessZero[ops.TaskRecord],
+	},
+	{
+		title: "PROBLEMS", text: func(t ops.TaskRecord) string { return number(t.RunProblems) }, right: true,
+		color: badUnlessZero[ops.TaskRecord],
+	},
 }
 
 // queueTotal shows a change of the number of queues as 4>6.

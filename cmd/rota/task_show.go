@@ -47,9 +47,12 @@ func showTask(ctx context.Context, c *ops.Client, taskType string) (result, erro
 	for _, r := range s.Records() {
 		record = record.With(r.Column, r.Value)
 	}
-	return result{records: record, yaml: func() ([]byte, error) { return config.Format(taskType, s) }, text: func(sc screen) string {
-		return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s, tasks[0]), settingColumns)
-	}}, nil
+	return result{
+		records: record, yaml: func() ([]byte, error) { return config.Format(taskType, s) },
+		text: func(sc screen) string {
+			return render(sc, tasks, taskColumns) + "\n\n" + render(sc, settingLines(s, tasks[0]), settingColumns)
+		},
+	}, nil
 }
 
 // settingLine is a setting in the table; JSON has all settings in one object.

@@ -86,5 +86,8 @@ var topColumns = []column[topLine]{
 	{title: "OLDEST", text: func(l topLine) string { return ageText(l.OldestInFlightAge) }, right: true, dropRank: 1},
 	{title: "ITEMS/S", text: func(l topLine) string { return fmt.Sprintf("%.1f", l.rate) }, right: true},
 	{title: "FAILED", text: func(l topLine) string { return number(l.FailureCount) }, right: true, dropRank: 2},
-	{title: "LAST ERROR", text: func(l topLine) string { return lastErrorText(l.ServerRecord) }, dropRank: 1, truncate: true},
+	{
+		title: "LAST ERROR", text: func(l topLine) string { return lastErrorText(l.ServerRecord) }, dropRank: 1,
+		truncate: true,
+	},
 }

@@ -26,7 +26,9 @@ trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-	}, listRunTasks, triggerColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.TriggerRecord, error) {
+	}, listRunTasks, triggerColumns, func(ctx context.Context, c *ops.Client, taskType string) (
+		[]runs.TriggerRecord, error,
+	) {
 		return c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
 	})
 }
@@ -35,9 +37,15 @@ var triggerColumns = []column[runs.TriggerRecord]{
 	{title: "TRIGGER", text: func(t runs.TriggerRecord) string { return t.Name }},
 	{title: "TASK", text: func(t runs.TriggerRecord) string { return t.Target }},
 	{title: "STATUS", text: func(t runs.TriggerRecord) string { return t.Status }, color: byMeaning[runs.TriggerRecord]},
-	{title: "SCHEDULE", text: func(t runs.TriggerRecord) string { return scheduleText(t.Trigger) }, dropRank: 4, truncate: true},
+	{
+		title: "SCHEDULE", text: func(t runs.TriggerRecord) string { return scheduleText(t.Trigger) }, dropRank: 4,
+		truncate: true,
+	},
 	{title: "NEXT", text: nextFire, right: true},
-	{title: "PREVIOUS", text: func(t runs.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true, dropRank: 1},
+	{
+		title: "PREVIOUS", text: func(t runs.TriggerRecord) string { return relativeTime(t.Now, t.PrevFireAt) }, right: true,
+		dropRank: 1,
+	},
 	{title: "FIRED", text: func(t runs.TriggerRecord) string { return number(t.Fires) }, right: true, dropRank: 3},
 	{title: "MISSED", text: func(t runs.TriggerRecord) string { return number(t.Missed) }, right: true, dropRank: 2},
 	{title: "SKIPPED", text: func(t runs.TriggerRecord) string { return number(t.Skipped) }, right: true, dropRank: 2},

@@ -250,7 +250,8 @@ func slotLines(change *ops.Change) (lines []string) {
 	}
 	lines = append(lines, "It is due, in "+slots.Zone.String()+":")
 	for _, at := range slots.Next {
-		lines = append(lines, fmt.Sprintf(" %s  %s", at.In(slots.Zone).Format("Mon "+time.RFC3339), relativeTime(slots.Now, at)))
+		lines = append(lines, fmt.Sprintf(" %s  %s", at.In(slots.Zone).Format("Mon "+time.RFC3339),
+			relativeTime(slots.Now, at)))
 	}
 	return lines
 }

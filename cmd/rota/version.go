@@ -20,7 +20,8 @@ func newVersionCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			record := records.Object{
-				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()), records.M("os", runtime.GOOS), records.M("arch", runtime.GOARCH),
+				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()),
+				records.M("os", runtime.GOOS), records.M("arch", runtime.GOARCH),
 			}
 			return o.write(cmd.OutOrStdout(), result{records: record, text: func(screen) string { return versionText() }})
 		},
@@ -30,7 +31,8 @@ func newVersionCommand() *cobra.Command {
 }
 
 func versionText() string {
-	return fmt.Sprintf("rota   %s\nschema %d\ngo     %s %s/%s", version(), schema.Latest(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("rota   %s\nschema %d\ngo     %s %s/%s", version(), schema.Latest(), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
 }
 
 // addVersionFlag makes "rota --version" print what "rota version" prints.

@@ -119,7 +119,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		stop, err := serveProbes(ctx, w.file.HTTP, probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}, w.log)
+		stop, err := serveProbes(ctx, w.file.HTTP,
+			probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}, w.log)
 		if err != nil {
 			return err
 		}
@@ -139,8 +140,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
-// open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the database
-// back.
+// open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the
+// database back.
 func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	o := w.file.Options
 	o.Logger, o.FailUnreachable = libraryLogger(w.log), true
@@ -189,7 +190,8 @@ func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
 }
 
 func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
-	return metricsHandler(w.log, mx, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return metricsHandler(w.log, mx, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
 func (w *worker) tasks(c *center.Center) []manager.Task {

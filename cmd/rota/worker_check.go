@@ -80,10 +80,13 @@ func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.T
 }
 
 // findScan looks at the plan of the select of the first queue.
-func findScan(ctx context.Context, c *center.Center, task config.Task, dealer *sqldealer.Dealer) (*sqldealer.Scan, error) {
+func findScan(ctx context.Context, c *center.Center, task config.Task,
+	dealer *sqldealer.Dealer,
+) (*sqldealer.Scan, error) {
 	s := task.Settings.WithDefaults()
 	selection := processor.Selection{
-		TaskType: task.Name, OwnSign: c.OwnSign(), Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)), Limit: s.FetchNumber,
+		TaskType: task.Name, OwnSign: c.OwnSign(), Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)),
+		Limit: s.FetchNumber,
 		Queue: processor.Queue{ID: "0"},
 	}
 	if len(s.QueueNames) > 0 {

@@ -1,5 +1,5 @@
-// Package failures stores the items that have failed: the workers of a task type write them, and read them again after a
-// restart or a hand-over. What operators do to them is in package ops.
+// Package failures stores the items that have failed: the workers of a task type write them, and read them again
+// after a restart or a hand-over. What operators do to them is in package ops.
 package failures
 
 import (
@@ -82,7 +82,8 @@ func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead 
 	var found Loaded
 	partition, moved, err := l.partition(ctx, taskType)
 	if err == nil { // RETRY and STARTED sort behind DEAD, so that the index yields them in this order
-		found.Items, err = l.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ? ORDER BY state DESC LIMIT %d`, most+1),
+		found.Items, err = l.read(ctx, fmt.Sprintf(` AND partition_version = ? AND queue_id = ? AND state > ?
+			ORDER BY state DESC LIMIT %d`, most+1),
 			taskType, partition, queueID, Dead)
 	}
 	if err == nil {
@@ -96,9 +97,11 @@ func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead 
 	return found, nil
 }
 
-// readDead reads the digests of at most limit dead items of a queue. They have no order: a sort of a million takes longer
-// than reading them.
-func (l Log) readDead(ctx context.Context, taskType string, partition int64, queueID string, limit int) (digests []KeyDigest, err error) {
+// readDead reads the digests of at most limit dead items of a queue. They have no order: a sort of a million takes
+// longer than reading them.
+func (l Log) readDead(ctx context.Context, taskType string, partition int64, queueID string,
+	limit int,
+) (digests []KeyDigest, err error) {
 	var hash sql.RawBytes
 	err = l.db.Each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&hash); err != nil {
@@ -121,7 +124,8 @@ func (l Log) readDead(ctx context.Context, taskType string, partition int64, que
 // queue may be another one now.
 func (l Log) partition(ctx context.Context, taskType string) (version int64, moved bool, err error) {
 	err = l.db.QueryRow(ctx, `SELECT r.partition_version, CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f
-		WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
+		WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
+		AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
 		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, l.ownSign).Scan(&version, &moved)
 	if sqldb.NoRows(err) {
 		return 0, false, roster.ErrUnknownTask
@@ -132,7 +136,8 @@ func (l Log) partition(ctx context.Context, taskType string) (version int64, mov
 // Find returns the failed items with these keys, whatever their queue is.
 func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []Item, err error) {
 	for part := range slices.Chunk(keys, roster.InsertRows) {
-		found, err := l.read(ctx, ` AND item_hash IN (`+sqldb.Marks(len(part))+`) ORDER BY item_hash`, taskType, Hashes(part)...)
+		found, err := l.read(ctx, ` AND item_hash IN (`+sqldb.Marks(len(part))+`) ORDER BY item_hash`, taskType,
+			Hashes(part)...)
 		if err != nil {
 			return nil, fmt.Errorf("find failed items of %s$%s: %w", taskType, l.ownSign, err)
 		}
@@ -154,7 +159,8 @@ func (l Log) read(ctx context.Context, condition, taskType string, args ...any) 
 		items = append(items, i)
 		return err
 	}, `SELECT item_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
-		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition, append([]any{taskType, l.ownSign}, args...)...)
+		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition,
+		append([]any{taskType, l.ownSign}, args...)...)
 	return items, err
 }
 
@@ -171,7 +177,8 @@ func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
 		}
 		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
 		err := l.write(ctx, `INSERT INTO schedule_failed_item
-			(task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, next_attempt_at, first_failed_at)
+			(task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, next_attempt_at,
+			first_failed_at)
 			VALUES `+values+l.db.UpsertItem, args...)
 		if err != nil {
 			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, l.ownSign, err)
@@ -184,7 +191,8 @@ func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
 func (l Log) Forget(ctx context.Context, taskType string, keys []string) error {
 	for part := range slices.Chunk(keys, roster.InsertRows) {
 		args := append([]any{taskType, l.ownSign}, Hashes(part)...)
-		err := l.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+sqldb.Marks(len(part))+`)`, args...)
+		err := l.write(ctx, `DELETE FROM schedule_failed_item WHERE task_type = ? AND own_sign = ? AND item_hash IN (`+
+			sqldb.Marks(len(part))+`)`, args...)
 		if err != nil {
 			return fmt.Errorf("delete failed items of %s$%s: %w", taskType, l.ownSign, err)
 		}

@@ -58,13 +58,18 @@ func New() *Metrics {
 	short, long := prometheus.ExponentialBuckets(0.0005, 4, 10), prometheus.ExponentialBuckets(0.025, 2, 14)
 	return &Metrics{
 		heartbeats: histogram("rota_heartbeat_duration_seconds", "Duration of heartbeats.", short, "result"),
-		moves:      counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type", "kind"),
-		handovers:  histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the queue.", long, "task_type"),
-		expiries:   histogram("rota_expired_server_silence_seconds", "How long the servers that this process expired had been silent.", long, "task_type"),
-		selects:    histogram("rota_select_duration_seconds", "Duration of selects.", short, "task_type", "result"),
-		batches:    histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "task_type", "result"),
-		fenced:     counter("rota_fence_rejections_total", "Batches that the fence rejected because their queue was lost.", "task_type"),
-		sweeps:     histogram("rota_sweep_duration_seconds", "Duration of sweeps of queues of runs in this process.", long, "task_type", "result"),
+		moves: counter("rota_queue_moves_total", "Queues that this process got or lost, by kind of move.", "task_type",
+			"kind"),
+		handovers: histogram("rota_handover_duration_seconds", "Time from the beginning of a drain to the release of the "+
+			"queue.", long, "task_type"),
+		expiries: histogram("rota_expired_server_silence_seconds", "How long the servers that this process expired had "+
+			"been silent.", long, "task_type"),
+		selects: histogram("rota_select_duration_seconds", "Duration of selects.", short, "task_type", "result"),
+		batches: histogram("rota_batch_duration_seconds", "Duration of calls of Execute.", short, "task_type", "result"),
+		fenced: counter("rota_fence_rejections_total", "Batches that the fence rejected because their queue was lost.",
+			"task_type"),
+		sweeps: histogram("rota_sweep_duration_seconds", "Duration of sweeps of queues of runs in this process.", long,
+			"task_type", "result"),
 	}
 }
 

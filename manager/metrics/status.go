@@ -21,39 +21,65 @@ type taskMetric struct {
 }
 
 func gauge(name, help string, value func(manager.Status) float64) taskMetric {
-	return taskMetric{prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.GaugeValue, value, ""}
+	return taskMetric{
+		prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.GaugeValue, value,
+		"",
+	}
 }
 
 func counter(name, help string, value func(manager.Status) float64) taskMetric {
-	return taskMetric{prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.CounterValue, value, ""}
+	return taskMetric{
+		prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.CounterValue,
+		value, "",
+	}
 }
 
-var items = prometheus.NewDesc("rota_items_total", "Items by result: done, failed, skipped (not started), dead.", []string{"task_type", "own_sign", "result"}, nil)
+var items = prometheus.NewDesc("rota_items_total", "Items by result: done, failed, skipped (not started), dead.",
+	[]string{"task_type", "own_sign", "result"}, nil)
 
 func itemsOf(result string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{items, prometheus.CounterValue, value, result}
 }
 
 var taskMetrics = append(conditionMetrics(), []taskMetric{
-	gauge("rota_queues_owned", "Queues that this process owns.", func(s manager.Status) float64 { return float64(s.Queues) }),
-	gauge("rota_queues_draining", "Owned queues that are draining.", func(s manager.Status) float64 { return float64(s.Draining) }),
-	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.", func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
-	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.", func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
-	gauge("rota_items_in_flight", "Items that are fetched and not finished.", func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
-	gauge("rota_calls_in_flight", "Calls of Execute in flight.", func(s manager.Status) float64 { return float64(s.InFlight) }),
-	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; +Inf without a limit.", maxInFlight),
-	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted, with queues that have not been counted yet taken for as full as the others; NaN if fewer than half have, or the dealer does not count.", backlogItems),
-	gauge("rota_queue_backlog_counted", "Owned queues whose backlog was counted since this process got them.", func(s manager.Status) float64 { return float64(s.Backlog.Counted) }),
+	gauge("rota_queues_owned", "Queues that this process owns.",
+		func(s manager.Status) float64 { return float64(s.Queues) }),
+	gauge("rota_queues_draining", "Owned queues that are draining.",
+		func(s manager.Status) float64 { return float64(s.Draining) }),
+	gauge("rota_server_lease_valid", "1 if the lease of the server is valid, so that it may work its queues.",
+		func(s manager.Status) float64 { return boolean(s.LeaseValid) }),
+	gauge("rota_heartbeat_age_seconds", "Time since the last successful heartbeat began.",
+		func(s manager.Status) float64 { return s.HeartbeatAge.Seconds() }),
+	gauge("rota_items_in_flight", "Items that are fetched and not finished.",
+		func(s manager.Status) float64 { return float64(s.Work.InFlight) }),
+	gauge("rota_calls_in_flight", "Calls of Execute in flight.",
+		func(s manager.Status) float64 { return float64(s.InFlight) }),
+	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; "+
+		"+Inf without a limit.", maxInFlight),
+	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted, "+
+		"with queues that have not been counted yet taken for as full as the others; NaN if fewer than half have, "+
+		"or the dealer does not count.", backlogItems),
+	gauge("rota_queue_backlog_counted", "Owned queues whose backlog was counted since this process got them.",
+		func(s manager.Status) float64 { return float64(s.Backlog.Counted) }),
 	gauge("rota_queue_backlog_age_seconds", "Age of the oldest of these counts; NaN if there is none.", backlogCountAge),
-	gauge("rota_queue_oldest_item_seconds", "Age of the oldest item that is left in the owned queues; 0 if there is none, NaN if the dealer does not tell.", backlogAge),
-	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
-	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.", func(s manager.Status) float64 { return float64(s.Work.Parked) }),
-	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.", func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
-	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; 0 if none runs.", oldest),
-	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.", failing),
-	gauge("rota_queues_failing", "Owned queues of which all calls have failed for ten minutes.", func(s manager.Status) float64 { return float64(s.FailingQueues) }),
-	counter("rota_selects_total", "Selects that have ended.", func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
-	counter("rota_items_fetched_total", "Items that selects returned.", func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
+	gauge("rota_queue_oldest_item_seconds", "Age of the oldest item that is left in the owned queues; "+
+		"0 if there is none, NaN if the dealer does not tell.", backlogAge),
+	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; "+
+		"the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
+	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.",
+		func(s manager.Status) float64 { return float64(s.Work.Parked) }),
+	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.",
+		func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
+	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; "+
+		"0 if none runs.", oldest),
+	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.",
+		failing),
+	gauge("rota_queues_failing", "Owned queues of which all calls have failed for ten minutes.",
+		func(s manager.Status) float64 { return float64(s.FailingQueues) }),
+	counter("rota_selects_total", "Selects that have ended.",
+		func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
+	counter("rota_items_fetched_total", "Items that selects returned.",
+		func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
 	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),
 	itemsOf("failed", func(s manager.Status) float64 { return float64(s.Work.FailureCount) }),
 	itemsOf("skipped", func(s manager.Status) float64 { return float64(s.Work.SkipCount) }),
@@ -65,7 +91,8 @@ func conditionMetrics() (list []taskMetric) {
 	const help = "Conditions that the server sees and that last, by kind, with the status of the kind: PROBLEM or NOTE."
 	for _, k := range condition.Kinds() {
 		if k.Alert != condition.Silent {
-			desc := prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"}, prometheus.Labels{"status": k.Status})
+			desc := prometheus.NewDesc("rota_conditions", help, []string{"task_type", "own_sign", "kind"},
+				prometheus.Labels{"status": k.Status})
 			count := func(s manager.Status) float64 { return float64(s.Conditions[k.Name]) }
 			list = append(list, taskMetric{desc, prometheus.GaugeValue, count, k.Name})
 		}
@@ -75,11 +102,15 @@ func conditionMetrics() (list []taskMetric) {
 
 // runMetrics are the metrics of task types of mode RUN.
 var runMetrics = []taskMetric{
-	gauge("rota_sweeps_running", "Queues that this process sweeps.", func(s manager.Status) float64 { return float64(s.Sweeps) }),
-	gauge("rota_run_open", "1 if a run of the task type is RUNNING.", func(s manager.Status) float64 { return boolean(s.Runs.Open != "") }),
+	gauge("rota_sweeps_running", "Queues that this process sweeps.",
+		func(s manager.Status) float64 { return float64(s.Sweeps) }),
+	gauge("rota_run_open", "1 if a run of the task type is RUNNING.",
+		func(s manager.Status) float64 { return boolean(s.Runs.Open != "") }),
 	gauge("rota_run_age_seconds", "Time since the RUNNING run was opened; 0 if there is none.", runAge),
-	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest successful run that is kept; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
-	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
+	gauge("rota_run_last_success_timestamp_seconds", "The slot of the newest successful run that is kept; "+
+		"0 if there is none.", func(s manager.Status) float64 { return unix(s.Runs.LastSuccess) }),
+	gauge("rota_trigger_next_fire_timestamp_seconds", "When the next trigger of the task type is due; 0 if there is none.",
+		func(s manager.Status) float64 { return unix(s.Runs.NextFire) }),
 }
 
 func runAge(s manager.Status) float64 {
@@ -141,21 +172,29 @@ func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
 }
 
 var (
-	transactions   = prometheus.NewDesc("rota_database_transactions_total", "Transactions and statements, each counted once however often it was tried.", nil, nil)
-	attempts       = prometheus.NewDesc("rota_database_attempts_total", "Attempts at transactions and statements.", nil, nil)
-	runsEnded      = prometheus.NewDesc("rota_runs_total", "Runs that this process has ended, by their last state.", []string{"task_type", "own_sign", "state"}, nil)
-	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Attempts that failed, by class of error.", []string{"class"}, nil)
+	transactions = prometheus.NewDesc("rota_database_transactions_total", "Transactions and statements, "+
+		"each counted once however often it was tried.", nil, nil)
+	attempts = prometheus.NewDesc("rota_database_attempts_total", "Attempts at transactions and statements.", nil,
+		nil)
+	runsEnded = prometheus.NewDesc("rota_runs_total", "Runs that this process has ended, by their last state.",
+		[]string{"task_type", "own_sign", "state"}, nil)
+	databaseErrors = prometheus.NewDesc("rota_database_errors_total", "Attempts that failed, by class of error.",
+		[]string{"class"}, nil)
 )
 
 func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 	s := c.Stats()
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(s.Done))
 	out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(s.Tries))
-	for _, class := range []string{center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken, center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther} {
+	for _, class := range []string{
+		center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken,
+		center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther,
+	} {
 		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
 	}
 	for end, n := range s.Runs {
-		out <- prometheus.MustNewConstMetric(runsEnded, prometheus.CounterValue, float64(n), end.TaskType, c.OwnSign(), end.State)
+		out <- prometheus.MustNewConstMetric(runsEnded, prometheus.CounterValue, float64(n), end.TaskType, c.OwnSign(),
+			end.State)
 	}
 }
 
