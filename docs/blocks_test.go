@@ -14,7 +14,7 @@ import (
 //	sh    runs, in the order of the page (commands_test.go)
 //	go    is built by the page itself, or consists of parts of files that compile (go_blocks_test.go)
 //	yaml  is a rota.yaml or part of one, and a worker accepts it (yaml_blocks_test.go)
-//	sql   runs on each database, if it reads or changes the roster (center/page_sql_test.go)
+//	sql   runs on each database, if it reads or changes the roster (ops/page_sql_test.go)
 //	text  is what the sh block above it prints, or a drawing
 //
 // A block whose first line is a comment with nothing but a file name is that file. The line
