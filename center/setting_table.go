@@ -68,7 +68,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "processor_type", Column: "processor_type", Default: ProcessorSleep,
-		Help:  "SLEEP selects when nothing of the queue is in flight; `NOTSLEEP` selects while other items are executed (needs a key)",
+		Help: "SLEEP selects when nothing of the queue is in flight; `NOTSLEEP` selects while other items are executed " +
+			"(needs a key)",
 		field: func(s *Settings) any { return &s.ProcessorType }, oneOf: []string{ProcessorSleep, ProcessorNotSleep},
 	},
 	{
@@ -97,7 +98,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "count_in_outage", Column: "count_in_outage",
-		Help:  "`true` counts failures as attempts although nothing else succeeds: poison is dead, and passed by a cursor, without that proof, and so are healthy items in an outage",
+		Help: "`true` counts failures as attempts although nothing else succeeds: poison is dead, and passed by a " +
+			"cursor, without that proof, and so are healthy items in an outage",
 		field: func(s *Settings) any { return &s.CountInOutage },
 	},
 	{
@@ -122,7 +124,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "failing_after", Column: "failing_after", Default: 5,
-		Help:  "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it raises the alert FAILING, and for a queue alone, after ten minutes, QUEUE_FAILING",
+		Help: "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it " +
+			"raises the alert FAILING, and for a queue alone, after ten minutes, QUEUE_FAILING",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{
@@ -153,7 +156,10 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.Every }, ruled: true,
 	},
 	{
-		Name: "after", Help: "in mode RUN, the upstream task types: `[extract]`; or `[extract: FINISHED]`, which also runs after a failure. One run when the runs of all have ended for the same slot or key; with `after_any` instead, one for each",
+		Name: "after",
+		Help: "in mode RUN, the upstream task types: `[extract]`; or `[extract: FINISHED]`, which also runs after a " +
+			"failure. One run when the runs of all have ended for the same slot or key; with `after_any` instead, one for " +
+			"each",
 		field: func(s *Settings) any { return &s.After },
 	},
 	{
@@ -168,7 +174,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "sweep_max_repeats", Column: "sweep_max_repeats", Default: 3,
-		Help:  "in mode RUN, selects in a row that return only items that the sweep has executed already, until it fails; at least the steps of an item",
+		Help: "in mode RUN, selects in a row that return only items that the sweep has executed already, until it fails; " +
+			"at least the steps of an item",
 		field: func(s *Settings) any { return &s.SweepMaxRepeats }, least: 1, most: 1_000_000,
 	},
 	{
@@ -189,7 +196,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "coalesce", Column: "coalesce_runs",
-		Help:  "in mode RUN with `after`: `true` skips a run whose upstreams have succeeded while an earlier run of the same trigger has not started",
+		Help: "in mode RUN with `after`: `true` skips a run whose upstreams have succeeded while an earlier run of the " +
+			"same trigger has not started",
 		field: func(s *Settings) any { return &s.Coalesce },
 	},
 	{
@@ -225,7 +233,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "balance", Column: "balance", Default: BalanceQueues,
-		Help:  "QUEUES gives the workers equal numbers of queues; `LOAD` equal loads, as they measure them beside the backlog",
+		Help: "QUEUES gives the workers equal numbers of queues; `LOAD` equal loads, as they measure them beside the " +
+			"backlog",
 		field: func(s *Settings) any { return &s.Balance }, oneOf: []string{BalanceQueues, BalanceLoad},
 	},
 	{

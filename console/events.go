@@ -69,7 +69,8 @@ func eventMark(kind string) mark {
 		m.Kind = "bad"
 	case ops.EventTakenOver:
 		m.Kind = "warn"
-	case ops.EventRequested, ops.EventReleased, ops.EventGranted, ops.EventDraining, ops.EventRepartition, ops.EventRemoving:
+	case ops.EventRequested, ops.EventReleased, ops.EventGranted, ops.EventDraining, ops.EventRepartition,
+		ops.EventRemoving:
 		m.Kind = "busy"
 	case ops.EventPaused:
 		m.Kind = "off"

@@ -103,8 +103,9 @@ as --wait says, and then fails and names the queues that are left.` + serverHelp
 // Prepare implements Operation.
 func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	v := serverVerb{
-		past:     "drained",
-		says:     "It finishes what it has in flight, then hands over, queue by queue. The process goes on running and owns nothing until somebody resumes it.",
+		past: "drained",
+		says: "It finishes what it has in flight, then hands over, queue by queue. The process goes on running and " +
+			"owns nothing until somebody resumes it.",
 		scenario: stopping,
 		effect:   func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {

@@ -92,41 +92,47 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused, r.queue_total,
-		r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
-			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted, s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
-			q.held, q.moving, q.overdue, q.orphan, q.unassigned, q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
+		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused,
+			r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
+			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
+			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
+			q.held, q.moving, q.overdue, q.orphan, q.unassigned,
+			q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
 			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items,
-			(SELECT MAX(u.run_id) FROM schedule_run u WHERE u.task_type = n.task_type AND u.own_sign = ?
-			AND u.state = 'RUNNING') AS run_id
+			(SELECT MAX(u.run_id) FROM schedule_run u
+				WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
 		FROM (SELECT task_type FROM schedule_task_type
 			UNION SELECT task_type FROM schedule_task_running WHERE own_sign = ? AND queue_total > 0) n
 		LEFT JOIN schedule_task_type t ON t.task_type = n.task_type
 		LEFT JOIN schedule_task_running r ON r.task_type = n.task_type AND r.own_sign = ?
 		LEFT JOIN (SELECT task_type, COUNT(*) AS servers,
-		COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
-				COUNT(CASE WHEN failing_since IS NOT NULL
-				AND heartbeat_time >= {ago judge_dead_interval_ms} THEN 1 END) AS failing_servers,
+				COUNT(CASE WHEN heartbeat_time < {ago judge_dead_interval_ms} THEN 1 END) AS overdue_servers,
+				COUNT(CASE WHEN failing_since IS NOT NULL AND heartbeat_time >= {ago judge_dead_interval_ms}
+					THEN 1 END) AS failing_servers,
 				CASE WHEN COUNT(*) = COUNT(max_in_flight) THEN SUM(max_in_flight) END AS max_in_flight_granted,
-				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since, SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
+				SUM(in_hand) AS in_hand, MIN(oldest_in_hand_since) AS oldest_in_hand_since,
+				SUM(success_count) AS success_count, SUM(failure_count) AS failure_count
 			FROM schedule_server WHERE own_sign = ? GROUP BY task_type) s ON s.task_type = n.task_type
-		LEFT JOIN (SELECT task_type, SUM(CASE WHEN status = 'HELD' THEN queues END) AS held,
-		SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
+		LEFT JOIN (SELECT task_type,
+				SUM(CASE WHEN status = 'HELD' THEN queues END) AS held,
+				SUM(CASE WHEN status = 'MOVING' THEN queues END) AS moving,
 				SUM(CASE WHEN status = 'OVERDUE' THEN queues END) AS overdue,
 				SUM(CASE WHEN status = 'ORPHAN' THEN queues END) AS orphan,
 				SUM(CASE WHEN status = 'UNASSIGNED' THEN queues END) AS unassigned,
-				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues, MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
-				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues, MAX(fresh_age) AS fresh_backlog_age_s
-			FROM (SELECT task_type, status, COUNT(*) AS queues, SUM(backlog_items) AS items, COUNT(backlog_items) AS counted,
-			MAX(backlog_oldest_s) AS oldest,
-					MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate, SUM(CASE WHEN backlog_age_s <= `+
-		freshSeconds+` THEN backlog_items END) AS fresh_items,
-					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh, MAX(CASE WHEN backlog_age_s <= `+
-		freshSeconds+` THEN backlog_age_s END) AS fresh_age
+				SUM(items) AS backlog_items, NULLIF(SUM(counted), 0) AS backlog_queues,
+				MAX(oldest) AS backlog_oldest_s, MAX(age) AS backlog_age_s, SUM(rate) AS backlog_rate,
+				SUM(fresh_items) AS fresh_backlog_items, SUM(fresh) AS fresh_backlog_queues,
+				MAX(fresh_age) AS fresh_backlog_age_s
+			FROM (SELECT task_type, status, COUNT(*) AS queues,
+					SUM(backlog_items) AS items, COUNT(backlog_items) AS counted,
+					MAX(backlog_oldest_s) AS oldest, MAX(backlog_age_s) AS age, SUM(backlog_rate) AS rate,
+					SUM(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_items END) AS fresh_items,
+					COUNT(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN 1 END) AS fresh,
+					MAX(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_age_s END) AS fresh_age
 				FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
 			GROUP BY task_type) q ON q.task_type = n.task_type
 		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items,
-		COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
+				COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
 			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
 		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)
 	if err != nil {

@@ -18,19 +18,22 @@ func classify(err error) sqldb.Class {
 		return sqldb.Other
 	}
 	switch e.Number {
-	case 1213, 1205, 3572, 1020, 3101, 9007: // deadlock, lock wait, NOWAIT, changed since the snapshot, conflict in a MySQL group, TiDB's conflict
+	// deadlock, lock wait, NOWAIT, changed since the snapshot, conflict in a MySQL group, TiDB's conflict
+	case 1213, 1205, 3572, 1020, 3101, 9007:
 		return sqldb.RolledBack
 	case noSuchHandler, needReprepare:
 		return sqldb.RolledBack
 	case 1969, 3024, 1317: // took too long, by MariaDB's limit and MySQL's; killed
 		return sqldb.Interrupted
-	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031: // too many connections, no quorum, shutdown, killed, gone away, idle too long
+	// too many connections, no quorum, shutdown, killed, gone away, idle too long
+	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031:
 		return sqldb.Broken
 	case 1180: // the commit failed: on a Galera node without a quorum, the others may have it
 		return sqldb.Broken
 	case 1062:
 		return sqldb.Duplicate
-	case 1048, 1169, 1216, 1217, 1264, 1265, 1292, 1364, 1365, 1366, 1367, 1406, 1411, 1451, 1452, 1525, 1557, 1690, 3140, 3141, 3156, 3819, 4025:
+	case 1048, 1169, 1216, 1217, 1264, 1265, 1292, 1364, 1365, 1366, 1367, 1406, 1411, 1451, 1452,
+		1525, 1557, 1690, 3140, 3141, 3156, 3819, 4025:
 		return sqldb.BadData // NULL, keys, ranges, lengths, formats, JSON, CHECK of MySQL and MariaDB
 	case 1146:
 		return sqldb.NoTable

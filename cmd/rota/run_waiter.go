@@ -119,7 +119,8 @@ func (w *waiter) show(b ops.RunBlocker) error {
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.width-1, "…")+"\x1b[K")
 		return err
 	}
-	numbers, state := w.last.QueuesDone+w.last.QueuesFailed+w.last.ItemsDone+w.last.ItemsFailed, w.last.DisplayState()+blockerSuffix(w.last, b)
+	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
+	state := w.last.DisplayState() + blockerSuffix(w.last, b)
 	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
 		return nil
 	}
