@@ -15,7 +15,7 @@ type Right string
 // The rights. Each includes none of the others.
 const (
 	Look Right = "look" // see the pages
-	// pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click
+	// Operate is to pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click.
 	Operate Right = "operate"
 	Change  Right = "change" // change settings, queues and triggers, and drop items
 )

@@ -45,7 +45,9 @@ func TestJobThatFailsWaits(t *testing.T) {
 			if r.idle() {
 				return false
 			}
-			_ = <-r.ended
+			if err := <-r.ended; err == nil {
+				t.Error("the job that was refused has not failed")
+			}
 			r.running = nil
 			r.cancel()
 			return true

@@ -44,7 +44,7 @@ const (
 	EventItems     = roster.EventItems     // an operator changed failed items
 	EventAlert     = roster.EventAlert     // an alert was raised
 
-	// a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended
+	// EventRun: a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended.
 	EventRun     = roster.EventRun
 	EventTrigger = roster.EventTrigger // an operator changed a trigger
 

@@ -45,13 +45,14 @@ type QueueRecord struct {
 	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
 	ReservedUntil  *time.Time `json:"reserved_until"`
 	Pin            string     `json:"pin"` // labels that a server must have to own the queue; empty: none
-	// for how long all calls of the queue have failed; nil: they have not
+	// FailingFor is for how long all calls of the queue have failed; nil: they have not.
 	FailingFor *float64 `json:"failing_s"`
-	// why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said
+	// WaitsFor says why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said.
 	WaitsFor *string `json:"waits_for"`
 	Status   string  `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
 	Removing bool    `json:"removing" db:"-"` // it is removed as soon as it is drained
-	// uuids of the servers that do not get it, because calls of their processes' former sessions are in flight for it (P9)
+	// HungOn has the uuids of the servers that do not get it, because calls of their processes' former sessions are in
+	// flight for it (P9).
 	HungOn []string `json:"hung_on" db:"-"`
 }
 

@@ -21,8 +21,8 @@ func (c *Client) Servers() *Servers { return &Servers{c} }
 // The states of a server. Only SERVING and STANDBY servers may own queues.
 const (
 	StateServing = roster.StateServing // owns queues
-	// owns none: there are more servers than queues, or than max_servers or max_in_flight allow; it gets the next free
-	// queue
+	// StateStandby servers own none: there are more servers than queues, or than max_servers or max_in_flight allow.
+	// They get the next free queue.
 	StateStandby  = roster.StateStandby
 	StatePaused   = roster.StatePaused   // an operator paused it
 	StateDraining = roster.StateDraining // about to leave
@@ -78,12 +78,13 @@ type ServerRecord struct {
 	PlannerVersion    int64      `json:"planner_version"` // the newest rules of the planner that its program knows (P11)
 	// the id that the servers of one process share, one for each task type
 	Process string `json:"process"`
-	// its share is rounded up before those of others, so that the totals of the processes are equal
+	// RoundedUp: its share is rounded up before those of others, so that the totals of the processes are equal.
 	RoundedUp bool   `json:"rounded_up"`
 	Name      string `json:"name"` // of its process, which a later process has again; empty: none
 	// the lock file that its process holds until it ends (S15); empty: none
 	Witness string `json:"witness"`
-	// it gets none of them, because calls of its process's former session are in flight for them (P9)
+	// HungQueues are queues that it does not get, because calls of its process's former session are in flight for them
+	// (P9).
 	HungQueues []string `json:"hung_queues"`
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
