@@ -82,14 +82,14 @@ func testEpisodes(t *testing.T, c *center.Center) {
 	a.begins(false, failing, time.Hour, "for the second time")
 
 	r.exec("UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
-	a.begins(true, since(time.Hour), time.Minute, "of which nobody has told for longer than the gap")
+	a.begins(true, since(time.Hour), time.Minute, "that no server has told for longer than the gap")
 	a.begins(false, since(time.Hour), time.Hour, "for the second time")
 	open, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventAlert, Open: true}, 10)
 	r.must(err)
 	if len(open) != 1 || *open[0].Alert != condition.Failing || open[0].Subject != nil || open[0].OpenUntil.Sub(open[0].EventTime) < 50*time.Minute {
 		t.Errorf("open alerts: %+v, want one that the last telling has put off by an hour", open)
 	}
-	a.ends(condition.Condition{Kind: condition.Stalled}, 0) // of which nobody has told
+	a.ends(condition.Condition{Kind: condition.Stalled}, 0) // no server has told it
 
 	killer := condition.Condition{Kind: condition.Killer, Subject: "item 7", Text: "x"}
 	a.begins(true, killer, 0, "without a gap")

@@ -76,8 +76,8 @@ type Loaded struct {
 	More bool
 }
 
-// Load returns failed items of a queue: at most most that are not dead, of which all that are STARTED come first, and
-// the keys of at most mostDead that are dead.
+// Load returns failed items of a queue: up to most items that are not dead, the STARTED ones first, and the digests of
+// up to mostDead dead items.
 func (l Log) Load(ctx context.Context, taskType, queueID string, most, mostDead int) (Loaded, error) {
 	var found Loaded
 	partition, moved, err := l.partition(ctx, taskType)

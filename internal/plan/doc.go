@@ -32,7 +32,7 @@
 // the first one and a quarter for each other. By the squares, the first one has both: 2*2/4 is less than 1*1/4 + 1*1/1.
 //
 // Loads (loadBalancing), if the loads of the queues are to be even and not their numbers (P16). It is a search by
-// single moves, of which each makes the busier of two servers less busy. The steps of the other measures would not do.
+// single moves. Each move makes the busier of two servers less busy. The steps of the other measures would not do.
 // They rest on rows that can stand in for each other: a quota is a number of rows of a group, and a chain leads over
 // groups. If each row has its own load, each is a group of its own. With 2,000 such queues on 200 servers, the steps by
 // number take 350 ms when a server joins, nearly a hundred times as long as the search by load (4 ms), and more than

@@ -7,7 +7,7 @@ type chains struct {
 	flow   *flow
 	search int    // the number of the present search
 	seen   []int  // of the servers: the last search that reached it
-	via    []slot // of the servers: the group of which it takes a row in that search
+	via    []slot // of the servers: the group whose row it takes in that search
 }
 
 // improve moves a row along a chain that makes the servers more even. It reports whether there was one.
@@ -56,8 +56,8 @@ func (c *chains) makeRoom(g *split) bool {
 	return true
 }
 
-// reach follows all chains from the servers. It returns the server at the end of one that should rather get a row than
-// others, among those that are accepted, or none. The chains have the fewest steps.
+// reach follows all chains from the servers. It returns the server at the end of a chain that should get a row before all other
+// accepted servers, or none. The chains have the fewest steps.
 func (c *chains) reach(at []int, accept func(s int) bool) int {
 	best := none
 	for i := 0; i < len(at); i++ {

@@ -16,15 +16,15 @@ type standing struct {
 // saving looks for moves that the evenness does not need. Suppose that A has got a row of B, and B one of A: both rows
 // can go back, and each server has as many as before. Or A has given a row to B and has three rows, and B has four: A
 // may as well have the four. So it looks for a cycle in which each server gives a row to the next one, or for a chain
-// from a server to one that may as well have the number of the first, and prefers those that bring rows back to their
-// owners. It is the search of Bellman and Ford for a cycle of negative costs. Its nodes are the servers, the groups and
+// from a server to another that may have the number of the first. It prefers cycles and chains that bring rows back to
+// their owners. It is the search of Bellman and Ford for a cycle of negative costs. Its nodes are the servers, the groups and
 // the standings.
 type saving struct {
 	steps []saveStep
 	nodes int
 }
 
-// saveStep leads from a server to a group of which it gives a row, from a group to a server that takes one, from a
+// saveStep leads from a server to a group whose row it gives, from a group to a server that takes one, from a
 // server to the standing that it would have with one row more, or from a standing to a server that has it and may give
 // a row. A row that comes to a server costs a move, unless the server owns it. One that goes saves a move if the server
 // does not own it.
@@ -122,7 +122,7 @@ func (g *split) displaces() bool {
 }
 
 // saveOne undoes the move of one row with which the servers are no more even than without it. saveMove finds such a
-// move only between servers of one zone, of which both are rounded up first or neither: with more than one row, the
+// move only between two servers of one zone, if both are rounded up first or neither is: with more than one row, the
 // sums of two zones do not add up.
 func (f *flow) saveOne() bool {
 	for _, g := range f.splits {

@@ -52,7 +52,7 @@ func setGroups(r *roster) {
 	r.restricted = len(r.groups) > 0 && len(r.groups[0].servers) < len(r.weights)
 }
 
-// newGroup returns the group of the rows with a pin of which calls hang on some servers.
+// newGroup returns the group of the rows that have the pin and whose calls hang on the servers hung.
 func newGroup(r *roster, pin Selector, hung []int) *group {
 	g := &group{servers: make([]int, 0, len(r.weights))}
 	barred := make([]byte, len(r.weights))
