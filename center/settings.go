@@ -71,9 +71,9 @@ type Settings struct {
 	// MaxQueuesPerServer is the most queues that one server may own. Queues beyond all limits wait for more servers.
 	// Defaults to no limit.
 	MaxQueuesPerServer int
-	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the heaviest servers, among
-	// equal ones the servers with most queues, and then the oldest. The others stand by, and take over when one of them
-	// is gone. Default to no limit.
+	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the heaviest servers,
+	// among equal ones the servers with most queues, and then the oldest. The others stand by, and take over when one of
+	// them is gone. Default to no limit.
 	MaxServers        int
 	MaxServersPerHost int
 

@@ -56,8 +56,8 @@ func (c *chains) makeRoom(g *split) bool {
 	return true
 }
 
-// reach follows all chains from the servers. It returns the server at the end of a chain that should get a row before all other
-// accepted servers, or none. The chains have the fewest steps.
+// reach follows all chains from the servers. It returns the server at the end of a chain that should get a row before
+// all other accepted servers, or none. The chains have the fewest steps.
 func (c *chains) reach(at []int, accept func(s int) bool) int {
 	best := none
 	for i := 0; i < len(at); i++ {

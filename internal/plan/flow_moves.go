@@ -17,8 +17,8 @@ type standing struct {
 // can go back, and each server has as many as before. Or A has given a row to B and has three rows, and B has four: A
 // may as well have the four. So it looks for a cycle in which each server gives a row to the next one, or for a chain
 // from a server to another that may have the number of the first. It prefers cycles and chains that bring rows back to
-// their owners. It is the search of Bellman and Ford for a cycle of negative costs. Its nodes are the servers, the groups and
-// the standings.
+// their owners. It is the search of Bellman and Ford for a cycle of negative costs. Its nodes are the servers, the
+// groups and the standings.
 type saving struct {
 	steps []saveStep
 	nodes int

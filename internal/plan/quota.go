@@ -37,8 +37,9 @@ func (p *planning) exactShares(owners []int) []int {
 }
 
 // divide divides the rows in proportion to the weights. The share of a server that would exceed its limit is the limit,
-// and the others divide the rest: ten queues on servers of the weights 1, 1 and 2 with a limit of four are 3, 3 and 4. A server of weight 0 gets what the limits of the others leave (P2). The shares are rounded down or up, never
-// by one or more as by divisor methods. Each zone gets its part of the servers that are rounded up (P14). The sum is
+// and the others divide the rest: ten queues on servers of the weights 1, 1 and 2 with a limit of four are 3, 3 and
+// 4. A server of weight 0 gets what the limits of the others leave (P2). The shares are rounded down or up, never by
+// one or more as by divisor methods. Each zone gets its part of the servers that are rounded up (P14). The sum is
 // less than the number of rows if the limits leave no room.
 func divide(r *roster, owners []int) *rounding {
 	n := len(r.weights)
