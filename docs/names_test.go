@@ -60,21 +60,11 @@ var commandName = regexp.MustCompile("`rota ([a-z]+)(?: ([a-z]+))?[^`\\n]*`")
 // A command in the text of a page exists.
 func TestInlineCommandsExist(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../cmd/rota/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	words, groups := map[string]bool{"completion": true, "help": true}, map[string]bool{} // cobra adds the two
-	use := regexp.MustCompile(`(group\(&cobra.Command\{\s+)?Use: +"([a-z]+)`)
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range use.FindAllStringSubmatch(string(text), -1) {
-			words[m[2]] = true
-			groups[m[2]] = groups[m[2]] || m[1] != ""
-		}
+	use := regexp.MustCompile(`(Group\(&cobra.Command\{\s+)?Use: +"([a-z]+)`)
+	for _, m := range use.FindAllStringSubmatch(sources(t, "cmd/rota", ".go"), -1) {
+		words[m[2]] = true
+		groups[m[2]] = groups[m[2]] || m[1] != ""
 	}
 	for _, v := range ops.Verbs() {
 		for word := range strings.FieldsSeq(v.Name) {

@@ -7,41 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/internal/testdb"
 )
-
-func TestDoctorNamesTheTransactionThatHoldsACursorBack(t *testing.T) {
-	for _, c := range []struct {
-		holder *sqldealer.Holder
-		want   string
-	}{
-		{nil, ""},
-		{&sqldealer.Holder{PID: 7, Age: 5*time.Minute - 1}, ""},
-		{
-			&sqldealer.Holder{PID: 7, Application: "psql", State: "idle in transaction", Age: 5 * time.Minute},
-			"PROBLEM: rows of the last 5m0s are not read until process 7 (psql, idle in transaction) ends its transaction, which has written -> end it: SELECT pg_terminate_backend(7)",
-		},
-		{
-			&sqldealer.Holder{Prepared: "it's", Age: time.Hour},
-			"PROBLEM: rows of the last 1h0m0s are not read until the prepared transaction 'it''s' ends -> COMMIT PREPARED 'it''s' or ROLLBACK PREPARED 'it''s'",
-		},
-		{
-			&sqldealer.Holder{PID: 7, Hidden: true},
-			"NOTE: rows that were written after the transaction of process 7 began are not read, and this role may not see when that was -> GRANT pg_read_all_stats to this role",
-		},
-	} {
-		got := ""
-		for _, f := range holderFinding(c.holder) {
-			got = f.Status + ": " + f.Text + " -> " + f.Hint
-		}
-		if got != c.want {
-			t.Errorf("%+v:\ngot  %s\nwant %s", c.holder, got, c.want)
-		}
-	}
-}
 
 // The doctor accepts a cursor of transactions while a transaction has just written.
 func TestDoctorAcceptsACursorDuringAWrite(t *testing.T) {

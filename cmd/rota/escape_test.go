@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -189,17 +187,6 @@ func TestSweepIsComplete(t *testing.T) {
 	check(newRootCommand())
 }
 
-// event list --follow prints the events that are there, too.
-func TestFollowedEventsAreEscaped(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	e := eventList{output: output{format: choice{value: formatTable}}}
-	events := []ops.EventRecord{{TaskType: hostile, Kind: "JOINED" + hostile, Reason: hostile}}
-	if err := e.print(&out, events, true); err != nil || escape.Lines(out.String()) != out.String() || !strings.Contains(out.String(), `\x1b]0;x`) {
-		t.Errorf("%v, %q", err, out.String())
-	}
-}
-
 // A cell that a spreadsheet would take for a formula starts with an apostrophe.
 func TestCSVHasNoFormulas(t *testing.T) {
 	t.Parallel()
@@ -229,15 +216,5 @@ func TestCSVHasNoFormulas(t *testing.T) {
 	}, "\n")
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-}
-
-// The text of a question and of a bar is escaped as well.
-func TestPromptIsEscaped(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	askYes(strings.NewReader("n\n"), &out, "About to delete "+hostile+". Continue?")
-	if !escape.Safe(out.String()) || !regexp.MustCompile(`delete =\\x1b`).MatchString(out.String()) {
-		t.Errorf("%q", out.String())
 	}
 }

@@ -34,16 +34,3 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	}
 	visit(newRootCommand())
 }
-
-// An answer of one line is wrapped at blanks, so that a terminal does not break it inside a word.
-func TestAnswersAreWrapped(t *testing.T) {
-	t.Parallel()
-	line := "settle$BASE: the number of queues changes from 4 to 12 as soon as all workers have drained for it"
-	want := "settle$BASE: the number of queues\nchanges from 4 to 12 as soon as all\nworkers have drained for it"
-	if got := (screen{width: 40}).wrap(line); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if got := (screen{}).wrap(line); got != line {
-		t.Errorf("a pipe gets %q", got)
-	}
-}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -36,10 +38,10 @@ func TestListsOnNarrowTerminals(t *testing.T) {
 				}
 			})
 			plain := strings.ReplaceAll(shown, "\r", "")
-			if widest(plain) > int(columns) {
-				t.Errorf("rota %s is %d wide on a terminal of %d:\n%s", command, widest(plain), columns, plain)
+			if text.LongestLineLen(plain) > int(columns) {
+				t.Errorf("rota %s is %d wide on a terminal of %d:\n%s", command, text.LongestLineLen(plain), columns, plain)
 			}
-			if command == "server list" && columns == 80 && !strings.Contains(plain, leftOutPrefix+"REQUESTED, AWAITED, HUNG, WEIGHT, CALLS") {
+			if command == "server list" && columns == 80 && !strings.Contains(plain, "Left out: REQUESTED, AWAITED, HUNG, WEIGHT, CALLS") {
 				t.Errorf("rota %s at %s columns does not say what it left out:\n%s", command, strconv.Itoa(int(columns)), plain)
 			}
 		}

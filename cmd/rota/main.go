@@ -6,9 +6,21 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/consolecmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/doctorcmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/schema"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -22,10 +34,84 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.Execute()
 	if err == nil {
-		return exitDone
+		return cli.ExitDone
 	}
-	for line := range strings.Lines(err.Error() + hint(err)) {
+	for line := range strings.Lines(err.Error() + cli.Hint(err)) {
 		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(strings.TrimSpace(line))) //nolint:errcheck // stderr is the last channel
 	}
-	return exitCode(err)
+	return cli.ExitCode(err)
+}
+
+// helpWidth is the width of the narrowest terminals.
+const helpWidth = 80
+
+func newRootCommand() *cobra.Command {
+	root := cli.Group(&cobra.Command{
+		Use:   "rota",
+		Short: "A duty roster for workers, in the SQL database that you already have",
+		Long: `Rota keeps a duty roster in a SQL database: which worker process owns which
+queue (a part of the data) right now. Workers share the queues evenly, hand them
+over without overlap, and take over the queues of a worker that has crashed.`,
+		Example: `  rota demo                     show workers at work; needs no database
+  rota worker -c rota.yaml      run the tasks of a file
+  rota migrate up               create or upgrade the roster's tables
+  rota top                      show task types and servers
+  rota doctor                   list problems and how to solve them`,
+		SilenceErrors: true, // run prints them
+		SilenceUsage:  true,
+	})
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return cli.Usage(fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath()))
+	})
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
+		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
+	addVersionFlag(root)
+	root.AddCommand(consolecmd.NewDemoCommand(), workercmd.NewWorkerCommand(), rostercmd.NewMigrateCommand(),
+		newVersionCommand(), rostercmd.NewTaskCommand(), rostercmd.NewQueueCommand(), rostercmd.NewServerCommand(),
+		rostercmd.NewItemCommand(), runcmd.NewRunCommand(), runcmd.NewTriggerCommand(), rostercmd.NewEventCommand(),
+		rostercmd.NewPlanCommand(), doctorcmd.NewDoctorCommand(), rostercmd.NewTopCommand(),
+		consolecmd.NewConsoleCommand(), workercmd.NewWitnessCommand())
+	return root
+}
+
+func newVersionCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the versions of the program and its schema",
+		Example: "  rota version\n  rota version -o json | jq -r .rota",
+		Args:    cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			record := records.Object{
+				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()),
+				records.M("os", runtime.GOOS), records.M("arch", runtime.GOARCH),
+			}
+			return o.Write(cmd.OutOrStdout(),
+				cli.Result{Records: record, Text: func(cli.Screen) string { return versionText() }})
+		},
+	}
+	cli.AddOutputFlags(cmd, &o)
+	return cmd
+}
+
+func versionText() string {
+	return fmt.Sprintf("rota   %s\nschema %d\ngo     %s %s/%s", version(), schema.Latest(), runtime.Version(),
+		runtime.GOOS, runtime.GOARCH)
+}
+
+// addVersionFlag makes "rota --version" print what "rota version" prints.
+func addVersionFlag(root *cobra.Command) {
+	root.Version = version()
+	root.SetVersionTemplate(versionText() + "\n")
+	root.Flags().Bool("version", false, "show the versions of the program and its schema") // cobra's own would take -v
+}
+
+// version returns what the Go toolchain recorded: a tag, a pseudo-version, or
+// (devel).
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -59,7 +60,7 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("item drop settle --all --yes --state dead", `0 failed items dropped`)
 		s.wantOutput("item drop settle --all --yes --match a", `1 failed item dropped`)
 
-		me := actor()
+		me := cli.Actor()
 		if !regexp.MustCompile(`^\w+@.+`).MatchString(me) {
 			t.Errorf("the actor is %q", me)
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/runs"
 )
 
 const march = "run backfill extract --from 2025-03-28 --to 2025-04-01" // days in Berlin, around a clock change
@@ -33,7 +33,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		s.serve("extract", web3)
 		s.sweep("extract", web3, "0", "1", "2", "3")
 		s.tick("extract")
-		s.wantOutput("run backfill show extract", `(?s)^ backfill `+id+` of extract\$BASE\n RUNNING, started .* ago by `+regexp.QuoteMeta(actor())+
+		s.wantOutput("run backfill show extract", `(?s)^ backfill `+id+` of extract\$BASE\n RUNNING, started .* ago by `+regexp.QuoteMeta(cli.Actor())+
 			`\n slots of trigger nightly \(0 0 2 \* \* \? Europe/Berlin\) from 2025-03-27T23:00:00Z to 2025-03-31T22:00:00Z, parallel 1, priority -1\n`+
 			` 4 slots: 1 made, 0 kept, 3 left; runs: 0 open, 1 succeeded, 0 failed, 0 cancelled; dependants: 1 open, 0 failed or cancelled\n$`)
 		s.lists("run list extract --backfill "+id, `\S+ +extract +SUCCESS +4/4`, "schedule_run", 1, runsBeside)
@@ -46,7 +46,7 @@ func TestCommandsStartShowAndControlABackfill(t *testing.T) {
 		s.wantOutput("run backfill list --state CANCELLED", ` 1/4 .* 3 of 4 slots were left, and 1 run was open`)
 		s.wantError(1, "the backfill is in the wrong state: it is CANCELLED", "run backfill pause extract")
 		s.wantOutput(march+" --dry-run", `4 slots: 3 to make, 0 to rerun, 1 to keep\.`)
-		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND reason LIKE 'backfill %' AND actor = '"+actor()+"'"); n != 4 {
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND reason LIKE 'backfill %' AND actor = '"+cli.Actor()+"'"); n != 4 {
 			t.Errorf("%d events of what was done to the backfill, want 4", n)
 		}
 	})
@@ -106,32 +106,11 @@ func TestBackfillRefusesWrongArguments(t *testing.T) {
 			"run backfill extract report --from 2025-01-01":                       "unexpected argument",
 			"run backfill extract --from 2025-01-01 --trigger nightly --to 2024x": "to (2024x) must be a day",
 		} {
-			s.wantError(exitUsage, want, args)
+			s.wantError(cli.ExitUsage, want, args)
 		}
-		s.wantError(exitFailed, "unknown trigger", "run backfill extract --from 2025-01-01 --trigger nope")
-		s.wantError(exitFailed, "unknown task type", "run backfill nope --from 2025-01-01")
-		s.wantError(exitFailed, "nope: unknown backfill (see rota run backfill list)", "run backfill show nope")
-		s.wantError(exitFailed, "unknown backfill", "run list --backfill nope")
+		s.wantError(cli.ExitFailed, "unknown trigger", "run backfill extract --from 2025-01-01 --trigger nope")
+		s.wantError(cli.ExitFailed, "unknown task type", "run backfill nope --from 2025-01-01")
+		s.wantError(cli.ExitFailed, "nope: unknown backfill (see rota run backfill list)", "run backfill show nope")
+		s.wantError(cli.ExitFailed, "unknown backfill", "run list --backfill nope")
 	})
-}
-
-// The table has the slots whose run is open or has not succeeded, with the queues of the run, and fits the screen.
-func TestBackfillShowsWhatIsLeft(t *testing.T) {
-	t.Parallel()
-	b := runs.BackfillRecord{Backfill: runs.Backfill{ID: "b", TaskType: "extract", OwnSign: "BASE", State: runs.BackfillRunning, SlotsTotal: 3}}
-	d := backfillDetails{Backfill: b, Slots: []runs.BackfillSlot{
-		{ScheduledAt: noon, RunID: "r1", State: runs.Failed, Message: strings.Repeat("no such\ntable ", 20)},
-		{ScheduledAt: noon.AddDate(0, 0, 1), RunID: "r2", State: runs.Running},
-	}}
-	for queue, state := range []string{runs.QueueDone, runs.QueueFailed, runs.QueueDone} {
-		d.Queues = append(d.Queues, runs.BackfillQueue{RunID: "r1", QueueID: fmt.Sprint(queue), State: state})
-	}
-	text := d.text(screen{width: 80, height: 24})
-	if !regexp.MustCompile(`\n\n SLOT .*\n 2026-11-21T12:00:00Z +FAILED +2/3 +r1 +no such table .*\n 2026-11-22T12:00:00Z +RUNNING +0/0 +r2$`).MatchString(text) || widest(text) > 80 {
-		t.Error(text)
-	}
-	d.Slots = nil
-	if text := d.text(screen{width: 80}); strings.Contains(text, "SLOT") || widest(text) > 80 {
-		t.Error(text)
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -62,7 +63,7 @@ func TestRuns(t *testing.T) {
 		s.wantOutput("run wait extract", `^run `+extract+` \(extract\) is SUCCESS: 4 of 4 queues, 40 items, \S+\n$`)
 		s.wantOutput("run list report", ` READY `)
 		s.wantOutput("task list", `(?m)^ extract +IDLE `)
-		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+actor()+"'"); n != 4 {
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'RUN' AND actor = '"+cli.Actor()+"'"); n != 4 {
 			t.Errorf("%d events of what was done to runs, want 4", n)
 		}
 	})

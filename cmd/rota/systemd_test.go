@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -92,7 +93,7 @@ func TestSystemdWatchdogWhileDraining(t *testing.T) {
 	const readyAtLook = 3
 	var looks atomic.Int32
 	stopping := make(chan struct{})
-	stop := notifySystemd(stopping, func() error {
+	stop := daemon.NotifySystemd(stopping, func() error {
 		if looks.Add(1) < readyAtLook {
 			return errors.New("has not joined")
 		}
@@ -114,26 +115,4 @@ func TestSystemdWatchdogWhileDraining(t *testing.T) {
 	want("STOPPING=1", "WATCHDOG=1")
 	want("WATCHDOG=1", "")
 	want("WATCHDOG=1", "")
-}
-
-func TestWatchdogInterval(t *testing.T) {
-	for _, test := range []struct {
-		usec, pid string
-		want      time.Duration
-	}{
-		{"", "", 0},
-		{"30000000", "", 15 * time.Second},
-		{"30000000", strconv.Itoa(os.Getpid()), 15 * time.Second},
-		{"30000000", "1", 0},
-		{"0", "", 0},
-		{"-5", "", 0},
-		{"soon", "", 0},
-		{"1", "", time.Millisecond},
-	} {
-		t.Setenv("WATCHDOG_USEC", test.usec)
-		t.Setenv("WATCHDOG_PID", test.pid)
-		if got := watchdogInterval(); got != test.want {
-			t.Errorf("WATCHDOG_USEC=%s WATCHDOG_PID=%s: %s, want %s", test.usec, test.pid, got, test.want)
-		}
-	}
 }

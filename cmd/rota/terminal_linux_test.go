@@ -14,6 +14,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -113,7 +114,7 @@ func TestLogOnATerminal(t *testing.T) {
 	for _, noColor := range []string{"", "1"} {
 		t.Setenv("NO_COLOR", noColor)
 		shown := newTerminal(t).shown(t, func(screen *os.File) {
-			log := newLogger(screen)
+			log := daemon.NewLogger(screen)
 			log.WithError(errors.New(hostile)).WithField("server", hostile).Warn("expired " + hostile)
 		})
 		wantStylingOnly(t, "the log", shown)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -90,7 +91,7 @@ func TestTriggers(t *testing.T) {
 		s.wantError(2, "delete trigger nightly$BASE, which starts runs of extract: not confirmed: add --yes", "trigger delete nightly")
 		s.wantOutput("trigger delete nightly --yes", `^nightly\$BASE: deleted\n$`)
 		s.wantError(1, "find trigger nightly in own_sign BASE: unknown trigger", "trigger delete nightly --yes")
-		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'TRIGGER' AND actor = '"+actor()+"'"); n != 5 {
+		if n := count(t, s.c.DB(), "schedule_event WHERE kind = 'TRIGGER' AND actor = '"+cli.Actor()+"'"); n != 5 {
 			t.Errorf("%d events of what was done to triggers, want 5", n)
 		}
 	})

@@ -23,7 +23,7 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(cmd *cobra.Command) {
 		if cmd.Flags().Lookup("dry-run") != nil {
-			verbs[subcommand(cmd)] = cmd
+			verbs[strings.TrimPrefix(cmd.CommandPath(), "rota ")] = cmd
 		}
 		for _, sub := range cmd.Commands() {
 			visit(sub)

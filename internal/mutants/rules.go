@@ -22,8 +22,8 @@ var otherMutants = []mutant{
 	},
 	{
 		"", "a deletion without confirmation",
-		"confirm", "if !ok || !isTerminal(in) {",
-		"if !ok || !isTerminal(in) {\n\t\treturn nil\n\t}\n\tif false {",
+		"Confirm", "if !ok || !IsTerminal(in) {",
+		"if !ok || !IsTerminal(in) {\n\t\treturn nil\n\t}\n\tif false {",
 		"TestDeletingNeedsYes",
 	},
 	{

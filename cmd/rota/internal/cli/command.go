@@ -1,0 +1,110 @@
+// Package cli is what the commands of rota share: flags and arguments, the connection to the roster, tables and other
+// output, completion, exit codes.
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// NoArgs refuses all arguments.
+func NoArgs(cmd *cobra.Command, args []string) error { return Arguments()(cmd, args) }
+
+// Arguments checks the number of arguments. A name in brackets is optional, and
+// "..." at the end of the last name allows any number.
+func Arguments(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var missing []string
+		for _, name := range names[min(len(args), len(names)):] {
+			if !strings.HasPrefix(name, "[") {
+				missing = append(missing, name)
+			}
+		}
+		if len(missing) > 0 {
+			return Usage(fmt.Errorf("%s: missing argument %s (see %s --help)", subcommand(cmd), strings.Join(missing, " "),
+				cmd.CommandPath()))
+		}
+		several := len(names) > 0 && strings.Contains(names[len(names)-1], "...")
+		if len(args) > len(names) && !several {
+			return Usage(fmt.Errorf("%s: unexpected argument %q (see %s --help)", subcommand(cmd), args[len(names)],
+				cmd.CommandPath()))
+		}
+		return nil
+	}
+}
+
+// subcommand is the command's path without the program's name, which starts
+// each error line.
+func subcommand(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
+// FirstArg returns the first argument, or "" without arguments.
+func FirstArg(args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	return args[0]
+}
+
+// atLeastOne refuses a flag's value below 1.
+func atLeastOne(flag string, n int) error {
+	if n < 1 {
+		return Usage(fmt.Errorf("--%s (%d) must be at least 1", flag, n))
+	}
+	return nil
+}
+
+// Choice is a flag that takes one of a few values.
+type Choice struct {
+	Value  string
+	Values []string
+}
+
+func (c *Choice) String() string { return c.Value }
+
+func (c *Choice) Type() string { return "word" }
+
+// Set implements pflag.Value.
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.Values, s) {
+		return fmt.Errorf("must be %s", Alternatives(c.Values))
+	}
+	c.Value = s
+	return nil
+}
+
+// AddChoice adds the flag and its completion.
+func AddChoice(cmd *cobra.Command, c *Choice, name, short, usage string) {
+	cmd.Flags().VarP(c, name, short, usage+": "+Alternatives(c.Values))
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.Values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Alternatives returns "a, b or c" for two values or more.
+func Alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
+// Group makes a command that only has subcommands. Without arguments it shows
+// its help; it refuses an unknown subcommand in one line.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = cobra.ArbitraryArgs // cobra's own error has four lines
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		hint := "see " + cmd.CommandPath() + " --help"
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return Usage(fmt.Errorf("unknown command %q for %s (%s)", args[0], cmd.CommandPath(), hint))
+	}
+	return cmd
+}

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"os/user"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/ops"
+)
+
+const defaultConfig = "rota.yaml"
+
+// AddConnectionFlags adds the flags of all commands that connect to a database.
+func AddConnectionFlags(cmd *cobra.Command) {
+	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file; given by hand, it wins over the environment")
+	addDatabaseFlag(cmd)
+	addVerbose(cmd)
+}
+
+func addDatabaseFlag(cmd *cobra.Command) {
+	config.AddFlags(cmd.Flags(), "database", "database_file")
+	_ = cmd.MarkFlagFilename("database-file") // fails for unknown flags only
+}
+
+func addOwnSignFlag(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "own_sign") }
+
+func ConfigPath(cmd *cobra.Command) string {
+	return cmd.Flag("config").Value.String()
+}
+
+// addVerbose adds -v, with which the command says which roster it uses.
+func addVerbose(cmd *cobra.Command) {
+	cmd.Flags().BoolP("verbose", "v", false, "show on stderr which database is used, and where its URL comes from")
+}
+
+// ReadConnection reads the connection for a command that can do without a
+// rota.yaml: without -c, it reads rota.yaml only if the file exists.
+func ReadConnection(cmd *cobra.Command) (config.Connection, error) {
+	path := ConfigPath(cmd)
+	if _, err := os.Stat(path); err != nil && !cmd.Flags().Changed("config") {
+		path = ""
+	}
+	c, err := config.LoadConnection(path, cmd.Flags())
+	if err != nil {
+		return c, Usage(err)
+	}
+	return c, nil
+}
+
+// LoadConnection is readConnection, and shows the connection with -v.
+func LoadConnection(cmd *cobra.Command) (config.Connection, error) {
+	c, err := ReadConnection(cmd)
+	if err == nil {
+		ShowConnection(cmd, c)
+	}
+	return c, err
+}
+
+// ShowConnection writes to stderr, with -v, which roster the command uses. It does not write the password. If the value
+// is not a URL, it has no address, and the command is about to refuse it.
+func ShowConnection(cmd *cobra.Command, c config.Connection) {
+	verbose, err := cmd.Flags().GetBool("verbose")
+	address := anydb.URL(c.Database).Address
+	if err != nil || !verbose || address == "" {
+		return
+	}
+	line := "rota: database " + address + " from " + c.DatabaseFrom
+	if cmd.Flags().Lookup("own-sign") != nil {
+		line += ", own_sign " + cmp.Or(c.OwnSign, center.DefaultOwnSign)
+	}
+	SayError(cmd, line)
+}
+
+// openConnection never creates the tables: a mistyped URL must not make a second
+// roster.
+func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, error) {
+	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
+		return nil, Usage(err)
+	}
+	c, err := center.Open(ctx, anydb.URL(conn.Database), center.Options{
+		OwnSign: conn.OwnSign, Schema: center.SchemaRequire, FailUnreachable: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ops.New(c), nil
+}
+
+// AddRosterFlags adds the flags of the commands that work on a roster.
+func AddRosterFlags(cmd *cobra.Command) {
+	AddConnectionFlags(cmd)
+	addOwnSignFlag(cmd)
+}
+
+// WithRoster opens the roster for one command and closes it afterwards.
+func WithRoster(cmd *cobra.Command, f func(ctx context.Context, c *ops.Client) error) (err error) {
+	c, err := OpenRoster(cmd.Context(), cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	return f(cmd.Context(), c)
+}
+
+// OpenRoster opens the roster of the command's flags.
+func OpenRoster(ctx context.Context, cmd *cobra.Command) (*ops.Client, error) {
+	conn, err := LoadConnection(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return openConnection(ctx, conn)
+}
+
+// Actor returns user@host, which the events record for a change.
+func Actor() string {
+	name := os.Getenv("USER")
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "?"
+	}
+	return name + "@" + host
+}
+
+func SettingsOf(file *config.File) (tasks []ops.TaskSettings) {
+	for _, t := range file.Tasks {
+		tasks = append(tasks, ops.TaskSettings{Name: t.Name, Settings: t.Settings, Given: t.Given})
+	}
+	return tasks
+}
+
+func HostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+)
+
+// The formats of -o.
+const (
+	FormatTable = "table"
+	FormatJSON  = "json"
+	FormatCSV   = "csv"
+	FormatYAML  = "yaml" // of rota task show
+)
+
+var Formats = []string{FormatTable, FormatJSON, FormatCSV}
+
+// Output is how a command shows its result.
+type Output struct {
+	Format Choice
+	Watch  time.Duration // 0: once
+}
+
+// AddOutputFlags adds -o.
+func AddOutputFlags(cmd *cobra.Command, o *Output) {
+	o.Format = Choice{Value: FormatTable, Values: Formats}
+	AddChoice(cmd, &o.Format, "output", "o", "output format")
+}
+
+// AddWatchFlags adds -o and --watch.
+func AddWatchFlags(cmd *cobra.Command, o *Output) {
+	AddOutputFlags(cmd, o)
+	cmd.Flags().DurationVarP(&o.Watch, "watch", "w", 0, "refresh every 2s until Ctrl-C; --watch=5s sets the interval")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+}
+
+// Result is what a command shows: records and their text for -o table. The JSON
+// names of the records are the names of the columns in the database.
+type Result struct {
+	Records any // for CSV a slice of structs, an object, or something with CSVRecords
+	Text    func(Screen) string
+	YAML    func() ([]byte, error)
+	Final   bool // it will not change any more: a watch ends
+}
+
+// csvRecorder is a result whose CSV has only a part of what its JSON has.
+type csvRecorder interface{ CSVRecords() any }
+
+// TableResult is a result that is a table of its records.
+func TableResult[T any](records []T, columns []Column[T]) Result {
+	return Result{Records: records, Text: func(s Screen) string { return Render(s, records, columns) }}
+}
+
+func (o Output) IsTable() bool { return o.Format.Value == FormatTable }
+
+// Write writes the result in the chosen format.
+func (o Output) Write(out io.Writer, r Result) error {
+	switch o.Format.Value {
+	case FormatJSON:
+		return writeJSON(out, r.Records)
+	case FormatCSV:
+		if p, ok := r.Records.(csvRecorder); ok {
+			return records.WriteCSV(out, p.CSVRecords(), true)
+		}
+		return records.WriteCSV(out, r.Records, true)
+	case FormatYAML:
+		text, err := r.YAML()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(text)
+		return err
+	}
+	_, err := fmt.Fprintln(out, strings.TrimRight(r.Text(ScreenOf(out)), "\n"))
+	return err
+}
+
+// writeJSON writes an empty slice of structs as [], never as null.
+func writeJSON(out io.Writer, value any) error {
+	e := records.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(records.JSON(value))
+}
+
+// WriteJSONLine writes one record on one line.
+func WriteJSONLine(out io.Writer, record any) error {
+	return records.NewEncoder(out).Encode(record)
+}
+
+// reply writes what a command has done: as a line, escaped and wrapped, or as a
+// record for JSON and CSV.
+func (o Output) reply(cmd *cobra.Command, line string, record records.Object) error {
+	return o.Write(cmd.OutOrStdout(), Result{Records: record, Text: func(sc Screen) string { return sc.Wrap(line) }})
+}
+
+// Done replies what was done to an object, such as "settle$BASE": "paused".
+func (o Output) Done(cmd *cobra.Command, name, what string, more ...records.Member) error {
+	record := append(records.Object{records.M("object", name), records.M("result", what)}, more...)
+	return o.reply(cmd, name+": "+what, record)
+}
+
+// SayError writes a line to stderr, escaped.
+func SayError(cmd *cobra.Command, line string) {
+	fmt.Fprintln(cmd.ErrOrStderr(), escape.Text(line)) //nolint:errcheck // stderr is the last channel
+}

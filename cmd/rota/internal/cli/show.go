@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/ops"
+)
+
+// minWatch limits the load of a watch on the database.
+const minWatch = 100 * time.Millisecond
+
+// query reads what a command shows. A watch calls it repeatedly.
+type query func(ctx context.Context, c *ops.Client) (Result, error)
+
+// Show runs the query and writes its result: once, or with --watch until
+// SIGINT.
+func Show(cmd *cobra.Command, o Output, q query) error {
+	if cmd.Flags().Changed("watch") && o.Watch < minWatch {
+		return Usage(fmt.Errorf("--watch (%s) must be at least %s", o.Watch, minWatch))
+	}
+	return WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
+		if o.Watch > 0 {
+			ctx, stop := UntilSignal(ctx)
+			defer stop()
+			return watch(ctx, cmd, o, c, q)
+		}
+		r, err := q(ctx, c)
+		if err != nil {
+			return err
+		}
+		return o.Write(cmd.OutOrStdout(), r)
+	})
+}
+
+// UntilSignal returns a context that SIGINT and SIGTERM end.
+func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}
+
+// watch refreshes the result until the context ends or the result is final. It reports a transient
+// error of the database and continues; another error ends it.
+func watch(ctx context.Context, cmd *cobra.Command, o Output, c *ops.Client, q query) error {
+	out := cmd.OutOrStdout()
+	if o.redraws(out) {
+		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write returns the error
+		defer fmt.Fprint(out, "\r\x1b[K\x1b[?25h") //nolint:errcheck // the last write; it covers the ^C
+	}
+	ticker := time.NewTicker(o.Watch)
+	defer ticker.Stop()
+	for {
+		r, err := q(ctx, c)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && !c.IsTransient(err):
+			return err
+		case err != nil:
+			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
+		default:
+			if err := o.redraw(out, cmd.CommandPath(), r); err != nil || r.Final {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// redraws reports whether a watch replaces its last result: a table on a
+// terminal. Otherwise it appends.
+func (o Output) redraws(out io.Writer) bool { return o.IsTable() && ScreenOf(out).Width > 0 }
+
+func (o Output) redraw(out io.Writer, title string, r Result) error {
+	if !o.redraws(out) {
+		return o.Write(out, r)
+	}
+	s := ScreenOf(out)
+	lines := strings.Split(strings.TrimRight(r.Text(s), "\n"), "\n")
+	head := fmt.Sprintf("%s, every %s, at %s; Ctrl-C ends it", title, o.Watch, time.Now().UTC().Format("15:04:05Z"))
+	table, note := splitNote(lines)
+	if room := s.Height - 3 - len(note); len(table) > room && room > 0 {
+		table = append(slices.Clip(table[:room]), fmt.Sprintf("... and %d more lines", len(table)-room))
+	}
+	lines = slices.Concat(table, note)
+	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
+	return err
+}
+
+// ListCommand completes a command that lists records, of one task type or of
+// all, as a table of the given columns.
+func ListCommand[T any](cmd *cobra.Command, tasks Lister, columns []Column[T],
+	list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error),
+) *cobra.Command {
+	return TableCommand(cmd, tasks, func(ctx context.Context, c *ops.Client, taskType string) (Result, error) {
+		records, err := list(ctx, c, taskType)
+		return TableResult(records, columns), err
+	})
+}
+
+// TableCommand is listCommand for a command that chooses its columns.
+func TableCommand(cmd *cobra.Command, tasks Lister,
+	list func(ctx context.Context, c *ops.Client, taskType string) (Result, error),
+) *cobra.Command {
+	var o Output
+	cmd.Args = Arguments("[TASK]")
+	cmd.ValidArgsFunction = Complete(tasks)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return Show(cmd, o, func(ctx context.Context, c *ops.Client) (Result, error) {
+			if err := RequireTask(ctx, c, FirstArg(args)); err != nil {
+				return Result{}, err
+			}
+			return list(ctx, c, FirstArg(args))
+		})
+	}
+	AddRosterFlags(cmd)
+	AddWatchFlags(cmd, &o)
+	return cmd
+}
+
+// AddLimit adds --limit, which the command checks before it connects.
+func AddLimit(cmd *cobra.Command, limit *int, usage string) {
+	cmd.Flags().IntVar(limit, "limit", 100, usage)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return atLeastOne("limit", *limit) }
+}

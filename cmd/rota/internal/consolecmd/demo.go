@@ -1,0 +1,85 @@
+package consolecmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/demo"
+	"github.com/dutyrota/rota/console"
+)
+
+func NewDemoCommand() *cobra.Command {
+	var o demo.Options
+	var withConsole bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show several workers share a table of work, and prove the result",
+		Long: `Show several workers share a table of work: three processes settle 20,000 orders
+in 8 queues, a fourth joins, and one is killed. At the end SELECTs prove that
+each order took effect exactly once and that no queue moved without need;
+--proof prints them. The exit code is 0, or 1 if the demo failed.
+
+The demo uses a SQLite file in a temporary directory, which it removes at the
+end. With --keep the file stays, beside the workers' rota.yaml and their logs.
+
+With --console the demo serves web pages, and its workers go on with new orders
+until Ctrl-C: pause them, drain them, or kill one and watch.`,
+		Example: `  rota demo
+  rota demo --console
+  rota demo --keep demo-files && rota task list -c demo-files/rota.yaml`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Out = cmd.OutOrStdout()
+			if withConsole {
+				o.Console = serveDemo
+			}
+			// The demo also ends its workers and removes its folder when the terminal or the reader of its pipe is gone.
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+			defer stop()
+			return demo.Run(ctx, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay")
+	flags.BoolVar(&o.Proof, "proof", false, "print the SELECTs of the proof and their answers")
+	flags.BoolVar(&withConsole, "console", false, "serve the console on this host, and go on until Ctrl-C")
+	flags.DurationVar(&o.Timeout, "timeout", demo.DefaultTimeout, "time limit")
+	return cmd
+}
+
+// serveDemo serves the console of the demo, where everybody on this host may change things.
+func serveDemo(ctx context.Context, c *center.Center) (address string, stop func(), err error) {
+	handler, err := console.Handler(c,
+		console.Options{Access: console.Loopback(console.Actor{Name: "demo@" + cli.HostName(), May: everything})})
+	if err != nil {
+		return "", nil, err
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", defaultConsole)
+	if err != nil { // another console is there
+		listener, err = config.Listen(ctx, "tcp", "localhost:0")
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("serve the console: %w", err)
+	}
+	server := daemon.NewConsoleServer(handler, daemon.NewLogger(io.Discard))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(daemon.LimitConnections(listener, server, daemon.MaxConnections)) // until stop
+	}()
+	return fmt.Sprintf("http://%s/", listener.Addr()), func() {
+		daemon.ShutDown(ctx, server)
+		<-ended
+	}, nil
+}

@@ -1,0 +1,97 @@
+package daemon
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/sirupsen/logrus/hooks/test"
+)
+
+// A page that panics is logged with its stack. A connection that breaks off is not: a port that others reach has many.
+func TestConsolePanicsAreLogged(t *testing.T) {
+	t.Parallel()
+	logger, log := test.NewNullLogger()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config = NewConsoleServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }), logger)
+	server.StartTLS()
+	defer server.Close()
+	if _, err := http.Get(server.URL); err == nil || !strings.Contains(err.Error(), "certificate") { //nolint:noctx,bodyclose // there is no answer
+		t.Errorf("error %v, want one about the certificate", err)
+	}
+	if _, err := server.Client().Get(server.URL); err == nil { //nolint:noctx,bodyclose // there is no answer
+		t.Error("the page answers")
+	}
+	eventually(t, "the panic is logged", func() bool { return log.LastEntry() != nil })
+	if all := log.AllEntries(); len(all) != 1 || all[0].Level != logrus.ErrorLevel || !strings.Contains(all[0].Message, "a bug") || !strings.Contains(all[0].Message, "server_test.go") {
+		t.Errorf("the log has %+v", all)
+	}
+}
+
+// Clients that hold all connections and send nothing, or read nothing, lose them after some seconds: the next one is served.
+func TestConsoleOutlivesSilentClients(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewConsoleServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			_, _ = w.Write(make([]byte, 64<<20)) // more than the kernel holds for a client that does not read
+		}
+	}), NewLogger(io.Discard))
+	server.ReadHeaderTimeout, server.WriteTimeout = 200*time.Millisecond, time.Second
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(LimitConnections(listener, server, MaxConnections)) // until Close
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	for i := range MaxConnections {
+		c, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // the test's deadline ends it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if i%2 == 0 {
+			continue // it sends nothing
+		}
+		if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil { // it reads nothing
+			t.Fatal(err)
+		}
+	}
+	// The timeouts are so short that a busy machine can exceed them, so that this client may have to try again, too.
+	eventually(t, "another client gets an answer", func() bool {
+		r, err := http.Get("http://" + listener.Addr().String() + "/other") //nolint:noctx // the test's deadline ends it
+		return err == nil && r.Body.Close() == nil && r.StatusCode == http.StatusOK
+	})
+}
+
+// eventually polls, as the test has no other view of a server.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("timeout: %s", what)
+		}
+	}
+}
+
+// What net/http says goes through the logger.
+func TestProbesLogTheErrorsOfTheServer(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	NewProbeServer(nil, NewLogger(&log)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
+	if got := log.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"http: panic serving 127.0.0.1:9: oops"`) {
+		t.Errorf("%s", got)
+	}
+}

@@ -1,0 +1,223 @@
+// Package doctorcmd is rota doctor, which looks at the roster and at the statements of a rota.yaml.
+package doctorcmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
+	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/ops"
+)
+
+func NewDoctorCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "doctor [TASK]",
+		Short: "Check the roster and its database; list problems and how to solve them",
+		Long: `Check the roster and its database: the privileges of the role that you connect
+as, expired servers, queues without an owner, hand-overs that take too long,
+failed items, settings. List problems and how to solve them. Change nothing.
+With a rota.yaml, check its statements too: what the database does not know,
+selects that read a large table without an index, and transactions that keep a
+cursor back.
+
+A PROBLEM makes the exit code 1, a NOTE does not.`,
+		Example: `  rota doctor
+  rota doctor settle -o json | jq '.[] | select(.status == "PROBLEM")'`,
+		Args:              cli.Arguments("[TASK]"),
+		ValidArgsFunction: cli.Complete(cli.ListTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			findings, err := diagnose(cmd, cli.FirstArg(args))
+			if err != nil {
+				return err
+			}
+			r := cli.Result{Records: findings, Text: func(s cli.Screen) string { return findingsText(s, findings) }}
+			if err := o.Write(cmd.OutOrStdout(), r); err != nil {
+				return err
+			}
+			return problems(findings)
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddOutputFlags(cmd, &o)
+	return cmd
+}
+
+// diagnose returns a roster that cannot be opened as a finding.
+func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Condition, err error) {
+	c, err := cli.OpenRoster(cmd.Context(), cmd)
+	if errors.As(err, new(cli.UsageError)) {
+		return nil, err
+	}
+	if err != nil {
+		return []condition.Condition{condition.New(condition.Database, "", err.Error(), "solve this first: "+
+			"the other checks need the database")}, nil
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	findings, err = c.Diagnose(cmd.Context(), taskType)
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, c.DiagnoseFile(cmd.Context(), cli.ConfigPath(cmd), fileSettings(cmd, taskType))...)
+	return append(findings, diagnoseStatements(cmd, c, taskType)...), nil
+}
+
+// fileSettings returns the settings of the task type, or of all, in the file.
+// It returns none if there is no valid file: the file may serve the connection
+// only, and a worker reports its errors.
+func fileSettings(cmd *cobra.Command, taskType string) (tasks []ops.TaskSettings) {
+	path := cli.ConfigPath(cmd)
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	file, err := config.Load(path, cmd.Flags())
+	if err != nil {
+		return nil
+	}
+	for _, t := range cli.SettingsOf(file) {
+		if taskType == "" || taskType == t.Name {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+func problems(findings []condition.Condition) error {
+	n := 0
+	for _, f := range findings {
+		if f.Status == condition.Problem {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("doctor found %s", plural.Of(n, "problem", "problems"))
+}
+
+// findingsText returns one line per finding for a pipe. On a terminal it wraps
+// the lines and puts the hint below.
+func findingsText(s cli.Screen, findings []condition.Condition) string {
+	var lines []string
+	for _, f := range findings {
+		lines = append(lines, findingText(s, f))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func findingText(s cli.Screen, f condition.Condition) string {
+	head := fmt.Sprintf("%-7s  %-11s  ", f.Status, f.Check)
+	body, hint := f.Text, ""
+	if f.TaskType != "" {
+		body = f.TaskType + ": " + body
+	}
+	if f.Hint != "" {
+		hint = "-> " + f.Hint
+	}
+	head, body, hint = escape.Text(head), escape.Text(cli.OneLine(body)), escape.Text(cli.OneLine(hint))
+	if s.Width == 0 {
+		return strings.TrimRight(head+body+"  "+hint, " ")
+	}
+	indent := strings.Repeat(" ", len(head))
+	width := max(s.Width-len(indent), 20)
+	body = text.WrapSoft(body, width)
+	if hint != "" {
+		body += "\n" + text.WrapSoft(hint, width)
+	}
+	if s.Color {
+		head = cli.ByMeaning(f, f.Status) + head[len(f.Status):]
+	}
+	return head + strings.ReplaceAll(body, "\n", "\n"+indent)
+}
+
+// heldBackAfter is the age at which a writing transaction becomes a problem for the cursors that wait for it.
+const heldBackAfter = 5 * time.Minute
+
+// holderFinding returns the finding about the transaction that holds a cursor back, or nothing.
+func holderFinding(h *sqldealer.Holder) []condition.Condition {
+	finding := func(status, hint, format string, args ...any) []condition.Condition {
+		c := condition.New(condition.Cursor, "", fmt.Sprintf(format, args...), hint)
+		c.Status = status
+		return []condition.Condition{c}
+	}
+	switch {
+	case h == nil || h.Age < heldBackAfter && !h.Hidden:
+		return nil
+	case h.Hidden:
+		return finding(condition.Note, "GRANT pg_read_all_stats to this role",
+			"rows that were written after the transaction of process %d began are not read, and this role may not see when "+
+				"that was", h.PID)
+	}
+	since := fmt.Sprintf("rows of the last %s are not read until ", h.Age.Round(time.Second))
+	if h.Prepared != "" {
+		name := "'" + strings.ReplaceAll(h.Prepared, "'", "''") + "'"
+		return finding(condition.Problem, fmt.Sprintf("COMMIT PREPARED %s or ROLLBACK PREPARED %[1]s", name),
+			"%sthe prepared transaction %s ends", since, name)
+	}
+	return finding(condition.Problem, fmt.Sprintf("end it: SELECT pg_terminate_backend(%d)", h.PID),
+		"%sprocess %d (%s, %s) ends its transaction, which has written", since, h.PID, h.Application, h.State)
+}
+
+// diagnoseStatements checks the statements of the file, if there is a valid one: a
+// worker reports its errors.
+func diagnoseStatements(cmd *cobra.Command, c *ops.Client, taskType string) (findings []condition.Condition) {
+	path := cli.ConfigPath(cmd)
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	file, err := config.Load(path, cmd.Flags())
+	if err != nil {
+		return nil
+	}
+	for _, task := range file.Tasks {
+		dealer, err := sqldealer.New(task, c.Dialect())
+		if err != nil || taskType != "" && taskType != task.Name {
+			continue
+		}
+		found := diagnoseDealer(cmd, c, task, dealer)
+		if holder, err := dealer.FindHolder(cmd.Context(), c.DB()); err != nil {
+			found = append(found, condition.New(condition.Cursor, task.Name, err.Error(), "try again").Noted())
+		} else {
+			found = append(found, holderFinding(holder)...)
+		}
+		for _, f := range found {
+			f.TaskType = task.Name
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// diagnoseDealer returns what is wrong with the statements of a task, or nothing.
+func diagnoseDealer(cmd *cobra.Command, c *ops.Client, task config.Task,
+	dealer *sqldealer.Dealer,
+) []condition.Condition {
+	finding := func(text, hint string) condition.Condition {
+		return condition.New(condition.Statements, task.Name, text, hint)
+	}
+	if err := dealer.Check(cmd.Context(), c.DB()); sqldealer.Refused(err) {
+		return []condition.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
+	} else if err != nil {
+		return []condition.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
+	}
+	scan, err := workercmd.FindScan(cmd.Context(), c.Center, task, dealer)
+	switch {
+	case err != nil:
+		return []condition.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}
+	case scan == nil:
+		return nil
+	}
+	return []condition.Condition{finding(scan.Finding, scan.Hint).Noted()}
+}

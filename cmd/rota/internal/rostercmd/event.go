@@ -1,0 +1,169 @@
+package rostercmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+)
+
+// followEvery is the interval at which --follow polls.
+const followEvery = time.Second
+
+// eventList is the command's flags.
+type eventList struct {
+	cli.Output
+	filter ops.EventFilter
+	limit  int
+	follow bool
+}
+
+func newEventListCommand() *cobra.Command {
+	e := &eventList{}
+	cmd := &cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List the events of queues and servers, the latest last",
+		Long: `List the events of queues and servers, the latest last: joins and ends of
+servers, moves of queues, alerts, and changes by operators.
+
+With --follow the command prints the latest events, and then each new event
+once. --limit and --since apply to the latest events. If a transaction commits
+late, its events have earlier times than the events printed before them.
+
+TASK may be a deleted task type: its events stay until their retention ends.
+SERVER is a uuid, also of a server that has ended; or a process (host:pid) or a
+host with registered servers.`,
+		Example: `  rota event list settle --queue 3
+  rota event list --kind TAKEN_OVER --since 24h
+  rota event list --follow`,
+		Args:              cli.Arguments("[TASK]"),
+		ValidArgsFunction: cli.Complete(cli.ListTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := e.check(args); err != nil {
+				return err
+			}
+			if e.follow {
+				return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
+					if err := cli.RequireEvents(ctx, c, e.filter.TaskType); err != nil {
+						return err
+					}
+					return e.printNew(ctx, cmd.OutOrStdout(), c)
+				})
+			}
+			return cli.Show(cmd, e.Output, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				if err := cli.RequireEvents(ctx, c, e.filter.TaskType); err != nil {
+					return cli.Result{}, err
+				}
+				events, err := c.Events().List(ctx, e.filter, e.limit)
+				return cli.TableResult(events, eventColumns), err
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddOutputFlags(cmd, &e.Output)
+	e.addFlags(cmd)
+	return cmd
+}
+
+func (e *eventList) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&e.filter.QueueID, "queue", "", "only events of this queue")
+	flags.StringVar(&e.filter.Server, "server", "", "only events in which this `SERVER` lost or got a queue, or acted")
+	flags.StringVar(&e.filter.Kind, "kind", "", "only events of this kind: GRANTED, TAKEN_OVER, ALERT, ...")
+	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
+	cli.AddLimit(cmd, &e.limit, "list at most this many")
+	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
+	cli.CompleteFlag(cmd, "server", cli.ListServers)
+	cli.CompleteFlag(cmd, "queue", cli.ListQueues)
+	// fails for unknown flags only
+	_ = cmd.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(ops.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (e *eventList) check(args []string) error {
+	e.filter.TaskType, e.filter.Kind = cli.FirstArg(args), strings.ToUpper(e.filter.Kind)
+	if e.filter.Since < 0 {
+		return cli.Usage(fmt.Errorf("--since (%s) must not be negative", e.filter.Since))
+	}
+	if kinds := ops.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
+		return cli.Usage(fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, cli.Alternatives(kinds)))
+	}
+	return nil
+}
+
+// printNew prints the latest events, and then each new one.
+func (e *eventList) printNew(ctx context.Context, out io.Writer, c *ops.Client) error {
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	header := true
+	return c.Events().Follow(e.filter, e.limit).Run(ctx, followEvery, func(events []ops.EventRecord) error {
+		defer func() { header = false }()
+		return e.print(out, events, header)
+	})
+}
+
+// print writes one line per event. It cannot align a table, as it does not know
+// the widths of later events.
+func (e *eventList) print(out io.Writer, events []ops.EventRecord, header bool) error {
+	if e.Format.Value == cli.FormatCSV {
+		return records.WriteCSV(out, events, header)
+	}
+	color := cli.ScreenOf(out).Color
+	for _, event := range events {
+		if e.Format.Value == cli.FormatJSON {
+			if err := cli.WriteJSONLine(out, event); err != nil {
+				return err
+			}
+		} else if _, err := fmt.Fprintln(out, eventLine(event, color)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eventLine(e ops.EventRecord, color bool) string {
+	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", cli.TimeText(e.EventTime), e.Kind, e.TaskType,
+		cli.ValueOrDash(e.QueueID), cli.ValueOrDash(e.FromServer), cli.ValueOrDash(e.ToServer), cli.OneLine(e.Reason))
+	line = escape.Text(strings.TrimRight(line, " "))
+	if color {
+		line = strings.Replace(line, e.Kind, cli.ByMeaning(e, e.Kind), 1)
+	}
+	return line
+}
+
+var eventColumns = []cli.Column[ops.EventRecord]{
+	{Title: "TIME", Text: func(e ops.EventRecord) string { return cli.TimeText(e.EventTime) }},
+	{Title: "TASK", Text: func(e ops.EventRecord) string { return e.TaskType }, DropRank: 1},
+	{Title: "QUEUE", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.QueueID) }},
+	{Title: "KIND", Text: func(e ops.EventRecord) string { return e.Kind }, Color: cli.ByMeaning[ops.EventRecord]},
+	{Title: "FROM", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.FromServer) }, UUID: true},
+	{Title: "TO", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.ToServer) }, UUID: true},
+	{Title: "EPOCH", Text: epochText, Right: true, DropRank: 3},
+	{Title: "ACTOR", Text: func(e ops.EventRecord) string { return e.Actor }, UUID: true, DropRank: 2},
+	{Title: "REASON", Text: func(e ops.EventRecord) string { return cli.OneLine(e.Reason) }, Truncate: true},
+}
+
+func epochText(e ops.EventRecord) string {
+	if e.Epoch == nil {
+		return "-"
+	}
+	return cli.Number(*e.Epoch)
+}
+
+func NewEventCommand() *cobra.Command {
+	cmd := cli.Group(&cobra.Command{
+		Use:   "event",
+		Short: "List and follow the events of queues and servers",
+	})
+	cmd.AddCommand(newEventListCommand())
+	return cmd
+}

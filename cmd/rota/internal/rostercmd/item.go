@@ -1,0 +1,96 @@
+package rostercmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+func newItemListCommand() *cobra.Command {
+	var f ops.ItemFilter
+	var limit int
+	var run string
+	state := cli.Choice{Values: []string{ops.ItemRetry, ops.ItemStarted, ops.ItemDead}}
+	cmd := cli.TableCommand(&cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List failed items, the latest last",
+		Long: `List failed items, the latest last.
+
+The state of an item:
+  RETRY    it is executed again at NEXT
+  STARTED  it is executed alone, because workers have died with its queue
+  DEAD     it is skipped until "rota item retry" or "rota item drop"
+
+With --run, list the items that failed in a run, by queue. A queue of a run
+records its first 100. "rota run rerun" tries them again. RUN is the id of a
+run, or a task type, which stands for its newest run.`,
+		Example: `  rota item list settle
+  rota item list --state DEAD --limit 1000 -o csv
+  rota item list --run reindex`,
+	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+		if run != "" {
+			return listRunItems(ctx, c, run, f.QueueID, limit)
+		}
+		f.TaskType, f.State = taskType, state.Value
+		records, err := c.Items().List(ctx, f, limit)
+		return cli.TableResult(records, itemColumns), err
+	})
+	cli.AddChoice(cmd, &state, "state", "", "only items in this state")
+	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
+	cli.CompleteFlag(cmd, "queue", cli.ListQueues)
+	cmd.Flags().StringVar(&run, "run", "", "the items that failed in this run")
+	cli.CompleteFlag(cmd, "run", cli.ListRuns(cli.AnyRun))
+	cli.AddLimit(cmd, &limit, "list at most this many")
+	checkLimit := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if run != "" && (len(args) > 0 || state.Value != "") {
+			return cli.Usage(errors.New("--run lists items of a run: leave out TASK and --state"))
+		}
+		return checkLimit(cmd, args)
+	}
+	return cmd
+}
+
+func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit int) (cli.Result, error) {
+	r, err := c.Runs().Find(ctx, run)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	items, err := c.Runs().FailedItems(ctx, runs.FailedItemFilter{RunID: r.ID, QueueID: queue}, limit)
+	return cli.TableResult(items, runcmd.RunItemColumns), err
+}
+
+var itemColumns = []cli.Column[ops.ItemRecord]{
+	{Title: "TASK", Text: func(i ops.ItemRecord) string { return i.TaskType }, DropRank: 2},
+	{Title: "QUEUE", Text: func(i ops.ItemRecord) string { return i.QueueID }},
+	{Title: "ITEM", Text: func(i ops.ItemRecord) string { return cli.OneLine(i.ItemKey) }},
+	{Title: "STATE", Text: func(i ops.ItemRecord) string { return i.State }, Color: cli.ByMeaning[ops.ItemRecord]},
+	{Title: "ATTEMPTS", Text: func(i ops.ItemRecord) string { return cli.Number(i.Attempts) }, Right: true},
+	{Title: "FIRST FAILED", Text: func(i ops.ItemRecord) string { return cli.TimeText(i.FirstFailedAt) }, DropRank: 3},
+	{Title: "NEXT", Text: nextAttempt, DropRank: 1},
+	{Title: "LAST ERROR", Text: func(i ops.ItemRecord) string { return cli.OneLine(i.LastError) }, Truncate: true},
+}
+
+func nextAttempt(i ops.ItemRecord) string {
+	if i.NextAttemptAt == nil || i.State == ops.ItemDead {
+		return "-"
+	}
+	return cli.TimeText(*i.NextAttemptAt)
+}
+
+func NewItemCommand() *cobra.Command {
+	cmd := cli.Group(&cobra.Command{
+		Use:   "item",
+		Short: "List failed items; retry or drop them",
+	})
+	cmd.AddCommand(newItemListCommand())
+	verbcmd.AddVerbs(cmd, "item retry", "item drop")
+	return cmd
+}

@@ -1,0 +1,215 @@
+package rostercmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/ops"
+)
+
+// maxAdd is beyond any roster.
+const maxAdd = 100_000
+
+func NewPlanCommand() *cobra.Command {
+	var o cli.Output
+	var add int
+	var remove, weights []string
+	var byLoad bool
+	cmd := &cobra.Command{
+		Use:   "plan TASK",
+		Short: "Show which queues would move, and why; write nothing",
+		Long: `Show which queues would move, and why: with the servers as they are, or if
+servers joined (--add), stopped (--remove) or had another weight (--weight). It
+writes nothing.
+
+--by-load shows the plan that evens the load, so that no server is much busier
+than the others. The load of a queue is the number of executors that it needs to
+keep up with what arrives, as its owner measures it beside its backlog. The
+servers plan so if the setting balance is LOAD. Otherwise they balance the
+numbers of queues.`,
+		Example: `  rota plan settle
+  rota plan settle --add 2
+  rota plan settle --remove web1:4711 --remove web2:815
+  rota plan settle --weight web1=3
+  rota plan settle --by-load`,
+		Args:              cli.Arguments("TASK"),
+		ValidArgsFunction: cli.Complete(cli.ListTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if add < 0 || add > maxAdd {
+				return cli.Usage(fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd))
+			}
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
+	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; "+
+		"repeatable")
+	cli.CompleteFlag(cmd, "remove", cli.ListServers)
+	cmd.Flags().BoolVar(&byLoad, "by-load", false, "as if balance were LOAD, without load_moves_per_hour")
+	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
+	return cmd
+}
+
+// planRecord is the output in JSON.
+type planRecord struct {
+	TaskType string           `json:"task_type"`
+	OwnSign  string           `json:"own_sign"`
+	Moves    []ops.Move       `json:"moves"`
+	Moved    int              `json:"moved"`
+	Servers  []ops.Share      `json:"servers"`
+	Load     *ops.LoadPreview `json:"load"`
+}
+
+// CSVRecords implements csvRecorder.
+func (p planRecord) CSVRecords() any { return p.Moves }
+
+func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, add int, remove,
+	weights []string,
+) (cli.Result, error) {
+	if err := cli.RequireTask(ctx, c, taskType); err != nil {
+		return cli.Result{}, err
+	}
+	scenario, err := c.Queues().Scenario(ctx, taskType, add, remove...)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	scenario.ByLoad = byLoad
+	if scenario.Weights, err = weightsOf(ctx, c, taskType, weights); err != nil {
+		return cli.Result{}, err
+	}
+	p, err := c.Queues().Plan(ctx, taskType, scenario)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	record := planRecord{taskType, c.OwnSign(), p.Moves, p.Moved(), p.Shares, p.Load}
+	if record.Moves == nil {
+		record.Moves = []ops.Move{} // [] in JSON
+	}
+	return cli.Result{Records: record, Text: func(sc cli.Screen) string { return planText(sc, p) }}, nil
+}
+
+// weightsOf returns the weights by uuid. Each text is SERVER=WEIGHT.
+func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []string) (map[string]int, error) {
+	weights := map[string]int{}
+	for _, text := range texts {
+		name, number, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, cli.Usage(fmt.Errorf("--weight (%s) must be SERVER=WEIGHT", text))
+		}
+		weight, err := ops.ParseWeight(number)
+		if err != nil {
+			return nil, cli.Usage(fmt.Errorf("--weight (%s): %w", text, err))
+		}
+		named, err := c.Queues().Scenario(ctx, taskType, 0, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, uuid := range named.Remove {
+			weights[uuid] = weight
+		}
+	}
+	return weights, nil
+}
+
+func planText(s cli.Screen, p ops.Preview) string {
+	var parts []string
+	if len(p.Moves) > 0 {
+		columns := moveColumns
+		if p.Load != nil {
+			columns = slices.Insert(slices.Clone(columns), 3, moveLoadColumn)
+		}
+		parts = append(parts, cli.Render(s, p.Moves, columns))
+	}
+	total := "no queue would move"
+	if len(p.Moves) > 0 {
+		total = plural.Of(p.Moved(), "queue", "queues") + " would move"
+	}
+	if unowned := len(p.Moves) - p.Moved(); unowned > 0 {
+		total += fmt.Sprintf("; %d would have no owner", unowned)
+	}
+	columns := shareColumns
+	if p.Load != nil {
+		total += "\n" + loadText(p)
+		columns = slices.Concat(columns, shareLoadColumns)
+	}
+	return strings.Join(append(parts, total, cli.Render(s, p.Shares, columns)), "\n\n")
+}
+
+// loadText says what is known of the load.
+func loadText(p ops.Preview) string {
+	l := p.Load
+	text := fmt.Sprintf("%d of %s measured; a server of weight 1 should have a load of %.2f",
+		l.Measured, plural.Of(l.Queues, "queue is", "queues are"), l.Fair)
+	switch {
+	case l.Incomplete:
+		text += "\nno queue moves to even the load before nine tenths of the queues are measured"
+	case !l.InForce:
+		text += "\nthe servers do not plan so, because balance is QUEUES"
+	case p.LoadMoves() > l.Budget:
+		text += fmt.Sprintf("\nload_moves_per_hour lets %d of the %d queues that even the load move now", l.Budget,
+			p.LoadMoves())
+	}
+	if len(l.TooLarge) > 0 {
+		text += "\n" + plural.Of(len(l.TooLarge), "queue has", "queues have") +
+			" more than that and cannot be divided: " + firstOf(l.TooLarge, 5)
+	}
+	return text
+}
+
+// firstOf lists the first n ids.
+func firstOf(ids []string, n int) string {
+	text := strings.Join(ids[:min(n, len(ids))], ", ")
+	if len(ids) > n {
+		text += fmt.Sprintf(" and %d more", len(ids)-n)
+	}
+	return text
+}
+
+var moveColumns = []cli.Column[ops.Move]{
+	{Title: "QUEUE", Text: func(m ops.Move) string { return m.QueueID }},
+	{Title: "FROM", Text: func(m ops.Move) string { return cli.ValueOrDash(m.CurServer) }, UUID: true},
+	{Title: "TO", Text: func(m ops.Move) string { return cli.ValueOrDash(m.NextServer) }, UUID: true},
+	{Title: "REASON", Text: moveText, Truncate: true},
+}
+
+var moveLoadColumn = cli.Column[ops.Move]{
+	Title: "LOAD", Text: func(m ops.Move) string { return figure(m.Load) },
+	Right: true,
+}
+
+func moveText(m ops.Move) string {
+	if m.Requested {
+		return m.Reason + "; already requested"
+	}
+	return m.Reason
+}
+
+var shareColumns = []cli.Column[ops.Share]{
+	{Title: "SERVER", Text: func(s ops.Share) string { return s.UUID }, UUID: true},
+	{Title: "STATE", Text: func(s ops.Share) string { return s.State }, Color: cli.ByMeaning[ops.Share]},
+	{Title: "QUEUES", Text: func(s ops.Share) string { return fmt.Sprint(s.Queues) }, Right: true},
+	{Title: "PLANNED", Text: func(s ops.Share) string { return fmt.Sprint(s.Next) }, Right: true},
+}
+
+var shareLoadColumns = []cli.Column[ops.Share]{
+	{Title: "LOAD", Text: func(s ops.Share) string { return figure(s.Load) }, Right: true},
+	{Title: "PLANNED LOAD", Text: func(s ops.Share) string { return figure(s.NextLoad) }, Right: true},
+}
+
+// figure returns a load as text.
+func figure(load *float64) string {
+	if load == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", *load)
+}

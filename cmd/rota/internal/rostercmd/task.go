@@ -1,0 +1,249 @@
+// Package rostercmd is the commands that show a roster and change it: those of task types, queues, servers, items and
+// events, and plan, top and migrate.
+package rostercmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+)
+
+func newTaskListCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the task types and their state",
+		Long: `List the task types and their state.
+
+The state of a task type:
+  SERVING   live servers serve it
+  RUNNING   live servers serve it, and one of its runs is RUNNING
+  FAILED    live servers serve it; its last runs failed, and none is RUNNING
+  IDLE      live servers serve it; it has mode RUN, and no run is RUNNING
+  FAILING   the calls of a live server do nothing but fail: see rota doctor
+  UNSERVED  no live server serves it
+  DRAINING  every server drains, since the number of queues changes
+  PAUSED    an operator has paused it
+
+BACKLOG is the number of items that are left, and how long they need at their
+present rate, as the owners of the queues last counted them. With a plus sign it
+is the sum of the queues that have been counted; others have not been yet.
+
+OVERDUE counts the queues whose owner is overdue or gone, NO OWNER the queues
+without an owner. RETRY and DEAD count failed items. PROBLEMS counts what is
+wrong with runs and triggers: "rota doctor" lists it, and "rota run ack" ends
+failed runs and missed slots.`,
+		Example: `  rota task list
+  rota task list --watch
+  rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				tasks, err := c.Tasks().List(ctx, "")
+				return cli.TableResult(tasks, taskColumns), err
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	return cmd
+}
+
+var taskColumns = []cli.Column[ops.TaskRecord]{
+	{Title: "TASK", Text: func(t ops.TaskRecord) string { return t.TaskType }},
+	{Title: "STATE", Text: ops.TaskRecord.DisplayState, Color: cli.ByMeaning[ops.TaskRecord]},
+	{Title: "QUEUES", Text: queueTotal, Right: true},
+	{Title: "HELD", Text: func(t ops.TaskRecord) string { return cli.Number(t.Owned) }, Right: true, DropRank: 2},
+	{Title: "MOVING", Text: func(t ops.TaskRecord) string { return cli.Number(t.Moving) }, Right: true, DropRank: 1},
+	{
+		Title: "OVERDUE", Text: func(t ops.TaskRecord) string { return cli.Number(t.Overdue + t.Orphan) }, Right: true,
+		Color: cli.BadUnlessZero[ops.TaskRecord],
+	},
+	{
+		Title: "NO OWNER", Text: func(t ops.TaskRecord) string { return cli.Number(t.Unassigned) }, Right: true,
+		Color: cli.BadUnlessZero[ops.TaskRecord],
+	},
+	{Title: "SERVERS", Text: func(t ops.TaskRecord) string { return cli.Number(t.Servers) }, Right: true},
+	{Title: "BACKLOG", Text: taskBacklogText, Right: true, DropRank: 4},
+	{Title: "IN FLIGHT", Text: func(t ops.TaskRecord) string { return cli.Number(t.InFlight) }, Right: true, DropRank: 3},
+	{Title: "RETRY", Text: func(t ops.TaskRecord) string { return cli.Number(t.RetryItems) }, Right: true, DropRank: 1},
+	{
+		Title: "DEAD", Text: func(t ops.TaskRecord) string { return cli.Number(t.DeadItems) }, Right: true,
+		Color: cli.BadUnlessZero[ops.TaskRecord],
+	},
+	{
+		Title: "PROBLEMS", Text: func(t ops.TaskRecord) string { return cli.Number(t.RunProblems) }, Right: true,
+		Color: cli.BadUnlessZero[ops.TaskRecord],
+	},
+}
+
+// queueTotal shows a change of the number of queues as 4>6.
+func queueTotal(t ops.TaskRecord) string {
+	if t.RequestedTotal != nil {
+		return fmt.Sprintf("%d>%d", t.QueueTotal, *t.RequestedTotal)
+	}
+	return cli.Number(t.QueueTotal)
+}
+
+func newTaskShowCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "show TASK",
+		Short: "Show the settings and the state of a task type",
+		Example: `  rota task show settle
+  rota task show settle -o json | jq .execute_number
+  rota task show settle -o yaml > settle.yaml    a file for rota task apply -f`,
+		Args:              cli.Arguments("TASK"),
+		ValidArgsFunction: cli.Complete(cli.ListTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				return showTask(ctx, c, args[0])
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	o.Format.Values = append(slices.Clip(cli.Formats), cli.FormatYAML)
+	return cmd
+}
+
+func showTask(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	tasks, err := c.Tasks().List(ctx, taskType)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	record := records.Of(tasks[0])
+	for _, r := range s.Records() {
+		record = record.With(r.Column, r.Value)
+	}
+	return cli.Result{
+		Records: record, YAML: func() ([]byte, error) { return config.Format(taskType, s) },
+		Text: func(sc cli.Screen) string {
+			return cli.Render(sc, tasks, taskColumns) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingColumns)
+		},
+	}, nil
+}
+
+// settingLine is a setting in the table; JSON has all settings in one object.
+type settingLine struct{ name, value, defaultValue string }
+
+var settingColumns = []cli.Column[settingLine]{
+	{Title: "SETTING", Text: func(s settingLine) string { return s.name }},
+	{Title: "VALUE", Text: func(s settingLine) string { return s.value }, Truncate: true},
+	{Title: "DEFAULT", Text: func(s settingLine) string { return s.defaultValue }},
+}
+
+func settingLines(s center.Settings, task ops.TaskRecord) []settingLine {
+	lines := []settingLine{{name: "queues", value: s.QueuesText()}}
+	defaults := center.Settings{}.Records()
+	for i, r := range s.Records() {
+		text := cli.OneLine(r.Text)
+		if r.Name == "max_in_flight" {
+			text += grantedText(s, task)
+		}
+		lines = append(lines, settingLine{r.Name, text, defaults[i].Text})
+	}
+	return lines
+}
+
+// grantedText says how many calls may be in flight until a new max_in_flight is in force.
+func grantedText(s center.Settings, task ops.TaskRecord) string {
+	switch {
+	case s.MaxInFlight == 0 || task.Servers == 0:
+		return ""
+	case task.GrantedCalls == nil:
+		return " (not in force: a server has no limit yet)"
+	case *task.GrantedCalls > int64(s.MaxInFlight):
+		return " (now " + cli.Number(*task.GrantedCalls) + ", until calls have ended)"
+	}
+	return ""
+}
+
+// newTaskApplyCommand makes the command of the verb, which reads the settings from a file.
+func newTaskApplyCommand() *cobra.Command {
+	v := &verbcmd.VerbCommand{Call: ops.Find("task apply").Call()}
+	cmd := v.Command()
+	c := cmd.Flags().Lookup("config")
+	c.Usage = "same as --file"
+	cmd.Flags().VarP(c.Value, "file", "f", "configuration file")
+	v.Before = func() error {
+		file, err := config.Load(cli.ConfigPath(cmd), cmd.Flags())
+		if err != nil {
+			return err
+		}
+		a := v.Call.Operation().(ops.ApplyTasks)
+		a.Tasks = cli.SettingsOf(file)
+		v.Call = v.Call.Verb.CallOf(a)
+		return nil
+	}
+	return cmd
+}
+
+// backlogOld is the age in seconds from which a count is shown with its age. An owner counts about every 10 s, or less
+// often if a count takes long.
+const backlogOld = 300
+
+// queueBacklogText returns what a queue has left, such as "1200 DRAINING 40s".
+func queueBacklogText(q ops.QueueRecord) string {
+	trend := ""
+	if q.BacklogTrend != nil && *q.BacklogTrend != ops.BacklogEmpty {
+		trend = *q.BacklogTrend
+	}
+	return backlogText(q.BacklogItems, "", trend, q.BacklogAge, q.BacklogETA())
+}
+
+// taskBacklogText returns what all queues of a task type have left, such as "1200+" if not all of them were counted.
+func taskBacklogText(t ops.TaskRecord) string {
+	more := ""
+	if t.BacklogPartial() {
+		more = "+"
+	}
+	return backlogText(t.BacklogItems, more, "", t.BacklogAge, t.BacklogETA())
+}
+
+// backlogText returns the number of items, their trend, and how long they need at their present rate, or how old the
+// figure is if it is old.
+func backlogText(items *int64, more, trend string, age, eta *float64) string {
+	if items == nil {
+		return "-"
+	}
+	words := []string{cli.Number(*items) + more}
+	if trend != "" {
+		words = append(words, trend)
+	}
+	switch {
+	case age != nil && *age > backlogOld:
+		words = append(words, "("+cli.AgeText(age)+" ago)")
+	case eta != nil && *items > 0:
+		words = append(words, cli.AgeText(eta))
+	}
+	return strings.Join(words, " ")
+}
+
+func NewTaskCommand() *cobra.Command {
+	cmd := cli.Group(&cobra.Command{
+		Use:   "task",
+		Short: "List task types; change their settings; pause or delete them",
+		Long: `List task types; change their settings; pause or delete them.
+
+All environments (own_sign) share the settings of a task type. Each environment
+has queues, servers and a pause of its own.`,
+	})
+	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand())
+	verbcmd.AddVerbs(cmd, "task set", "task pause", "task resume", "task delete")
+	return cmd
+}

@@ -1,0 +1,94 @@
+package rostercmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/ops"
+)
+
+const topEvery = 2 * time.Second
+
+func NewTopCommand() *cobra.Command {
+	var o cli.Output
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top [TASK]",
+		Short: "Show task types and servers, refreshed until Ctrl-C",
+		Long: `Show task types and servers, refreshed every 2s until Ctrl-C. --watch sets the
+interval. Into a pipe, the command prints a table at each interval; --once
+prints one table and exits.
+
+ITEMS/S is the rate since the previous table. A server writes its counters with
+each heartbeat.`,
+		Example: `  rota top
+  rota top settle --watch=500ms
+  rota top --once`,
+		Args:              cli.Arguments("[TASK]"),
+		ValidArgsFunction: cli.Complete(cli.ListTasks),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("watch") {
+				o.Watch = topEvery
+			}
+			if once {
+				o.Watch = 0
+			}
+			rates := &ops.ItemRates{}
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				return showTop(ctx, c, cli.FirstArg(args), rates)
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	cmd.Flags().BoolVar(&once, "once", false, "print one table and exit")
+	return cmd
+}
+
+func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.ItemRates) (cli.Result, error) {
+	tasks, err := c.Tasks().List(ctx, taskType)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
+	if err != nil {
+		return cli.Result{}, err
+	}
+	lines := topLines(servers, rates.Update(servers))
+	return cli.Result{Records: tasks, Text: func(s cli.Screen) string {
+		return cli.Render(s, tasks, taskColumns) + "\n\n" + cli.Render(s, lines, topColumns)
+	}}, nil
+}
+
+// topLine is a server and its items per second.
+type topLine struct {
+	ops.ServerRecord
+	rate float64
+}
+
+func topLines(servers []ops.ServerRecord, rates map[string]float64) (lines []topLine) {
+	for _, s := range servers {
+		lines = append(lines, topLine{s, rates[s.UUID]})
+	}
+	return lines
+}
+
+var topColumns = []cli.Column[topLine]{
+	{Title: "SERVER", Text: func(l topLine) string { return l.UUID }, UUID: true},
+	{Title: "TASK", Text: func(l topLine) string { return l.TaskType }},
+	{Title: "STATE", Text: func(l topLine) string { return l.DisplayState() }, Color: cli.ByMeaning[topLine]},
+	{Title: "HEARTBEAT", Text: func(l topLine) string { return cli.AgeText(&l.HeartbeatAge) }, Right: true},
+	{Title: "QUEUES", Text: func(l topLine) string { return cli.Number(l.Queues) }, Right: true},
+	{Title: "IN FLIGHT", Text: func(l topLine) string { return cli.Number(l.InFlight) }, Right: true},
+	{Title: "OLDEST", Text: func(l topLine) string { return cli.AgeText(l.OldestInFlightAge) }, Right: true, DropRank: 1},
+	{Title: "ITEMS/S", Text: func(l topLine) string { return fmt.Sprintf("%.1f", l.rate) }, Right: true},
+	{Title: "FAILED", Text: func(l topLine) string { return cli.Number(l.FailureCount) }, Right: true, DropRank: 2},
+	{
+		Title: "LAST ERROR", Text: func(l topLine) string { return lastErrorText(l.ServerRecord) }, DropRank: 1,
+		Truncate: true,
+	},
+}

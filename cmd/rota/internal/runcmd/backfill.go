@@ -1,0 +1,274 @@
+package runcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// newRunBackfillCommand makes the command of the verb, which has subcommands, too. Without a task type it shows its
+// help, like other commands with subcommands.
+func newRunBackfillCommand() *cobra.Command {
+	cmd := (&verbcmd.VerbCommand{Call: ops.Find("run backfill").Call()}).Command()
+	start := cmd.RunE
+	cmd.Args = cli.Arguments("[TASK]")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return start(cmd, args)
+	}
+	cmd.AddCommand(newBackfillListCommand(), newBackfillShowCommand())
+	verbcmd.AddVerbs(cmd, "run backfill pause", "run backfill resume", "run backfill cancel")
+	return cmd
+}
+
+var backfillStates = []string{runs.BackfillRunning, runs.BackfillSuccess, runs.BackfillFailed, runs.BackfillCancelled}
+
+func newBackfillListCommand() *cobra.Command {
+	var f runs.BackfillFilter
+	var limit int
+	state := cli.Choice{Values: backfillStates}
+	cmd := cli.ListCommand(&cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List backfills, the newest first",
+		Long: `List backfills, the newest first.
+
+The state of a backfill:
+  RUNNING    slots are left, or runs have not ended
+  PAUSED     an operator has paused it: no further slot gets a run
+  SUCCESS    all its runs have succeeded
+  FAILED     all its runs have ended, and not all have succeeded
+  CANCELLED  an operator cancelled it, or its trigger was deleted
+
+SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
+failed runs, also runs of task types that run after its own.`,
+		Example: `  rota run backfill list
+  rota run backfill list reindex --state FAILED -o json`,
+	}, cli.ListRunTasks, backfillColumns, func(ctx context.Context, c *ops.Client, taskType string) (
+		[]runs.BackfillRecord, error,
+	) {
+		f.TaskType, f.State = taskType, state.Value
+		return c.Backfills().List(ctx, f, limit)
+	})
+	cli.AddChoice(cmd, &state, "state", "", "only backfills in this state")
+	cli.AddLimit(cmd, &limit, "list at most this many")
+	return cmd
+}
+
+var backfillColumns = []cli.Column[runs.BackfillRecord]{
+	{Title: "BACKFILL", Text: func(b runs.BackfillRecord) string { return b.ID }},
+	{Title: "TASK", Text: func(b runs.BackfillRecord) string { return b.TaskType }},
+	{
+		Title: "STATE", Text: func(b runs.BackfillRecord) string { return b.DisplayState() },
+		Color: cli.ByMeaning[runs.BackfillRecord],
+	},
+	{Title: "SLOTS", Text: passedText, Right: true},
+	{Title: "OPEN", Text: func(b runs.BackfillRecord) string { return cli.Number(b.RunsOpen) }, Right: true, DropRank: 4},
+	{
+		Title: "FAILED", Text: func(b runs.BackfillRecord) string { return cli.Number(b.RunsFailed + b.DependantsFailed) },
+		Right: true, DropRank: 2, Color: cli.BadUnlessZero[runs.BackfillRecord],
+	},
+	{Title: "FROM", Text: func(b runs.BackfillRecord) string { return cli.TimeText(b.From) }, DropRank: 3},
+	{Title: "TO", Text: func(b runs.BackfillRecord) string { return cli.TimeText(b.To) }, DropRank: 3},
+	{
+		Title: "STARTED", Text: func(b runs.BackfillRecord) string { return cli.RelativeTime(b.Now, b.CreatedAt) },
+		Right:    true,
+		DropRank: 1,
+	},
+	{Title: "TRIGGER", Text: func(b runs.BackfillRecord) string { return b.Trigger }, DropRank: 5},
+	{Title: "BY", Text: func(b runs.BackfillRecord) string { return cli.OrDash(b.Actor) }, DropRank: 6},
+	{
+		Title: "REASON", Text: func(b runs.BackfillRecord) string { return cli.OneLine(b.Message) },
+		DropRank: 7, Truncate: true,
+	},
+}
+
+// passedText returns the number of slots that a backfill has passed and the number of all its slots, as 3/12.
+func passedText(b runs.BackfillRecord) string {
+	return fmt.Sprintf("%d/%d", b.SlotsMade+b.SlotsKept, b.SlotsTotal)
+}
+
+func newBackfillShowCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "show BACKFILL",
+		Short: "Show the progress of a backfill",
+		Long: `Show the progress of a backfill: how its runs have ended, and the slots whose
+run is open, has failed or was cancelled, with the finished and all queues of
+the run. -o json and -o csv have all slots of the range, also those whose run
+the trigger has made, with the state of each queue. With --watch it ends when
+the backfill has ended.
+
+BACKFILL is the id of a backfill, or a task type, which stands for its newest
+backfill.`,
+		Example: `  rota run backfill show reindex --watch
+  rota run backfill show reindex -o csv > slots.csv`,
+		Args:              cli.Arguments("BACKFILL"),
+		ValidArgsFunction: cli.Complete(cli.ListBackfills(cli.AnyBackfill)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				b, err := ops.FindBackfill(ctx, c, name)
+				if err != nil {
+					return cli.Result{}, err
+				}
+				name = b.ID // a watch of a task type stays with the backfill
+				d := backfillDetails{Backfill: b}
+				err = d.read(ctx, c, o.IsTable())
+				return cli.Result{Records: d, Text: d.text, Final: b.State != runs.BackfillRunning}, err
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	return cmd
+}
+
+// backfillDetails shows a backfill with its slots and their queues.
+type backfillDetails struct {
+	Backfill runs.BackfillRecord
+	Slots    []runs.BackfillSlot
+	Queues   []runs.BackfillQueue
+}
+
+// read reads the slots, for a table only those that it shows, and their queues.
+func (d *backfillDetails) read(ctx context.Context, c *ops.Client, table bool) (err error) {
+	if d.Slots, err = c.Backfills().Slots(ctx, d.Backfill.ID); err != nil {
+		return err
+	}
+	if table {
+		d.Slots = slices.DeleteFunc(d.Slots, func(s runs.BackfillSlot) bool {
+			return s.State == "" ||
+				s.State == runs.Success
+		})
+	}
+	d.Queues, err = c.Backfills().Queues(ctx, d.Slots)
+	return err
+}
+
+// text describes the backfill and lists the slots that it has read.
+func (d backfillDetails) text(sc cli.Screen) string {
+	if len(d.Slots) == 0 {
+		return d.head(sc)
+	}
+	finished, all := map[string]int{}, map[string]int{} // queues by the id of the run
+	for _, q := range d.Queues {
+		if all[q.RunID]++; q.State == runs.QueueDone {
+			finished[q.RunID]++
+		}
+	}
+	return d.head(sc) + "\n\n" + cli.Render(sc, d.Slots, []cli.Column[runs.BackfillSlot]{
+		{Title: "SLOT", Text: func(s runs.BackfillSlot) string { return cli.TimeText(s.ScheduledAt) }},
+		{Title: "STATE", Text: func(s runs.BackfillSlot) string { return s.State }, Color: cli.ByMeaning[runs.BackfillSlot]},
+		{Title: "QUEUES", Text: func(s runs.BackfillSlot) string {
+			return fmt.Sprintf("%d/%d", finished[s.RunID],
+				all[s.RunID])
+		}, Right: true},
+		{Title: "RUN", Text: func(s runs.BackfillSlot) string { return s.RunID }},
+		{Title: "REASON", Text: func(s runs.BackfillSlot) string { return cli.OneLine(s.Message) }, Truncate: true},
+	})
+}
+
+// head returns the lines above the slots, indented like them.
+func (d backfillDetails) head(sc cli.Screen) string {
+	b := d.Backfill
+	state := b.DisplayState()
+	line := wrapped(sc, strings.Join(backfillTimes(b), ", "))
+	if sc.Color {
+		line = strings.Replace(line, state, cli.ByMeaning(b, state), 1)
+	}
+	lines := []string{escape.Text(fmt.Sprintf(" backfill %s of %s$%s", b.ID, b.TaskType, b.OwnSign)), line}
+	if b.Message != "" {
+		lines = append(lines, wrapped(sc, "reason: "+cli.OneLine(b.Message)))
+	}
+	return strings.Join(append(lines, wrapped(sc, rangeText(b)), wrapped(sc, slotsText(b))), "\n")
+}
+
+// backfillTimes returns the state of a backfill, and the times that matter in it.
+func backfillTimes(b runs.BackfillRecord) []string {
+	list := []string{b.DisplayState(), "started " + cli.RelativeTime(b.Now, b.CreatedAt)}
+	if b.Actor != "" {
+		list[1] += " by " + b.Actor
+	}
+	if !b.EndedAt.IsZero() {
+		list = append(list, "ended "+cli.RelativeTime(b.Now, b.EndedAt))
+	}
+	return list
+}
+
+// rangeText says which slots the backfill has, and how it makes their runs.
+func rangeText(b runs.BackfillRecord) string {
+	schedule := cli.ScheduleText(runs.Trigger{Kind: b.Kind, Expression: b.Expression, TimeZone: b.TimeZone})
+	list := []string{
+		"slots of trigger " + b.Trigger + " (" + schedule + ") from " + cli.TimeText(b.From) + " to " + cli.TimeText(b.To),
+		fmt.Sprintf("parallel %d, priority %d", b.Parallel, b.Priority),
+	}
+	for _, o := range []struct {
+		on   bool
+		text string
+	}{{b.NewestFirst, "newest first"}, {b.RerunFailed, "reruns what failed"}, {!b.Dependants, "without dependants"}} {
+		if o.on {
+			list = append(list, o.text)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// slotsText counts slots and runs.
+func slotsText(b runs.BackfillRecord) string {
+	line := fmt.Sprintf("%s: %d made, %d kept, %d left; runs: %d open, %d succeeded, %d failed, %d cancelled",
+		plural.Of(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
+		b.RunsOpen, b.RunsSuccess, b.RunsFailed, b.RunsCancelled)
+	if b.DependantsOpen+b.DependantsFailed > 0 {
+		line += fmt.Sprintf("; dependants: %d open, %d failed or cancelled", b.DependantsOpen, b.DependantsFailed)
+	}
+	return line
+}
+
+// MarshalJSON implements json.Marshaler.
+func (d backfillDetails) MarshalJSON() ([]byte, error) {
+	return records.Object{
+		records.M("backfill", records.Of(d.Backfill)),
+		records.M("slots", records.List(d.Slots)),
+		records.M("queues", records.List(d.Queues)),
+	}.MarshalJSON()
+}
+
+// slotLine is a line of CSV: a queue of a slot. A slot without queues has a line, too.
+type slotLine struct {
+	ScheduledAt time.Time `json:"scheduled_at"`
+	RunID       string    `json:"run_id"`
+	RunState    string    `json:"run_state"`
+	QueueID     string    `json:"queue_id"`
+	QueueState  string    `json:"queue_state"`
+}
+
+// CSVRecords implements csvRecorder.
+func (d backfillDetails) CSVRecords() any {
+	lines, queues := []slotLine{}, d.Queues
+	for _, s := range d.Slots {
+		line := slotLine{ScheduledAt: s.ScheduledAt, RunID: s.RunID, RunState: s.State}
+		if s.RunID == "" || len(queues) == 0 || queues[0].RunID != s.RunID {
+			lines = append(lines, line)
+			continue
+		}
+		for len(queues) > 0 && queues[0].RunID == s.RunID {
+			line.QueueID, line.QueueState = queues[0].QueueID, queues[0].State
+			lines, queues = append(lines, line), queues[1:]
+		}
+	}
+	return lines
+}

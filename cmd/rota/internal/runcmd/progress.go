@@ -1,0 +1,70 @@
+package runcmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// runLine describes a run in one line.
+func runLine(r runs.Record, b ops.RunBlocker) string {
+	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
+		blockerSuffix(r, b)))
+}
+
+// blockerSuffix says what keeps a run from making progress.
+func blockerSuffix(r runs.Record, b ops.RunBlocker) string {
+	switch text := b.Sentence(r.TaskType); {
+	case text == "":
+		return ""
+	case b.Reason == ops.BlockedByPause:
+		return "; see rota run resume"
+	default:
+		return "; " + strings.TrimPrefix(text, "it ")
+	}
+}
+
+// progressText returns the drained, failed and cancelled queues, the items and
+// the duration.
+func progressText(r runs.Record) string {
+	if r.Queues() == 0 {
+		return "not started"
+	}
+	parts := []string{fmt.Sprintf("%d of %s", r.QueuesDone, plural.Of(r.Queues(), "queue", "queues"))}
+	if r.QueuesFailed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", r.QueuesFailed))
+	}
+	if r.QueuesCancelled > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", r.QueuesCancelled))
+	}
+	items := plural.Of(r.ItemsDone, "item", "items")
+	if r.ItemsAtLeast {
+		items = "at least " + items
+	}
+	parts = append(parts, items)
+	if r.ItemsFailed > 0 {
+		parts = append(parts, plural.Of(r.ItemsFailed, "item", "items")+" failed")
+	}
+	return strings.Join(append(parts, runDuration(r)), ", ")
+}
+
+// The bounds of a bar's length in characters.
+const minBar, maxBar = 5, 40
+
+// progressBar returns a bar and the progress text, in at most width characters
+// if possible.
+func progressBar(r runs.Record, width int) string {
+	progress := progressText(r)
+	if r.Queues() == 0 {
+		return progress
+	}
+	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
+	full := int(int64(length) * r.QueuesDone / r.Queues())
+	return "[" + strings.Repeat("█", full) + strings.Repeat("░", length-full) + "] " + progress
+}

@@ -1,0 +1,135 @@
+// Package runcmd is the commands about runs: rota run, rota run backfill and rota trigger.
+package runcmd
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+var runStates = []string{
+	runs.Waiting, runs.Ready, runs.Running, runs.Success,
+	runs.Failed, runs.DependentFailed, runs.Cancelled, runs.Skipped,
+}
+
+func newRunListCommand() *cobra.Command {
+	var f runs.Filter
+	var limit int
+	var backfill string
+	state := cli.Choice{Values: runStates}
+	cmd := cli.ListCommand(&cobra.Command{
+		Use:   "list [TASK]",
+		Short: "List runs, the newest first",
+		Long: `List runs, the newest first.
+
+The state of a run:
+  WAITING           it waits for its upstreams
+  READY             it starts when no other run of its task type is RUNNING
+  RUNNING           servers sweep its queues
+  PAUSED            an operator has paused it before its end
+  SUCCESS           all its queues are done
+  FAILED            a queue has failed too often, the deadline has passed, or it
+                    did not start in time
+  DEPENDENT_FAILED  an upstream did not succeed
+  CANCELLED         an operator cancelled it
+  SKIPPED           another run was open when its trigger was due; "rota run
+                    rerun" starts it
+
+QUEUES are the drained and all queues of the run. ITEMS with a plus sign are at
+least that many: a process died, or the run was cancelled during a sweep.`,
+		Example: `  rota run list reindex --watch
+  rota run list --state FAILED
+  rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
+  rota run list --limit 1000 -o csv`,
+	}, cli.ListRunTasks, runColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.Record, error) {
+		f.TaskType, f.State = taskType, state.Value
+		if backfill != "" {
+			b, err := ops.FindBackfill(ctx, c, backfill)
+			if err != nil {
+				return nil, err
+			}
+			f.Backfill = b.ID
+		}
+		return c.Runs().List(ctx, f, limit)
+	})
+	cli.AddChoice(cmd, &state, "state", "", "only runs in this state")
+	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")
+	cli.CompleteFlag(cmd, "backfill", cli.ListBackfills(cli.AnyBackfill))
+	cli.AddLimit(cmd, &limit, "list at most this many")
+	return cmd
+}
+
+var runColumns = []cli.Column[runs.Record]{
+	{Title: "RUN", Text: func(r runs.Record) string { return r.ID }},
+	{Title: "TASK", Text: func(r runs.Record) string { return r.TaskType }},
+	{Title: "STATE", Text: func(r runs.Record) string { return r.DisplayState() }, Color: cli.ByMeaning[runs.Record]},
+	{Title: "QUEUES", Text: finishedText, Right: true},
+	{
+		Title: "ITEMS", Text: func(r runs.Record) string { return cli.ItemsText(r.ItemsDone, r.ItemsAtLeast) }, Right: true,
+		DropRank: 4,
+	},
+	{
+		Title: "FAILED", Text: func(r runs.Record) string { return cli.Number(r.ItemsFailed) }, Right: true, DropRank: 3,
+		Color: cli.BadUnlessZero[runs.Record],
+	},
+	{
+		Title: "DUE", Text: func(r runs.Record) string { return cli.RelativeTime(r.Now, r.ScheduledAt) }, Right: true,
+		DropRank: 2,
+	},
+	{Title: "DURATION", Text: runDuration, Right: true, DropRank: 1},
+	{Title: "TRIGGER", Text: func(r runs.Record) string { return cli.OrDash(r.Trigger) }, DropRank: 5},
+	{Title: "KEY", Text: submittedKey, DropRank: 6, Truncate: true},
+	{Title: "REASON", Text: func(r runs.Record) string { return cli.OneLine(r.Message) }, DropRank: 7, Truncate: true},
+}
+
+// submittedKey hides the key of a trigger's run, which only repeats the trigger
+// and the slot.
+func submittedKey(r runs.Record) string {
+	if r.Trigger != "" {
+		return "-"
+	}
+	return cli.OneLine(r.Key)
+}
+
+// finishedText returns the number of drained queues and of all queues of a run, as 2/4. Failed and cancelled queues are
+// not drained.
+func finishedText(r runs.Record) string {
+	if r.Queues() == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", r.QueuesDone, r.Queues())
+}
+
+// runDuration is the time from the start of a run to its end, or until now.
+func runDuration(r runs.Record) string {
+	end := r.FinishedAt
+	if end.IsZero() {
+		end = r.Now
+	}
+	if r.StartedAt.IsZero() {
+		return "-"
+	}
+	return cli.DurationText(end.Sub(r.StartedAt))
+}
+
+func NewRunCommand() *cobra.Command {
+	cmd := cli.Group(&cobra.Command{
+		Use:   "run",
+		Short: "Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack",
+		Long: `Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack a
+run.
+
+A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
+or the name of a task type, which stands for its newest run.`,
+	})
+	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(),
+		newRunBackfillCommand())
+	verbcmd.AddVerbs(cmd, "run cancel", "run rerun", "run pause", "run resume", "run ack")
+	return cmd
+}

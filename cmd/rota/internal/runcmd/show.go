@@ -1,0 +1,288 @@
+package runcmd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+var RunItemColumns = []cli.Column[runs.FailedItem]{
+	{Title: "QUEUE", Text: func(i runs.FailedItem) string { return i.QueueID }},
+	{Title: "ITEM", Text: func(i runs.FailedItem) string { return cli.OneLine(i.Key) }},
+	{Title: "ATTEMPT", Text: func(i runs.FailedItem) string { return fmt.Sprint(i.Attempt) }, Right: true},
+	{Title: "FAILED", Text: func(i runs.FailedItem) string { return cli.TimeText(i.FailedAt) }, DropRank: 1},
+	{Title: "LAST ERROR", Text: func(i runs.FailedItem) string { return cli.OneLine(i.LastError) }, Truncate: true},
+}
+
+func newRunShowCommand() *cobra.Command {
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show the progress of a run, its queues and its dependencies",
+		Long: `Show the progress of a run, its queues, its upstreams and its dependants. Failed
+and running queues come first. Below are the first ten items that failed. With
+--watch it ends when the run has ended.
+
+RUN is the id of a run, or a task type, which stands for its newest run.`,
+		Example: `  rota run show reindex --watch
+  rota run show 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c -o json | jq .run.state
+  rota run show reindex -o csv             its queues`,
+		Args:              cli.Arguments("RUN"),
+		ValidArgsFunction: cli.Complete(cli.ListRuns(cli.AnyRun)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := args[0]
+			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
+				details, err := ops.ReadRunDetails(ctx, c, name)
+				if err == nil {
+					name = details.Run.ID // a watch of a task type stays with the run
+				}
+				d := runDetails{details}
+				return cli.Result{Records: d, Text: d.text, Final: details.Run.Ended()}, err
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddWatchFlags(cmd, &o)
+	return cmd
+}
+
+// runDetails shows the details of a run.
+type runDetails struct{ ops.RunDetails }
+
+// MarshalJSON implements json.Marshaler.
+func (d runDetails) MarshalJSON() ([]byte, error) {
+	return records.Object{
+		records.M("run", records.Of(d.Run)),
+		records.M("queues", records.List(d.Queues)),
+		records.M("failed_items", records.List(d.FailedItems)),
+		records.M("graph", records.Object{
+			records.M("runs", records.List(d.Graph.Runs)),
+			records.M("deps", records.List(d.Graph.Deps)),
+		}),
+	}.MarshalJSON()
+}
+
+// CSVRecords implements csvRecorder.
+func (d runDetails) CSVRecords() any { return d.Queues }
+
+// text describes the run, its graph and its queues.
+func (d runDetails) text(sc cli.Screen) string {
+	parts := []string{d.head(sc)}
+	if len(d.Graph.Runs) > 1 {
+		parts = append(parts, runTreeText(sc, d.Graph, d.Run.ID))
+	}
+	if len(d.Queues) > 0 {
+		parts = append(parts, cli.Render(sc, urgentFirst(d.Queues), runQueueColumns(d.Run.Now)))
+	}
+	if len(d.FailedItems) > 0 {
+		parts = append(parts, cli.Render(sc, d.FailedItems, RunItemColumns)+d.moreItems(sc))
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// moreItems returns the line below the failed items that says how many more there are.
+func (d runDetails) moreItems(sc cli.Screen) string {
+	more := d.Run.ItemsFailed - int64(len(d.FailedItems))
+	if more <= 0 {
+		return ""
+	}
+	return "\n" + wrapped(sc, fmt.Sprintf("and %s more failed: rota item list --run %s", cli.Number(more), d.Run.ID))
+}
+
+// head returns the lines above the tables, indented like them.
+func (d runDetails) head(sc cli.Screen) string {
+	r := d.Run
+	lines := []string{
+		escape.Text(fmt.Sprintf(" run %s of %s$%s", r.ID, r.TaskType, r.OwnSign)),
+		d.stateLine(sc),
+	}
+	if r.Message != "" {
+		lines = append(lines, wrapped(sc, "reason: "+cli.OneLine(r.Message)))
+	}
+	if !r.AckedAt.IsZero() {
+		lines = append(lines, wrapped(sc, "acknowledged by "+r.AckedBy+" "+cli.RelativeTime(r.Now, r.AckedAt)))
+	}
+	lines = append(lines, wrapped(sc, originText(r)))
+	if r.Params != "" {
+		lines = append(lines, wrapped(sc, "params "+cli.OneLine(r.Params)))
+	}
+	if !r.StartedAt.IsZero() {
+		lines = append(lines, "", " "+progressBar(r, cmp.Or(sc.Width, 100)-2))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// stateLine returns the run's state, its blocker and its times.
+func (d runDetails) stateLine(sc cli.Screen) string {
+	state := d.Run.DisplayState()
+	line := wrapped(sc, strings.Join(append([]string{state + blockerSuffix(d.Run, d.Blocker)}, runTimes(d.Run)...), ", "))
+	if sc.Color {
+		line = strings.Replace(line, state, cli.ByMeaning(d.Run, state), 1)
+	}
+	return line
+}
+
+// runTimes returns the times that matter in the run's state.
+func runTimes(r runs.Record) (list []string) {
+	add := func(what string, t time.Time) { list = append(list, what+" "+cli.RelativeTime(r.Now, t)) }
+	if r.StartedAt.IsZero() {
+		add("due", r.ScheduledAt)
+	} else {
+		add("started", r.StartedAt)
+	}
+	switch {
+	case r.State == runs.Running:
+		add("deadline", r.DeadlineAt)
+	case !r.Ended() && !r.DeadlineAt.IsZero():
+		add("must start", r.DeadlineAt)
+	}
+	if r.Ended() {
+		add("ended", r.FinishedAt)
+	}
+	return list
+}
+
+// originText says what made the run.
+func originText(r runs.Record) string {
+	origin := "submitted, key " + r.Key
+	if r.Trigger != "" {
+		origin = "by trigger " + r.Trigger + ", for " + cli.TimeText(r.ScheduledAt)
+	}
+	if r.Backfill != "" {
+		origin += ", in backfill " + r.Backfill
+	}
+	return fmt.Sprintf("%s, priority %d", origin, r.Priority)
+}
+
+// wrapped escapes a text, indents it and wraps it to the screen.
+func wrapped(sc cli.Screen, s string) string {
+	sc.Width = max(sc.Width-2, 0)
+	return " " + strings.ReplaceAll(sc.Wrap(s), "\n", "\n ")
+}
+
+var urgency = []string{runs.QueueFailed, runs.QueueRunning, runs.QueuePending, runs.QueueCancelled, runs.QueueDone}
+
+// urgentFirst sorts the queues by urgency and keeps the order of equal ones.
+func urgentFirst(queues []runs.Queue) []runs.Queue {
+	return slices.SortedStableFunc(slices.Values(queues), func(a, b runs.Queue) int {
+		return cmp.Compare(slices.Index(urgency, a.State), slices.Index(urgency, b.State))
+	})
+}
+
+// runQueueColumns shows times relative to now, the database's time.
+func runQueueColumns(now time.Time) []cli.Column[runs.Queue] {
+	return []cli.Column[runs.Queue]{
+		{Title: "QUEUE", Text: func(q runs.Queue) string { return q.QueueID }},
+		{Title: "STATE", Text: func(q runs.Queue) string { return q.State }, Color: cli.ByMeaning[runs.Queue]},
+		{Title: "SERVER", Text: func(q runs.Queue) string { return cli.OrDash(q.Server) }, UUID: true},
+		{Title: "ATTEMPT", Text: func(q runs.Queue) string { return fmt.Sprint(q.Attempt) }, Right: true},
+		{Title: "ITEMS", Text: func(q runs.Queue) string { return cli.ItemsText(q.ItemsDone, q.ItemsAtLeast) }, Right: true},
+		{
+			Title: "FAILED", Text: func(q runs.Queue) string { return cli.Number(q.ItemsFailed) }, Right: true,
+			Color: cli.BadUnlessZero[runs.Queue],
+		},
+		{Title: "EPOCH", Text: func(q runs.Queue) string { return cli.Number(q.Epoch) }, Right: true, DropRank: 4},
+		{
+			Title: "PROGRESS", Text: func(q runs.Queue) string { return cli.RelativeTime(now, q.ProgressAt) }, Right: true,
+			DropRank: 2,
+		},
+		{
+			Title: "RETRY", Text: func(q runs.Queue) string { return cli.RelativeTime(now, q.NextAttemptAt) }, Right: true,
+			DropRank: 1,
+		},
+		{Title: "CURSOR", Text: func(q runs.Queue) string { return cli.OneLine(q.Cursor) }, DropRank: 3, Truncate: true},
+		{Title: "LAST ERROR", Text: func(q runs.Queue) string { return cli.OneLine(q.LastError) }, Truncate: true},
+	}
+}
+
+// runNode is a line of the tree.
+type runNode struct {
+	runs.Run
+	branch string // is drawn in front of the task type
+	after  string // the upstreams
+}
+
+var runNodeColumns = []cli.Column[runNode]{
+	{Title: "  TASK", Text: func(n runNode) string { return n.branch + n.TaskType }},
+	{Title: "STATE", Text: func(n runNode) string { return n.DisplayState() }, Color: cli.ByMeaning[runNode]},
+	{Title: "RUN", Text: func(n runNode) string { return n.ID }, DropRank: 2},
+	{Title: "AFTER", Text: func(n runNode) string { return cli.OrDash(n.after) }, DropRank: 1, Truncate: true},
+	{Title: "REASON", Text: func(n runNode) string { return cli.OneLine(n.Message) }, Truncate: true},
+}
+
+// runTreeText renders the graph as a tree. Each run appears once, below the last of
+// its upstreams. focus is the id of the run that is marked.
+func runTreeText(sc cli.Screen, g ops.RunGraph, focus string) string {
+	return cli.Render(sc, newRunTree(g, focus).lines(), runNodeColumns)
+}
+
+// runTree is a graph in which each run has one parent.
+type runTree struct {
+	children map[string][]runs.Run // by the parent's id; "" for runs without upstreams
+	after    map[string]string     // the names of the upstreams, by run id
+	focus    string
+	nodes    []runNode
+}
+
+func newRunTree(g ops.RunGraph, focus string) *runTree {
+	t := &runTree{children: map[string][]runs.Run{}, after: map[string]string{}, focus: focus}
+	rules := g.Upstreams()
+	var placed []runs.Run
+	for _, r := range g.Sorted() {
+		parent := ""
+		var names []string
+		for _, u := range placed {
+			if rule := rules[r.ID][u.ID]; rule != "" {
+				parent, names = u.ID, append(names, u.TaskType+ruleText(rule))
+			}
+		}
+		placed = append(placed, r)
+		t.children[parent] = append(t.children[parent], r)
+		t.after[r.ID] = strings.Join(names, ", ")
+	}
+	return t
+}
+
+// ruleText leaves out the rule SUCCESS, which is the usual one.
+func ruleText(rule string) string {
+	if rule == runs.RuleSuccess {
+		return ""
+	}
+	return " (" + rule + ")"
+}
+
+func (t *runTree) lines() []runNode {
+	for _, r := range t.children[""] {
+		t.add(r, "", "")
+	}
+	return t.nodes
+}
+
+// add appends a run and its descendants. branch is drawn in front of the run,
+// indent in front of its children's branches.
+func (t *runTree) add(r runs.Run, branch, indent string) {
+	mark := "  "
+	if r.ID == t.focus {
+		mark = "> "
+	}
+	t.nodes = append(t.nodes, runNode{r, mark + branch, t.after[r.ID]})
+	children := t.children[r.ID]
+	for i, child := range children {
+		if i < len(children)-1 {
+			t.add(child, indent+"├─ ", indent+"│  ")
+		} else {
+			t.add(child, indent+"└─ ", indent+"   ")
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// newRunSubmitCommand makes the command of the verb, which can also wait for the end of the run.
+func newRunSubmitCommand() *cobra.Command {
+	v := &verbcmd.VerbCommand{Call: ops.Find("run submit").Call()}
+	cmd := v.Command()
+	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run and show its progress on stderr")
+	v.After = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
+		if !*wait {
+			return nil
+		}
+		w := waiter{c: c, runID: done[0].ID, out: cmd.ErrOrStderr(), errors: cmd.ErrOrStderr()}
+		return w.run(ctx)
+	}
+	return cmd
+}
+
+func newRunWaitCommand() *cobra.Command {
+	var timeout time.Duration
+	var o cli.Output
+	cmd := &cobra.Command{
+		Use:   "wait RUN",
+		Short: "Wait for the end of a run; exit 0 if it succeeded",
+		Long: `Wait for the end of a run and show its progress: on a terminal all the time,
+into a pipe a line when the state changes, or every 30 s. The exit code is 0 if
+the run succeeded, else 1, with the reason. Ctrl-C ends the wait; the run
+continues. With -o json and -o csv the progress is on stderr, and the run's last
+state is the output.
+
+RUN is the id of a run, or a task type, which stands for its newest run.`,
+		Example: `  rota run wait reindex
+  rota run wait 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c --timeout 4h && echo done`,
+		Args:              cli.Arguments("RUN"),
+		ValidArgsFunction: cli.Complete(cli.ListRuns(cli.OpenRun)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout < 0 {
+				return cli.Usage(fmt.Errorf("--timeout (%s) must not be negative", timeout))
+			}
+			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
+				r, err := c.Runs().Find(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				w := waiter{c: c, runID: r.ID, out: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), timeout: timeout, last: r}
+				if o.IsTable() {
+					return w.run(ctx)
+				}
+				w.out = cmd.ErrOrStderr()
+				err = w.run(ctx)
+				return errors.Join(err, o.Write(cmd.OutOrStdout(), cli.Result{Records: records.Of(w.last)}))
+			})
+		},
+	}
+	cli.AddRosterFlags(cmd)
+	cli.AddOutputFlags(cmd, &o)
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "exit 1 if the run takes longer than 30m, 4h, ...; 0: no limit")
+	return cmd
+}
+
+const (
+	pollRunEvery  = 500 * time.Millisecond
+	printRunEvery = 30 * time.Second // into a pipe, while only the numbers change
+)
+
+// errInterrupted ends a wait on SIGINT or SIGTERM.
+var errInterrupted = errors.New("interrupted; the run continues")
+
+// waiter waits for the end of a run and shows its progress.
+type waiter struct {
+	c       *ops.Client
+	runID   string
+	out     io.Writer
+	errors  io.Writer
+	timeout time.Duration // 0: no limit
+
+	last      runs.Record // the last reading
+	printed   string      // the state, or the error, of the last line
+	printedN  int64       // the sum of the numbers in the last line
+	printedAt time.Time
+}
+
+// run returns nil when the run has succeeded, and why it has not otherwise.
+func (w *waiter) run(ctx context.Context) error {
+	ctx, stop := cli.UntilSignal(ctx)
+	defer stop()
+	expired := make(<-chan time.Time)
+	if w.timeout > 0 {
+		expired = time.After(w.timeout)
+	}
+	ticker := time.NewTicker(pollRunEvery)
+	defer ticker.Stop()
+	for {
+		ended, err := w.poll(ctx)
+		if ctx.Err() != nil {
+			w.clear()
+			return fmt.Errorf("wait for run %s: %w", w.runID, errInterrupted)
+		}
+		if err != nil || ended {
+			return err
+		}
+		select {
+		case <-ctx.Done(): // the next poll returns
+		case <-expired:
+			w.clear()
+			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout,
+				progressText(w.last))
+		case <-ticker.C:
+		}
+	}
+}
+
+// poll reads the run, shows its progress and reports whether it has ended. It
+// reports a transient error of the database once and returns nil for it.
+func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
+	r, err := w.c.Runs().Get(ctx, w.runID)
+	if errors.Is(err, runs.ErrUnknownRun) {
+		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, runs.ErrUnknownRun)
+	}
+	var blocker ops.RunBlocker
+	if err == nil && !r.Ended() {
+		blocker, err = ops.FindBlocker(ctx, w.c, r.Run)
+	}
+	if err != nil {
+		return false, w.report(err)
+	}
+	w.last = r
+	if r.Ended() {
+		return true, w.finish()
+	}
+	return false, w.show(blocker)
+}
+
+func (w *waiter) finish() error {
+	w.clear()
+	if w.last.State != runs.Success {
+		return endError(w.last.Run)
+	}
+	_, err := fmt.Fprintln(w.out, runLine(w.last, ops.RunBlocker{}))
+	return err
+}
+
+// report returns errors that are not transient.
+func (w *waiter) report(err error) error {
+	if !w.c.IsTransient(err) {
+		return err
+	}
+	if w.printed != err.Error() {
+		w.printed = err.Error()
+		w.clear()
+		fmt.Fprintf(w.errors, "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
+	}
+	return nil
+}
+
+// Show redraws the bar on a terminal, and writes a line into a pipe if there is
+// news.
+func (w *waiter) show(b ops.RunBlocker) error {
+	if s := cli.ScreenOf(w.out); s.Width > 0 {
+		w.printed = ""
+		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
+		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1) + escape.Text(blockerSuffix(w.last, b))
+		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.Width-1, "…")+"\x1b[K")
+		return err
+	}
+	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
+	state := w.last.DisplayState() + blockerSuffix(w.last, b)
+	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
+		return nil
+	}
+	w.printed, w.printedN, w.printedAt = state, numbers, time.Now()
+	_, err := fmt.Fprintln(w.out, runLine(w.last, b))
+	return err
+}
+
+// clear erases the bar.
+func (w *waiter) clear() {
+	if cli.ScreenOf(w.out).Width > 0 {
+		fmt.Fprint(w.out, "\r\x1b[K") //nolint:errcheck // the next write returns the error
+	}
+}
+
+// endError says why a run did not succeed.
+func endError(r runs.Run) error {
+	reason := ""
+	if r.Message != "" {
+		reason = ": " + cli.OneLine(r.Message)
+	}
+	return fmt.Errorf("run %s (%s) is %s%s", r.ID, r.TaskType, r.State, reason)
+}

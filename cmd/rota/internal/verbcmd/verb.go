@@ -1,0 +1,343 @@
+// Package verbcmd makes a command of each verb of package ops.
+package verbcmd
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// VerbCommand is one run of the command of a verb.
+type VerbCommand struct {
+	Call   *ops.Call
+	out    cli.Output
+	dryRun bool
+
+	// before completes the call with what is not in the command line; nil if it is all there.
+	Before func() error
+	// after looks at what was done; nil if nothing is left to do.
+	After func(ctx context.Context, c *ops.Client, done []ops.Done) error
+}
+
+// AddVerbs adds the commands of verbs, which differ in the last word: "server pause" is the command pause of server.
+func AddVerbs(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		cmd.AddCommand((&VerbCommand{Call: ops.Find(name).Call()}).Command())
+	}
+}
+
+func (v *VerbCommand) Command() *cobra.Command {
+	verb := v.Call.Verb
+	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: verb.Long, Example: verb.Example}
+	cli.AddRosterFlags(cmd)
+	cli.AddOutputFlags(cmd, &v.out)
+	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
+	if verb.Asks {
+		cli.AddYes(cmd)
+	}
+	var places []string
+	var listers []cli.Lister
+	for _, a := range verb.Args {
+		switch {
+		case a.FormOnly, slices.Contains(places, a.Place):
+			continue
+		case a.Place != "":
+			places, listers = append(places, a.Place), append(listers, listed(a))
+			continue
+		}
+		cmd.Flags().Var(argFlag{v.Call, a}, a.Name, helpOf(a))
+		cli.CompleteFlag(cmd, a.Name, listed(a))
+		if a.Type.Kind() == reflect.Bool {
+			cmd.Flags().Lookup(a.Name).NoOptDefVal = "true"
+		}
+	}
+	cmd.Use += " " + strings.Join(places, " ")
+	cmd.Args = cli.Arguments(places...)
+	cmd.ValidArgsFunction = cli.Complete(listers...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := v.setPlaces(args)
+		if err == nil && v.Before != nil {
+			err = v.Before()
+		}
+		if err != nil {
+			return cli.Usage(err)
+		}
+		return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error { return v.run(ctx, cmd, c) })
+	}
+	return cmd
+}
+
+func (v *VerbCommand) setPlaces(args []string) error {
+	for _, a := range v.Call.Verb.Args {
+		if a.Place == "" {
+			continue
+		}
+		if a.Key != "" {
+			return v.assign(args)
+		}
+		n := 1
+		if a.Rest() {
+			n = len(args)
+		}
+		if err := v.Call.Set(a, args[:n]...); err != nil {
+			return err
+		}
+		args = args[n:]
+	}
+	return nil
+}
+
+// assign sets values by words such as fetch_number=100.
+func (v *VerbCommand) assign(words []string) error {
+	assigned := map[string]bool{}
+	for _, word := range words {
+		key, value, found := strings.Cut(word, "=")
+		i := slices.IndexFunc(v.Call.Verb.Args, func(a ops.Arg) bool { return a.Key == key })
+		switch {
+		case !found:
+			return fmt.Errorf("%s: must be setting=value", word)
+		case i < 0:
+			return new(center.Settings).Set(key, value) // its error names all settings
+		case assigned[key]:
+			return fmt.Errorf("%s is assigned twice", key)
+		}
+		assigned[key] = true
+		if err := v.Call.Set(v.Call.Verb.Args[i], value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *VerbCommand) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error {
+	change, err := v.Call.Prepare(ctx, c)
+	if err != nil && change != nil && !c.IsTransient(err) {
+		return cli.Usage(err) // the objects exist, and a value is wrong
+	}
+	if err != nil {
+		return err
+	}
+	if v.dryRun {
+		return v.show(cmd, change)
+	}
+	if v.out.IsTable() {
+		for _, o := range change.Objects { // also for the person who is asked
+			if len(o.Differences) > 0 {
+				sc := cli.ScreenOf(cmd.OutOrStdout())
+				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(differencesText(sc, o), "\n")) //nolint:errcheck // the report tells
+			}
+		}
+	}
+	if change.Loses != "" {
+		if err := cli.Confirm(cmd, change.Loses); err != nil {
+			return err
+		}
+	}
+	change.Step = func(d ops.Done) bool {
+		cli.SayError(cmd, d.String())
+		return false
+	}
+	done, err := change.Do(ctx, cli.Actor())
+	if err := v.report(cmd, change, done); err != nil {
+		return err
+	}
+	if err == nil && v.After != nil {
+		err = v.After(ctx, c, done)
+	}
+	return err
+}
+
+// Show writes what would be done.
+func (v *VerbCommand) show(cmd *cobra.Command, change *ops.Change) error {
+	return v.write(cmd, change.Records(), func(s cli.Screen) string {
+		var lines []string
+		written := ""
+		for _, o := range change.Objects {
+			if len(o.Differences) > 0 {
+				lines, written = append(lines, differencesText(s, o)...), "Nothing was written."
+				if o.Effect != "" {
+					lines = append(lines, s.Wrap(o.Effect))
+				}
+				continue
+			}
+			if len(o.Planned) > 0 {
+				lines = append(lines, cli.Render(s, o.Planned, plannedColumns))
+			}
+			lines = append(lines, s.Wrap(o.Would()))
+		}
+		if len(change.Scenarios) == 0 { // the effects of a change of servers say the same of each of them
+			lines = append(lines, s.Wrap(strings.Join(change.Says, " ")))
+		}
+		for _, warning := range change.Warnings {
+			lines = append(lines, s.Wrap(warning))
+		}
+		lines = append(lines, slotLines(change)...)
+		return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
+	})
+}
+
+var differenceColumns = []cli.Column[runs.Difference]{
+	{Title: "SETTING", Text: func(d runs.Difference) string { return d.Name }},
+	{Title: "NOW", Text: func(d runs.Difference) string { return cli.OrDash(cli.OneLine(d.Row)) }, Truncate: true},
+	{Title: "THEN", Text: func(d runs.Difference) string { return cli.OrDash(cli.OneLine(d.Given)) }, Truncate: true},
+}
+
+// differencesText shows how an object changes, and what that causes.
+func differencesText(s cli.Screen, o ops.Object) []string {
+	lines := []string{escape.Text(o.Name) + ":", cli.Render(s, o.Differences, differenceColumns)}
+	for _, says := range o.Says {
+		lines = append(lines, s.Wrap(says))
+	}
+	return lines
+}
+
+// report writes what was done.
+func (v *VerbCommand) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) error {
+	if len(done) == 0 {
+		return nil
+	}
+	var list []records.Object
+	for _, d := range done {
+		list = append(list, d.Record)
+		if d.Note != "" {
+			cli.SayError(cmd, "rota: "+d.Note)
+		}
+	}
+	return v.write(cmd, list, func(s cli.Screen) string {
+		var lines []string
+		for _, d := range done {
+			line := d.Object + ": " + d.Text
+			if d.ID != "" {
+				line = d.ID // for the next command
+			}
+			lines = append(lines, s.Wrap(line))
+		}
+		return strings.Join(append(lines, slotLines(change)...), "\n")
+	})
+}
+
+// slotLines shows the next slots of a trigger in its time zone.
+func slotLines(change *ops.Change) (lines []string) {
+	slots := change.Objects[0].Slots
+	switch {
+	case slots == nil:
+		return nil
+	case len(slots.Next) == 0:
+		return []string{"It is not due any more."}
+	}
+	lines = append(lines, "It is due, in "+slots.Zone.String()+":")
+	for _, at := range slots.Next {
+		lines = append(lines, fmt.Sprintf(" %s  %s", at.In(slots.Zone).Format("Mon "+time.RFC3339),
+			cli.RelativeTime(slots.Now, at)))
+	}
+	return lines
+}
+
+// Write writes one record as an object, and a list if the verb takes a name that stands for several objects.
+func (v *VerbCommand) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
+	r := cli.Result{Records: list, Text: text}
+	if v.Call.Verb.Args[0].Type.Kind() != reflect.Slice {
+		r.Records = list[0]
+	}
+	return v.out.Write(cmd.OutOrStdout(), r)
+}
+
+// argFlag is a flag that sets an argument of a call.
+type argFlag struct {
+	call *ops.Call
+	arg  ops.Arg
+}
+
+// Set implements pflag.Value.
+func (f argFlag) Set(text string) error { return f.call.Add(f.arg, text) }
+
+// String implements pflag.Value.
+func (f argFlag) String() string {
+	if f.call == nil {
+		return ""
+	}
+	return strings.Join(f.call.Values(f.arg), ",")
+}
+
+// Type implements pflag.Value.
+func (f argFlag) Type() string {
+	switch f.arg.Type.Kind() {
+	case reflect.Int64:
+		return "duration"
+	case reflect.Slice:
+		return "strings"
+	}
+	return f.arg.Type.Kind().String()
+}
+
+// helpOf returns the help of a flag, with the values that it can have.
+func helpOf(a ops.Arg) string {
+	if len(a.Choices) == 0 {
+		return a.Help
+	}
+	return a.Help + ": " + cli.Alternatives(a.Choices)
+}
+
+// listed returns the lister of the values that an argument can have; it lists none if they are not known.
+func listed(a ops.Arg) cli.Lister {
+	if a.Key != "" {
+		return cli.ListSettings
+	}
+	switch a.Names {
+	case "task":
+		return cli.ListTasks
+	case "run task":
+		return cli.ListRunTasks
+	case "run":
+		return cli.ListRuns(cli.AnyRun)
+	case "queue":
+		return cli.ListQueues
+	case "item":
+		return cli.ListItems
+	case "server":
+		return cli.ListServers
+	case "trigger":
+		return cli.ListTriggers
+	case "open run":
+		return cli.ListRuns(cli.OpenRun)
+	case "paused run":
+		return cli.ListRuns(func(r runs.Run) bool { return cli.OpenRun(r) && r.Paused })
+	case "ended run":
+		return cli.ListRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.Success })
+	case "failed run":
+		return cli.ListRuns(func(r runs.Run) bool {
+			return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero()
+		})
+	case "open backfill":
+		return cli.ListBackfills(cli.OpenBackfill)
+	case "paused backfill":
+		return cli.ListBackfills(cli.PausedBackfill)
+	}
+	return func(context.Context, *ops.Client, []string) ([]string, error) { return a.Choices, nil }
+}
+
+var plannedColumns = []cli.Column[runs.PlannedSlot]{
+	{Title: "SLOT", Text: func(s runs.PlannedSlot) string { return cli.TimeText(s.ScheduledAt) }},
+	{Title: "ACTION", Text: func(s runs.PlannedSlot) string { return s.Action }},
+	{
+		Title: "STATE", Text: func(s runs.PlannedSlot) string { return cli.OrDash(s.State) },
+		Color: cli.ByMeaning[runs.PlannedSlot],
+	},
+	{Title: "RUN", Text: func(s runs.PlannedSlot) string { return cli.OrDash(s.RunID) }, DropRank: 1},
+	{
+		Title: "REASON", Text: func(s runs.PlannedSlot) string { return cli.OneLine(s.Message) },
+		DropRank: 2, Truncate: true,
+	},
+}

@@ -1,0 +1,206 @@
+// Package workercmd is the commands that run beside the work: rota worker, and rota witness.
+package workercmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	_ "time/tzdata"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
+	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/metrics"
+)
+
+func NewWorkerCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "worker",
+		Short: "Run the tasks of a rota.yaml",
+		Long: `Run the tasks of a rota.yaml until a signal. Start any number of workers on any
+number of hosts: they share the queues.
+
+On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
+its queues over, and exits 0. On a second signal it stops at once and exits 1.
+Under systemd, a unit of Type=notify has started when all tasks have joined.
+
+A value comes from the flag, else from the file of -c, else from the variable
+that the flag's help names, else from rota.yaml in this directory.
+
+A worker that cannot reach its database waits for it, at its start as later.
+With --exit-on-unreachable it exits 1 if that happens at its start. It exits at
+once in any case if the database refuses its password or name, or TLS fails.
+
+With --witness-dir the other workers of the host take over at once when this one
+is killed, and after a restart the new process does so itself. Without it they
+wait for judge_dead_interval. All workers of a host take the same directory.
+
+With --name and --return-within a worker that stops in order keeps its queues
+for the next worker of its name: no queue moves in a restart. Until it is back,
+or the time is over, nobody works them.`,
+		Example: `  rota worker -c rota.yaml
+  ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
+  rota worker --own-sign TEST --http 127.0.0.1:9090`,
+		Args: cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			w, err := newWorker(cmd)
+			if err != nil {
+				return cli.Usage(err)
+			}
+			return w.run(cmd.Context())
+		},
+	}
+	cli.AddConnectionFlags(cmd)
+	config.AddFlags(cmd.Flags())
+	return cmd
+}
+
+// worker is a validated rota.yaml with its dealers.
+type worker struct {
+	path    string // of the file
+	file    *config.File
+	dealers []*sqldealer.Dealer // one per task of the file
+	log     *logrus.Logger
+}
+
+// newWorker reads and validates the file before the worker connects to anything.
+func newWorker(cmd *cobra.Command) (*worker, error) {
+	path := cli.ConfigPath(cmd)
+	file, err := config.Load(path, cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	cli.ShowConnection(cmd, file.Connection)
+	dialect, err := center.DialectOf(anydb.URL(file.Database))
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{path: path, file: file, log: daemon.NewLogger(cmd.ErrOrStderr())}
+	var errs []error
+	for _, task := range file.Tasks {
+		dealer, err := sqldealer.New(task, dialect)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
+		w.dealers = append(w.dealers, dealer)
+	}
+	return w, errors.Join(errs...)
+}
+
+func (w *worker) run(ctx context.Context) (err error) {
+	ctx, release := daemon.DrainOnSignal(ctx, w.log)
+	defer release()
+	c, err := w.open(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // a signal came before the start
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
+		return err
+	}
+	process := w.file.Process
+	process.Logger = daemon.LibraryLogger(w.log)
+	m, mx, err := metrics.NewManager(c, process, w.tasks(c)...)
+	if err != nil {
+		return err
+	}
+	if w.file.HTTP != "" {
+		pages, err := w.console(c)
+		if err != nil {
+			return err
+		}
+		stop, err := serveProbes(ctx, w.file.HTTP,
+			probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}, w.log)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
+	watching, stopWatch := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		w.watchScans(watching, c)
+	}()
+	defer func() {
+		stopWatch()
+		<-watched
+	}()
+	return m.Run(ctx)
+}
+
+// open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the
+// database back.
+func (w *worker) open(ctx context.Context) (*center.Center, error) {
+	o := w.file.Options
+	o.Logger, o.FailUnreachable = daemon.LibraryLogger(w.log), true
+	c, err := center.Open(ctx, anydb.URL(w.file.Database), o)
+	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
+		return c, err
+	}
+	if w.file.HTTP != "" {
+		away := err
+		stop, err := serveProbes(ctx, w.file.HTTP, probes{waiting: true, ready: func(context.Context) error {
+			return notReady{"the database is unreachable", away}
+		}}, w.log)
+		if err != nil {
+			return nil, err
+		}
+		defer stop()
+	}
+	o.FailUnreachable = false
+	return center.Open(ctx, anydb.URL(w.file.Database), o)
+}
+
+// console returns the pages of the console, or nil if the file does not want them.
+func (w *worker) console(c *center.Center) (http.Handler, error) {
+	if !w.file.Console {
+		return nil, nil
+	}
+	return console.Handler(c, console.Options{Logger: daemon.LibraryLogger(w.log)})
+}
+
+// ready returns an error unless each task has a valid lease, its dealer does not
+// fail all the time, and the database accepts writes.
+func ready(m *manager.Manager, c *center.Center) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := m.Ready()
+		if e, ok := errors.AsType[*manager.FailingError](err); ok {
+			return notReady{"task type " + e.TaskType + ": every call of its dealer fails", err}
+		}
+		if err != nil {
+			return notReady{"a task type is not served", err}
+		}
+		if err := c.CheckWrite(ctx); err != nil {
+			return notReady{"the database accepts no writes", err}
+		}
+		return nil
+	}
+}
+
+func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
+	return metricsHandler(w.log, mx, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+}
+
+func (w *worker) tasks(c *center.Center) []manager.Task {
+	var tasks []manager.Task
+	for i, task := range w.file.Tasks {
+		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i].Use(c.DB()), task.Settings))
+	}
+	return tasks
+}
