@@ -142,11 +142,7 @@ func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 	if !c.Everywhere {
 		return nil
 	}
-	signs, err := v.viewer.ownSigns(ctx)
-	if err != nil {
-		return err
-	}
-	for _, sign := range signs {
+	for _, sign := range v.viewer.ownSigns(ctx) {
 		actor, err := v.viewer.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
 		for _, taskType := range c.TaskTypes {
 			if err != nil || !actor.may(right, taskType) {
@@ -154,7 +150,7 @@ func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 			}
 		}
 	}
-	return nil
+	return v.viewer.Err
 }
 
 // makeChange makes the change, and leads to the page that shows the result.
@@ -179,8 +175,10 @@ func (v *view) makeChange(ctx context.Context, w http.ResponseWriter, c *change)
 
 func (v *view) showChange(ctx context.Context, w http.ResponseWriter, status int, c *change) {
 	v.content = content{Title: c.Title, Data: c}
-	v.Nav, _ = v.viewer.nav(ctx) // the page shows the change without it, too
-	v.show(ctx, w, status)
+	v.Nav = v.viewer.nav(ctx) // the page shows the change without it, too
+	if err := v.show(ctx, w, status); err != nil {
+		http.Error(w, err.Error(), status)
+	}
 }
 
 // Asks reports whether the button makes the change.

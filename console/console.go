@@ -102,8 +102,8 @@ func (s *console) lookers(next http.Handler) http.Handler {
 // page is the content of one address.
 type page struct {
 	template string
-	// make returns what the page says of an address with this query.
-	make func(context.Context, *viewer, url.Values) (content, error)
+	// make returns what the page says of an address with this query, unless it sets the viewer's error.
+	make func(context.Context, *viewer, url.Values) content
 }
 
 // pages are the addresses. All are on one level, so that a link needs no prefix.
@@ -133,8 +133,8 @@ func (s *console) serve(p page) http.Handler {
 			v.refuse(ctx, w, http.StatusForbidden, errNotAllowed)
 			return
 		}
-		if v.content, err = p.make(ctx, v.viewer, query); err != nil {
-			v.fail(ctx, w, err)
+		if v.content = p.make(ctx, v.viewer, query); v.viewer.Err != nil {
+			v.fail(ctx, w, v.viewer.Err)
 			return
 		}
 		v.write(ctx, w)

@@ -25,31 +25,22 @@ type eventRow struct {
 }
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
-func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) ([]ops.EventRecord, error) {
+func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) []ops.EventRecord {
 	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]ops.EventRecord, error) {
-		return v.client.Events().List(ctx, f, limit)
-	})
-	return visible(v, list, func(e ops.EventRecord) string { return e.TaskType }), err
+	return loadRows(ctx, v, key, func(e ops.EventRecord) string { return e.TaskType },
+		func(ctx context.Context) ([]ops.EventRecord, error) { return v.client.Events().List(ctx, f, limit) })
 }
 
 // showEvents returns the page of events.
-func showEvents(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showEvents(ctx context.Context, v *viewer, query url.Values) content {
 	p := eventsPage{
 		Task: query.Get("task"), Kind: strings.ToUpper(query.Get("kind")), Queue: query.Get("queue"),
-		Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query),
+		Server: query.Get("server"), Kinds: ops.EventKinds(), Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
-	var err error
-	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return content{}, err
-	}
-	list, err := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
+	list := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
 		p.Pages.limit())
-	if err != nil {
-		return content{}, err
-	}
 	p.Rows = cutPage(&p.Pages, eventRows(list), len(list) == p.Pages.limit())
-	return content{"Events", p, list}, nil
+	return content{"Events", p, list}
 }
 
 // eventRows returns events with their marks, the newest first.

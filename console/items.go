@@ -57,37 +57,27 @@ func (g itemGroup) Address(action string) template.URL {
 const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
-func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) ([]ops.ItemRecord, error) {
+func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) []ops.ItemRecord {
 	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]ops.ItemRecord, error) {
-		items, err := v.client.Items().List(ctx, f, limit)
-		slices.Reverse(items)
-		return items, err
-	})
-	return visible(v, list, func(i ops.ItemRecord) string { return i.TaskType }), err
+	return loadRows(ctx, v, key, func(i ops.ItemRecord) string { return i.TaskType },
+		func(ctx context.Context) ([]ops.ItemRecord, error) {
+			items, err := v.client.Items().List(ctx, f, limit)
+			slices.Reverse(items)
+			return items, err
+		})
 }
 
 // showItems returns the page of failed items.
-func showItems(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showItems(ctx context.Context, v *viewer, query url.Values) content {
 	p := itemsPage{
 		Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Queue: query.Get("queue"),
-		Query: query.Get("q"), Pages: pageOf(query),
+		Query: query.Get("q"), Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
 	p.Choose = p.Task != "" && v.Actor.may(Operate, p.Task)
-	var err error
-	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return content{}, err
-	}
-	all, err := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
-	if err != nil {
-		return content{}, err
-	}
+	all := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
 	p.Full = len(all) == maxItems
 	if p.Full && p.Query != "" && p.Task != "" { // it may be older than those that were read
-		one, err := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
-		if err != nil {
-			return content{}, err
-		}
+		one := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
 		if len(one) == 1 && !slices.ContainsFunc(all,
 			func(i ops.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
 			all = append(slices.Clone(one), all...)
@@ -101,7 +91,7 @@ func showItems(ctx context.Context, v *viewer, query url.Values) (content, error
 	p.Groups = groupErrors(p.Items)
 	matching := p.Items
 	p.Items = cutPage(&p.Pages, p.Items, false)
-	return content{"Failed items", p, matching}, nil
+	return content{"Failed items", p, matching}
 }
 
 // groupErrors groups items by task type and kind of error, the largest group first.

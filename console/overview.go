@@ -46,17 +46,15 @@ func (t taskRow) Part(n int64) float64 { return 100 * float64(n) / max(1, float6
 func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 
 // showOverview returns the first page.
-func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error) {
-	tasks, err := v.tasks(ctx)
-	if err != nil {
-		return content{}, err
-	}
-	if _, err := v.allServers(ctx); err != nil { // for the samples
-		return content{}, err
+func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
+	tasks := v.tasks(ctx)
+	v.allServers(ctx) // for the samples
+	if v.Err != nil {
+		return content{}
 	}
 	o := overview{Tasks: make([]taskRow, len(tasks))}
-	var latest []runs.Record
-	latest, o.RunsErr = v.latestRuns(ctx, runs.Filter{})
+	latest := v.latestRuns(ctx, runs.Filter{})
+	o.RunsErr, v.Err = v.Err, nil
 	for i, t := range tasks {
 		o.Tasks[i] = taskRow{
 			t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]),
@@ -71,7 +69,7 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) (content, error)
 	})
 	o.diagnosis = v.diagnose(ctx)
 	o.Headline = headline(o)
-	return content{"Overview", o, tasks}, nil
+	return content{"Overview", o, tasks}
 }
 
 // newestRun returns the newest run of a task type, or nil.

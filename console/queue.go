@@ -61,22 +61,13 @@ func (p queuePage) ManyItems() bool { return len(p.Items) == maxQueueItems }
 const maxEvents = 500
 
 // showQueue returns the page of a queue.
-func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	t, err := v.taskNamed(ctx, query.Get("task"))
-	if err != nil {
-		return content{}, err
-	}
-	queues, err := v.queuesOf(ctx, t.TaskType)
-	if err != nil {
-		return content{}, err
-	}
+func showQueue(ctx context.Context, v *viewer, query url.Values) content {
+	t := v.taskNamed(ctx, query.Get("task"))
+	queues, servers := v.queuesOf(ctx, t.TaskType), v.serversOf(ctx, t.TaskType)
 	i := slices.IndexFunc(queues, func(q ops.QueueRecord) bool { return q.QueueID == query.Get("queue") })
 	if i < 0 {
-		return content{}, fmt.Errorf("%w queue %q of %s", errUnknown, query.Get("queue"), t.TaskType)
-	}
-	servers, err := v.serversOf(ctx, t.TaskType)
-	if err != nil {
-		return content{}, err
+		v.Err = cmp.Or(v.Err, fmt.Errorf("%w queue %q of %s", errUnknown, query.Get("queue"), t.TaskType))
+		return content{}
 	}
 	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
 	p := queuePage{
@@ -89,28 +80,20 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) (content, error
 	if i+1 < len(queues) {
 		p.After = queues[i+1].QueueID
 	}
-	events, err := v.eventsOf(ctx, ops.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
-	if err != nil {
-		return content{}, err
-	}
+	events := v.eventsOf(ctx, ops.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
 	p.Events = eventRows(events)
 	p.bands(events, queues[i], named)
 	if t.Mode == center.ModeRun {
-		if p.Runs, err = v.runsOfQueue(ctx, t.TaskType, q.QueueID); err != nil {
-			return content{}, err
-		}
+		p.Runs = v.runsOfQueue(ctx, t.TaskType, q.QueueID)
 	}
-	p.Items, err = v.itemsOf(ctx, ops.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
-	return content{fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events}, err
+	p.Items = v.itemsOf(ctx, ops.ItemFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxQueueItems)
+	return content{fmt.Sprintf("%s, queue %s", t.TaskType, q.QueueID), p, events}
 }
 
 // runsOfQueue returns what a queue did in the latest runs, the newest first.
-func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []queueRunRow, err error) {
-	latest, err := v.latestRuns(ctx, runs.Filter{TaskType: taskType})
-	if err != nil {
-		return nil, err
-	}
-	list, err := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"),
+func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (rows []queueRunRow) {
+	latest := v.latestRuns(ctx, runs.Filter{TaskType: taskType})
+	list := load(ctx, v, strings.Join([]string{"queue runs", taskType, queueID}, "\x00"),
 		func(ctx context.Context) ([]runs.QueueRun, error) {
 			return v.client.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
 		})
@@ -121,7 +104,7 @@ func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (row
 		}
 		rows = append(rows, row)
 	}
-	return rows, err
+	return rows
 }
 
 // SpanLinks returns the spans that the strip of owners can show.

@@ -31,13 +31,11 @@ type calendarDay struct {
 }
 
 // calendarOf returns the calendar of the task types that the reader may look at.
-func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, err error) {
-	list, err := load(ctx, v, "days", func(ctx context.Context) ([]runs.Day, error) {
-		return v.client.Runs().Days(ctx, calendarDays)
-	})
-	list = visible(v, list, func(d runs.Day) string { return d.TaskType })
-	if err != nil || len(list) == 0 {
-		return c, err
+func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar) {
+	list := loadRows(ctx, v, "days", func(d runs.Day) string { return d.TaskType },
+		func(ctx context.Context) ([]runs.Day, error) { return v.client.Runs().Days(ctx, calendarDays) })
+	if len(list) == 0 {
+		return c
 	}
 	today := v.AsOf.UTC().Truncate(24 * time.Hour)
 	if newest := slices.MaxFunc(list,
@@ -60,7 +58,7 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar, e
 		}
 		c.Rows[len(c.Rows)-1].Days[i].add(d)
 	}
-	return c, nil
+	return c
 }
 
 func (d *calendarDay) add(day runs.Day) {
@@ -94,7 +92,7 @@ const (
 )
 
 // matrixOf returns the queues of the last runs, those with trouble first.
-func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix, err error) {
+func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix) {
 	var slots []runs.BackfillSlot
 	key := []string{"matrix"}
 	for _, r := range latest {
@@ -107,14 +105,11 @@ func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix, 
 	}
 	slices.Reverse(m.Runs)
 	if len(slots) < 2 {
-		return matrix{}, nil
+		return matrix{}
 	}
-	cells, err := load(ctx, v, strings.Join(key, "\x00"), func(ctx context.Context) ([]runs.BackfillQueue, error) {
+	cells := load(ctx, v, strings.Join(key, "\x00"), func(ctx context.Context) ([]runs.BackfillQueue, error) {
 		return v.client.Backfills().Queues(ctx, slots)
 	})
-	if err != nil {
-		return m, err
-	}
 	column, row := map[string]int{}, map[string]int{}
 	for i, r := range m.Runs {
 		column[r.ID] = i
@@ -131,7 +126,7 @@ func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix, 
 	slices.SortStableFunc(m.Rows, func(a, b matrixRow) int { return b.trouble() - a.trouble() })
 	m.Rest = max(0, len(m.Rows)-rowsPerPage)
 	m.Rows = m.Rows[:len(m.Rows)-m.Rest]
-	return m, nil
+	return m
 }
 
 // trouble returns in how many runs the queue has failed.

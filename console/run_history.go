@@ -111,34 +111,26 @@ func durationsOf(run runs.Record, latest []runs.Record) (d durations) {
 }
 
 // latestRuns returns the latest runs that a filter selects, the newest first.
-func (v *viewer) latestRuns(ctx context.Context, f runs.Filter) ([]runs.Record, error) {
+func (v *viewer) latestRuns(ctx context.Context, f runs.Filter) []runs.Record {
 	return v.runsUpTo(ctx, f, rowsPerPage)
 }
 
-func (v *viewer) runsUpTo(ctx context.Context, f runs.Filter, limit int) ([]runs.Record, error) {
+func (v *viewer) runsUpTo(ctx context.Context, f runs.Filter, limit int) []runs.Record {
 	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
-	list, err := load(ctx, v, key, func(ctx context.Context) ([]runs.Record, error) {
-		return v.client.Runs().List(ctx, f, limit)
-	})
-	return visible(v, list, func(r runs.Record) string { return r.TaskType }), err
+	return loadRows(ctx, v, key, func(r runs.Record) string { return r.TaskType },
+		func(ctx context.Context) ([]runs.Record, error) { return v.client.Runs().List(ctx, f, limit) })
 }
 
 // history fills what compares the run with those before it.
-func (p *runPage) history(ctx context.Context, v *viewer, d ops.RunDetails) error {
-	latest, err := v.latestRuns(ctx, runs.Filter{TaskType: d.Run.TaskType})
-	if err != nil {
-		return err
-	}
+func (p *runPage) history(ctx context.Context, v *viewer, d ops.RunDetails) {
+	latest := v.latestRuns(ctx, runs.Filter{TaskType: d.Run.TaskType})
 	p.Durations = durationsOf(d.Run, latest)
 	var last []runs.Queue
 	i := slices.IndexFunc(latest, func(r runs.Record) bool { return r.ID < d.Run.ID && r.State == runs.Success })
 	if i >= 0 && len(d.Queues) <= maxBars {
-		if last, err = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]runs.Queue, error) {
+		last = load(ctx, v, "run queues\x00"+latest[i].ID, func(ctx context.Context) ([]runs.Queue, error) {
 			return v.client.Runs().Queues(ctx, latest[i].ID)
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	p.Bars = combOf(d.Queues, last)
-	return nil
 }

@@ -66,35 +66,21 @@ func (r runRow) CanAck() bool {
 }
 
 // showRuns returns the page of runs.
-func showRuns(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	p := runsPage{Task: query.Get("task"), State: strings.ToUpper(query.Get("state"))}
-	var err error
-	if p.Tasks, err = v.tasks(ctx); err != nil {
-		return content{}, err
+func showRuns(ctx context.Context, v *viewer, query url.Values) content {
+	p := runsPage{
+		Task: query.Get("task"), State: strings.ToUpper(query.Get("state")), Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
-	if p.Problems, err = load(ctx, v, "problems", func(ctx context.Context) ([]runs.Problem, error) {
-		return v.client.Runs().Problems(ctx, "")
-	}); err != nil {
-		return content{}, err
-	}
-	p.Problems = visible(v, p.Problems, func(r runs.Problem) string { return r.TaskType })
-	p.Pages = pageOf(query)
-	list, err := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State}, p.Pages.limit())
-	if err != nil {
-		return content{}, err
-	}
-	if p.Calendar, err = v.calendarOf(ctx, p.Task); err != nil {
-		return content{}, err
-	}
+	p.Problems = loadRows(ctx, v, "problems", func(r runs.Problem) string { return r.TaskType },
+		func(ctx context.Context) ([]runs.Problem, error) { return v.client.Runs().Problems(ctx, "") })
+	list := v.runsUpTo(ctx, runs.Filter{TaskType: p.Task, State: p.State}, p.Pages.limit())
+	p.Calendar = v.calendarOf(ctx, p.Task)
 	if p.Task != "" {
-		if p.Matrix, err = v.matrixOf(ctx, list); err != nil {
-			return content{}, err
-		}
+		p.Matrix = v.matrixOf(ctx, list)
 	}
 	for _, r := range cutPage(&p.Pages, list, len(list) == p.Pages.limit()) {
 		p.Rows = append(p.Rows, runRow{r, runMark(r.State, r.Paused)})
 	}
-	return content{"Runs", p, list}, nil
+	return content{"Runs", p, list}
 }
 
 // runMark returns the state of a run as a mark.
@@ -144,16 +130,19 @@ type graphRow struct {
 }
 
 // showRun returns the page of a run.
-func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showRun(ctx context.Context, v *viewer, query url.Values) content {
 	name := query.Get("run")
-	d, err := load(ctx, v, "run\x00"+name, func(ctx context.Context) (ops.RunDetails, error) {
+	d := load(ctx, v, "run\x00"+name, func(ctx context.Context) (ops.RunDetails, error) {
 		return ops.ReadRunDetails(ctx, v.client, name)
 	})
-	if err != nil {
-		return content{}, fmt.Errorf("show run %q: %w", name, err)
+	switch {
+	case v.Err != nil:
+		v.Err = fmt.Errorf("show run %q: %w", name, v.Err)
+	case !v.Actor.may(Look, d.Run.TaskType):
+		v.Err = errNotAllowed
 	}
-	if !v.Actor.may(Look, d.Run.TaskType) {
-		return content{}, errNotAllowed
+	if v.Err != nil {
+		return content{}
 	}
 	p := runPage{
 		runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType),
@@ -177,10 +166,8 @@ func showRun(ctx context.Context, v *viewer, query url.Values) (content, error) 
 		p.Graph = append(p.Graph, row)
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)
-	if err := p.history(ctx, v, d); err != nil {
-		return content{}, err
-	}
-	return content{d.Run.TaskType + ", run " + p.Name(), p, d.Queues}, nil
+	p.history(ctx, v, d)
+	return content{d.Run.TaskType + ", run " + p.Name(), p, d.Queues}
 }
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.

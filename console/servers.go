@@ -60,21 +60,18 @@ func (p process) Trouble() bool {
 }
 
 // showServers returns the page of all servers.
-func showServers(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showServers(ctx context.Context, v *viewer, query url.Values) content {
 	p := serversPage{Query: strings.TrimSpace(query.Get("q")), State: query.Get("state"), Pages: pageOf(query)}
 	if p.State == "gone" {
-		gone, err := load(ctx, v, "gone", func(ctx context.Context) ([]ops.GoneServerRecord, error) {
-			gone, err := v.client.Servers().Gone(ctx, ops.ServerFilter{}, rowsPerPage)
-			slices.Reverse(gone)
-			return gone, err
-		})
-		p.Gone = visible(v, gone, func(s ops.GoneServerRecord) string { return s.TaskType })
-		return content{"Servers", p, p.Gone}, err
+		p.Gone = loadRows(ctx, v, "gone", func(s ops.GoneServerRecord) string { return s.TaskType },
+			func(ctx context.Context) ([]ops.GoneServerRecord, error) {
+				gone, err := v.client.Servers().Gone(ctx, ops.ServerFilter{}, rowsPerPage)
+				slices.Reverse(gone)
+				return gone, err
+			})
+		return content{"Servers", p, p.Gone}
 	}
-	list, err := v.allServers(ctx)
-	if err != nil {
-		return content{}, err
-	}
+	list := v.allServers(ctx)
 	rates := v.samples.ofServers()
 	var shown []ops.ServerRecord
 	processes := map[string]*process{}
@@ -97,7 +94,7 @@ func showServers(ctx context.Context, v *viewer, query url.Values) (content, err
 	}
 	p.Processes = len(order)
 	p.group(order)
-	return content{"Servers", p, shown}, nil
+	return content{"Servers", p, shown}
 }
 
 // matches reports whether the reader asks for the server.

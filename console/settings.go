@@ -21,15 +21,11 @@ type givenSetting struct {
 
 // settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers
 // give.
-func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.ServerRecord) ([]settingRow, error) {
-	s, err := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
+func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.ServerRecord) (rows []settingRow) {
+	s := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
 		return v.client.Tasks().Settings(ctx, taskType)
 	})
-	if err != nil {
-		return nil, err
-	}
 	defaults := center.Settings{}.Records()
-	var rows []settingRow
 	for i, r := range s.Records() {
 		row := settingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}
 		for _, server := range servers {
@@ -39,7 +35,7 @@ func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	return rows
 }
 
 func (r *settingRow) give(value, uuid string) {

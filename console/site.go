@@ -88,9 +88,9 @@ func (s *site) environment(ctx context.Context, sign string) (http.Handler, erro
 		return handler, nil
 	}
 	v := viewer{console: s.main}
-	signs, err := v.ownSigns(ctx)
-	if err != nil {
-		return nil, err
+	signs := v.ownSigns(ctx)
+	if v.Err != nil {
+		return nil, v.Err
 	}
 	if !slices.Contains(signs, sign) {
 		return nil, fmt.Errorf("%w environment %q", errUnknown, sign)

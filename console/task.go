@@ -46,18 +46,11 @@ type queueRow struct {
 func (q queueRow) Bad() bool { return q.Mark.Kind == "bad" }
 
 // showTask returns the page of a task type.
-func showTask(ctx context.Context, v *viewer, query url.Values) (content, error) {
-	t, err := v.taskNamed(ctx, query.Get("task"))
-	if err != nil {
-		return content{}, err
-	}
-	queues, err := v.queuesOf(ctx, t.TaskType)
-	if err != nil {
-		return content{}, err
-	}
-	servers, err := v.serversOf(ctx, t.TaskType)
-	if err != nil {
-		return content{}, err
+func showTask(ctx context.Context, v *viewer, query url.Values) content {
+	t := v.taskNamed(ctx, query.Get("task"))
+	queues, servers := v.queuesOf(ctx, t.TaskType), v.serversOf(ctx, t.TaskType)
+	if v.Err != nil {
+		return content{}
 	}
 	named := nameOwners(servers, queues)
 	p := taskPage{
@@ -68,11 +61,9 @@ func showTask(ctx context.Context, v *viewer, query url.Values) (content, error)
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
 	p.list(named, queues, v.readAt[queuesKey(t.TaskType)])
-	if p.Settings, err = v.settingsOf(ctx, t.TaskType, servers); err != nil {
-		return content{}, err
-	}
+	p.Settings = v.settingsOf(ctx, t.TaskType, servers)
 	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f found) bool { return f.TaskType != t.TaskType })
-	return content{t.TaskType, p, queues}, nil
+	return content{t.TaskType, p, queues}
 }
 
 // hasName reports whether a queue has a name, and not a number.

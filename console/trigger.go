@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -105,15 +106,13 @@ const shownBackfills = 10
 const shownNext = 10
 
 // showTrigger returns the page of a trigger.
-func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, error) {
+func showTrigger(ctx context.Context, v *viewer, query url.Values) content {
 	name := query.Get("trigger")
-	list, err := v.allTriggers(ctx)
-	if err != nil {
-		return content{}, err
-	}
+	list := v.allTriggers(ctx)
 	i := slices.IndexFunc(list, func(t runs.TriggerRecord) bool { return t.Name == name })
 	if i < 0 {
-		return content{}, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.client.OwnSign())
+		v.Err = cmp.Or(v.Err, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.client.OwnSign()))
+		return content{}
 	}
 	t := list[i]
 	p := triggerPage{triggerRow: triggerRow{t, triggerMark(t)}}
@@ -126,17 +125,14 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) (content, err
 			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})
 		}
 	}
-	latest, err := v.latestRuns(ctx, runs.Filter{Trigger: name})
-	if err != nil {
-		return content{}, err
-	}
+	latest := v.latestRuns(ctx, runs.Filter{Trigger: name})
 	for _, r := range latest {
 		p.Runs = append(p.Runs, runRow{r, runMark(r.State, r.Paused)})
 	}
-	p.Backfills, err = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]runs.BackfillRecord, error) {
+	p.Backfills = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]runs.BackfillRecord, error) {
 		return v.client.Backfills().List(ctx, runs.BackfillFilter{TaskType: t.Target}, shownBackfills)
 	})
 	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills),
 		func(b runs.BackfillRecord) bool { return b.Trigger != name })
-	return content{"Trigger " + name, p, latest}, err
+	return content{"Trigger " + name, p, latest}
 }

@@ -22,15 +22,8 @@ type triggerRow struct {
 }
 
 // showTriggers returns the page of triggers.
-func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error) {
-	list, err := v.allTriggers(ctx)
-	if err != nil {
-		return content{}, err
-	}
-	found, err := v.latestRuns(ctx, runs.Filter{})
-	if err != nil {
-		return content{}, err
-	}
+func showTriggers(ctx context.Context, v *viewer, _ url.Values) content {
+	list, found := v.allTriggers(ctx), v.latestRuns(ctx, runs.Filter{})
 	p := triggersPage{}
 	for _, t := range list {
 		// The time line moves each minute, so that the page does not change with each read.
@@ -40,7 +33,7 @@ func showTriggers(ctx context.Context, v *viewer, _ url.Values) (content, error)
 		p.Rows = append(p.Rows, row)
 		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(found, t.Name)))
 	}
-	return content{"Triggers", p, list}, nil
+	return content{"Triggers", p, list}
 }
 
 func runsOfTrigger(found []runs.Record, name string) (list []runs.Record) {

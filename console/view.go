@@ -55,22 +55,24 @@ func (v *view) write(ctx context.Context, w http.ResponseWriter) {
 		v.writeRecords(ctx, w, format)
 		return
 	}
-	var err error
-	if v.Nav, err = v.viewer.nav(ctx); err != nil {
-		v.fail(ctx, w, err)
-		return
+	v.Nav = v.viewer.nav(ctx)
+	err := v.viewer.Err
+	if err == nil {
+		err = v.show(ctx, w, http.StatusOK)
 	}
-	var content bytes.Buffer
-	if err := templates.ExecuteTemplate(&content, v.template, v); err != nil {
+	if err != nil {
 		v.fail(ctx, w, err)
-		return
 	}
-	var top bytes.Buffer
-	if err := templates.ExecuteTemplate(&top, "top", v); err != nil {
-		v.fail(ctx, w, err)
-		return
+}
+
+// show sends the page, unless a template fails. It needs nothing from the database.
+func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) error {
+	var top, content bytes.Buffer
+	err := errors.Join(templates.ExecuteTemplate(&content, v.template, v), templates.ExecuteTemplate(&top, "top", v))
+	if err == nil {
+		v.respond(ctx, w, status, top.Bytes(), content.Bytes())
 	}
-	v.respond(ctx, w, http.StatusOK, top.Bytes(), content.Bytes())
+	return err
 }
 
 // respond sends a page. Its ETag covers all but the time of the read, which is in a header of its own: a page on which
@@ -152,18 +154,9 @@ func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, er
 		return
 	}
 	v.template, v.content = "error", content{Title: http.StatusText(status), Data: err}
-	v.show(ctx, w, status)
-}
-
-// show sends a page that needs nothing from the database.
-func (v *view) show(ctx context.Context, w http.ResponseWriter, status int) {
-	var top, content bytes.Buffer
-	if err := errors.Join(templates.ExecuteTemplate(&top, "top", v),
-		templates.ExecuteTemplate(&content, v.template, v)); err != nil {
+	if err := v.show(ctx, w, status); err != nil {
 		http.Error(w, err.Error(), status)
-		return
 	}
-	v.respond(ctx, w, status, top.Bytes(), content.Bytes())
 }
 
 // OwnSign returns the environment that the page shows.

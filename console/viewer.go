@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,22 +20,34 @@ type viewer struct {
 
 	AsOf    time.Time // when the oldest part of what was read was read
 	Failing time.Time // since when the database does not answer; zero if it does
+	Err     error     // why there is no page: the first error of its parts, after which no query runs
 
 	readAt map[string]time.Time // when the results of queries were read, by their keys
 }
 
 // load returns the result of a query of the environment of the viewer. key names the query with its parameters. If
-// the query fails, load returns the result of its last success, with the failure noted in the viewer.
-func load[T any](ctx context.Context, v *viewer, key string, query func(context.Context) (T, error)) (T, error) {
+// the query fails, load returns the result of its last success, with the failure noted in the viewer. Without one, the
+// viewer has the error.
+func load[T any](ctx context.Context, v *viewer, key string, query func(context.Context) (T, error)) (value T) {
+	if v.Err != nil {
+		return value
+	}
 	p := v.cache.get(ctx, request{v.partKey(key), v.life(), readLimit, func(ctx context.Context) (any, error) {
 		return query(ctx)
 	}}, patience)
 	v.note(key, p)
 	value, ok := p.value.(T)
 	if !ok {
-		return value, p.err
+		v.Err = p.err
 	}
-	return value, nil
+	return value
+}
+
+// loadRows returns the rows that load returns, of the task types that the actor may look at.
+func loadRows[T any](ctx context.Context, v *viewer, key string, taskTypeOf func(T) string,
+	query func(context.Context) ([]T, error),
+) []T {
+	return visible(v, load(ctx, v, key, query), taskTypeOf)
 }
 
 // partKey returns the key of a query in the cache, which all environments share.
@@ -101,8 +114,7 @@ func (v *viewer) mayEnter(ctx context.Context, taskType string) bool {
 	if taskType != "" {
 		return false
 	}
-	tasks, err := v.tasks(ctx)
-	return err == nil && len(tasks) > 0
+	return len(v.tasks(ctx)) > 0
 }
 
 // hide replaces an error that says what there is, for an actor who may not look at all of it.
@@ -117,69 +129,63 @@ func (v *viewer) hide(err error) error {
 }
 
 // tasks returns all task types.
-func (v *viewer) tasks(ctx context.Context) ([]ops.TaskRecord, error) {
-	list, err := load(ctx, v, "tasks", func(ctx context.Context) ([]ops.TaskRecord, error) {
-		return v.client.Tasks().List(ctx, "")
-	})
-	return visible(v, list, func(t ops.TaskRecord) string { return t.TaskType }), err
+func (v *viewer) tasks(ctx context.Context) []ops.TaskRecord {
+	return loadRows(ctx, v, "tasks", func(t ops.TaskRecord) string { return t.TaskType },
+		func(ctx context.Context) ([]ops.TaskRecord, error) { return v.client.Tasks().List(ctx, "") })
 }
 
 // taskNamed returns a task type.
-func (v *viewer) taskNamed(ctx context.Context, name string) (ops.TaskRecord, error) {
-	tasks, err := v.tasks(ctx)
-	if err != nil {
-		return ops.TaskRecord{}, err
+func (v *viewer) taskNamed(ctx context.Context, name string) ops.TaskRecord {
+	tasks := v.tasks(ctx)
+	if i := slices.IndexFunc(tasks, func(t ops.TaskRecord) bool { return t.TaskType == name }); i >= 0 {
+		return tasks[i]
 	}
-	for _, t := range tasks {
-		if t.TaskType == name {
-			return t, nil
-		}
-	}
-	return ops.TaskRecord{}, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name,
-		v.client.OwnSign())
+	v.Err = cmp.Or(v.Err, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name,
+		v.client.OwnSign()))
+	return ops.TaskRecord{}
 }
 
 // allServers returns the servers of all task types. The samples of their rates follow from them.
-func (v *viewer) allServers(ctx context.Context) ([]ops.ServerRecord, error) {
-	list, err := load(ctx, v, "servers", func(ctx context.Context) ([]ops.ServerRecord, error) {
-		servers, err := v.client.Servers().List(ctx, ops.ServerFilter{})
-		if err == nil {
-			v.samples.add(servers)
-		}
-		return servers, err
-	})
-	return visible(v, list, func(s ops.ServerRecord) string { return s.TaskType }), err
+func (v *viewer) allServers(ctx context.Context) []ops.ServerRecord {
+	return loadRows(ctx, v, "servers", func(s ops.ServerRecord) string { return s.TaskType },
+		func(ctx context.Context) ([]ops.ServerRecord, error) {
+			servers, err := v.client.Servers().List(ctx, ops.ServerFilter{})
+			if err == nil {
+				v.samples.add(servers)
+			}
+			return servers, err
+		})
 }
 
 // serversOf returns the servers of a task type.
-func (v *viewer) serversOf(ctx context.Context, taskType string) ([]ops.ServerRecord, error) {
-	servers, err := v.allServers(ctx)
-	return slices.DeleteFunc(slices.Clone(servers), func(s ops.ServerRecord) bool { return s.TaskType != taskType }), err
+func (v *viewer) serversOf(ctx context.Context, taskType string) []ops.ServerRecord {
+	return slices.DeleteFunc(slices.Clone(v.allServers(ctx)),
+		func(s ops.ServerRecord) bool { return s.TaskType != taskType })
 }
 
 func queuesKey(taskType string) string { return "queues\x00" + taskType }
 
 // queuesOf returns the queues of a task type.
-func (v *viewer) queuesOf(ctx context.Context, taskType string) ([]ops.QueueRecord, error) {
+func (v *viewer) queuesOf(ctx context.Context, taskType string) []ops.QueueRecord {
 	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]ops.QueueRecord, error) {
 		return v.client.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
 	})
 }
 
 // allTriggers returns all triggers.
-func (v *viewer) allTriggers(ctx context.Context) ([]runs.TriggerRecord, error) {
-	list, err := load(ctx, v, "triggers", func(ctx context.Context) ([]runs.TriggerRecord, error) {
-		return v.client.Triggers().List(ctx, runs.TriggerFilter{})
-	})
-	return visible(v, list, func(t runs.TriggerRecord) string { return t.Target }), err
+func (v *viewer) allTriggers(ctx context.Context) []runs.TriggerRecord {
+	return loadRows(ctx, v, "triggers", func(t runs.TriggerRecord) string { return t.Target },
+		func(ctx context.Context) ([]runs.TriggerRecord, error) {
+			return v.client.Triggers().List(ctx, runs.TriggerFilter{})
+		})
 }
 
 // ownSigns returns the environments of the database.
-func (v *viewer) ownSigns(ctx context.Context) ([]string, error) {
-	main := viewer{console: v.main}
-	return load(ctx, &main, "own signs", func(ctx context.Context) ([]string, error) {
-		return v.main.client.OwnSigns(ctx)
-	})
+func (v *viewer) ownSigns(ctx context.Context) []string {
+	main := viewer{console: v.main, Err: v.Err}
+	signs := load(ctx, &main, "own signs", v.main.client.OwnSigns)
+	v.Err = main.Err
+	return signs
 }
 
 // nav is what the top of each page shows.
@@ -190,29 +196,14 @@ type nav struct {
 }
 
 // nav returns what the top of each page shows, of the task types that the actor may look at.
-func (v *viewer) nav(ctx context.Context) (n nav, err error) {
-	tasks, err := v.tasks(ctx)
-	if err != nil {
-		return n, err
-	}
-	servers, err := v.allServers(ctx)
-	if err != nil {
-		return n, err
-	}
-	triggers, err := v.allTriggers(ctx)
-	if err != nil {
-		return n, err
-	}
-	if n.Signs, err = v.ownSigns(ctx); err != nil {
-		return n, err
-	}
-	if !slices.Contains(n.Signs, v.main.client.OwnSign()) { // no worker has come yet
-		n.Signs = append([]string{v.main.client.OwnSign()}, n.Signs...)
-	}
-	for _, t := range tasks {
+func (v *viewer) nav(ctx context.Context) (n nav) {
+	for _, t := range v.tasks(ctx) {
 		n.DeadItems += t.DeadItems
 		n.OpenRuns += count(t.RunID != nil)
 	}
-	n.Servers, n.Triggers = len(servers), len(triggers)
-	return n, nil
+	n.Servers, n.Triggers, n.Signs = len(v.allServers(ctx)), len(v.allTriggers(ctx)), v.ownSigns(ctx)
+	if !slices.Contains(n.Signs, v.main.client.OwnSign()) { // no worker has come yet
+		n.Signs = append([]string{v.main.client.OwnSign()}, n.Signs...)
+	}
+	return n
 }
