@@ -14,14 +14,8 @@ type eventsPage struct {
 	Task, Kind, Queue, Server string
 	Tasks                     []ops.TaskRecord
 	Kinds                     []string
-	Rows                      []eventRow
+	Rows                      []ops.EventRecord // the newest first
 	Pages                     paging
-}
-
-// eventRow is an event in the list.
-type eventRow struct {
-	ops.EventRecord
-	Mark mark
 }
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
@@ -39,17 +33,14 @@ func showEvents(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	list := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
 		p.Pages.limit())
-	p.Rows = cutPage(&p.Pages, eventRows(list), len(list) == p.Pages.limit())
+	p.Rows = cutPage(&p.Pages, newestFirst(list), len(list) == p.Pages.limit())
 	return content{"Events", p, list}
 }
 
-// eventRows returns events with their marks, the newest first.
-func eventRows(list []ops.EventRecord) []eventRow {
-	rows := make([]eventRow, len(list))
-	for i, e := range list {
-		rows[len(list)-1-i] = eventRow{e, eventMark(e.Kind)}
-	}
-	return rows
+func newestFirst(list []ops.EventRecord) []ops.EventRecord {
+	list = slices.Clone(list)
+	slices.Reverse(list)
+	return list
 }
 
 // eventMark returns the kind of an event as a mark.

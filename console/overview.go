@@ -27,7 +27,7 @@ type taskRow struct {
 	Spark   spark
 	Marks   []mark
 	Backlog backlog
-	Last    *runRow // its newest run; nil if none is among the newest of all task types
+	Last    *runs.Record // its newest run; nil if none is among the newest of all task types
 }
 
 // mark is a word with a sign and, where it has a meaning, a colour.
@@ -73,12 +73,12 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
 }
 
 // newestRun returns the newest run of a task type, or nil.
-func newestRun(list []runs.Record, taskType string) *runRow {
+func newestRun(list []runs.Record, taskType string) *runs.Record {
 	i := slices.IndexFunc(list, func(r runs.Record) bool { return r.TaskType == taskType })
 	if i < 0 {
 		return nil
 	}
-	return &runRow{list[i], runMark(list[i].State, list[i].Paused)}
+	return &list[i]
 }
 
 // headline says what is wrong in one sentence, for readers who stop there.

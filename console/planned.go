@@ -10,11 +10,10 @@ import (
 
 // planned is what a change of servers would move in a task type.
 type planned struct {
-	TaskType  string
-	Moved     int // queues that go to another server
-	Ownerless int // queues that no other server can take
-	Moves     []plannedMove
-	Shares    []plannedShare
+	TaskType string
+	Moved    int // queues that go to another server
+	Moves    []plannedMove
+	Shares   []plannedShare
 }
 
 // plannedMove is the queues that go from one server to another.
@@ -68,9 +67,6 @@ func plannedOf(taskType string, preview ops.Preview) planned {
 	p := planned{TaskType: taskType, Moved: preview.Moved()}
 	for _, m := range preview.Moves {
 		from, to := valueOf(m.CurServer), valueOf(m.NextServer)
-		if to == "" {
-			p.Ownerless++
-		}
 		at := slices.IndexFunc(p.Moves,
 			func(g plannedMove) bool { return g.From == from && g.To == to && g.Reason == m.Reason })
 		if at < 0 {

@@ -27,7 +27,7 @@ type queuePage struct {
 	After  string
 	Span   string
 	Bands  []band
-	Events []eventRow
+	Events []ops.EventRecord // the newest first
 	Items  []ops.ItemRecord
 	Runs   []queueRunRow
 }
@@ -36,7 +36,6 @@ type queuePage struct {
 type queueRunRow struct {
 	runs.QueueRun
 	Name string
-	Mark mark
 }
 
 // shownRuns is how many of the latest runs the page of a queue looks at.
@@ -81,7 +80,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) content {
 		p.After = queues[i+1].QueueID
 	}
 	events := v.eventsOf(ctx, ops.EventFilter{TaskType: t.TaskType, QueueID: q.QueueID}, maxEvents)
-	p.Events = eventRows(events)
+	p.Events = newestFirst(events)
 	p.bands(events, queues[i], named)
 	if t.Mode == center.ModeRun {
 		p.Runs = v.runsOfQueue(ctx, t.TaskType, q.QueueID)
@@ -98,7 +97,7 @@ func (v *viewer) runsOfQueue(ctx context.Context, taskType, queueID string) (row
 			return v.client.Runs().OfQueue(ctx, taskType, queueID, shownRuns)
 		})
 	for _, q := range list {
-		row := queueRunRow{QueueRun: q, Name: q.RunID, Mark: runMark(q.State, false)}
+		row := queueRunRow{q, q.RunID}
 		if i := slices.IndexFunc(latest, func(r runs.Record) bool { return r.ID == q.RunID }); i >= 0 {
 			row.Name = nameOfRun(latest[i].Run)
 		}

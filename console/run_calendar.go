@@ -76,7 +76,7 @@ func (d *calendarDay) add(day runs.Day) {
 
 // matrix is the queues of a task type by its last runs.
 type matrix struct {
-	Runs []runRow // the oldest first
+	Runs []runs.Record // the oldest first
 	Rows []matrixRow
 	Rest int // queues that are not shown
 }
@@ -99,7 +99,7 @@ func (v *viewer) matrixOf(ctx context.Context, latest []runs.Record) (m matrix) 
 		if n := r.Queues(); n == 0 || n > matrixQueues || len(slots) == matrixRuns {
 			continue
 		}
-		m.Runs = append(m.Runs, runRow{r, runMark(r.State, r.Paused)})
+		m.Runs = append(m.Runs, r)
 		slots = append(slots, runs.BackfillSlot{RunID: r.ID})
 		key = append(key, r.ID)
 	}

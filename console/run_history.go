@@ -69,7 +69,7 @@ func combOf(queues, last []runs.Queue) (bars []combBar) {
 
 // duration is a run in the list of the last ones.
 type duration struct {
-	runRow
+	runs.Record
 	Here  bool
 	Width float64 // of its bar, in percent
 }
@@ -86,21 +86,20 @@ const shownDurations = 10
 
 // durationsOf compares a run with those before it that have ended.
 func durationsOf(run runs.Record, latest []runs.Record) (d durations) {
-	d.Rows = []duration{{runRow: runRow{run, runMark(run.State, run.Paused)}, Here: true}}
+	d.Rows = []duration{{Record: run, Here: true}}
 	var seconds []float64
 	for _, r := range latest {
 		if r.ID < run.ID && r.Ended() && !r.StartedAt.IsZero() && len(seconds) < shownDurations {
-			row := runRow{r, runMark(r.State, false)}
-			d.Rows = append(d.Rows, duration{runRow: row})
-			seconds = append(seconds, row.Took())
+			d.Rows = append(d.Rows, duration{Record: r})
+			seconds = append(seconds, took(r))
 		}
 	}
 	most := 0.001
 	for _, r := range d.Rows {
-		most = max(most, r.Took())
+		most = max(most, took(r.Record))
 	}
 	for i := range d.Rows {
-		d.Rows[i].Width = 100 * d.Rows[i].Took() / most
+		d.Rows[i].Width = 100 * took(d.Rows[i].Record) / most
 	}
 	if len(seconds) > 0 {
 		slices.Sort(seconds)

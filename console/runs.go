@@ -17,26 +17,20 @@ type runsPage struct {
 	Task, State string
 	Tasks       []ops.TaskRecord
 	Problems    []runs.Problem
-	Rows        []runRow
+	Rows        []runs.Record
 	Pages       paging
 	Calendar    calendar
 	Matrix      matrix // of one task type
 }
 
-// runRow is a run in the list.
-type runRow struct {
-	runs.Record
-	Mark mark
-}
-
-// Progress returns how many of its queues have ended, in percent.
-func (r runRow) Progress() float64 {
+// progress returns how many of the queues of a run have ended, in percent.
+func progress(r runs.Record) float64 {
 	ended := r.QueuesDone + r.QueuesFailed + r.QueuesCancelled
-	return 100 * float64(ended) / max(1, float64(ended+r.QueuesPending+r.QueuesRunning))
+	return 100 * float64(ended) / max(1, float64(r.Queues()))
 }
 
-// Took returns how long the run has lasted in seconds, until its end or its reading; 0 before it is opened.
-func (r runRow) Took() float64 {
+// took returns how long a run has lasted in seconds, until its end or its reading; 0 before it is opened.
+func took(r runs.Record) float64 {
 	switch {
 	case r.StartedAt.IsZero():
 		return 0
@@ -46,23 +40,13 @@ func (r runRow) Took() float64 {
 	return r.FinishedAt.Sub(r.StartedAt).Seconds()
 }
 
-// Name returns what people call the run: its slot if a trigger has made it, and its key otherwise.
-func (r runRow) Name() string { return nameOfRun(r.Run) }
-
+// nameOfRun returns what people call a run: its slot if a trigger has made it, and its key otherwise.
 func nameOfRun(r runs.Run) string {
 	if r.Trigger != "" && !r.ScheduledAt.IsZero() &&
 		strings.HasSuffix(r.Key, "/"+r.ScheduledAt.UTC().Format(time.RFC3339Nano)) {
 		return r.ScheduledAt.UTC().Format("2 Jan 15:04:05")
 	}
 	return r.Key
-}
-
-// CanRerun reports whether the run may go on after its end.
-func (r runRow) CanRerun() bool { return r.Ended() && r.State != runs.Success }
-
-// CanAck reports whether the run has failed, and nobody has acknowledged it.
-func (r runRow) CanAck() bool {
-	return r.Unresolved()
 }
 
 // showRuns returns the page of runs.
@@ -77,9 +61,7 @@ func showRuns(ctx context.Context, v *viewer, query url.Values) content {
 	if p.Task != "" {
 		p.Matrix = v.matrixOf(ctx, list)
 	}
-	for _, r := range cutPage(&p.Pages, list, len(list) == p.Pages.limit()) {
-		p.Rows = append(p.Rows, runRow{r, runMark(r.State, r.Paused)})
-	}
+	p.Rows = cutPage(&p.Pages, list, len(list) == p.Pages.limit())
 	return content{"Runs", p, list}
 }
 
@@ -103,9 +85,9 @@ func runMark(state string, paused bool) mark {
 
 // runPage is the page of a run.
 type runPage struct {
-	runRow
+	runs.Record
 	Blocker string
-	Queues  []runQueueRow
+	Sweeps  []runs.Queue // a page of its queues
 	Items   []runs.FailedItem
 	Graph   []graphRow
 	Picture *runGraph // of Graph
@@ -115,16 +97,9 @@ type runPage struct {
 	Durations durations
 }
 
-// runQueueRow is a queue of a run in the list.
-type runQueueRow struct {
-	runs.Queue
-	Mark mark
-}
-
 // graphRow is a run of the graph of dependencies.
 type graphRow struct {
 	runs.Run
-	Mark  mark
 	Here  bool
 	After []string // the ids of its upstreams
 }
@@ -145,19 +120,15 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 		return content{}
 	}
 	p := runPage{
-		runRow: runRow{d.Run, runMark(d.Run.State, d.Run.Paused)}, Blocker: d.Blocker.Sentence(d.Run.TaskType),
-		Items: d.FailedItems,
+		Record: d.Run, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems, Pages: pageOf(query),
 	}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b runs.Queue) int { return runQueueRank(a) - runQueueRank(b) })
-	p.Pages = pageOf(query)
-	for _, q := range cutPage(&p.Pages, queues, false) {
-		p.Queues = append(p.Queues, runQueueRow{q, runMark(q.State, false)})
-	}
+	p.Sweeps = cutPage(&p.Pages, queues, false)
 	d.Graph.Runs = visible(v, d.Graph.Runs, func(r runs.Run) string { return r.TaskType })
 	upstreams := d.Graph.Upstreams()
 	for _, r := range d.Graph.Sorted() {
-		row := graphRow{Run: r, Mark: runMark(r.State, r.Paused), Here: r.ID == d.Run.ID}
+		row := graphRow{Run: r, Here: r.ID == d.Run.ID}
 		for _, other := range d.Graph.Runs {
 			if upstreams[r.ID][other.ID] != "" {
 				row.After = append(row.After, other.TaskType)
@@ -167,7 +138,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	p.Picture = graphOf(d.Graph, d.Run.ID)
 	p.history(ctx, v, d)
-	return content{d.Run.TaskType + ", run " + p.Name(), p, d.Queues}
+	return content{d.Run.TaskType + ", run " + nameOfRun(d.Run.Run), p, d.Queues}
 }
 
 // runQueueRank orders the queues of a run: trouble first, then those that run.

@@ -24,7 +24,8 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"static": func(name string) string { return staticNames[name] },
 	"num":    number, "age": age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
 	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower,
-	"until": until,
+	"until": until, "runMark": runMark, "runName": nameOfRun, "took": took, "progress": progress, "eventMark": eventMark,
+	"triggerMark": triggerMark,
 }).ParseFS(templateFiles, "templates/*.html"))
 
 // act is a button that makes a change at once, or asks first.

@@ -15,7 +15,7 @@ import (
 
 // lane is a trigger in the time line of the next 24 hours.
 type lane struct {
-	triggerRow
+	runs.TriggerRecord
 	Slots  []float64 // where it fires, in percent
 	Dense  bool      // it fires more often than the line can show
 	Missed float64   // where it missed a slot; 0 if not in the time that the line shows
@@ -51,14 +51,14 @@ func axisOf(now time.Time) (list []laneTime) {
 	return list
 }
 
-// laneOf returns the lane of a trigger. latest are its latest runs.
-func laneOf(row triggerRow, now time.Time, latest []runs.Record) lane {
-	l := lane{triggerRow: row}
-	at := func(t time.Time) float64 { return percent(t.Sub(now)+lanePast, laneSpan) }
-	if row.Status == runs.TriggerActive {
-		slots, err := row.Next(maxSlots)
+// laneOf returns the lane of a trigger. latest are the latest runs of all triggers.
+func laneOf(t runs.TriggerRecord, now time.Time, latest []runs.Record) lane {
+	l := lane{TriggerRecord: t}
+	at := func(when time.Time) float64 { return percent(when.Sub(now)+lanePast, laneSpan) }
+	if t.Status == runs.TriggerActive {
+		slots, err := t.Next(maxSlots)
 		if err != nil {
-			slots = []time.Time{row.NextFireAt} // the row was edited by hand
+			slots = []time.Time{t.NextFireAt} // the row was edited by hand
 		}
 		for _, slot := range slots {
 			switch x := at(slot); {
@@ -73,28 +73,28 @@ func laneOf(row triggerRow, now time.Time, latest []runs.Record) lane {
 			l.Slots = l.Slots[:1]
 		}
 	}
-	if x := at(row.MissedAt); !row.MissedAt.IsZero() && x > 0 {
+	if x := at(t.MissedAt); !t.MissedAt.IsZero() && x > 0 {
 		l.Missed = x
 	}
-	var took []float64
+	var lasted []float64
 	for _, r := range latest {
-		if run := (runRow{r, mark{}}); r.Ended() && run.Took() > 0 {
-			took = append(took, run.Took())
+		if r.Trigger == t.Name && r.Ended() && took(r) > 0 {
+			lasted = append(lasted, took(r))
 		}
 	}
-	if len(took) > 0 {
-		slices.Sort(took)
-		l.Length = percent(time.Duration(took[len(took)/2]*float64(time.Second)), laneSpan)
+	if len(lasted) > 0 {
+		slices.Sort(lasted)
+		l.Length = percent(time.Duration(lasted[len(lasted)/2]*float64(time.Second)), laneSpan)
 	}
 	return l
 }
 
 // triggerPage is the page of a trigger.
 type triggerPage struct {
-	triggerRow
+	runs.TriggerRecord
 	Next   []time.Time
 	Values []settingRow
-	Runs   []runRow
+	Runs   []runs.Record
 
 	Backfills []runs.BackfillRecord
 }
@@ -115,7 +115,7 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) content {
 		return content{}
 	}
 	t := list[i]
-	p := triggerPage{triggerRow: triggerRow{t, triggerMark(t)}}
+	p := triggerPage{TriggerRecord: t, Runs: v.latestRuns(ctx, runs.Filter{Trigger: name})}
 	if t.Status == runs.TriggerActive {
 		p.Next, _ = t.Next(shownNext) // the message of the row says what is wrong with it
 	}
@@ -125,14 +125,10 @@ func showTrigger(ctx context.Context, v *viewer, query url.Values) content {
 			p.Values = append(p.Values, settingRow{Name: labelOf(a), Value: strings.Join(apply.Values(a), ", ")})
 		}
 	}
-	latest := v.latestRuns(ctx, runs.Filter{Trigger: name})
-	for _, r := range latest {
-		p.Runs = append(p.Runs, runRow{r, runMark(r.State, r.Paused)})
-	}
 	p.Backfills = load(ctx, v, "backfills\x00"+t.Target, func(ctx context.Context) ([]runs.BackfillRecord, error) {
 		return v.client.Backfills().List(ctx, runs.BackfillFilter{TaskType: t.Target}, shownBackfills)
 	})
 	p.Backfills = slices.DeleteFunc(slices.Clone(p.Backfills),
 		func(b runs.BackfillRecord) bool { return b.Trigger != name })
-	return content{"Trigger " + name, p, latest}
+	return content{"Trigger " + name, p, p.Runs}
 }

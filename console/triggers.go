@@ -10,39 +10,22 @@ import (
 
 // triggersPage is the page of triggers.
 type triggersPage struct {
-	Rows  []triggerRow
+	Rows  []runs.TriggerRecord
 	Lanes []lane
 	Axis  []laneTime
-}
-
-// triggerRow is a trigger in the list.
-type triggerRow struct {
-	runs.TriggerRecord
-	Mark mark
 }
 
 // showTriggers returns the page of triggers.
 func showTriggers(ctx context.Context, v *viewer, _ url.Values) content {
 	list, found := v.allTriggers(ctx), v.latestRuns(ctx, runs.Filter{})
-	p := triggersPage{}
+	p := triggersPage{Rows: list}
 	for _, t := range list {
 		// The time line moves each minute, so that the page does not change with each read.
 		now := t.Now.UTC().Truncate(time.Minute)
-		row := triggerRow{t, triggerMark(t)}
 		p.Axis = axisOf(now)
-		p.Rows = append(p.Rows, row)
-		p.Lanes = append(p.Lanes, laneOf(row, now, runsOfTrigger(found, t.Name)))
+		p.Lanes = append(p.Lanes, laneOf(t, now, found))
 	}
 	return content{"Triggers", p, list}
-}
-
-func runsOfTrigger(found []runs.Record, name string) (list []runs.Record) {
-	for _, r := range found {
-		if r.Trigger == name {
-			list = append(list, r)
-		}
-	}
-	return list
 }
 
 // triggerMark returns the condition of a trigger.
