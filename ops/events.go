@@ -17,48 +17,18 @@ type Events struct{ c *Client }
 // Events returns the bundle of events.
 func (c *Client) Events() *Events { return &Events{c} }
 
-// The kinds of schedule_event.
+// The kinds of schedule_event, whose meanings docs/tables.md has.
 const (
-	EventJoined     = roster.EventJoined     // a server registered
-	EventLeft       = roster.EventLeft       // a server left in order
-	EventExpired    = roster.EventExpired    // a server was silent for too long
-	EventRequested  = roster.EventRequested  // another server requests a queue of a live owner
-	EventGranted    = roster.EventGranted    // a queue without an owner got one
-	EventReleased   = roster.EventReleased   // a drained queue was handed over
-	EventTakenOver  = roster.EventTakenOver  // a queue whose owner is gone got another owner
-	EventUnassigned = roster.EventUnassigned // a queue lost its owner, and no server can take it
-	EventForced     = roster.EventForced     // a queue was taken although its owner had it in flight
-	EventDraining   = roster.EventDraining   // a server hands over all its queues
-	EventPaused     = roster.EventPaused     // a task type or a server was paused
-	EventResumed    = roster.EventResumed    // a task type or a server was resumed
-
-	EventRepartition   = roster.EventRepartition   // another number of queues was requested: every server drains
-	EventRepartitioned = roster.EventRepartitioned // the number of queues has changed
-
-	EventAdded    = roster.EventAdded    // a named queue was added
-	EventRemoving = roster.EventRemoving // a named queue is to be removed: its owner drains it
-	EventRemoved  = roster.EventRemoved  // a named queue was removed
-
-	EventForgotten = roster.EventForgotten // an environment that no server had served for a long time was deleted
-	EventSettings  = roster.EventSettings  // an operator changed the settings of a task type
-	EventItems     = roster.EventItems     // an operator changed failed items
-	EventAlert     = roster.EventAlert     // an alert was raised
-
-	// EventRun: a run failed or was skipped, an operator changed a run or a backfill, or a backfill ended.
-	EventRun     = roster.EventRun
-	EventTrigger = roster.EventTrigger // an operator changed a trigger
-
-	EventRetaken = roster.EventRetaken // an owner kept a queue that it had been about to release
-
-	EventWeight = roster.EventWeight // an operator gave a server another part of the queues
-
-	EventPlanner = roster.EventPlanner // other rules divide the queues from now on
-
-	EventReserved = roster.EventReserved // a queue waits for the return of a server that has left
-
-	EventTotals = roster.EventTotals // queues are to move so that the processes have equal numbers of all task types
-
-	EventPinned = roster.EventPinned // an operator said which servers may own a queue
+	EventJoined, EventLeft, EventExpired          = roster.EventJoined, roster.EventLeft, roster.EventExpired
+	EventRequested, EventGranted, EventReleased   = roster.EventRequested, roster.EventGranted, roster.EventReleased
+	EventRetaken, EventTakenOver, EventUnassigned = roster.EventRetaken, roster.EventTakenOver, roster.EventUnassigned
+	EventForced, EventDraining, EventReserved     = roster.EventForced, roster.EventDraining, roster.EventReserved
+	EventPaused, EventResumed, EventWeight        = roster.EventPaused, roster.EventResumed, roster.EventWeight
+	EventRepartition, EventRepartitioned          = roster.EventRepartition, roster.EventRepartitioned
+	EventAdded, EventRemoving, EventRemoved       = roster.EventAdded, roster.EventRemoving, roster.EventRemoved
+	EventPinned, EventTotals, EventPlanner        = roster.EventPinned, roster.EventTotals, roster.EventPlanner
+	EventSettings, EventItems, EventForgotten     = roster.EventSettings, roster.EventItems, roster.EventForgotten
+	EventRun, EventTrigger, EventAlert            = roster.EventRun, roster.EventTrigger, roster.EventAlert
 )
 
 // EventKinds lists the kinds of events.
