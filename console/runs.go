@@ -120,7 +120,7 @@ func showRun(ctx context.Context, v *viewer, query url.Values) content {
 		return content{}
 	}
 	p := runPage{
-		Record: d.Run, Blocker: d.Blocker.Sentence(d.Run.TaskType), Items: d.FailedItems, Pages: pageOf(query),
+		Record: d.Run, Blocker: d.Blocker, Items: d.FailedItems, Pages: pageOf(query),
 	}
 	queues := slices.Clone(d.Queues)
 	slices.SortStableFunc(queues, func(a, b runs.Queue) int { return runQueueRank(a) - runQueueRank(b) })

@@ -16,19 +16,20 @@ func TestBlockers(t *testing.T) {
 	for _, test := range []struct {
 		run  runs.Run
 		task TaskRecord
-		want RunBlocker
+		want string
 	}{
-		{ready, live, RunBlocker{}},
-		{waiting, TaskRecord{}, RunBlocker{Reason: BlockedByUpstreams}},
-		{ready, TaskRecord{Servers: 1, DeadServers: 1, Paused: true}, RunBlocker{Reason: BlockedByNoServer}},
-		{ready, TaskRecord{Servers: 1, Paused: true}, RunBlocker{Reason: BlockedByPausedTask}},
-		{runs.Run{State: runs.Ready, NotBefore: now.Add(1)}, TaskRecord{Servers: 1, RunID: &other}, RunBlocker{Reason: BlockedByTime, Until: now.Add(1)}},
-		{runs.Run{State: runs.Ready, NotBefore: now}, live, RunBlocker{}},
-		{ready, TaskRecord{Servers: 1, RunID: &other}, RunBlocker{Reason: BlockedByRun, RunID: other}},
-		{runs.Run{State: runs.Running}, TaskRecord{Servers: 1, RunID: &other}, RunBlocker{}},
+		{ready, live, ""},
+		{waiting, TaskRecord{}, "it waits for its upstreams"},
+		{ready, TaskRecord{Servers: 1, DeadServers: 1, Paused: true}, "no live server serves sweep"},
+		{ready, TaskRecord{Servers: 1, Paused: true}, "sweep is paused"},
+		{runs.Run{State: runs.Ready, NotBefore: now.Add(1)}, TaskRecord{Servers: 1, RunID: &other}, "it does not begin before " + now.UTC().Format(time.RFC3339)},
+		{runs.Run{State: runs.Ready, NotBefore: now}, live, ""},
+		{ready, TaskRecord{Servers: 1, RunID: &other}, "it waits for the end of run other"},
+		{runs.Run{State: runs.Running}, TaskRecord{Servers: 1, RunID: &other}, ""},
 	} {
+		test.run.TaskType = "sweep"
 		if got := blockerOf(test.run, test.task, now); got != test.want {
-			t.Errorf("%s, %+v: %+v, want %+v", test.run.State, test.task, got, test.want)
+			t.Errorf("%s, %+v: %q, want %q", test.run.State, test.task, got, test.want)
 		}
 	}
 }

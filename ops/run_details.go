@@ -13,7 +13,7 @@ import (
 // RunDetails is a run with its queues, its failed items, its graph and its blocker.
 type RunDetails struct {
 	Run     runs.Record
-	Blocker RunBlocker   // of an open run
+	Blocker string       // why it makes no progress, if it is open
 	Queues  []runs.Queue // in natural order; none before the run is opened
 	Graph   RunGraph
 
@@ -84,77 +84,34 @@ func upstreamsFirst[T any](list []T, runsAfter func(e, other T) bool) (order []T
 	return order
 }
 
-// BlockReason is why an open run makes no progress. Its text is for operators and programs.
-type BlockReason string
-
-// The reasons, in the order in which FindBlocker checks them.
-const (
-	NotBlocked           BlockReason = ""
-	BlockedByPause       BlockReason = "PAUSE"        // an operator has paused the run
-	BlockedByMissingTask BlockReason = "MISSING_TASK" // the task type was deleted
-	BlockedByUpstreams   BlockReason = "UPSTREAMS"    // the run is WAITING
-	BlockedByNoServer    BlockReason = "NO_SERVER"    // no live server serves the task type
-	BlockedByPausedTask  BlockReason = "PAUSED_TASK"  // an operator has paused the task type
-	BlockedByTime        BlockReason = "NOT_BEFORE"   // the time has not come before which the run is not opened
-	BlockedByRun         BlockReason = "RUN"          // another run of the task type is RUNNING
-)
-
-// RunBlocker is what keeps an open run from making progress. The zero value means that nothing does.
-type RunBlocker struct {
-	Reason BlockReason
-	RunID  string    // the other run, if the reason is BlockedByRun
-	Until  time.Time // when the run may be opened, if the reason is BlockedByTime
-}
-
-// Sentence says for people what keeps a run of the task type from making progress. It is empty if nothing does.
-func (b RunBlocker) Sentence(taskType string) string {
-	switch b.Reason {
-	case BlockedByPause:
-		return "an operator has paused it"
-	case BlockedByMissingTask:
-		return "its task type was deleted"
-	case BlockedByUpstreams:
-		return "it waits for its upstreams"
-	case BlockedByNoServer:
-		return "no live server serves " + taskType
-	case BlockedByPausedTask:
-		return taskType + " is paused"
-	case BlockedByTime:
-		return "it does not begin before " + b.Until.UTC().Format(time.RFC3339)
-	case BlockedByRun:
-		return "it waits for the end of run " + b.RunID
-	}
-	return ""
-}
-
-// FindBlocker returns what keeps an open run from making progress.
-func FindBlocker(ctx context.Context, c *Client, r runs.Run) (RunBlocker, error) {
+// FindBlocker returns, in words, what keeps an open run from making progress; nothing if it makes progress.
+func FindBlocker(ctx context.Context, c *Client, r runs.Run) (string, error) {
 	if r.Paused {
-		return RunBlocker{Reason: BlockedByPause}, nil
+		return "an operator has paused it", nil
 	}
 	tasks, err := c.Tasks().List(ctx, r.TaskType)
 	if errors.Is(err, center.ErrUnknownTask) {
-		return RunBlocker{Reason: BlockedByMissingTask}, nil
+		return "its task type was deleted", nil
 	}
 	if err != nil {
-		return RunBlocker{}, err
+		return "", err
 	}
 	now, err := c.db.Clock(ctx)
 	return blockerOf(r, tasks[0], now), err
 }
 
-func blockerOf(r runs.Run, t TaskRecord, now time.Time) RunBlocker {
+func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {
 	switch {
 	case r.State == runs.Waiting:
-		return RunBlocker{Reason: BlockedByUpstreams}
+		return "it waits for its upstreams"
 	case !t.Served():
-		return RunBlocker{Reason: BlockedByNoServer}
+		return "no live server serves " + r.TaskType
 	case t.Paused:
-		return RunBlocker{Reason: BlockedByPausedTask}
+		return r.TaskType + " is paused"
 	case r.State == runs.Ready && r.NotBefore.After(now):
-		return RunBlocker{Reason: BlockedByTime, Until: r.NotBefore}
+		return "it does not begin before " + r.NotBefore.UTC().Format(time.RFC3339)
 	case r.State == runs.Ready && t.RunID != nil:
-		return RunBlocker{Reason: BlockedByRun, RunID: *t.RunID}
+		return "it waits for the end of run " + *t.RunID
 	}
-	return RunBlocker{}
+	return ""
 }

@@ -8,26 +8,24 @@ import (
 
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/plural"
-	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
 // runLine describes a run in one line.
-func runLine(r runs.Record, b ops.RunBlocker) string {
+func runLine(r runs.Record, blocker string) string {
 	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
-		blockerSuffix(r, b)))
+		blockerSuffix(r, blocker)))
 }
 
 // blockerSuffix says what keeps a run from making progress.
-func blockerSuffix(r runs.Record, b ops.RunBlocker) string {
-	switch text := b.Sentence(r.TaskType); {
-	case text == "":
+func blockerSuffix(r runs.Record, blocker string) string {
+	switch {
+	case blocker == "":
 		return ""
-	case b.Reason == ops.BlockedByPause:
+	case r.Paused:
 		return "; see rota run resume"
-	default:
-		return "; " + strings.TrimPrefix(text, "it ")
 	}
+	return "; " + strings.TrimPrefix(blocker, "it ")
 }
 
 // progressText returns the drained, failed and cancelled queues, the items and

@@ -134,7 +134,7 @@ func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 	if errors.Is(err, runs.ErrUnknownRun) {
 		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, runs.ErrUnknownRun)
 	}
-	var blocker ops.RunBlocker
+	var blocker string
 	if err == nil && !r.Ended() {
 		blocker, err = ops.FindBlocker(ctx, w.c, r.Run)
 	}
@@ -153,7 +153,7 @@ func (w *waiter) finish() error {
 	if w.last.State != runs.Success {
 		return endError(w.last.Run)
 	}
-	_, err := fmt.Fprintln(w.out, runLine(w.last, ops.RunBlocker{}))
+	_, err := fmt.Fprintln(w.out, runLine(w.last, ""))
 	return err
 }
 
@@ -172,21 +172,21 @@ func (w *waiter) report(err error) error {
 
 // Show redraws the bar on a terminal, and writes a line into a pipe if there is
 // news.
-func (w *waiter) show(b ops.RunBlocker) error {
+func (w *waiter) show(blocker string) error {
 	if s := cli.ScreenOf(w.out); s.Width > 0 {
 		w.printed = ""
 		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
-		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1) + escape.Text(blockerSuffix(w.last, b))
+		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1) + escape.Text(blockerSuffix(w.last, blocker))
 		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.Width-1, "…")+"\x1b[K")
 		return err
 	}
 	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
-	state := w.last.DisplayState() + blockerSuffix(w.last, b)
+	state := w.last.DisplayState() + blockerSuffix(w.last, blocker)
 	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
 		return nil
 	}
 	w.printed, w.printedN, w.printedAt = state, numbers, time.Now()
-	_, err := fmt.Fprintln(w.out, runLine(w.last, b))
+	_, err := fmt.Fprintln(w.out, runLine(w.last, blocker))
 	return err
 }
 
