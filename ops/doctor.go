@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/plan"
@@ -59,6 +60,13 @@ func (d *diagnosis) note(kind, hint, format string, args ...any) *condition.Cond
 	return c
 }
 
+// list adds a finding about some things, unless there are none. Its text ends with the first five of them.
+func (d *diagnosis) list(kind, text string, things []string) {
+	if len(things) > 0 {
+		d.add(kind, "%s: %s", text, firstFive(things))
+	}
+}
+
 // commandName returns the argument by which a command finds a server: the uuid if the process has several servers.
 func (d *diagnosis) commandName(s ServerRecord) string {
 	if name := ServerName(s.UUID); d.names[name] == 1 {
@@ -75,12 +83,27 @@ func firstFive(ids []string) string {
 	return strings.Join(ids, ", ")
 }
 
+// wholeSeconds returns the duration of an age that a record has.
+func wholeSeconds(age float64) time.Duration {
+	return time.Duration(age * float64(time.Second)).Round(time.Second)
+}
+
 // rosterRows holds what Diagnose has read about one task type.
 type rosterRows struct {
 	task    TaskRecord
 	servers []ServerRecord
 	queues  []QueueRecord
 	alerts  []EventRecord // that no other check reports, the newest first
+}
+
+// eachQueue returns what a check says of the queues, without those of which it says nothing.
+func (r rosterRows) eachQueue(say func(QueueRecord) string) (list []string) {
+	for _, q := range r.queues {
+		if text := say(q); text != "" {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // eligible returns the number of eligible servers.

@@ -30,9 +30,7 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Se
 	if r.eligible() == 0 {
 		return nil
 	}
-	if list := hungQueues(r); len(list) > 0 {
-		d.add(condition.Hung, "queues without an owner, because calls of former sessions still hang: %s", firstFive(list))
-	}
+	d.list(condition.Hung, "queues without an owner, because calls of former sessions still hang", hungQueues(r))
 	for reason, list := range r.waiting() {
 		switch {
 		case r.eligibleWith(require) == 0:
@@ -43,9 +41,7 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Se
 			}
 			fresh := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return audited[id] })
 			late := slices.DeleteFunc(list, func(id string) bool { return !audited[id] })
-			if len(late) > 0 {
-				d.add(condition.NoOwner, "queues without an owner: %s", firstFive(late))
-			}
+			d.list(condition.NoOwner, "queues without an owner", late)
 			if len(fresh) > 0 {
 				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s",
 					"queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
@@ -55,12 +51,16 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Se
 				"%s", reason, firstFive(list)).Subject = reason
 		}
 	}
-	if list := queuesWithStatus(r, "RESERVED"); len(list) > 0 {
-		d.add(condition.Reserved, "queues that wait for the return of workers that have left: %s", firstFive(list))
+	withStatus := func(status string) []string {
+		return r.eachQueue(func(q QueueRecord) string {
+			if q.Status != status {
+				return ""
+			}
+			return q.QueueID
+		})
 	}
-	if list := queuesWithStatus(r, "ORPHAN"); len(list) > 0 {
-		d.add(condition.Orphan, "queues whose owner is not registered: %s", firstFive(list))
-	}
+	d.list(condition.Reserved, "queues that wait for the return of workers that have left", withStatus("RESERVED"))
+	d.list(condition.Orphan, "queues whose owner is not registered", withStatus("ORPHAN"))
 	return nil
 }
 
@@ -84,21 +84,15 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 
 // misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).
 func (d queueCheck) misplaced(r rosterRows) {
-	var list []string
-	for _, q := range r.queues {
+	misplaced := r.eachQueue(func(q QueueRecord) string {
 		pin, err := plan.ParseSelector(q.Pin)
 		at := slices.IndexFunc(r.servers, func(s ServerRecord) bool { return q.CurServer != nil && s.UUID == *q.CurServer })
-		able := slices.ContainsFunc(r.servers,
-			func(s ServerRecord) bool { return s.Eligible() && pin.Matches(s.planServer()) })
-		if at < 0 || able || err == nil && pin.Matches(r.servers[at].planServer()) {
-			continue
+		if at < 0 || r.eligibleWith(pin) > 0 || err == nil && pin.Matches(r.servers[at].planServer()) {
+			return ""
 		}
-		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, q.Pin))
-	}
-	if len(list) > 0 {
-		d.add(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them: %s",
-			firstFive(list))
-	}
+		return fmt.Sprintf("%s (%s)", q.QueueID, q.Pin)
+	})
+	d.list(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them", misplaced)
 }
 
 // waiting yields the queues without an owner by the rule that no server meets.
@@ -122,31 +116,21 @@ func (r rosterRows) waiting() iter.Seq2[string, []string] {
 	}
 }
 
-// queuesWithStatus returns the ids of the queues that have a status.
-func queuesWithStatus(r rosterRows, status string) (ids []string) {
-	for _, q := range r.queues {
-		if q.Status == status && !isHung(q) {
-			ids = append(ids, q.QueueID)
-		}
-	}
-	return ids
-}
-
 // isHung reports whether the queue has no owner and a server does not get it because of a call that hangs (P9).
 func isHung(q QueueRecord) bool { return q.Status == "UNASSIGNED" && len(q.HungOn) > 0 }
 
 // hungQueues returns the queues without an owner whose calls hang, with the servers on which the calls hang.
-func hungQueues(r rosterRows) (list []string) {
-	for _, q := range r.queues {
-		if isHung(q) {
-			names := make([]string, len(q.HungOn))
-			for i, uuid := range q.HungOn {
-				names[i] = ServerName(uuid)
-			}
-			list = append(list, q.QueueID+" on "+strings.Join(names, " and "))
+func hungQueues(r rosterRows) []string {
+	return r.eachQueue(func(q QueueRecord) string {
+		if !isHung(q) {
+			return ""
 		}
-	}
-	return list
+		names := make([]string, len(q.HungOn))
+		for i, uuid := range q.HungOn {
+			names[i] = ServerName(uuid)
+		}
+		return q.QueueID + " on " + strings.Join(names, " and ")
+	})
 }
 
 // lateHandover is how long a hand-over may be pending until Diagnose reports it.
@@ -200,10 +184,8 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
-	if list := r.task.Skipped; len(list) > 0 {
-		d.add(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows: %s",
-			firstFive(list))
-	}
+	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",
+		r.task.Skipped)
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
 			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID,
@@ -221,13 +203,11 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 	queues, err := sqldb.Records[queue](ctx, d.c.db, `SELECT queue_id, crash_count FROM schedule_queue WHERE task_type = ?
 		AND own_sign = ? AND crash_count > ? ORDER BY queue_id`,
 		taskType, d.c.ownSign, most)
-	if err == nil && len(queues) > 0 {
-		var list []string
-		for _, q := range queues {
-			list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
-		}
-		d.add(condition.Crashes, "queues whose owners have died one after the other: %s", firstFive(list))
+	var list []string
+	for _, q := range queues {
+		list = append(list, fmt.Sprintf("%s (%d)", q.ID, q.Crashes))
 	}
+	d.list(condition.Crashes, "queues whose owners have died one after the other", list)
 	return err
 }
 
@@ -248,10 +228,8 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known",
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
-	if len(p.Load.TooLarge) > 0 {
-		d.add(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even: %s",
-			firstFive(p.Load.TooLarge))
-	}
+	d.list(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even",
+		p.Load.TooLarge)
 	if n := p.LoadMoves(); n > p.Load.Budget {
 		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
 			"move now", n, p.Load.Budget)
@@ -264,45 +242,28 @@ func (d queueCheck) backlog(r rosterRows) {
 	if r.task.Paused {
 		return
 	}
-	d.oldBacklog(r)
-	if list := queuesWithTrend(r, BacklogStuck); len(list) > 0 {
-		d.add(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less: %s",
-			firstFive(list))
-	}
-	if list := queuesWithTrend(r, BacklogGrowing); len(list) > 0 {
-		d.add(condition.BacklogGrowing, "more items come than are executed: %s", firstFive(list))
-	}
-}
-
-// oldBacklog reports queues that an autoscaler cannot rely on: their owners have counted them, and do not any more,
-// or not often enough.
-func (d queueCheck) oldBacklog(r rosterRows) {
-	var old []string
-	for _, q := range r.queues {
-		if q.BacklogAge != nil && *q.BacklogAge > FreshBacklog.Seconds() && q.Status == "HELD" {
-			old = append(old, fmt.Sprintf("%s (%s)", q.QueueID,
-				time.Duration(*q.BacklogAge*float64(time.Second)).Round(time.Second)))
+	// An autoscaler cannot rely on queues whose owners have counted them, and do not any more, or not often enough.
+	d.list(condition.BacklogOld, fmt.Sprintf("counts are older than %s, so /scale goes by the other queues, "+
+		"or answers 503 if they are fewer than half", FreshBacklog), r.eachQueue(func(q QueueRecord) string {
+		if q.BacklogAge == nil || *q.BacklogAge <= FreshBacklog.Seconds() || q.Status != "HELD" {
+			return ""
 		}
+		return fmt.Sprintf("%s (%s)", q.QueueID, wholeSeconds(*q.BacklogAge))
+	}))
+	// The counts of a queue that no live server owns are too old to tell.
+	withTrend := func(trend string) []string {
+		return r.eachQueue(func(q QueueRecord) string {
+			if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
+				return ""
+			}
+			text := fmt.Sprintf("%s (%d left", q.QueueID, *q.BacklogItems)
+			if q.BacklogOldest != nil {
+				text += fmt.Sprintf(", the oldest %s old", wholeSeconds(*q.BacklogOldest))
+			}
+			return text + ")"
+		})
 	}
-	if len(old) == 0 {
-		return
-	}
-	d.add(condition.BacklogOld, "counts are older than %s, so /scale goes by the other queues, "+
-		"or answers 503 if they are fewer than half: %s", FreshBacklog, firstFive(old))
-}
-
-// queuesWithTrend returns the queues whose owner has seen a trend, with what they have left. The counts of a queue that
-// no live server owns are too old to tell.
-func queuesWithTrend(r rosterRows, trend string) (list []string) {
-	for _, q := range r.queues {
-		if q.BacklogTrend == nil || *q.BacklogTrend != trend || q.BacklogItems == nil || q.Status != "HELD" {
-			continue
-		}
-		text := fmt.Sprintf("%s (%d left", q.QueueID, *q.BacklogItems)
-		if q.BacklogOldest != nil {
-			text += fmt.Sprintf(", the oldest %s old", time.Duration(*q.BacklogOldest*float64(time.Second)).Round(time.Second))
-		}
-		list = append(list, text+")")
-	}
-	return list
+	d.list(condition.BacklogStuck, "the oldest item stays the oldest, and the backlog does not become less",
+		withTrend(BacklogStuck))
+	d.list(condition.BacklogGrowing, "more items come than are executed", withTrend(BacklogGrowing))
 }

@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func (d serverCheck) availability(r rosterRows) {
 // overdue reports overdue servers, as a problem if another server should have taken over by now.
 func (d serverCheck) overdue(r rosterRows) {
 	for _, s := range r.servers {
-		silent := time.Duration(s.HeartbeatAge * float64(time.Second)).Round(time.Second)
+		silent := wholeSeconds(s.HeartbeatAge)
 		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
 		owned := plural.Of(s.Queues, "queue", "queues")
 		switch {
@@ -171,19 +170,31 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 	}
 }
 
-// errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
-// failing server.
-func (d serverCheck) errors(r rosterRows) {
-	servers := map[string][]ServerRecord{}
+// maxErrors is how many errors of servers are findings.
+const maxErrors = 5
+
+// byError returns the servers with a last error by its text, and the first of the texts in their order.
+func (r rosterRows) byError(selects func(ServerRecord) bool) (texts []string, servers map[string][]ServerRecord) {
+	servers = map[string][]ServerRecord{}
 	for _, s := range r.servers {
-		if s.LastError != "" && (s.FailingSince == nil || s.Overdue) {
+		if selects(s) {
+			if servers[s.LastError] == nil {
+				texts = append(texts, s.LastError)
+			}
 			servers[s.LastError] = append(servers[s.LastError], s)
 		}
 	}
-	texts := slices.SortedFunc(maps.Keys(servers), func(a, b string) int {
+	return texts, servers
+}
+
+// errors reports the last errors of servers, each text once. An error may be old. failing reports the error of a
+// failing server.
+func (d serverCheck) errors(r rosterRows) {
+	texts, servers := r.byError(func(s ServerRecord) bool { return s.LastError != "" && !s.failing() })
+	slices.SortFunc(texts, func(a, b string) int {
 		return cmp.Or(len(servers[b])-len(servers[a]), strings.Compare(a, b))
 	})
-	for _, text := range texts[:min(len(texts), 5)] {
+	for _, text := range texts[:min(len(texts), maxErrors)] {
 		latest := slices.MinFunc(servers[text], func(a, b ServerRecord) int { return cmp.Compare(errorAge(a), errorAge(b)) })
 		when := ""
 		if latest.LastErrorAge != nil {
@@ -203,6 +214,9 @@ func errorAge(s ServerRecord) float64 {
 	return *s.LastErrorAge
 }
 
+// failing reports whether the server lives, and its calls do nothing but fail.
+func (s ServerRecord) failing() bool { return s.FailingSince != nil && !s.Overdue }
+
 // errText makes an error of a text, for oneLine.
 type errText string
 
@@ -211,18 +225,8 @@ func (t errText) Error() string { return string(t) }
 // failing reports servers whose calls do nothing but fail. The servers decide this themselves, because only they know
 // whether all failures are those of one item, which may be poison. Servers with the same error are one finding.
 func (d serverCheck) failing(r rosterRows) {
-	var texts []string
-	servers := map[string][]ServerRecord{}
-	for _, s := range r.servers {
-		if s.FailingSince == nil || s.Overdue {
-			continue
-		}
-		if servers[s.LastError] == nil {
-			texts = append(texts, s.LastError)
-		}
-		servers[s.LastError] = append(servers[s.LastError], s)
-	}
-	for _, text := range texts[:min(len(texts), 5)] {
+	texts, servers := r.byError(ServerRecord.failing)
+	for _, text := range texts[:min(len(texts), maxErrors)] {
 		var names []string
 		var calls int64
 		longest := time.Duration(0)
@@ -240,22 +244,19 @@ func (d serverCheck) failing(r rosterRows) {
 
 // failing reports queues that fail while others of their owners succeed (X7).
 func (d queueCheck) failing(r rosterRows) {
-	var list []string
 	var longest float64
-	for _, q := range r.queues {
+	list := r.eachQueue(func(q QueueRecord) string {
 		if q.FailingFor == nil || r.task.Paused || q.Status != "HELD" && q.Status != "MOVING" ||
 			r.failingServer(*q.CurServer) {
-			continue
+			return ""
 		}
-		list = append(list, fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second))
 		longest = max(longest, *q.FailingFor)
+		return fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second)
+	})
+	if len(list) > 0 {
+		d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s",
+			firstFive(list)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
 	}
-	if len(list) == 0 {
-		return
-	}
-	c := d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s",
-		firstFive(list))
-	c.Since = time.Now().Add(-time.Duration(longest) * time.Second)
 }
 
 // failingServer reports whether the calls of a server do nothing but fail.
