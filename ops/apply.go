@@ -282,20 +282,12 @@ func (d SettingsDiff) Repartitions() bool {
 	return d.Wanted != d.Total && d.Wanted != d.Waiting || d.Wanted == d.Total && d.Waiting != 0
 }
 
-// QueuesAdded returns how many numbered queues the change adds.
+// QueuesAdded returns how many numbered queues the change adds; negative if it removes some.
 func (d SettingsDiff) QueuesAdded() int {
 	if !d.Repartitions() {
 		return 0
 	}
-	return max(0, d.Wanted-d.Total)
-}
-
-// QueuesRemoved returns how many numbered queues the change removes.
-func (d SettingsDiff) QueuesRemoved() int {
-	if !d.Repartitions() {
-		return 0
-	}
-	return max(0, d.Total-d.Wanted)
+	return d.Wanted - d.Total
 }
 
 // ChangesTrigger reports whether the change writes or deletes the trigger that has the task type's name.

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"context"
 	"errors"
 	"fmt"
 )
@@ -28,26 +27,14 @@ var (
 	ErrOldBacklog = errors.New("fewer than half of the queues with an owner were counted within the last minute")
 )
 
-// Scale returns how many workers a task type should have if each is to have perWorker items: the items that are left,
+// Scale returns how many workers the task type should have if each is to have perWorker items: the items that are left,
 // or those in flight if they are more, divided by perWorker and rounded up. It never is more than the queues, because
 // further workers would stand by, and never less than one, because without a worker nobody counts. A queue without an
 // owner asks for one worker more than there are. A paused task type asks for one.
 //
 // Scale uses counts that are no older than FreshBacklog, and takes the other queues for as full as those. If fewer than
 // half of the queues that have an owner were counted within that time, it returns ErrOldBacklog. It also returns
-// ErrUnknownTask and ErrNoBacklog.
-func (t *Tasks) Scale(ctx context.Context, taskType string, perWorker int64) (Scale, error) {
-	if taskType == "" {
-		return Scale{}, errors.New("scale: want a task type")
-	}
-	list, err := t.List(ctx, taskType)
-	if err != nil {
-		return Scale{}, err
-	}
-	return list[0].Scale(perWorker)
-}
-
-// Scale does what Tasks.Scale does, of a task type that was read before.
+// ErrNoBacklog.
 func (t TaskRecord) Scale(perWorker int64) (Scale, error) {
 	if perWorker < 1 {
 		return Scale{}, fmt.Errorf("scale %s for %d items per worker: want at least 1", t.TaskType, perWorker)

@@ -205,14 +205,13 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 			d.TaskType, ownSign))
 	}
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and " +
-		"waits; " +
-		"then %s, and all workers continue under new epochs."
-	switch {
-	case d.QueuesRemoved() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesRemoved(), "row is", "rows are")+" removed"),
+		"waits; then %s, and all workers continue under new epochs."
+	switch n := d.QueuesAdded(); {
+	case n < 0:
+		list = append(list, fmt.Sprintf(barrier, plural.Of(-n, "row is", "rows are")+" removed"),
 			fmt.Sprintf("Items of the removed queues are then in others: mod(id, %d) decides.", d.Wanted))
-	case d.QueuesAdded() > 0:
-		list = append(list, fmt.Sprintf(barrier, plural.Of(d.QueuesAdded(), "row is", "rows are")+" added"))
+	case n > 0:
+		list = append(list, fmt.Sprintf(barrier, plural.Of(n, "row is", "rows are")+" added"))
 	case d.Repartitions():
 		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.",
 			plural.Of(d.Waiting, "queue", "queues")))
@@ -225,8 +224,8 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 
 // settingsLose names what a change of settings deletes.
 func settingsLose(d SettingsDiff) (list []string) {
-	if n := d.QueuesRemoved(); n > 0 {
-		list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(n, "queue", "queues"), d.TaskType))
+	if n := d.QueuesAdded(); n < 0 {
+		list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(-n, "queue", "queues"), d.TaskType))
 	}
 	if d.DeletesTrigger() {
 		list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))
