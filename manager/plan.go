@@ -23,6 +23,8 @@ type planner struct {
 	planned bool   // this server has planned
 	soon    func() // makes the heartbeater send a heartbeat at once
 
+	ending roster.Ending // the attempts to expire the servers of processes that have ended
+
 	busy    int             // how often in succession the lock row was busy
 	blocked map[string]bool // queues that are to move while transactions hold their rows (L5)
 	retried map[string]bool // queues among them that this server has drained and rebalanced for
@@ -72,21 +74,31 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	}
 }
 
-// expireEnded returns the job that expires the servers of processes that have ended on this host, and plans (S15). If
-// another process of the host has done so, it only makes this server read its queues.
+// expireEnded returns the job that makes the next attempt to expire the servers of processes that have ended on this
+// host (S15). If another process of the host does so, this server only reads its queues, which may be more by then.
 func (p *planner) expireEnded() *job {
 	var done roster.RebalanceResult
+	var again time.Duration
 	return &job{
 		name: "expire ended processes",
-		call: func(ctx context.Context) (err error) {
-			done, err = p.witness.expireEnded(ctx, p.ownPlanner())
+		call: func(ctx context.Context) error {
+			ended, err := p.witness.ended()
+			if err == nil && len(ended) > 0 {
+				done, again, err = p.ending.Attempt(ctx, p.ownPlanner(), ended)
+			}
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
 			if err != nil {
-				p.agenda.add(time.Now().Add(p.settings.HeartbeatInterval), expireEnded)
+				again = p.settings.HeartbeatInterval
+			}
+			if again > 0 {
+				p.agenda.add(time.Now().Add(again), expireEnded)
+			} else {
+				p.ending = roster.Ending{}
 			}
 			p.rebalanced(done, err)
+			p.view.invalidate()
 			return true
 		},
 	}

@@ -173,7 +173,11 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 	session := newSession(s)
 	ctx, cancel := s.withTimeout(ctx)
 	defer cancel()
-	if _, err := s.witness.expireEnded(ctx, s.roster.Roster().Planner(s.taskType, session.uuid)); err != nil {
+	ended, err := s.witness.ended()
+	if err == nil && len(ended) > 0 {
+		_, err = s.roster.Roster().Planner(s.taskType, session.uuid).ExpireEnded(ctx, ended)
+	}
+	if err != nil {
 		const text = "looking for servers whose processes have ended failed; they are expired after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/witness"
 )
 
@@ -86,15 +85,10 @@ func (w *witnessing) release() {
 	}
 }
 
-// expireEnded expires the servers of the task type whose processes on this host have ended. A process that its
-// supervisor has restarted does so before it joins.
-func (w *witnessing) expireEnded(ctx context.Context, p roster.Planner) (done roster.RebalanceResult, err error) {
+// ended returns the locks of the processes on this host that have ended.
+func (w *witnessing) ended() ([]string, error) {
 	if w.dir == nil {
-		return done, nil
+		return nil, nil
 	}
-	ended, err := w.dir.Dead()
-	if err != nil || len(ended) == 0 {
-		return done, err
-	}
-	return p.ExpireEnded(ctx, ended)
+	return w.dir.Dead()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -73,6 +74,9 @@ func testWitness(t *testing.T, c *center.Center) {
 			t.Errorf("after %d plans, %v are still to be taken over", plans, done.Skipped)
 		}
 	})
+	t.Run("S15 a process waits neither for the lock row nor for rows between its attempts", func(t *testing.T) {
+		testEndingAttempts(t, c)
+	})
 	t.Run("S15 L5 of the processes of a host, one expires the server and tries again", func(t *testing.T) { testOneExpires(t, c) })
 	t.Run("S15 a process that joins expires its predecessor", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
@@ -126,6 +130,46 @@ func testWitness(t *testing.T, c *center.Center) {
 			t.Errorf("%v, want B", list)
 		}
 	})
+}
+
+// testEndingAttempts ends a process while another transaction has the lock row, and while a row of a queue is held.
+// B, which gets queues by the first plan, can work them while it waits for the next attempt.
+func testEndingAttempts(t *testing.T, c *center.Center) {
+	needsRowLocks(t, c)
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	r.join("A")
+	r.register("B")
+	const lock = "boot.8@0:1/8"
+	r.exec("UPDATE schedule_server SET witness = '"+lock+"' WHERE uuid = '%s'", r.uuid("A"))
+	var e roster.Ending
+	attempt := func() (roster.RebalanceResult, time.Duration) {
+		t.Helper()
+		done, again, err := e.Attempt(t.Context(), c.Roster().Planner(r.task, r.uuid("B")), []string{lock})
+		r.must(err)
+		return done, again
+	}
+	stray, err := c.DB().BeginTx(t.Context(), nil)
+	r.must(err)
+	defer stray.Rollback()
+	_, err = stray.ExecContext(t.Context(), fmt.Sprintf(
+		"UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '%s'", r.task))
+	r.must(err)
+	for _, want := range []time.Duration{20 * time.Millisecond, 160 * time.Millisecond} {
+		if done, again := attempt(); !done.Busy || again != want {
+			t.Errorf("while the lock row is busy: %+v, again after %s; want a pause of %s", done, again, want)
+		}
+	}
+	r.must(stray.Rollback())
+
+	tx := r.fence("A", "1")
+	for i, want := range []time.Duration{20 * time.Millisecond, 160 * time.Millisecond, 1280 * time.Millisecond, 0} {
+		done, again := attempt()
+		if first := i == 0; (len(done.Silences) == 1) != first || len(done.Skipped) != 1 || again != want {
+			t.Errorf("attempt %d with a row that is held: %+v, again after %s; want a pause of %s", i, done, again, want)
+		}
+		r.wantOwners("B", "A")
+	}
+	r.must(tx.Rollback())
 }
 
 // testOneExpires ends a process while the database still has one of its rows. All processes of the host notice at once.

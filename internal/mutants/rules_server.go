@@ -274,13 +274,13 @@ var serverMutants = []mutant{
 	},
 	{
 		"S15", "rows that the ended process still holds wait for a heartbeat",
-		"ExpireEnded", "len(done.Skipped) > 0 && pause",
-		"false && pause",
+		"Attempt", "e.skipped && len(done.Skipped) > 0",
+		"false && len(done.Skipped) > 0",
 		"TestConformance",
 	},
 	{
 		"S15", "all processes of the host try again to take over rows that the ended process still holds",
-		"expireEnded", "NoWait: pause <= lastEndedPause",
+		"Attempt", "RetrySkipped: e.skipped",
 		"RetrySkipped: true",
 		"TestConformance",
 	},
@@ -292,8 +292,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S15", "a process that joins leaves the servers of its predecessor",
-		"register", "if _, err := s.witness.expireEnded(",
-		"if _, err := (&witnessing{}).expireEnded(",
+		"register", "if err == nil && len(ended) > 0 {",
+		"if false {",
 		"TestRestartedProcessExpiresItsPredecessor",
 	},
 }

@@ -268,54 +268,70 @@ func (o RebalanceOptions) ended(s ServerRow) bool {
 	return s.Witness != "" && slices.Contains(o.Ended, s.Witness)
 }
 
-// endedAttempts bounds the attempts to expire a server whose heartbeat was still under way when its process ended.
-const endedAttempts = 3
+// endedReads is how often an attempt to expire a server looks whether a heartbeat was still under way when the
+// server's process ended. The last one usually finds nothing left: a heartbeat may arrive between read and write (L3).
+const endedReads = 3
 
-// The pauses of ExpireEnded, each eight times the one before.
+// The pauses between the attempts of an Ending. Each is eight times the one before.
 const (
 	firstEndedPause = 20 * time.Millisecond
+	busyEndedPause  = 160 * time.Millisecond // after it, the next attempt waits for the lock row
 	lastEndedPause  = 1280 * time.Millisecond
 )
 
-// ExpireEnded expires the servers of the task type whose processes held these locks and have ended (S15), and gives
-// their queues to other servers. The result is that of Rebalance. It takes no lock if there is no such server. All
-// processes of a host call it at the same moment: one of them expires the servers and plans, and the others see that
-// it is done.
+// Ending expires the servers of a task type whose processes have ended (S15), and gives their queues to other servers.
+// It makes attempts with pauses between them, because two things may still be in the way.
+//
+// All processes of a host notice the end at the same moment: one of them expires the servers and plans. While that one
+// has the lock row, the others only look again later whether it is done. In the end they wait in the line.
 //
 // The database may not have noticed yet that the process's connections are gone: their fenced transactions hold the
 // rows of their queues, which the plan skips (L5). So the process that has expired the servers plans three times more
 // in one and a half seconds. From then on it is a plan that is due, as after any other that skipped rows.
-func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
-	// The last one usually finds nothing left: a heartbeat may arrive between read and write (L3).
-	for range endedAttempts {
-		next, err := p.expireEnded(ctx, locks)
-		if err != nil {
-			return done, err
-		}
-		done.Silences = append(done.Silences, next.Silences...)
-		if next.SkippedKnown {
-			done.Skipped, done.SkippedKnown = next.Skipped, true
-		}
-	}
-	for pause := firstEndedPause; len(done.Silences) > 0 && len(done.Skipped) > 0 && pause <= lastEndedPause; pause *= 8 {
-		if !sleep(ctx, pause) {
-			return done, nil
-		}
-		next, err := p.Rebalance(ctx, RebalanceOptions{RetrySkipped: true})
-		if err != nil {
-			return done, err
-		}
-		done.Skipped = next.Skipped
-	}
-	return done, nil
+//
+// The caller waits between two attempts, because it may have work of its own: the first plan may have given it queues.
+// The zero value is an Ending before its first attempt.
+type Ending struct {
+	pause   time.Duration // before the next attempt
+	skipped bool          // this process has expired the servers, and a plan skipped rows
 }
 
-// expireEnded expires the servers in one transaction. While another one has the lock row, it only looks again: most
-// likely another process of the host does the same. In the end it waits in the line.
-func (p Planner) expireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
-	for pause := firstEndedPause; ; pause *= 8 {
-		done, err = p.Rebalance(ctx, RebalanceOptions{Ended: locks, NoWait: pause <= lastEndedPause})
-		if err != nil || !done.Busy || !sleep(ctx, pause) {
+// Attempt makes the next attempt for the processes that held these locks. It takes no lock row if they have no server.
+// The result is that of Rebalance. again is the pause before the next attempt, or 0 if there is nothing left to do.
+func (e *Ending) Attempt(ctx context.Context, p Planner, locks []string) (
+	done RebalanceResult, again time.Duration, err error,
+) {
+	o := RebalanceOptions{Ended: locks, NoWait: e.pause < busyEndedPause && !e.skipped, RetrySkipped: e.skipped}
+	for range endedReads {
+		next, err := p.Rebalance(ctx, o)
+		if err != nil {
+			return done, 0, err
+		}
+		next.Silences = append(done.Silences, next.Silences...)
+		if !next.SkippedKnown {
+			next.Skipped, next.SkippedKnown = done.Skipped, done.SkippedKnown
+		}
+		if done = next; done.Busy {
+			break
+		}
+		o.RetrySkipped = false
+	}
+	if len(done.Silences) > 0 {
+		*e = Ending{skipped: true}
+	}
+	if done.Busy || e.skipped && len(done.Skipped) > 0 && e.pause < lastEndedPause {
+		e.pause = max(firstEndedPause, 8*e.pause)
+		return done, e.pause, nil
+	}
+	return done, 0, nil
+}
+
+// ExpireEnded makes the attempts of an Ending, and waits between them.
+func (p Planner) ExpireEnded(ctx context.Context, locks []string) (done RebalanceResult, err error) {
+	for e := (&Ending{}); ; {
+		next, again, err := e.Attempt(ctx, p, locks)
+		next.Silences = append(done.Silences, next.Silences...)
+		if done = next; err != nil || again == 0 || !sleep(ctx, again) {
 			return done, err
 		}
 	}
