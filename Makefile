@@ -26,24 +26,24 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
-	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 15m ./...
+	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
 
 # The second command runs the tests that internal/racetest skips in the first.
 UNRACED := grep -rl --include='*_test.go' 'racetest\.Skip(t)' .
 
 check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and the tests of the benchmarks, of pgx, and of sqlx and bun
-	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN) $(OVERLAP) -timeout 30m ./...
-	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 15m $$($(UNRACED) | xargs -n 1 dirname | sort -u) -run "^($$($(UNRACED) | \
+	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN) $(OVERLAP) -timeout 60m ./...
+	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m $$($(UNRACED) | xargs -n 1 dirname | sort -u) -run "^($$($(UNRACED) | \
 		xargs awk '/^func Test/ { split($$2, name, "(") } /racetest\.Skip\(t\)/ { print name[1] }' | sort -u | paste -s -d '|'))$$"
 	for module in $(filter-out internal/consoletest,$(MODULES)); do \
-		$(WITH_DATABASES) -- go -C $$module test -timeout 15m ./... || exit 1; done
+		$(WITH_DATABASES) -- go -C $$module test -timeout 60m ./... || exit 1; done
 	$(MAKE) --no-print-directory pages
 
 # Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
 pages: $(WITH_DATABASES) ## look at the console with a browser, on all databases
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
 	$(if $(ARTIFACTS),mkdir -p $(abspath $(ARTIFACTS)))
-	$(WITH_DATABASES) -- go -C internal/consoletest test -timeout 15m $(if $(ARTIFACTS),-artifacts -outputdir $(abspath $(ARTIFACTS))) ./...
+	$(WITH_DATABASES) -- go -C internal/consoletest test -timeout 60m $(if $(ARTIFACTS),-artifacts -outputdir $(abspath $(ARTIFACTS))) ./...
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
