@@ -22,16 +22,14 @@ type taskMetric struct {
 
 func gauge(name, help string, value func(manager.Status) float64) taskMetric {
 	return taskMetric{
-		prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.GaugeValue, value,
-		"",
+		prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.GaugeValue, value, "",
 	}
 }
 
 func counter(name, help string, value func(manager.Status) float64) taskMetric {
-	return taskMetric{
-		prometheus.NewDesc(name, help, []string{"task_type", "own_sign"}, nil), prometheus.CounterValue,
-		value, "",
-	}
+	m := gauge(name, help, value)
+	m.kind = prometheus.CounterValue
+	return m
 }
 
 var items = prometheus.NewDesc("rota_items_total", "Items by result: done, failed, skipped (not started), dead.",
@@ -61,7 +59,8 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		"or the dealer does not count.", backlogItems),
 	gauge("rota_queue_backlog_counted", "Owned queues whose backlog was counted since this process got them.",
 		func(s manager.Status) float64 { return float64(s.Backlog.Counted) }),
-	gauge("rota_queue_backlog_age_seconds", "Age of the oldest of these counts; NaN if there is none.", backlogCountAge),
+	gauge("rota_queue_backlog_age_seconds", "Age of the oldest of these counts; NaN if there is none.",
+		func(s manager.Status) float64 { return age(s.Backlog.Since, math.NaN()) }),
 	gauge("rota_queue_oldest_item_seconds", "Age of the oldest item that is left in the owned queues; "+
 		"0 if there is none, NaN if the dealer does not tell.", backlogAge),
 	gauge("rota_queue_backlog_failures", "Counts of the backlog that have failed in a row; "+
@@ -71,7 +70,7 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.",
 		func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; "+
-		"0 if none runs.", oldest),
+		"0 if none runs.", func(s manager.Status) float64 { return age(s.Work.OldestCallSince, 0) }),
 	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.",
 		failing),
 	gauge("rota_queues_failing", "Owned queues of which all calls have failed for ten minutes.",
@@ -141,18 +140,19 @@ func maxInFlight(s manager.Status) float64 {
 	return float64(s.MaxInFlight)
 }
 
-func oldest(s manager.Status) float64 {
-	if s.Work.OldestCallSince.IsZero() {
-		return 0
-	}
-	return time.Since(s.Work.OldestCallSince).Seconds()
-}
-
 func failing(s manager.Status) float64 {
 	if s.Failing == nil {
 		return 0
 	}
-	return time.Since(s.Failing.Since).Seconds()
+	return age(s.Failing.Since, 0)
+}
+
+// age returns the seconds since a moment, or another number if it is zero.
+func age(since time.Time, none float64) float64 {
+	if since.IsZero() {
+		return none
+	}
+	return time.Since(since).Seconds()
 }
 
 func collectTasks(m *manager.Manager, out chan<- prometheus.Metric) {
@@ -205,19 +205,9 @@ func backlogItems(s manager.Status) float64 {
 	return math.NaN()
 }
 
-func backlogCountAge(s manager.Status) float64 {
-	if s.Backlog.Since.IsZero() {
-		return math.NaN()
-	}
-	return time.Since(s.Backlog.Since).Seconds()
-}
-
 func backlogAge(s manager.Status) float64 {
-	switch {
-	case s.Backlog.Known && s.Backlog.Items == 0:
+	if s.Backlog.Known && s.Backlog.Items == 0 {
 		return 0
-	case s.Backlog.Oldest.IsZero():
-		return math.NaN()
 	}
-	return time.Since(s.Backlog.Oldest).Seconds()
+	return age(s.Backlog.Oldest, math.NaN())
 }
