@@ -16,8 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// source is a parsed file and the problems found so far. The zero source is an
-// empty file.
+// source is a parsed file and the problems found so far. The zero source is an empty file.
 type source struct {
 	path     string
 	flags    *pflag.FlagSet // nil: none

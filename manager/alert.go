@@ -50,8 +50,7 @@ type alerter struct {
 	waitLoggedAt time.Time // zero while the server waits for no queue
 }
 
-// look looks for conditions after a heartbeat. restricted says that the server must not work on all of its
-// queues now.
+// look looks for conditions after a heartbeat. restricted says that the server must not work on all of its queues now.
 func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *FailingError, restricted bool) {
 	a.checkWaits(p.Incoming > 0)
 	for more := true; more; {

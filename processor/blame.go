@@ -32,9 +32,8 @@ const (
 	passOver                // it is the only attempt of a sweep, which passes the item
 )
 
-// judge returns what the failure means, if an item has so many attempts; 0 is any number. The probes of an outage
-// wait in a sweep, too (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with
-// that item.
+// judge returns what the failure means, if an item has so many attempts; 0 is any number. The probes of an outage wait
+// in a sweep, too (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with that item.
 func (f failure) judge(mostAttempts int) verdict {
 	switch {
 	case f.sweeps && (f.inOrder || f.passes()):

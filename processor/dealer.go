@@ -94,9 +94,8 @@ type Run struct {
 	Params      string    // the parameters of the submission
 	ScheduledAt time.Time // the time slot that fired the run
 
-	// StartedAt is the time at which the run began, by the database's clock. It is the upper bound for the rows of
-	// this run: newer rows belong to the next run. A Select that also returns newer rows may never return an empty
-	// result.
+	// StartedAt is the time at which the run began, by the database's clock. It is the upper bound for the rows of this
+	// run: newer rows belong to the next run. A Select that also returns newer rows may never return an empty result.
 	StartedAt time.Time
 
 	Attempt    int  // of this queue; the first is 1

@@ -24,8 +24,7 @@ type Env struct {
 	Bind func(ctx context.Context, queues []Queue, cursor *string) context.Context
 
 	// Lost reports whether an error of the dealer, of Items or of Cursors means that a queue of the call was lost. The
-	// items then have not failed, and all queues of the call stop until Resume or Revoke decides. Nil always means
-	// false.
+	// items then have not failed, and all queues of the call stop until Resume or Revoke decides. Nil always means false.
 	Lost func(err error) bool
 
 	// DataError reports whether an error of the dealer means that the database has refused the data: a value that is too

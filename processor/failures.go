@@ -222,9 +222,8 @@ func (i FailedItem) record(c *call, now time.Time) record {
 	return r
 }
 
-// recordInSweep returns what the record means in a sweep. An item that is dead has ended its
-// process, or died in mode CONTINUOUS: the sweep passes it. Another one is executed alone, and a success deletes its
-// record.
+// recordInSweep returns what the record means in a sweep. An item that is dead has ended its process, or died in mode
+// CONTINUOUS: the sweep passes it. Another one is executed alone, and a success deletes its record.
 func (i FailedItem) recordInSweep() record {
 	if i.Dead {
 		return record{dead: true, stored: true, cause: Permanent(fmt.Errorf("item %s is dead: %s", i.Key, i.LastError))}

@@ -75,8 +75,7 @@ var params = sqldb.Params{
 
 	// Character sets. In GBK and its kin the second byte of a character may be a backslash: interpolated, a parameter
 	// would end its quotes.
-	"charset": sqldb.Only(isUTF8, "must be utf8mb4: in other character sets a parameter can end its "+
-		"quotes"),
+	"charset": sqldb.Only(isUTF8, "must be utf8mb4: in other character sets a parameter can end its quotes"),
 	"collation": sqldb.Only(isUTF8Collation, "must begin with utf8mb4_: in other character sets a parameter "+
 		"can end its quotes"),
 	"character_set_client":     sqldb.Refuse(useCharset),

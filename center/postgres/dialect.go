@@ -63,8 +63,7 @@ var dialect = &sqldb.Dialect{
 // would close the connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each
 // attempt would leave a session in the server. The third ends a statement that the program has given up
 // (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from the transaction's
-// second statement on.
-// An idle limit of the session that is shorter stays (F6).
+// second statement on. An idle limit of the session that is shorter stays (F6).
 var limits = atMost(idleTimeout, "", "'10s'") + ` || set_config('lock_timeout', '1000', true) ||
 	set_config('statement_timeout', '10000', true) || ` + unsentLimit("'10s'") + ` <> ''`
 

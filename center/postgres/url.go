@@ -68,9 +68,8 @@ func parse(raw string) (t target, err error) {
 	}
 	all := servers(cfg)
 	if socket(all[0]) && slices.ContainsFunc(all, func(h pq.ConfigMultihost) bool { return !socket(h) }) {
-		return t, errors.New("database URL: a list of hosts must not begin with a Unix socket: " +
-			"the driver would use TLS for " +
-			"none of them")
+		return t, errors.New("database URL: a list of hosts must not begin with a Unix socket: the driver would use TLS " +
+			"for none of them")
 	}
 	// The default of lib/pq, require, refuses a server without TLS, which is what runs on a developer's own machine.
 	if cfg.SSLMode == "" {
@@ -263,8 +262,7 @@ func tlsNote(cfg pq.Config) sqldb.Note {
 		return ok("encrypted; the server's certificate is verified, and not its name (sslmode=require with sslrootcert)")
 	case cfg.SSLMode == pq.SSLModeRequire:
 		return bad("encrypted, but the server is not verified (sslmode=require): another host could take its place and " +
-			"read " +
-			"the password")
+			"read the password")
 	case cfg.SSLMode == pq.SSLModeDisable:
 		return bad("not encrypted (sslmode=disable): the network can read and change what is sent")
 	}

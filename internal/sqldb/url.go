@@ -144,9 +144,8 @@ func (u *URL) parseAuthority(text string) error {
 	if i := strings.LastIndex(text, "@"); i >= 0 {
 		user, password, _ := strings.Cut(text[:i], ":")
 		if !userForm.MatchString(text[:i]) {
-			return URLError("user and password may hold letters, digits and ._~!$&'()*+,;=:- only: " +
-				"write any other character as " +
-				"%%XX")
+			return URLError("user and password may hold letters, digits and ._~!$&'()*+,;=:- only: write any other character " +
+				"as %%XX")
 		}
 		var err, errPassword error
 		u.User, err = url.PathUnescape(user)
@@ -173,8 +172,7 @@ func parseHost(text string) (Host, error) {
 	m := hostForm.FindStringSubmatch(text)
 	if m == nil {
 		return Host{}, URLError("want host:port, or [IPv6]:port, between @ and /: in a password write %%2F instead of / " +
-			"and " +
-			"%%3F instead of ?")
+			"and %%3F instead of ?")
 	}
 	h := Host{Name: strings.Trim(m[1], "[]"), Port: strings.TrimPrefix(m[2], ":")}
 	if port, err := strconv.Atoi(cmp.Or(h.Port, "1")); err != nil || port < 1 || port > 65535 {

@@ -81,8 +81,7 @@ func (d *Directory) check() error {
 	d.shared = info.Mode().Perm()&0o022 != 0
 	if d.shared && info.Mode()&os.ModeSticky == 0 {
 		return fmt.Errorf("%w: they could replace its files; use a directory that only the user of the workers may write "+
-			"to, "+
-			"or chmod +t", ErrWritable)
+			"to, or chmod +t", ErrWritable)
 	}
 	if !localFileSystems[int64(fs.Type)] { //nolint:unconvert // Type is smaller on some processors
 		return fmt.Errorf("%w: type 0x%x; use a directory on tmpfs, ext4, xfs or btrfs, such as one under /run",

@@ -15,9 +15,8 @@
 //
 // The file gets its name after it is locked, and nobody ever locks it again. So a file that has a name and no lock has
 // lost its process, for good. The row in schedule_server names the file by the boot of the kernel, the device, the
-// inode and a random name. While the process runs, it has the file open, and no other file on the same kernel can
-// have the same device and inode. So a file that was made anew, copied or restored is another file, and proves
-// nothing.
+// inode and a random name. While the process runs, it has the file open, and no other file on the same kernel can have
+// the same device and inode. So a file that was made anew, copied or restored is another file, and proves nothing.
 //
 // What proves nothing: a file of another boot, a file that cannot be opened or tried, a directory on a file system
 // that is not known to be local. The servers then wait for judge_dead_interval, as without a witness.

@@ -88,8 +88,7 @@ func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
 	return rows.Err()
 }
 
-// Refused reports whether an error of Check is about the statement. The same
-// statement then fails again.
+// Refused reports whether an error of Check is about the statement. The same statement then fails again.
 func Refused(err error) bool {
 	_, ok := errors.AsType[*refusal](err)
 	return ok

@@ -155,8 +155,7 @@ func (c *cursorSpec) isAbove(r Row, bound any) bool {
 	return known && (order > 0 || order == 0 && !c.horizon.included())
 }
 
-// compare compares the cursors of two rows. The order is not known if it depends on
-// a collation.
+// compare compares the cursors of two rows. The order is not known if it depends on a collation.
 func (c cursored) compare(last []any, r Row) (order int, known bool) {
 	for i, at := range c.cursor.at {
 		if order, known = compareValues(last[i], r.values[at], c.cursor.digits && i == 0); !known || order != 0 {
@@ -166,8 +165,7 @@ func (c cursored) compare(last []any, r Row) (order int, known bool) {
 	return 0, true
 }
 
-// compareValues compares two values, or their stored texts. With digits, texts of
-// digits are numbers.
+// compareValues compares two values, or their stored texts. With digits, texts of digits are numbers.
 func compareValues(a, b any, digits bool) (order int, known bool) {
 	switch x := a.(type) {
 	case int64:

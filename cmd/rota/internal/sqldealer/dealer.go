@@ -14,8 +14,7 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Dealer selects and executes rows. Use gives it a database. Several goroutines
-// may use it.
+// Dealer selects and executes rows. Use gives it a database. Several goroutines may use it.
 type Dealer struct {
 	task       string // its name, for errors
 	db         *sql.DB
@@ -29,9 +28,8 @@ type Dealer struct {
 	shape      shape
 }
 
-// New parses the statements of a task. It needs no database, so it finds an error
-// before the worker connects or creates anything. The error names the key in the
-// file and the rule.
+// New parses the statements of a task. It needs no database, so it finds an error before the worker connects or creates
+// anything. The error names the key in the file and the rule.
 func New(task config.Task, d schema.Dialect) (*Dealer, error) {
 	dealer, err := build(task.SQL, syntaxes[d], task.Settings)
 	if err != nil {
@@ -153,8 +151,7 @@ type Holder struct {
 	Hidden      bool          // this role may not see Application, State and Age
 }
 
-// pg_locks shows transactions to each role, pg_stat_activity shows their age only to
-// some.
+// pg_locks shows transactions to each role, pg_stat_activity shows their age only to some.
 const selectHolder = `
 SELECT COALESCE(l.pid, 0), COALESCE(a.application_name, ''), COALESCE(a.state, ''), COALESCE(p.gid, ''),
        CAST(EXTRACT(epoch FROM clock_timestamp() - COALESCE(p.prepared, a.xact_start)) AS double precision)
@@ -192,10 +189,9 @@ var (
 	_ processor.Backlogger      = (*Dealer)(nil)
 )
 
-// withCapabilities returns the dealer with the capabilities that follow from the
-// statements. With a key it is Keyed: rows fail one by one. With {{cursor}} it is
-// Cursored: rows are read in order and never twice. With {{after}} it is Paged:
-// failed rows hide no others. With discard it is a Discarder.
+// withCapabilities returns the dealer with the capabilities that follow from the statements. With a key it is Keyed:
+// rows fail one by one. With {{cursor}} it is Cursored: rows are read in order and never twice. With {{after}} it is
+// Paged: failed rows hide no others. With discard it is a Discarder.
 func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
 	discards := discarder{d}
 	switch {

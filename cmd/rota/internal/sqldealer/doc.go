@@ -1,25 +1,20 @@
 // Package sqldealer is the dealer behind "dealer: sql:" in rota.yaml: it
 // selects rows with one statement and executes another for them.
 //
-// Values are bound, never concatenated. A statement is parsed once, into text with
-// the database's own parameter marks and the names of the bound values.
-// text/template and sqlx's named parameters were rejected: the first concatenates,
-// the second reads the colon of a cast as the start of a name. The parser skips strings and
-// comments, because a {{name}} in them cannot be bound; syntax.go has what differs
-// between databases.
+// Values are bound, never concatenated. A statement is parsed once, into text with the database's own parameter marks
+// and the names of the bound values. text/template and sqlx's named parameters were rejected: the first concatenates,
+// the second reads the colon of a cast as the start of a name. The parser skips strings and comments, because a
+// {{name}} in them cannot be bound; syntax.go has what differs between databases.
 //
-// Check asks the database whether it accepts the statements, before the worker joins
-// the roster. FindScan asks it for the plan of the select, which says whether an index serves
-// it. It does not say which index is missing: a database names only the indexes that exist, and what the text of a
-// select needs could only be guessed.
+// Check asks the database whether it accepts the statements, before the worker joins the roster. FindScan asks it for
+// the plan of the select, which says whether an index serves it. It does not say which index is missing: a database
+// names only the indexes that exist, and what the text of a select needs could only be guessed.
 //
-// Execute runs in center.InTx, which checks the fence first. The writes of a stale
-// owner are rolled back. Each row takes effect exactly once if the statement
-// changes what select filters on, or if select reads from {{cursor}}.
+// Execute runs in center.InTx, which checks the fence first. The writes of a stale owner are rolled back. Each row
+// takes effect exactly once if the statement changes what select filters on, or if select reads from {{cursor}}.
 //
-// {{run_key}} is the key of the run that sweeps the queue; it distinguishes the
-// results of runs. New refuses a file that uses it without mode RUN. If the
-// database says CONTINUOUS nevertheless, it is NULL.
+// {{run_key}} is the key of the run that sweeps the queue; it distinguishes the results of runs. New refuses a file
+// that uses it without mode RUN. If the database says CONTINUOUS nevertheless, it is NULL.
 //
 // {{after}} lets the select go on behind failed rows, in the order of the key. A select without it returns at most ten
 // times fetch_number rows. If all of them have failed, they hide all others. It has a start value rather than a

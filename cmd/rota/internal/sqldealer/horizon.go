@@ -10,12 +10,10 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// horizon bounds what a select with a cursor may return: no row below it becomes
-// visible after it was read.
+// horizon bounds what a select with a cursor may return: no row below it becomes visible after it was read.
 type horizon interface {
-	// read returns the value of {{horizon}}, or nil if no row may be read yet.
-	// first is the first column of the cursor behind which the select goes on. Several
-	// goroutines may call it.
+	// read returns the value of {{horizon}}, or nil if no row may be read yet. first is the first column of the cursor
+	// behind which the select goes on. Several goroutines may call it.
 	read(ctx context.Context, d *Dealer, first string, s *processor.Selection) (any, error)
 
 	// included reports whether a row with the value of the horizon may be read.
@@ -114,8 +112,7 @@ func (h *lagHorizon) begin() bool {
 	return true
 }
 
-// end adds a mark, unless there is no row. Its time is that of the reply: the row was
-// visible before.
+// end adds a mark, unless there is no row. Its time is that of the reply: the row was visible before.
 func (h *lagHorizon) end(value any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

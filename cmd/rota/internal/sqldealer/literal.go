@@ -77,8 +77,7 @@ func quoted(s string, escapes bool) string {
 	return s
 }
 
-// backslashEscapes reports whether a backslash escapes in the string that starts at
-// text[i].
+// backslashEscapes reports whether a backslash escapes in the string that starts at text[i].
 func backslashEscapes(text string, i int, sy syntax) bool {
 	if sy.backslashes {
 		return text[i] != '`'

@@ -46,15 +46,13 @@ func refusalOf(err error, text string) *refusal {
 	return nil
 }
 
-// aboutStatement reports whether a state is about the text of a statement or the
-// rights that it needs. The classes are syntax and access rules, data, features,
-// cardinality and schema names; MySQL reports ambiguous columns in class 23.
+// aboutStatement reports whether a state is about the text of a statement or the rights that it needs. The classes are
+// syntax and access rules, data, features, cardinality and schema names; MySQL reports ambiguous columns in class 23.
 func aboutStatement(state string) bool {
 	return len(state) == 5 && slices.Contains([]string{"42", "22", "0A", "21", "3F", "23"}, state[:2])
 }
 
-// byteOffset returns the offset of PostgreSQL's position, which counts characters
-// from 1.
+// byteOffset returns the offset of PostgreSQL's position, which counts characters from 1.
 func byteOffset(text, position string) int {
 	n, err := strconv.Atoi(position)
 	if err != nil {
@@ -71,8 +69,7 @@ func byteOffset(text, position string) int {
 // complaint finds the name or the text that MySQL and SQLite complain about.
 var complaint = regexp.MustCompile(`(?s)no such \w+: ([^\s()]+)|near "([^"]+)"|near '(.+)' at line|'([^']+)'`)
 
-// offsetOfName returns the offset of what a message names, or -1. The text after
-// "near" may be cut.
+// offsetOfName returns the offset of what a message names, or -1. The text after "near" may be cut.
 func offsetOfName(text, message string) int {
 	groups := complaint.FindStringSubmatch(message)
 	if groups == nil {

@@ -69,8 +69,7 @@ func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 	}
 	return &Scan{
 		fmt.Sprintf("each select reads the rows of %s that are before its position again: it does not use all columns of "+
-			"the "+
-			"index %s", table, key),
+			"the index %s", table, key),
 		fmt.Sprintf("write FROM %s FORCE INDEX (%s)", table, key),
 	}, nil
 }
@@ -127,8 +126,7 @@ func isLarge(ctx context.Context, db *sql.DB, table string) (bool, error) {
 	return rows > LargeTable, err
 }
 
-// explain returns the plan of a statement with its values: a plan for unknown values
-// may be another one.
+// explain returns the plan of a statement with its values: a plan for unknown values may be another one.
 func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string,
 	args []any,
 ) (plan string, err error) {

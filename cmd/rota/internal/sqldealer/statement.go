@@ -34,9 +34,8 @@ const (
 
 var placeholder = regexp.MustCompile(`\{\{\s*[A-Za-z_][\w.]*\s*\}\}`)
 
-// parse cuts text at its placeholders. Each must be one of known; a known name
-// that ends with a dot accepts all names that start with it. The errors continue
-// the path of the statement.
+// parse cuts text at its placeholders. Each must be one of known; a known name that ends with a dot accepts all names
+// that start with it. The errors continue the path of the statement.
 func parse(text string, sy syntax, known ...string) (*statement, error) {
 	s := &statement{syntax: sy}
 	start := 0

@@ -38,10 +38,9 @@ type syntax struct {
 	unordered map[string]string // they order otherwise than their texts compare
 }
 
-// isBinary reports whether a column has bytes. Drivers return text as bytes, too:
-// numeric, uuid and enum of PostgreSQL, and each string of MySQL. If such a text
-// is bound as bytes, the driver sends it in the binary format, and it is another
-// value or an error.
+// isBinary reports whether a column has bytes. Drivers return text as bytes, too: numeric, uuid and enum of PostgreSQL,
+// and each string of MySQL. If such a text is bound as bytes, the driver sends it in the binary format, and it is
+// another value or an error.
 func (sy syntax) isBinary(kind string) bool {
 	return slices.Contains(sy.binaries, kind)
 }
