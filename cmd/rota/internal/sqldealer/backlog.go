@@ -17,16 +17,12 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (b processo
 	if d.backlog == nil {
 		return b, processor.ErrNoBacklog
 	}
-	args := make([]any, len(d.backlog.names))
-	for i, name := range d.backlog.names {
-		args[i] = d.selectArg(name, &s)
+	rows, err := d.db.QueryContext(ctx, d.backlog.text(0),
+		d.backlog.values(func(name string) any { return d.selectArg(name, &s) })...)
+	if err == nil {
+		defer rows.Close()
+		b, err = readBacklog(rows)
 	}
-	rows, err := d.db.QueryContext(ctx, d.backlog.text(0), args...)
-	if err != nil {
-		return b, fmt.Errorf("run backlog: %w", err)
-	}
-	defer rows.Close()
-	b, err = readBacklog(rows)
 	if err != nil {
 		return processor.Backlog{}, fmt.Errorf("run backlog: %w", err)
 	}

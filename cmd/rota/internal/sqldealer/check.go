@@ -52,13 +52,13 @@ func (d *Dealer) probeSelect(ctx context.Context, tx *sql.Tx) error {
 	if err := d.sel.prepare(ctx, tx); err != nil || !d.sel.uses(limit) {
 		return err
 	}
-	args := make([]any, len(d.sel.names))
-	for i, name := range d.sel.names {
+	none := d.sel.values(func(name string) any {
 		if name == limit {
-			args[i] = 0
+			return 0
 		}
-	}
-	rows, err := tx.QueryContext(ctx, d.sel.text(0), args...)
+		return nil
+	})
+	rows, err := tx.QueryContext(ctx, d.sel.text(0), none...)
 	if err != nil {
 		return err
 	}

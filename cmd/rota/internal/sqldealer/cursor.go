@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -56,7 +55,7 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 		texts = nil
 		if json.Unmarshal([]byte(saved), &texts) != nil || len(texts) != len(c.names) {
 			return nil, fmt.Errorf("the saved cursor %q does not have the columns %s of the file: rota queue list shows it; "+
-				"delete the task type or restore the columns", saved, strings.Join(c.names, ", "))
+				"delete the task type or restore the columns", saved, listed(c.names))
 		}
 	}
 	return texts, nil
@@ -117,7 +116,7 @@ func (d *Dealer) firstArg(name string, s *processor.Selection) any {
 // checkPage returns an error if a cursor would lose some of the rows. They are in another
 // order, have equal cursors or none, or are above the horizon.
 func (c cursored) checkPage(rows []Row, position []string, bound any) error {
-	names := strings.Join(c.cursor.names, ", ")
+	names := listed(c.cursor.names)
 	last := make([]any, len(position))
 	for i, text := range position {
 		last[i] = decode(text, c.syntax)

@@ -54,24 +54,16 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 
 // query executes the select with the values that arg returns for its placeholders.
 func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
-	rows, err := d.db.QueryContext(ctx, d.sel.text(0), d.selectArgs(arg)...)
-	if err != nil {
-		return nil, fmt.Errorf("run select: %w", err)
+	rows, err := d.db.QueryContext(ctx, d.sel.text(0), d.sel.values(arg)...)
+	var list []Row
+	if err == nil {
+		defer rows.Close()
+		list, err = d.shape.read(rows, s)
 	}
-	defer rows.Close()
-	list, err := d.shape.read(rows, s)
 	if err != nil {
 		return nil, fmt.Errorf("run select: %w", err)
 	}
 	return list, nil
-}
-
-func (d *Dealer) selectArgs(arg func(name string) any) []any {
-	args := make([]any, len(d.sel.names))
-	for i, name := range d.sel.names {
-		args[i] = arg(name)
-	}
-	return args
 }
 
 func (d *Dealer) selectArg(name string, s *processor.Selection) any {

@@ -127,11 +127,8 @@ func (h *lagHorizon) end(value any) {
 
 // readNewest returns the value of the newest row, or nil if there is none.
 func (h *lagHorizon) readNewest(ctx context.Context, d *Dealer, s *processor.Selection) (value any, err error) {
-	args := make([]any, len(h.newest.names))
-	for i, name := range h.newest.names {
-		args[i] = commonArg(name, s)
-	}
-	rows, err := d.db.QueryContext(ctx, h.newest.text(0), args...)
+	rows, err := d.db.QueryContext(ctx, h.newest.text(0),
+		h.newest.values(func(name string) any { return commonArg(name, s) })...)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 	var plan string
 	err := inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
 		plan, err = explain(ctx, tx, dialect, d.sel.text(0),
-			d.selectArgs(func(name string) any { return d.firstArg(name, &s) }))
+			d.sel.values(func(name string) any { return d.firstArg(name, &s) }))
 		return err
 	})
 	if err != nil {

@@ -148,6 +148,15 @@ func (s *statement) text(keyCount int) string {
 	return b.String()
 }
 
+// values returns what arg returns for each placeholder.
+func (s *statement) values(arg func(name string) any) []any {
+	values := make([]any, len(s.names))
+	for i, name := range s.names {
+		values[i] = arg(name)
+	}
+	return values
+}
+
 // markCount returns the number of marks in the text for keyCount keys.
 func (s *statement) markCount(keyCount int) int {
 	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1)
