@@ -3,6 +3,7 @@ package sqldb
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -197,6 +198,24 @@ func (u *URL) parseTail(text string) error {
 // Params says what happens to each parameter of the URLs of a driver, by name. A parameter that is missing is refused:
 // drivers hand names that they do not know to the server, as settings of the session.
 type Params map[string]Param
+
+// Join returns all of the params.
+func Join(all ...Params) Params {
+	joined := Params{}
+	for _, p := range all {
+		maps.Copy(joined, p)
+	}
+	return joined
+}
+
+// Each is the param of each of the names.
+func (p Param) Each(names ...string) Params {
+	all := Params{}
+	for _, name := range names {
+		all[name] = p
+	}
+	return all
+}
 
 // Param says what happens to one parameter. Pass, Only, Force and Refuse return one.
 type Param struct {
