@@ -123,7 +123,7 @@ func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
 }
 
 func (i *typedItems[T]) queuesOf(index map[string]int32) (of []int32, unknown string, err error) {
-	defer recovered(&err)
+	defer caught(&err)
 	of = make([]int32, len(i.list))
 	for n, item := range i.list {
 		id := i.setSelector.QueueOf(item)
@@ -148,7 +148,7 @@ func (i *typedItems[T]) pick(indexes []int32) items {
 }
 
 func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error) {
-	defer recovered(&err)
+	defer caught(&err)
 	for _, item := range i.list[from:to] {
 		if i.keyed != nil {
 			dst = append(dst, i.keyed.Key(item))
@@ -160,7 +160,7 @@ func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error)
 }
 
 func (i *typedItems[T]) place(n int) (_ string, err error) {
-	defer recovered(&err)
+	defer caught(&err)
 	if i.paged != nil {
 		return i.paged.Position(i.list[n]), nil
 	}
@@ -171,7 +171,7 @@ func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 	if i.fingerprint == nil {
 		return nil, nil
 	}
-	defer recovered(&err)
+	defer caught(&err)
 	all = make([]uint64, n)
 	for k, item := range i.list[:n] {
 		all[k] = i.fingerprint(item)
@@ -196,18 +196,11 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// caught is recovered for a call that returns an error of the dealer. It cuts the text of the error here, where it
-// enters, so that all that logs, stores or counts the error has a short one.
+// caught turns a panic into an error. It cuts the text of an error here, where it enters, so that all that logs, stores
+// or counts the error has a short one. The caller defers it.
 func caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}
 	}
 	*err = brief(*err)
-}
-
-// recovered turns a panic into an error. The caller defers it.
-func recovered(err *error) {
-	if v := recover(); v != nil {
-		*err = &panicError{v, debug.Stack()}
-	}
 }
