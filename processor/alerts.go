@@ -185,7 +185,7 @@ func (r *repeats) observe(page uint64, began time.Time, s *Settings) time.Durati
 	r.pages[r.next] = page
 	r.next = (r.next + 1) % len(r.pages)
 	if repeated && r.count > maxRepeatedPages {
-		r.pause = s.queuePause(r.count-maxRepeatedPages, 0)
+		r.pause = s.queuePause(r.count - maxRepeatedPages)
 	}
 	return r.pause
 }

@@ -205,7 +205,8 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 	case u.discardDue:
 		u.attempts = max(u.attempts, most) // so that the next owner discards the item too
 	}
-	u.retryAt = time.Now().Add(b.settings.itemPause(u.attempts, f.err))
+	pause := cmp.Or(retryAfter(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
+	u.retryAt = time.Now().Add(pause)
 	return u, verdict
 }
 

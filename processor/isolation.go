@@ -40,7 +40,7 @@ func (l *lane) crashed(q Queue, s *Settings, tracksItems bool) time.Duration {
 	if l.isolated = tracksItems; l.isolated {
 		return 0
 	}
-	return s.queuePause(q.Crashes-q.mostCrashes(s), 0)
+	return s.queuePause(q.Crashes - q.mostCrashes(s))
 }
 
 // passTurnLocked ends the turn of a lane that is idle, and makes the lanes due that have waited for the turn.

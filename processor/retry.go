@@ -15,21 +15,8 @@ const maxQueuePause = time.Minute
 // that become due in the meantime share a page.
 const retryFloor = 500 * time.Millisecond
 
-// itemPause returns the pause of an item after its nth failure. It is the pause of RetryAfter, if err has one.
-func (s *Settings) itemPause(n int, err error) time.Duration {
-	if d := retryAfter(err); d > 0 {
-		return d
-	}
-	return s.pause(n, s.RetryMax)
-}
-
-// queuePause returns the pause of a queue after its nth failure in a row. It is after, if that is positive.
-func (s *Settings) queuePause(n int, after time.Duration) time.Duration {
-	if after > 0 {
-		return after
-	}
-	return s.pause(n, min(s.RetryMax, maxQueuePause))
-}
+// queuePause returns the pause of a queue after its nth failure in a row.
+func (s *Settings) queuePause(n int) time.Duration { return s.pause(n, min(s.RetryMax, maxQueuePause)) }
 
 // pause returns the nth pause of a series, with jitter.
 func (s *Settings) pause(n int, most time.Duration) time.Duration {
@@ -80,10 +67,11 @@ type rest struct {
 
 // nextPause returns the pause after one more failure. It is after, if that is positive.
 func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
-	if after <= 0 {
-		r.failures++
+	if after > 0 {
+		return after
 	}
-	return s.queuePause(r.failures, after)
+	r.failures++
+	return s.queuePause(r.failures)
 }
 
 // observe counts a batch of the page. stops says that it met the loss of a queue.
