@@ -30,8 +30,12 @@ func newFailureLog(store ItemStore) *failureLog {
 	return &failureLog{store: store, gate: semaphore.NewWeighted(everyone)}
 }
 
-// enter waits for the gate, also if the call is cancelled: the calls that are in it end then, too.
-func (l *failureLog) enter(n int64) { _ = l.gate.Acquire(context.Background(), n) }
+// enter waits for the gate, also if the call is cancelled: the calls that are in it end then, too. The caller calls
+// leave.
+func (l *failureLog) enter(n int64) (leave func()) {
+	_ = l.gate.Acquire(context.Background(), n)
+	return func() { l.gate.Release(n) }
+}
 
 // update is the new record of a failed item.
 type update struct {
@@ -55,8 +59,7 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 		return nil
 	}
 	c.lane.pass = pass{}
-	l.enter(everyone)
-	defer l.gate.Release(everyone)
+	defer l.enter(everyone)()
 	most, mostDead := g.failures.room()
 	if c.lane.sweep != nil {
 		most, mostDead = 0, 0
@@ -97,9 +100,9 @@ func (l *failureLog) find(c *call, n int, item func(i int) (*grant, string)) (ma
 			continue
 		}
 		if keys := l.unknown(g, n, item); len(keys) > 0 {
-			l.enter(1)
+			leave := l.enter(1)
 			err := l.lookUp(c, g, keys, found)
-			l.gate.Release(1)
+			leave()
 			if err != nil {
 				return nil, err
 			}
@@ -182,8 +185,7 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 
 // save records the updates of one queue. If the store fails, save records them in memory only and returns the error.
 func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) error {
-	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
-	defer l.gate.Release(1)
+	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
 	now, items := time.Now(), []FailedItem(nil)
 	for _, u := range updates {
 		if u.grant == g {
@@ -214,8 +216,7 @@ func (l *failureLog) write(ctx context.Context, g *grant, items []FailedItem) er
 
 // remove removes the records of a batch that has succeeded: of its suspects, or of its single failed item.
 func (l *failureLog) remove(b *batch) error {
-	l.enter(1)
-	defer l.gate.Release(1)
+	defer l.enter(1)()
 	if !l.removeFromMemory(b) || l.store == nil {
 		return nil
 	}

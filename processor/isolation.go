@@ -135,8 +135,7 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	case r.batchLimit == 0 && g.queue.Run == nil:
 		return l.save(ctx, g, update{grant: g, key: key, record: r})
 	}
-	l.enter(1) //nolint:contextcheck // it waits also if the call is cancelled
-	defer l.gate.Release(1)
+	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
