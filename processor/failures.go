@@ -139,7 +139,7 @@ func (f *failures) waiting() int64 { return f.parked.Load() + f.dead.number.Load
 // release gives back the room of the records and keys, when the grant ends.
 func (f *failures) release() {
 	f.budget.held.Add(-f.all.Load())
-	f.dead.release()
+	f.dead.budget.held.Add(-f.dead.number.Load())
 }
 
 func (f *failures) count(r record, n int64) {
@@ -299,9 +299,6 @@ func (d *deadKeys) removeLocked(key string) {
 func (d *deadKeys) replaceLocked(digests []KeyDigest) (complete bool) {
 	d.digests = nil
 	d.recountLocked()
-	if len(digests) == 0 {
-		return true
-	}
 	d.digests = make(map[KeyDigest]struct{}, max(0, min(int64(len(digests)), d.budget.room())))
 	for _, digest := range digests {
 		if d.budget.room() <= 0 {
@@ -317,9 +314,6 @@ func (d *deadKeys) recountLocked() {
 	n := int64(len(d.digests))
 	d.budget.held.Add(n - d.number.Swap(n))
 }
-
-// release gives back the room of the keys, when the grant ends.
-func (d *deadKeys) release() { d.budget.held.Add(-d.number.Load()) }
 
 // memory bounds what the queues of a processor hold together about failed items.
 type memory struct {
