@@ -1,6 +1,6 @@
 package manager
 
-// This file has the transactions of queue_add.go and queue_remove.go of internal/roster.
+// This file has the transactions that add and remove queues, as internal/roster has them.
 
 // drop is an operator's RemoveQueue.
 func (w *world) drop(q *queueRow) {

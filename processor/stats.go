@@ -15,7 +15,7 @@ type Stats struct {
 	FetchItemCount int64         // items that they returned
 	SuccessCount   int64         // items of batches without error, or not among their Failures
 	FailureCount   int64         // items of failed batches, or among their Failures
-	SkipCount      int64         // items that were not started: dropped, in flight already, backingOff off, dead or passed
+	SkipCount      int64         // items that were not started: dropped, in flight already, backing off, dead or passed
 	DeadCount      int64         // items that died
 	ExecuteTime    time.Duration // the sum over all batches that have ended
 

@@ -9,7 +9,7 @@
 // matched rows and not the changed ones; interpolateParams, so that a statement is one round trip; rejectReadOnly, so
 // that after a fail-over the pool leaves the old primary; UTC in the session and in the driver (loc); and autocommit,
 // also where the server's default is autocommit=0. A connection whose character set is not utf8mb4 is refused, whatever
-// has set it: in GBK and its kin an interpolated parameter can end its quotes. params.go says what happens to each
+// has set it: in GBK and its kin an interpolated parameter can end its quotes. url.go says what happens to each
 // parameter of the URL.
 //
 // On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
@@ -56,7 +56,7 @@
 // Connector takes a database/sql connector of the program. Each new connection gets the same session variables in one
 // statement (SET), and is asked in another one for what a statement can show and not change. What only the program can
 // configure is asked for once, when the roster is opened: clientFoundRows, for one, by an UPDATE that changes nothing,
-// in a transaction that is rolled back. own_connector.go and own_checks.go have all of it.
+// in a transaction that is rolled back. own_connector.go has all of it.
 //
 // # Why not
 //

@@ -8,7 +8,7 @@
 // binary_parameters on all connections, those for dealers included: without it a statement with parameters is two round
 // trips, which PgBouncer in transaction mode sends to two servers, so that the rows of another statement come back.
 //
-// params.go says what happens to each parameter of the URL, to PGOPTIONS and to settings of the session.
+// url.go says what happens to each parameter of the URL, to PGOPTIONS and to settings of the session.
 //
 // Deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the
 // network swallows packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
