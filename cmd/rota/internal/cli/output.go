@@ -53,9 +53,9 @@ type Result struct {
 // csvRecorder is a result whose CSV has only a part of what its JSON has.
 type csvRecorder interface{ CSVRecords() any }
 
-// TableResult is a result that is a table of its records.
-func TableResult[T any](records []T, columns []Column[T]) Result {
-	return Result{Records: records, Text: func(s Screen) string { return Render(s, records, columns) }}
+// TableResult is a result that is a table with a row for each record.
+func TableResult[T any](records []T, row func(T) Row) Result {
+	return Result{Records: records, Text: func(s Screen) string { return Render(s, records, row) }}
 }
 
 func (o Output) IsTable() bool { return o.Format.Value == FormatTable }

@@ -63,20 +63,12 @@ var meanings = map[string]string{
 	"FENCED": bad, "FORCED": bad, "ALERT": bad,
 }
 
-// ByMeaning colours a state.
-func ByMeaning[T any](_ T, cell string) string {
-	if color := meanings[cell]; color != "" {
-		return color + cell + noColor
+// Paint colours a state within a text by what the state means, if the screen has colours.
+func (s Screen) Paint(text, state string) string {
+	if color := meanings[state]; s.Color && color != "" {
+		return strings.Replace(text, state, color+state+noColor, 1)
 	}
-	return cell
-}
-
-// BadUnlessZero colours a number that should be 0.
-func BadUnlessZero[T any](_ T, cell string) string {
-	if cell == "0" || cell == "" {
-		return cell
-	}
-	return bad + cell + noColor
+	return text
 }
 
 // errNotConfirmed is returned for an answer other than yes.

@@ -101,13 +101,13 @@ func (o Output) redraw(out io.Writer, title string, r Result) error {
 }
 
 // ListCommand completes a command that lists records, of one task type or of
-// all, as a table of the given columns.
-func ListCommand[T any](cmd *cobra.Command, tasks Lister, columns []Column[T],
+// all, as a table.
+func ListCommand[T any](cmd *cobra.Command, tasks Lister, row func(T) Row,
 	list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error),
 ) *cobra.Command {
 	return TableCommand(cmd, tasks, func(ctx context.Context, c *ops.Client, taskType string) (Result, error) {
 		records, err := list(ctx, c, taskType)
-		return TableResult(records, columns), err
+		return TableResult(records, row), err
 	})
 }
 

@@ -11,77 +11,76 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// Column is a column of a table for people.
-type Column[T any] struct {
-	Title string
-	Text  func(T) string
-
-	UUID     bool // shortened to host:pid if the table is too wide
-	DropRank int  // a table that is too wide drops the columns of the highest rank first; 0 is never dropped
-	Truncate bool // cut if the table is still too wide
-	Right    bool // aligned right, for numbers
-	Color    func(T, string) string
-}
-
-// grid is a table while it is fitted to the screen.
+// grid is a table while it is fitted to the screen. The cells of the head have the properties of the columns.
 type grid struct {
-	titles []string
-	cells  [][]string
+	head   Row
+	rows   []Row
 	widths []int
 }
 
-// Render returns a table. If it is wider than the screen, it shortens uuids,
-// then drops columns, which it names below, then cuts texts.
-func Render[T any](s Screen, records []T, columns []Column[T]) string {
-	g, note := newGrid(records, columns, false), ""
-	if s.Width > 0 && g.width() > s.Width {
-		all := columns
-		g, columns = fit(s, records, columns)
-		note = leftOut(s, all, columns)
+// Render returns a table with a row for each record. If the table is wider than the screen, it shortens uuids, then
+// drops columns, which it names below, then cuts texts. The row of a zero record gives the titles.
+func Render[T any](s Screen, records []T, row func(T) Row) string {
+	var zero T
+	g := &grid{head: row(zero)}
+	for _, r := range records {
+		g.rows = append(g.rows, row(r))
 	}
-	if s.Color {
-		paint(g, records, columns)
-	}
-	return strings.TrimSuffix(g.table(alignments(columns))+"\n"+note, "\n")
+	return g.render(s)
 }
 
-// fit returns a grid that fits the screen if possible, and its columns.
-func fit[T any](s Screen, records []T, columns []Column[T]) (*grid, []Column[T]) {
-	g := newGrid(records, columns, true)
-	for g.minWidth(truncatable(columns)) > s.Width {
-		i := firstToDrop(columns)
-		if i < 0 {
-			break
-		}
-		columns = slices.Delete(slices.Clone(columns), i, i+1)
-		g = newGrid(records, columns, true)
+func (g *grid) render(s Screen) string {
+	g.change(func(c *Cell) { c.text = escape.Text(c.text) })
+	g.measure()
+	note := ""
+	if s.Width > 0 && g.width() > s.Width {
+		note = g.fit(s)
 	}
-	for i, c := range columns {
-		if excess := g.width() - s.Width; c.Truncate && excess > 0 {
+	if s.Color {
+		g.change(func(c *Cell) { c.text = strings.Replace(c.text, c.colored, c.color+c.colored+noColor, 1) })
+	}
+	return strings.TrimSuffix(g.text()+"\n"+note, "\n")
+}
+
+// change changes the cells of all rows.
+func (g *grid) change(f func(*Cell)) {
+	for _, row := range g.rows {
+		for i := range row {
+			f(&row[i])
+		}
+	}
+}
+
+func (g *grid) measure() {
+	g.widths = make([]int, len(g.head))
+	for i, c := range g.head {
+		g.widths[i] = text.StringWidth(c.Title)
+	}
+	for _, row := range g.rows {
+		for i, c := range row {
+			g.widths[i] = max(g.widths[i], text.StringWidth(c.text))
+		}
+	}
+}
+
+// fit makes the table fit the screen if possible, and returns a note if it drops columns.
+func (g *grid) fit(s Screen) (note string) {
+	all := slices.Clone(g.head)
+	g.change(func(c *Cell) {
+		if c.uuid {
+			c.text = ops.ServerName(c.text)
+		}
+	})
+	g.measure()
+	for i := g.firstToDrop(); i >= 0 && g.minWidth() > s.Width; i = g.firstToDrop() {
+		g.drop(i)
+	}
+	for i, c := range g.head {
+		if excess := g.width() - s.Width; c.long && excess > 0 {
 			g.cut(i, max(g.widths[i]-excess, minTextWidth))
 		}
 	}
-	return g, columns
-}
-
-func newGrid[T any](records []T, columns []Column[T], short bool) *grid {
-	g := &grid{widths: make([]int, len(columns)), cells: make([][]string, len(records))}
-	for i, c := range columns {
-		g.titles = append(g.titles, c.Title)
-		g.widths[i] = text.StringWidth(c.Title)
-	}
-	for r, record := range records {
-		for i, c := range columns {
-			cell := c.Text(record)
-			if c.UUID && short {
-				cell = ops.ServerName(cell)
-			}
-			cell = escape.Text(cell)
-			g.cells[r] = append(g.cells[r], cell)
-			g.widths[i] = max(g.widths[i], text.StringWidth(cell))
-		}
-	}
-	return g
+	return leftOut(s, all, g.head)
 }
 
 // width returns the width with a space on both sides of each cell.
@@ -95,10 +94,10 @@ func (g *grid) width() (n int) {
 // minTextWidth is the least width of a column that is cut.
 const minTextWidth = 16
 
-// minWidth returns the width with the given columns cut.
-func (g *grid) minWidth(cut []bool) (n int) {
+// minWidth returns the width with long texts cut.
+func (g *grid) minWidth() (n int) {
 	for i, w := range g.widths {
-		if cut[i] {
+		if g.head[i].long {
 			w = min(w, minTextWidth)
 		}
 		n += w + 2
@@ -106,91 +105,68 @@ func (g *grid) minWidth(cut []bool) (n int) {
 	return n
 }
 
-func truncatable[T any](columns []Column[T]) []bool {
-	cut := make([]bool, len(columns))
-	for i, c := range columns {
-		cut[i] = c.Truncate
-	}
-	return cut
-}
-
-// cut limits the width of a column.
-func (g *grid) cut(i, width int) {
-	for _, row := range g.cells {
-		if text.StringWidth(row[i]) > width {
-			row[i] = text.Snip(row[i], width, "…")
-		}
-	}
-	g.widths[i] = min(g.widths[i], width)
-}
-
-// firstToDrop returns the index of the column of the highest rank, or -1 if
-// none may be dropped.
-func firstToDrop[T any](columns []Column[T]) int {
+// firstToDrop returns the index of the column of the highest rank, or -1 if none may be dropped.
+func (g *grid) firstToDrop() int {
 	at := -1
-	for i, c := range columns {
-		if c.DropRank > 0 && (at < 0 || c.DropRank > columns[at].DropRank) {
+	for i, c := range g.head {
+		if c.dropRank > 0 && (at < 0 || c.dropRank > g.head[at].dropRank) {
 			at = i
 		}
 	}
 	return at
 }
 
-func paint[T any](g *grid, records []T, columns []Column[T]) {
-	for r, record := range records {
-		for i, c := range columns {
-			if c.Color != nil {
-				g.cells[r][i] = c.Color(record, g.cells[r][i])
-			}
-		}
+func (g *grid) drop(i int) {
+	g.head, g.widths = slices.Delete(g.head, i, i+1), slices.Delete(g.widths, i, i+1)
+	for r, row := range g.rows {
+		g.rows[r] = slices.Delete(row, i, i+1)
 	}
 }
 
-func alignments[T any](columns []Column[T]) (configs []table.ColumnConfig) {
-	for i, c := range columns {
-		if c.Right {
+// cut limits the width of a column.
+func (g *grid) cut(i, width int) {
+	for _, row := range g.rows {
+		if text.StringWidth(row[i].text) > width {
+			row[i].text = text.Snip(row[i].text, width, "…")
+		}
+	}
+	g.widths[i] = min(g.widths[i], width)
+}
+
+// text returns the table without lines, readable for people and for awk.
+func (g *grid) text() string {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleDefault)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.SuppressTrailingSpaces()
+	var titles table.Row
+	var configs []table.ColumnConfig
+	for i, c := range g.head {
+		titles = append(titles, c.Title)
+		if c.right {
 			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 		}
 	}
-	return configs
-}
-
-func (g *grid) table(configs []table.ColumnConfig) string {
-	header := make([]any, len(g.titles))
-	for i, title := range g.titles {
-		header[i] = title
-	}
-	t := newTable(header...)
+	t.AppendHeader(titles)
 	t.SetColumnConfigs(configs)
-	for _, row := range g.cells {
+	for _, row := range g.rows {
 		cells := make(table.Row, len(row))
-		for i, cell := range row {
-			cells[i] = cell
+		for i, c := range row {
+			cells[i] = c.text
 		}
 		t.AppendRow(cells)
 	}
 	return t.Render()
 }
 
-// newTable returns a table without lines, readable for people and for awk.
-func newTable(columns ...any) table.Writer {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleDefault)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.SuppressTrailingSpaces()
-	t.AppendHeader(columns)
-	return t
-}
-
 // leftOutPrefix begins the note below a table that lacks columns.
 const leftOutPrefix = "Left out: "
 
-// leftOut returns a note that names the columns that were dropped, and how to
-// see them. It is empty if none was.
-func leftOut[T any](s Screen, all, shown []Column[T]) string {
+// leftOut returns a note that names the columns that were dropped, and how to see them. It is empty if none was.
+func leftOut(s Screen, all, shown Row) string {
 	var titles []string
 	for _, c := range all {
-		if !slices.ContainsFunc(shown, func(d Column[T]) bool { return d.Title == c.Title }) {
+		if !slices.ContainsFunc(shown, func(d Cell) bool { return d.Title == c.Title }) {
 			titles = append(titles, c.Title)
 		}
 	}

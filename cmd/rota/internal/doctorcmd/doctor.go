@@ -136,10 +136,7 @@ func findingText(s cli.Screen, f condition.Condition) string {
 	if hint != "" {
 		body += "\n" + text.WrapSoft(hint, width)
 	}
-	if s.Color {
-		head = cli.ByMeaning(f, f.Status) + head[len(f.Status):]
-	}
-	return head + strings.ReplaceAll(body, "\n", "\n"+indent)
+	return s.Paint(head, f.Status) + strings.ReplaceAll(body, "\n", "\n"+indent)
 }
 
 // heldBackAfter is the age at which a writing transaction becomes a problem for the cursors that wait for it.

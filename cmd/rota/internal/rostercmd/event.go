@@ -64,7 +64,7 @@ host with registered servers.`,
 					return cli.Result{}, err
 				}
 				events, err := c.Events().List(ctx, e.filter, e.limit)
-				return cli.TableResult(events, eventColumns), err
+				return cli.TableResult(events, eventRow), err
 			})
 		},
 	}
@@ -117,39 +117,37 @@ func (e *eventList) print(out io.Writer, events []ops.EventRecord, header bool) 
 	if e.Format.Value == cli.FormatCSV {
 		return records.WriteCSV(out, events, header)
 	}
-	color := cli.ScreenOf(out).Color
+	screen := cli.ScreenOf(out)
 	for _, event := range events {
 		if e.Format.Value == cli.FormatJSON {
 			if err := cli.WriteJSONLine(out, event); err != nil {
 				return err
 			}
-		} else if _, err := fmt.Fprintln(out, eventLine(event, color)); err != nil {
+		} else if _, err := fmt.Fprintln(out, eventLine(screen, event)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func eventLine(e ops.EventRecord, color bool) string {
+func eventLine(s cli.Screen, e ops.EventRecord) string {
 	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", cli.TimeText(e.EventTime), e.Kind, e.TaskType,
 		cli.ValueOrDash(e.QueueID), cli.ValueOrDash(e.FromServer), cli.ValueOrDash(e.ToServer), cli.OneLine(e.Reason))
-	line = escape.Text(strings.TrimRight(line, " "))
-	if color {
-		line = strings.Replace(line, e.Kind, cli.ByMeaning(e, e.Kind), 1)
-	}
-	return line
+	return s.Paint(escape.Text(strings.TrimRight(line, " ")), e.Kind)
 }
 
-var eventColumns = []cli.Column[ops.EventRecord]{
-	{Title: "TIME", Text: func(e ops.EventRecord) string { return cli.TimeText(e.EventTime) }},
-	{Title: "TASK", Text: func(e ops.EventRecord) string { return e.TaskType }, DropRank: 1},
-	{Title: "QUEUE", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.QueueID) }},
-	{Title: "KIND", Text: func(e ops.EventRecord) string { return e.Kind }, Color: cli.ByMeaning[ops.EventRecord]},
-	{Title: "FROM", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.FromServer) }, UUID: true},
-	{Title: "TO", Text: func(e ops.EventRecord) string { return cli.ValueOrDash(e.ToServer) }, UUID: true},
-	{Title: "EPOCH", Text: epochText, Right: true, DropRank: 3},
-	{Title: "ACTOR", Text: func(e ops.EventRecord) string { return e.Actor }, UUID: true, DropRank: 2},
-	{Title: "REASON", Text: func(e ops.EventRecord) string { return cli.OneLine(e.Reason) }, Truncate: true},
+func eventRow(e ops.EventRecord) cli.Row {
+	return cli.Row{
+		cli.Time("TIME", e.EventTime),
+		cli.Text("TASK", e.TaskType).Drop(1),
+		cli.Maybe("QUEUE", e.QueueID),
+		cli.State("KIND", e.Kind),
+		cli.UUID("FROM", e.FromServer),
+		cli.UUID("TO", e.ToServer),
+		cli.Text("EPOCH", epochText(e)).Right().Drop(3),
+		cli.UUID("ACTOR", e.Actor).Drop(2),
+		cli.Long("REASON", e.Reason),
+	}
 }
 
 func epochText(e ops.EventRecord) string {

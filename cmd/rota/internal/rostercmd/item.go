@@ -40,7 +40,7 @@ run, or a task type, which stands for its newest run.`,
 		}
 		f.TaskType, f.State = taskType, state.Value
 		records, err := c.Items().List(ctx, f, limit)
-		return cli.TableResult(records, itemColumns), err
+		return cli.TableResult(records, itemRow), err
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only items in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
@@ -64,18 +64,20 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 		return cli.Result{}, err
 	}
 	items, err := c.Runs().FailedItems(ctx, runs.FailedItemFilter{RunID: r.ID, QueueID: queue}, limit)
-	return cli.TableResult(items, runcmd.RunItemColumns), err
+	return cli.TableResult(items, runcmd.RunItemRow), err
 }
 
-var itemColumns = []cli.Column[ops.ItemRecord]{
-	{Title: "TASK", Text: func(i ops.ItemRecord) string { return i.TaskType }, DropRank: 2},
-	{Title: "QUEUE", Text: func(i ops.ItemRecord) string { return i.QueueID }},
-	{Title: "ITEM", Text: func(i ops.ItemRecord) string { return cli.OneLine(i.ItemKey) }},
-	{Title: "STATE", Text: func(i ops.ItemRecord) string { return i.State }, Color: cli.ByMeaning[ops.ItemRecord]},
-	{Title: "ATTEMPTS", Text: func(i ops.ItemRecord) string { return cli.Number(i.Attempts) }, Right: true},
-	{Title: "FIRST FAILED", Text: func(i ops.ItemRecord) string { return cli.TimeText(i.FirstFailedAt) }, DropRank: 3},
-	{Title: "NEXT", Text: nextAttempt, DropRank: 1},
-	{Title: "LAST ERROR", Text: func(i ops.ItemRecord) string { return cli.OneLine(i.LastError) }, Truncate: true},
+func itemRow(i ops.ItemRecord) cli.Row {
+	return cli.Row{
+		cli.Text("TASK", i.TaskType).Drop(2),
+		cli.Text("QUEUE", i.QueueID),
+		cli.Text("ITEM", cli.OneLine(i.ItemKey)),
+		cli.State("STATE", i.State),
+		cli.Figure("ATTEMPTS", i.Attempts),
+		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),
+		cli.Text("NEXT", nextAttempt(i)).Drop(1),
+		cli.Long("LAST ERROR", i.LastError),
+	}
 }
 
 func nextAttempt(i ops.ItemRecord) string {

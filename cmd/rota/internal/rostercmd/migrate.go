@@ -67,7 +67,7 @@ func newMigrateStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.Write(cmd.OutOrStdout(), cli.TableResult(migrationRecords(list), migrationColumns))
+			return o.Write(cmd.OutOrStdout(), cli.TableResult(migrationRecords(list), migrationRow))
 		},
 	}
 	cli.AddConnectionFlags(cmd)
@@ -90,15 +90,12 @@ func migrationRecords(list []schema.Migration) []migrationRecord {
 	return records
 }
 
-var migrationColumns = []cli.Column[migrationRecord]{
-	{Title: "VERSION", Text: func(m migrationRecord) string { return cli.Number(m.Version) }, Right: true},
-	{Title: "NAME", Text: func(m migrationRecord) string { return m.Name }},
-	{Title: "APPLIED", Text: func(m migrationRecord) string {
-		if m.AppliedAt.IsZero() {
-			return "pending"
-		}
-		return cli.TimeText(m.AppliedAt)
-	}},
+func migrationRow(m migrationRecord) cli.Row {
+	applied := "pending"
+	if !m.AppliedAt.IsZero() {
+		applied = cli.TimeText(m.AppliedAt)
+	}
+	return cli.Row{cli.Figure("VERSION", m.Version), cli.Text("NAME", m.Name), cli.Text("APPLIED", applied)}
 }
 
 func NewMigrateCommand() *cobra.Command {

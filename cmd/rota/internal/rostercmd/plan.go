@@ -3,7 +3,6 @@ package rostercmd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -124,11 +123,7 @@ func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []stri
 func planText(s cli.Screen, p ops.Preview) string {
 	var parts []string
 	if len(p.Moves) > 0 {
-		columns := moveColumns
-		if p.Load != nil {
-			columns = slices.Insert(slices.Clone(columns), 3, moveLoadColumn)
-		}
-		parts = append(parts, cli.Render(s, p.Moves, columns))
+		parts = append(parts, cli.Render(s, p.Moves, func(m ops.Move) cli.Row { return moveRow(m, p.Load != nil) }))
 	}
 	total := "no queue would move"
 	if len(p.Moves) > 0 {
@@ -137,12 +132,11 @@ func planText(s cli.Screen, p ops.Preview) string {
 	if unowned := len(p.Moves) - p.Moved(); unowned > 0 {
 		total += fmt.Sprintf("; %d would have no owner", unowned)
 	}
-	columns := shareColumns
 	if p.Load != nil {
 		total += "\n" + loadText(p)
-		columns = slices.Concat(columns, shareLoadColumns)
 	}
-	return strings.Join(append(parts, total, cli.Render(s, p.Shares, columns)), "\n\n")
+	shares := cli.Render(s, p.Shares, func(s ops.Share) cli.Row { return shareRow(s, p.Load != nil) })
+	return strings.Join(append(parts, total, shares), "\n\n")
 }
 
 // loadText says what is known of the load.
@@ -175,16 +169,13 @@ func firstOf(ids []string, n int) string {
 	return text
 }
 
-var moveColumns = []cli.Column[ops.Move]{
-	{Title: "QUEUE", Text: func(m ops.Move) string { return m.QueueID }},
-	{Title: "FROM", Text: func(m ops.Move) string { return cli.ValueOrDash(m.CurServer) }, UUID: true},
-	{Title: "TO", Text: func(m ops.Move) string { return cli.ValueOrDash(m.NextServer) }, UUID: true},
-	{Title: "REASON", Text: moveText, Truncate: true},
-}
-
-var moveLoadColumn = cli.Column[ops.Move]{
-	Title: "LOAD", Text: func(m ops.Move) string { return figure(m.Load) },
-	Right: true,
+// moveRow has the load of the queue if the plan has loads.
+func moveRow(m ops.Move, load bool) cli.Row {
+	row := cli.Row{cli.Text("QUEUE", m.QueueID), cli.UUID("FROM", m.CurServer), cli.UUID("TO", m.NextServer)}
+	if load {
+		row = append(row, loadCell("LOAD", m.Load))
+	}
+	return append(row, cli.Long("REASON", moveText(m)))
 }
 
 func moveText(m ops.Move) string {
@@ -194,22 +185,22 @@ func moveText(m ops.Move) string {
 	return m.Reason
 }
 
-var shareColumns = []cli.Column[ops.Share]{
-	{Title: "SERVER", Text: func(s ops.Share) string { return s.UUID }, UUID: true},
-	{Title: "STATE", Text: func(s ops.Share) string { return s.State }, Color: cli.ByMeaning[ops.Share]},
-	{Title: "QUEUES", Text: func(s ops.Share) string { return fmt.Sprint(s.Queues) }, Right: true},
-	{Title: "PLANNED", Text: func(s ops.Share) string { return fmt.Sprint(s.Next) }, Right: true},
-}
-
-var shareLoadColumns = []cli.Column[ops.Share]{
-	{Title: "LOAD", Text: func(s ops.Share) string { return figure(s.Load) }, Right: true},
-	{Title: "PLANNED LOAD", Text: func(s ops.Share) string { return figure(s.NextLoad) }, Right: true},
-}
-
-// figure returns a load as text.
-func figure(load *float64) string {
-	if load == nil {
-		return "-"
+func shareRow(s ops.Share, load bool) cli.Row {
+	row := cli.Row{
+		cli.UUID("SERVER", s.UUID),
+		cli.State("STATE", s.State),
+		cli.Figure("QUEUES", s.Queues),
+		cli.Figure("PLANNED", s.Next),
 	}
-	return fmt.Sprintf("%.2f", *load)
+	if load {
+		row = append(row, loadCell("LOAD", s.Load), loadCell("PLANNED LOAD", s.NextLoad))
+	}
+	return row
+}
+
+func loadCell(title string, load *float64) cli.Cell {
+	if load == nil {
+		return cli.Text(title, "-").Right()
+	}
+	return cli.Text(title, fmt.Sprintf("%.2f", *load)).Right()
 }

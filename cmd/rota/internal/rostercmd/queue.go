@@ -41,7 +41,7 @@ processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
-	}, cli.ListTasks, queueColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]ops.QueueRecord, error) {
+	}, cli.ListTasks, queueRow, func(ctx context.Context, c *ops.Client, taskType string) ([]ops.QueueRecord, error) {
 		f.TaskType, f.Status = taskType, status.Value
 		return queuesOf(ctx, c, f, server)
 	})
@@ -69,26 +69,22 @@ func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server stri
 	return c.Queues().List(ctx, f)
 }
 
-var queueColumns = []cli.Column[ops.QueueRecord]{
-	{Title: "TASK", Text: func(q ops.QueueRecord) string { return q.TaskType }, DropRank: 2},
-	{Title: "QUEUE", Text: func(q ops.QueueRecord) string { return q.QueueID }},
-	{Title: "STATUS", Text: queueStatusText, Color: queueStatusColor},
-	{Title: "OWNER", Text: func(q ops.QueueRecord) string { return cli.ValueOrDash(q.CurServer) }, UUID: true},
-	{Title: "HEARTBEAT", Text: func(q ops.QueueRecord) string { return cli.AgeText(q.HeartbeatAge) }, Right: true},
-	{Title: "OWNED", Text: func(q ops.QueueRecord) string { return cli.AgeText(q.OwnedFor) }, Right: true, DropRank: 3},
-	{Title: "REQUESTER", Text: func(q ops.QueueRecord) string { return cli.ValueOrDash(q.ReqServer) }, UUID: true},
-	{
-		Title: "REQUESTED", Text: func(q ops.QueueRecord) string { return cli.AgeText(q.Requested) },
-		Right: true, DropRank: 1,
-	},
-	{Title: "BACKLOG", Text: queueBacklogText, DropRank: 7},
-	{Title: "HUNG ON", Text: hungOnText, DropRank: 6},
-	{Title: "PIN", Text: func(q ops.QueueRecord) string { return cmp.Or(q.Pin, "-") }, DropRank: 6},
-	{Title: "EPOCH", Text: func(q ops.QueueRecord) string { return cli.Number(q.Epoch) }, Right: true, DropRank: 4},
-	{
-		Title: "CURSOR", Text: func(q ops.QueueRecord) string { return cli.OneLine(q.CursorValue) },
-		DropRank: 5, Truncate: true,
-	},
+func queueRow(q ops.QueueRecord) cli.Row {
+	return cli.Row{
+		cli.Text("TASK", q.TaskType).Drop(2),
+		cli.Text("QUEUE", q.QueueID),
+		cli.Text("STATUS", queueStatusText(q)).Colored(q.DisplayState()),
+		cli.UUID("OWNER", q.CurServer),
+		cli.Age("HEARTBEAT", q.HeartbeatAge),
+		cli.Age("OWNED", q.OwnedFor).Drop(3),
+		cli.UUID("REQUESTER", q.ReqServer),
+		cli.Age("REQUESTED", q.Requested).Drop(1),
+		cli.Text("BACKLOG", queueBacklogText(q)).Drop(7),
+		cli.Text("HUNG ON", hungOnText(q)).Drop(6),
+		cli.Text("PIN", cmp.Or(q.Pin, "-")).Drop(6),
+		cli.Figure("EPOCH", q.Epoch).Drop(4),
+		cli.Long("CURSOR", q.CursorValue).Drop(5),
+	}
 }
 
 // queueStatusText returns the state of the queue, with the rule that no server meets if it has no owner.
@@ -97,11 +93,6 @@ func queueStatusText(q ops.QueueRecord) string {
 		return "UNASSIGNED (" + *q.WaitsFor + ")"
 	}
 	return q.DisplayState()
-}
-
-// queueStatusColor colours the text by the state in it.
-func queueStatusColor(q ops.QueueRecord, cell string) string {
-	return strings.Replace(cell, q.DisplayState(), cli.ByMeaning(q, q.DisplayState()), 1)
 }
 
 // hungOnText returns the short names of the servers that do not get the queue because of calls that hang.

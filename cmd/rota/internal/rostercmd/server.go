@@ -2,7 +2,6 @@ package rostercmd
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -68,50 +67,31 @@ func (l *serverList) query(ctx context.Context, c *ops.Client) (cli.Result, erro
 	}
 	if l.gone {
 		servers, err := c.Servers().Gone(ctx, l.filter, l.limit)
-		return cli.TableResult(servers, goneServerColumns), err
+		return cli.TableResult(servers, goneServerRow), err
 	}
 	servers, err := c.Servers().List(ctx, l.filter)
-	return cli.TableResult(servers, serverColumns), err
+	return cli.TableResult(servers, serverRow), err
 }
 
-var serverColumns = []cli.Column[ops.ServerRecord]{
-	{Title: "SERVER", Text: func(s ops.ServerRecord) string { return s.UUID }, UUID: true},
-	{Title: "TASK", Text: func(s ops.ServerRecord) string { return s.TaskType }},
-	{Title: "STATE", Text: ops.ServerRecord.DisplayState, Color: cli.ByMeaning[ops.ServerRecord]},
-	{
-		Title: "HEARTBEAT", Text: func(s ops.ServerRecord) string { return cli.AgeText(&s.HeartbeatAge) }, Right: true,
-		DropRank: 1,
-	},
-	{Title: "QUEUES", Text: func(s ops.ServerRecord) string { return cli.Number(s.Queues) }, Right: true},
-	{
-		Title: "REQUESTED", Text: func(s ops.ServerRecord) string { return cli.Number(s.Requested) },
-		Right: true, DropRank: 6,
-	},
-	{
-		Title: "AWAITED", Text: func(s ops.ServerRecord) string { return cli.Number(s.Requesting) },
-		Right: true, DropRank: 6,
-	},
-	{
-		Title: "HUNG", Text: func(s ops.ServerRecord) string { return cli.Number(int64(len(s.HungQueues))) }, Right: true,
-		DropRank: 6,
-	},
-	{Title: "WEIGHT", Text: func(s ops.ServerRecord) string { return fmt.Sprint(s.Weight) }, Right: true, DropRank: 6},
-	{Title: "CALLS", Text: callsText, Right: true, DropRank: 6},
-	{
-		Title: "IN FLIGHT", Text: func(s ops.ServerRecord) string { return cli.Number(s.InFlight) },
-		Right: true, DropRank: 2,
-	},
-	{
-		Title: "OLDEST", Text: func(s ops.ServerRecord) string { return cli.AgeText(s.OldestInFlightAge) }, Right: true,
-		DropRank: 3,
-	},
-	{Title: "DONE", Text: func(s ops.ServerRecord) string { return cli.Number(s.SuccessCount) }, Right: true, DropRank: 5},
-	{
-		Title: "FAILED", Text: func(s ops.ServerRecord) string { return cli.Number(s.FailureCount) },
-		Right: true, DropRank: 4,
-	},
-	{Title: "VERSION", Text: func(s ops.ServerRecord) string { return s.LibraryVersion }, DropRank: 7},
-	{Title: "LAST ERROR", Text: lastErrorText, Truncate: true},
+func serverRow(s ops.ServerRecord) cli.Row {
+	return cli.Row{
+		cli.UUID("SERVER", s.UUID),
+		cli.Text("TASK", s.TaskType),
+		cli.State("STATE", s.DisplayState()),
+		cli.Age("HEARTBEAT", &s.HeartbeatAge).Drop(1),
+		cli.Figure("QUEUES", s.Queues),
+		cli.Figure("REQUESTED", s.Requested).Drop(6),
+		cli.Figure("AWAITED", s.Requesting).Drop(6),
+		cli.Figure("HUNG", len(s.HungQueues)).Drop(6),
+		cli.Figure("WEIGHT", s.Weight).Drop(6),
+		cli.Text("CALLS", callsText(s)).Right().Drop(6),
+		cli.Figure("IN FLIGHT", s.InFlight).Drop(2),
+		cli.Age("OLDEST", s.OldestInFlightAge).Drop(3),
+		cli.Figure("DONE", s.SuccessCount).Drop(5),
+		cli.Figure("FAILED", s.FailureCount).Drop(4),
+		cli.Text("VERSION", s.LibraryVersion).Drop(7),
+		cli.Long("LAST ERROR", lastErrorText(s)),
+	}
 }
 
 // callsText is the server's share of max_in_flight, and what it is to become.
@@ -140,26 +120,16 @@ func lastErrorText(s ops.ServerRecord) string {
 	return cli.AgeText(s.LastErrorAge) + " ago: " + cli.OneLine(s.LastError)
 }
 
-var goneServerColumns = []cli.Column[ops.GoneServerRecord]{
-	{Title: "LEFT", Text: func(s ops.GoneServerRecord) string { return cli.TimeText(s.LeftTime) }},
-	{Title: "SERVER", Text: func(s ops.GoneServerRecord) string { return s.UUID }, UUID: true},
-	{Title: "TASK", Text: func(s ops.GoneServerRecord) string { return s.TaskType }},
-	{
-		Title: "REASON", Text: func(s ops.GoneServerRecord) string { return s.Reason },
-		Color: cli.ByMeaning[ops.GoneServerRecord],
-	},
-	{
-		Title: "DONE", Text: func(s ops.GoneServerRecord) string { return cli.Number(s.SuccessCount) },
-		Right: true, DropRank: 1,
-	},
-	{
-		Title: "FAILED", Text: func(s ops.GoneServerRecord) string { return cli.Number(s.FailureCount) }, Right: true,
-		DropRank: 1,
-	},
-	{
-		Title: "LAST ERROR", Text: func(s ops.GoneServerRecord) string { return cli.OneLine(s.LastError) }, DropRank: 2,
-		Truncate: true,
-	},
+func goneServerRow(s ops.GoneServerRecord) cli.Row {
+	return cli.Row{
+		cli.Time("LEFT", s.LeftTime),
+		cli.UUID("SERVER", s.UUID),
+		cli.Text("TASK", s.TaskType),
+		cli.State("REASON", s.Reason),
+		cli.Figure("DONE", s.SuccessCount).Drop(1),
+		cli.Figure("FAILED", s.FailureCount).Drop(1),
+		cli.Long("LAST ERROR", s.LastError).Drop(2),
+	}
 }
 
 func NewServerCommand() *cobra.Command {

@@ -16,21 +16,21 @@ func TestTablesNameWhatTheyLeaveOut(t *testing.T) {
 	t.Parallel()
 	servers := []ops.ServerRecord{longServer}
 	for _, width := range []int{80, 120} {
-		shown := cli.Render(cli.Screen{Width: width}, servers, serverColumns)
+		shown := cli.Render(cli.Screen{Width: width}, servers, serverRow)
 		table, note, found := strings.Cut(shown, "\nLeft out: ")
 		note = strings.ReplaceAll(note, "\n", " ")
 		titles, _, _ := strings.Cut(table, "\n")
 		if strings.Count(table, "\n") != 1 || text.LongestLineLen(shown) > width || !found || !strings.Contains(note, "| less -S or -o json") {
 			t.Errorf("%d characters:\n%s", width, shown)
 		}
-		for _, c := range serverColumns {
+		for _, c := range serverRow(longServer) {
 			if in, named := strings.Contains(titles, c.Title), strings.Contains(strings.ReplaceAll(note, "IN FLIGHT", "IN_FLIGHT"), strings.ReplaceAll(c.Title, "IN FLIGHT", "IN_FLIGHT")); in == named {
 				t.Errorf("%d: column %s is in the table: %t, and in the note: %t\n%s", width, c.Title, in, named, shown)
 			}
 		}
 	}
 	for _, s := range []cli.Screen{{}, {Width: 500}} {
-		if got := cli.Render(s, servers, serverColumns); strings.Contains(got, "Left out: ") {
+		if got := cli.Render(s, servers, serverRow); strings.Contains(got, "Left out: ") {
 			t.Errorf("a table of all columns has a note:\n%s", got)
 		}
 	}
@@ -46,7 +46,7 @@ func TestTablesFit(t *testing.T) {
 	t.Parallel()
 	servers := []ops.ServerRecord{longServer}
 	for _, width := range []int{200, 120, 80} {
-		got := cli.Render(cli.Screen{Width: width}, servers, serverColumns)
+		got := cli.Render(cli.Screen{Width: width}, servers, serverRow)
 		if n := text.LongestLineLen(got); n > width {
 			t.Errorf("%d characters on a terminal of %d:\n%s", n, width, got)
 		}
@@ -57,7 +57,7 @@ func TestTablesFit(t *testing.T) {
 		}
 	}
 	for _, s := range []cli.Screen{{}, {Width: 500}} {
-		got := cli.Render(s, servers, serverColumns)
+		got := cli.Render(s, servers, serverRow)
 		if !strings.Contains(got, longServer.UUID) || !strings.Contains(got, strings.TrimSpace(strings.Repeat("no such table ", 20))) || strings.Count(got, "\n") != 1 {
 			t.Errorf("the table is incomplete:\n%s", got)
 		}
@@ -68,13 +68,13 @@ func TestTablesFit(t *testing.T) {
 func TestColours(t *testing.T) {
 	t.Parallel()
 	queues := []ops.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
-	got := cli.Render(cli.Screen{Width: 80, Color: true}, queues, queueColumns)
+	got := cli.Render(cli.Screen{Width: 80, Color: true}, queues, queueRow)
 	for _, want := range []string{"\x1b[32mHELD\x1b[0m", "\x1b[33mMOVING\x1b[0m", "\x1b[31mORPHAN\x1b[0m"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	if plain := cli.Render(cli.Screen{Width: 80}, queues, queueColumns); strings.Contains(plain, "\x1b") {
+	if plain := cli.Render(cli.Screen{Width: 80}, queues, queueRow); strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
 }
@@ -86,7 +86,7 @@ func TestManyQueuesAreRendered(t *testing.T) {
 	for i := range queues {
 		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
 	}
-	table, _, _ := strings.Cut(cli.Render(cli.Screen{Width: 40}, queues, queueColumns), "\nLeft out: ")
+	table, _, _ := strings.Cut(cli.Render(cli.Screen{Width: 40}, queues, queueRow), "\nLeft out: ")
 	if lines := strings.Count(table, "\n"); lines != 10_000 {
 		t.Errorf("%d lines", lines)
 	}

@@ -50,7 +50,7 @@ failed runs and missed slots.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
 				tasks, err := c.Tasks().List(ctx, "")
-				return cli.TableResult(tasks, taskColumns), err
+				return cli.TableResult(tasks, taskRow), err
 			})
 		},
 	}
@@ -59,32 +59,22 @@ failed runs and missed slots.`,
 	return cmd
 }
 
-var taskColumns = []cli.Column[ops.TaskRecord]{
-	{Title: "TASK", Text: func(t ops.TaskRecord) string { return t.TaskType }},
-	{Title: "STATE", Text: ops.TaskRecord.DisplayState, Color: cli.ByMeaning[ops.TaskRecord]},
-	{Title: "QUEUES", Text: queueTotal, Right: true},
-	{Title: "HELD", Text: func(t ops.TaskRecord) string { return cli.Number(t.Owned) }, Right: true, DropRank: 2},
-	{Title: "MOVING", Text: func(t ops.TaskRecord) string { return cli.Number(t.Moving) }, Right: true, DropRank: 1},
-	{
-		Title: "OVERDUE", Text: func(t ops.TaskRecord) string { return cli.Number(t.Overdue + t.Orphan) }, Right: true,
-		Color: cli.BadUnlessZero[ops.TaskRecord],
-	},
-	{
-		Title: "NO OWNER", Text: func(t ops.TaskRecord) string { return cli.Number(t.Unassigned) }, Right: true,
-		Color: cli.BadUnlessZero[ops.TaskRecord],
-	},
-	{Title: "SERVERS", Text: func(t ops.TaskRecord) string { return cli.Number(t.Servers) }, Right: true},
-	{Title: "BACKLOG", Text: taskBacklogText, Right: true, DropRank: 4},
-	{Title: "IN FLIGHT", Text: func(t ops.TaskRecord) string { return cli.Number(t.InFlight) }, Right: true, DropRank: 3},
-	{Title: "RETRY", Text: func(t ops.TaskRecord) string { return cli.Number(t.RetryItems) }, Right: true, DropRank: 1},
-	{
-		Title: "DEAD", Text: func(t ops.TaskRecord) string { return cli.Number(t.DeadItems) }, Right: true,
-		Color: cli.BadUnlessZero[ops.TaskRecord],
-	},
-	{
-		Title: "PROBLEMS", Text: func(t ops.TaskRecord) string { return cli.Number(t.RunProblems) }, Right: true,
-		Color: cli.BadUnlessZero[ops.TaskRecord],
-	},
+func taskRow(t ops.TaskRecord) cli.Row {
+	return cli.Row{
+		cli.Text("TASK", t.TaskType),
+		cli.State("STATE", t.DisplayState()),
+		cli.Text("QUEUES", queueTotal(t)).Right(),
+		cli.Figure("HELD", t.Owned).Drop(2),
+		cli.Figure("MOVING", t.Moving).Drop(1),
+		cli.Bad("OVERDUE", t.Overdue+t.Orphan),
+		cli.Bad("NO OWNER", t.Unassigned),
+		cli.Figure("SERVERS", t.Servers),
+		cli.Text("BACKLOG", taskBacklogText(t)).Right().Drop(4),
+		cli.Figure("IN FLIGHT", t.InFlight).Drop(3),
+		cli.Figure("RETRY", t.RetryItems).Drop(1),
+		cli.Bad("DEAD", t.DeadItems),
+		cli.Bad("PROBLEMS", t.RunProblems),
+	}
 }
 
 // queueTotal shows a change of the number of queues as 4>6.
@@ -133,7 +123,7 @@ func showTask(ctx context.Context, c *ops.Client, taskType string) (cli.Result, 
 	return cli.Result{
 		Records: record, YAML: func() ([]byte, error) { return config.Format(taskType, s) },
 		Text: func(sc cli.Screen) string {
-			return cli.Render(sc, tasks, taskColumns) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingColumns)
+			return cli.Render(sc, tasks, taskRow) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingRow)
 		},
 	}, nil
 }
@@ -141,10 +131,12 @@ func showTask(ctx context.Context, c *ops.Client, taskType string) (cli.Result, 
 // settingLine is a setting in the table; JSON has all settings in one object.
 type settingLine struct{ name, value, defaultValue string }
 
-var settingColumns = []cli.Column[settingLine]{
-	{Title: "SETTING", Text: func(s settingLine) string { return s.name }},
-	{Title: "VALUE", Text: func(s settingLine) string { return s.value }, Truncate: true},
-	{Title: "DEFAULT", Text: func(s settingLine) string { return s.defaultValue }},
+func settingRow(s settingLine) cli.Row {
+	return cli.Row{
+		cli.Text("SETTING", s.name),
+		cli.Long("VALUE", s.value),
+		cli.Text("DEFAULT", s.defaultValue),
+	}
 }
 
 func settingLines(s center.Settings, task ops.TaskRecord) []settingLine {

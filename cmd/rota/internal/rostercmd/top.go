@@ -60,7 +60,7 @@ func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.Ite
 	}
 	lines := topLines(servers, rates.Update(servers))
 	return cli.Result{Records: tasks, Text: func(s cli.Screen) string {
-		return cli.Render(s, tasks, taskColumns) + "\n\n" + cli.Render(s, lines, topColumns)
+		return cli.Render(s, tasks, taskRow) + "\n\n" + cli.Render(s, lines, topRow)
 	}}, nil
 }
 
@@ -77,18 +77,17 @@ func topLines(servers []ops.ServerRecord, rates map[string]float64) (lines []top
 	return lines
 }
 
-var topColumns = []cli.Column[topLine]{
-	{Title: "SERVER", Text: func(l topLine) string { return l.UUID }, UUID: true},
-	{Title: "TASK", Text: func(l topLine) string { return l.TaskType }},
-	{Title: "STATE", Text: func(l topLine) string { return l.DisplayState() }, Color: cli.ByMeaning[topLine]},
-	{Title: "HEARTBEAT", Text: func(l topLine) string { return cli.AgeText(&l.HeartbeatAge) }, Right: true},
-	{Title: "QUEUES", Text: func(l topLine) string { return cli.Number(l.Queues) }, Right: true},
-	{Title: "IN FLIGHT", Text: func(l topLine) string { return cli.Number(l.InFlight) }, Right: true},
-	{Title: "OLDEST", Text: func(l topLine) string { return cli.AgeText(l.OldestInFlightAge) }, Right: true, DropRank: 1},
-	{Title: "ITEMS/S", Text: func(l topLine) string { return fmt.Sprintf("%.1f", l.rate) }, Right: true},
-	{Title: "FAILED", Text: func(l topLine) string { return cli.Number(l.FailureCount) }, Right: true, DropRank: 2},
-	{
-		Title: "LAST ERROR", Text: func(l topLine) string { return lastErrorText(l.ServerRecord) }, DropRank: 1,
-		Truncate: true,
-	},
+func topRow(l topLine) cli.Row {
+	return cli.Row{
+		cli.UUID("SERVER", l.UUID),
+		cli.Text("TASK", l.TaskType),
+		cli.State("STATE", l.DisplayState()),
+		cli.Age("HEARTBEAT", &l.HeartbeatAge),
+		cli.Figure("QUEUES", l.Queues),
+		cli.Figure("IN FLIGHT", l.InFlight),
+		cli.Age("OLDEST", l.OldestInFlightAge).Drop(1),
+		cli.Text("ITEMS/S", fmt.Sprintf("%.1f", l.rate)).Right(),
+		cli.Figure("FAILED", l.FailureCount).Drop(2),
+		cli.Long("LAST ERROR", lastErrorText(l.ServerRecord)).Drop(1),
+	}
 }

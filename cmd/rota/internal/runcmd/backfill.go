@@ -57,7 +57,7 @@ SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
 failed runs, also runs of task types that run after its own.`,
 		Example: `  rota run backfill list
   rota run backfill list reindex --state FAILED -o json`,
-	}, cli.ListRunTasks, backfillColumns, func(ctx context.Context, c *ops.Client, taskType string) (
+	}, cli.ListRunTasks, backfillRow, func(ctx context.Context, c *ops.Client, taskType string) (
 		[]runs.BackfillRecord, error,
 	) {
 		f.TaskType, f.State = taskType, state.Value
@@ -68,32 +68,21 @@ failed runs, also runs of task types that run after its own.`,
 	return cmd
 }
 
-var backfillColumns = []cli.Column[runs.BackfillRecord]{
-	{Title: "BACKFILL", Text: func(b runs.BackfillRecord) string { return b.ID }},
-	{Title: "TASK", Text: func(b runs.BackfillRecord) string { return b.TaskType }},
-	{
-		Title: "STATE", Text: func(b runs.BackfillRecord) string { return b.DisplayState() },
-		Color: cli.ByMeaning[runs.BackfillRecord],
-	},
-	{Title: "SLOTS", Text: passedText, Right: true},
-	{Title: "OPEN", Text: func(b runs.BackfillRecord) string { return cli.Number(b.RunsOpen) }, Right: true, DropRank: 4},
-	{
-		Title: "FAILED", Text: func(b runs.BackfillRecord) string { return cli.Number(b.RunsFailed + b.DependantsFailed) },
-		Right: true, DropRank: 2, Color: cli.BadUnlessZero[runs.BackfillRecord],
-	},
-	{Title: "FROM", Text: func(b runs.BackfillRecord) string { return cli.TimeText(b.From) }, DropRank: 3},
-	{Title: "TO", Text: func(b runs.BackfillRecord) string { return cli.TimeText(b.To) }, DropRank: 3},
-	{
-		Title: "STARTED", Text: func(b runs.BackfillRecord) string { return cli.RelativeTime(b.Now, b.CreatedAt) },
-		Right:    true,
-		DropRank: 1,
-	},
-	{Title: "TRIGGER", Text: func(b runs.BackfillRecord) string { return b.Trigger }, DropRank: 5},
-	{Title: "BY", Text: func(b runs.BackfillRecord) string { return cli.OrDash(b.Actor) }, DropRank: 6},
-	{
-		Title: "REASON", Text: func(b runs.BackfillRecord) string { return cli.OneLine(b.Message) },
-		DropRank: 7, Truncate: true,
-	},
+func backfillRow(b runs.BackfillRecord) cli.Row {
+	return cli.Row{
+		cli.Text("BACKFILL", b.ID),
+		cli.Text("TASK", b.TaskType),
+		cli.State("STATE", b.DisplayState()),
+		cli.Text("SLOTS", passedText(b)).Right(),
+		cli.Figure("OPEN", b.RunsOpen).Drop(4),
+		cli.Bad("FAILED", b.RunsFailed+b.DependantsFailed).Drop(2),
+		cli.Time("FROM", b.From).Drop(3),
+		cli.Time("TO", b.To).Drop(3),
+		cli.Relative("STARTED", b.Now, b.CreatedAt).Drop(1),
+		cli.Text("TRIGGER", b.Trigger).Drop(5),
+		cli.Maybe("BY", b.Actor).Drop(6),
+		cli.Long("REASON", b.Message).Drop(7),
+	}
 }
 
 // passedText returns the number of slots that a backfill has passed and the number of all its slots, as 3/12.
@@ -170,26 +159,21 @@ func (d backfillDetails) text(sc cli.Screen) string {
 			finished[q.RunID]++
 		}
 	}
-	return d.head(sc) + "\n\n" + cli.Render(sc, d.Slots, []cli.Column[runs.BackfillSlot]{
-		{Title: "SLOT", Text: func(s runs.BackfillSlot) string { return cli.TimeText(s.ScheduledAt) }},
-		{Title: "STATE", Text: func(s runs.BackfillSlot) string { return s.State }, Color: cli.ByMeaning[runs.BackfillSlot]},
-		{Title: "QUEUES", Text: func(s runs.BackfillSlot) string {
-			return fmt.Sprintf("%d/%d", finished[s.RunID],
-				all[s.RunID])
-		}, Right: true},
-		{Title: "RUN", Text: func(s runs.BackfillSlot) string { return s.RunID }},
-		{Title: "REASON", Text: func(s runs.BackfillSlot) string { return cli.OneLine(s.Message) }, Truncate: true},
+	return d.head(sc) + "\n\n" + cli.Render(sc, d.Slots, func(s runs.BackfillSlot) cli.Row {
+		return cli.Row{
+			cli.Time("SLOT", s.ScheduledAt),
+			cli.State("STATE", s.State),
+			cli.Text("QUEUES", fmt.Sprintf("%d/%d", finished[s.RunID], all[s.RunID])).Right(),
+			cli.Text("RUN", s.RunID),
+			cli.Long("REASON", s.Message),
+		}
 	})
 }
 
 // head returns the lines above the slots, indented like them.
 func (d backfillDetails) head(sc cli.Screen) string {
 	b := d.Backfill
-	state := b.DisplayState()
-	line := wrapped(sc, strings.Join(backfillTimes(b), ", "))
-	if sc.Color {
-		line = strings.Replace(line, state, cli.ByMeaning(b, state), 1)
-	}
+	line := sc.Paint(wrapped(sc, strings.Join(backfillTimes(b), ", ")), b.DisplayState())
 	lines := []string{escape.Text(fmt.Sprintf(" backfill %s of %s$%s", b.ID, b.TaskType, b.OwnSign)), line}
 	if b.Message != "" {
 		lines = append(lines, wrapped(sc, "reason: "+cli.OneLine(b.Message)))

@@ -47,7 +47,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
   rota run list --state FAILED
   rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
-	}, cli.ListRunTasks, runColumns, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.Record, error) {
+	}, cli.ListRunTasks, runRow, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.Record, error) {
 		f.TaskType, f.State = taskType, state.Value
 		if backfill != "" {
 			b, err := ops.FindBackfill(ctx, c, backfill)
@@ -65,27 +65,20 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	return cmd
 }
 
-var runColumns = []cli.Column[runs.Record]{
-	{Title: "RUN", Text: func(r runs.Record) string { return r.ID }},
-	{Title: "TASK", Text: func(r runs.Record) string { return r.TaskType }},
-	{Title: "STATE", Text: func(r runs.Record) string { return r.DisplayState() }, Color: cli.ByMeaning[runs.Record]},
-	{Title: "QUEUES", Text: finishedText, Right: true},
-	{
-		Title: "ITEMS", Text: func(r runs.Record) string { return cli.ItemsText(r.ItemsDone, r.ItemsAtLeast) }, Right: true,
-		DropRank: 4,
-	},
-	{
-		Title: "FAILED", Text: func(r runs.Record) string { return cli.Number(r.ItemsFailed) }, Right: true, DropRank: 3,
-		Color: cli.BadUnlessZero[runs.Record],
-	},
-	{
-		Title: "DUE", Text: func(r runs.Record) string { return cli.RelativeTime(r.Now, r.ScheduledAt) }, Right: true,
-		DropRank: 2,
-	},
-	{Title: "DURATION", Text: runDuration, Right: true, DropRank: 1},
-	{Title: "TRIGGER", Text: func(r runs.Record) string { return cli.OrDash(r.Trigger) }, DropRank: 5},
-	{Title: "KEY", Text: submittedKey, DropRank: 6, Truncate: true},
-	{Title: "REASON", Text: func(r runs.Record) string { return cli.OneLine(r.Message) }, DropRank: 7, Truncate: true},
+func runRow(r runs.Record) cli.Row {
+	return cli.Row{
+		cli.Text("RUN", r.ID),
+		cli.Text("TASK", r.TaskType),
+		cli.State("STATE", r.DisplayState()),
+		cli.Text("QUEUES", finishedText(r)).Right(),
+		cli.Text("ITEMS", cli.ItemsText(r.ItemsDone, r.ItemsAtLeast)).Right().Drop(4),
+		cli.Bad("FAILED", r.ItemsFailed).Drop(3),
+		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
+		cli.Text("DURATION", runDuration(r)).Right().Drop(1),
+		cli.Maybe("TRIGGER", r.Trigger).Drop(5),
+		cli.Long("KEY", submittedKey(r)).Drop(6),
+		cli.Long("REASON", r.Message).Drop(7),
+	}
 }
 
 // submittedKey hides the key of a trigger's run, which only repeats the trigger

@@ -17,12 +17,14 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-var RunItemColumns = []cli.Column[runs.FailedItem]{
-	{Title: "QUEUE", Text: func(i runs.FailedItem) string { return i.QueueID }},
-	{Title: "ITEM", Text: func(i runs.FailedItem) string { return cli.OneLine(i.Key) }},
-	{Title: "ATTEMPT", Text: func(i runs.FailedItem) string { return fmt.Sprint(i.Attempt) }, Right: true},
-	{Title: "FAILED", Text: func(i runs.FailedItem) string { return cli.TimeText(i.FailedAt) }, DropRank: 1},
-	{Title: "LAST ERROR", Text: func(i runs.FailedItem) string { return cli.OneLine(i.LastError) }, Truncate: true},
+func RunItemRow(i runs.FailedItem) cli.Row {
+	return cli.Row{
+		cli.Text("QUEUE", i.QueueID),
+		cli.Text("ITEM", cli.OneLine(i.Key)),
+		cli.Figure("ATTEMPT", i.Attempt),
+		cli.Time("FAILED", i.FailedAt).Drop(1),
+		cli.Long("LAST ERROR", i.LastError),
+	}
 }
 
 func newRunShowCommand() *cobra.Command {
@@ -83,10 +85,10 @@ func (d runDetails) text(sc cli.Screen) string {
 		parts = append(parts, runTreeText(sc, d.Graph, d.Run.ID))
 	}
 	if len(d.Queues) > 0 {
-		parts = append(parts, cli.Render(sc, urgentFirst(d.Queues), runQueueColumns(d.Run.Now)))
+		parts = append(parts, cli.Render(sc, urgentFirst(d.Queues), runQueueRow(d.Run.Now)))
 	}
 	if len(d.FailedItems) > 0 {
-		parts = append(parts, cli.Render(sc, d.FailedItems, RunItemColumns)+d.moreItems(sc))
+		parts = append(parts, cli.Render(sc, d.FailedItems, RunItemRow)+d.moreItems(sc))
 	}
 	return strings.Join(parts, "\n\n")
 }
@@ -126,11 +128,8 @@ func (d runDetails) head(sc cli.Screen) string {
 // stateLine returns the run's state, its blocker and its times.
 func (d runDetails) stateLine(sc cli.Screen) string {
 	state := d.Run.DisplayState()
-	line := wrapped(sc, strings.Join(append([]string{state + blockerSuffix(d.Run, d.Blocker)}, runTimes(d.Run)...), ", "))
-	if sc.Color {
-		line = strings.Replace(line, state, cli.ByMeaning(d.Run, state), 1)
-	}
-	return line
+	parts := append([]string{state + blockerSuffix(d.Run, d.Blocker)}, runTimes(d.Run)...)
+	return sc.Paint(wrapped(sc, strings.Join(parts, ", ")), state)
 }
 
 // runTimes returns the times that matter in the run's state.
@@ -180,29 +179,22 @@ func urgentFirst(queues []runs.Queue) []runs.Queue {
 	})
 }
 
-// runQueueColumns shows times relative to now, the database's time.
-func runQueueColumns(now time.Time) []cli.Column[runs.Queue] {
-	return []cli.Column[runs.Queue]{
-		{Title: "QUEUE", Text: func(q runs.Queue) string { return q.QueueID }},
-		{Title: "STATE", Text: func(q runs.Queue) string { return q.State }, Color: cli.ByMeaning[runs.Queue]},
-		{Title: "SERVER", Text: func(q runs.Queue) string { return cli.OrDash(q.Server) }, UUID: true},
-		{Title: "ATTEMPT", Text: func(q runs.Queue) string { return fmt.Sprint(q.Attempt) }, Right: true},
-		{Title: "ITEMS", Text: func(q runs.Queue) string { return cli.ItemsText(q.ItemsDone, q.ItemsAtLeast) }, Right: true},
-		{
-			Title: "FAILED", Text: func(q runs.Queue) string { return cli.Number(q.ItemsFailed) }, Right: true,
-			Color: cli.BadUnlessZero[runs.Queue],
-		},
-		{Title: "EPOCH", Text: func(q runs.Queue) string { return cli.Number(q.Epoch) }, Right: true, DropRank: 4},
-		{
-			Title: "PROGRESS", Text: func(q runs.Queue) string { return cli.RelativeTime(now, q.ProgressAt) }, Right: true,
-			DropRank: 2,
-		},
-		{
-			Title: "RETRY", Text: func(q runs.Queue) string { return cli.RelativeTime(now, q.NextAttemptAt) }, Right: true,
-			DropRank: 1,
-		},
-		{Title: "CURSOR", Text: func(q runs.Queue) string { return cli.OneLine(q.Cursor) }, DropRank: 3, Truncate: true},
-		{Title: "LAST ERROR", Text: func(q runs.Queue) string { return cli.OneLine(q.LastError) }, Truncate: true},
+// runQueueRow shows times relative to now, the database's time.
+func runQueueRow(now time.Time) func(runs.Queue) cli.Row {
+	return func(q runs.Queue) cli.Row {
+		return cli.Row{
+			cli.Text("QUEUE", q.QueueID),
+			cli.State("STATE", q.State),
+			cli.UUID("SERVER", q.Server),
+			cli.Figure("ATTEMPT", q.Attempt),
+			cli.Text("ITEMS", cli.ItemsText(q.ItemsDone, q.ItemsAtLeast)).Right(),
+			cli.Bad("FAILED", q.ItemsFailed),
+			cli.Figure("EPOCH", q.Epoch).Drop(4),
+			cli.Relative("PROGRESS", now, q.ProgressAt).Drop(2),
+			cli.Relative("RETRY", now, q.NextAttemptAt).Drop(1),
+			cli.Long("CURSOR", q.Cursor).Drop(3),
+			cli.Long("LAST ERROR", q.LastError),
+		}
 	}
 }
 
@@ -213,18 +205,20 @@ type runNode struct {
 	after  string // the upstreams
 }
 
-var runNodeColumns = []cli.Column[runNode]{
-	{Title: "  TASK", Text: func(n runNode) string { return n.branch + n.TaskType }},
-	{Title: "STATE", Text: func(n runNode) string { return n.DisplayState() }, Color: cli.ByMeaning[runNode]},
-	{Title: "RUN", Text: func(n runNode) string { return n.ID }, DropRank: 2},
-	{Title: "AFTER", Text: func(n runNode) string { return cli.OrDash(n.after) }, DropRank: 1, Truncate: true},
-	{Title: "REASON", Text: func(n runNode) string { return cli.OneLine(n.Message) }, Truncate: true},
+func runNodeRow(n runNode) cli.Row {
+	return cli.Row{
+		cli.Text("  TASK", n.branch+n.TaskType),
+		cli.State("STATE", n.DisplayState()),
+		cli.Text("RUN", n.ID).Drop(2),
+		cli.Long("AFTER", cli.OrDash(n.after)).Drop(1),
+		cli.Long("REASON", n.Message),
+	}
 }
 
 // runTreeText renders the graph as a tree. Each run appears once, below the last of
 // its upstreams. focus is the id of the run that is marked.
 func runTreeText(sc cli.Screen, g ops.RunGraph, focus string) string {
-	return cli.Render(sc, newRunTree(g, focus).lines(), runNodeColumns)
+	return cli.Render(sc, newRunTree(g, focus).lines(), runNodeRow)
 }
 
 // runTree is a graph in which each run has one parent.

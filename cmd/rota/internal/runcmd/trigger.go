@@ -41,39 +41,28 @@ trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-	}, cli.ListRunTasks, triggerColumns, func(ctx context.Context, c *ops.Client, taskType string) (
+	}, cli.ListRunTasks, triggerRow, func(ctx context.Context, c *ops.Client, taskType string) (
 		[]runs.TriggerRecord, error,
 	) {
 		return c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
 	})
 }
 
-var triggerColumns = []cli.Column[runs.TriggerRecord]{
-	{Title: "TRIGGER", Text: func(t runs.TriggerRecord) string { return t.Name }},
-	{Title: "TASK", Text: func(t runs.TriggerRecord) string { return t.Target }},
-	{
-		Title: "STATUS", Text: func(t runs.TriggerRecord) string { return t.Status },
-		Color: cli.ByMeaning[runs.TriggerRecord],
-	},
-	{
-		Title: "SCHEDULE", Text: func(t runs.TriggerRecord) string { return cli.ScheduleText(t.Trigger) }, DropRank: 4,
-		Truncate: true,
-	},
-	{Title: "NEXT", Text: nextFire, Right: true},
-	{
-		Title: "PREVIOUS", Text: func(t runs.TriggerRecord) string { return cli.RelativeTime(t.Now, t.PrevFireAt) },
-		Right:    true,
-		DropRank: 1,
-	},
-	{Title: "FIRED", Text: func(t runs.TriggerRecord) string { return cli.Number(t.Fires) }, Right: true, DropRank: 3},
-	{Title: "MISSED", Text: func(t runs.TriggerRecord) string { return cli.Number(t.Missed) }, Right: true, DropRank: 2},
-	{Title: "SKIPPED", Text: func(t runs.TriggerRecord) string { return cli.Number(t.Skipped) }, Right: true, DropRank: 2},
-	{Title: "OVERLAP", Text: func(t runs.TriggerRecord) string { return t.Overlap }, DropRank: 6},
-	{Title: "MISFIRE", Text: func(t runs.TriggerRecord) string { return t.Misfire }, DropRank: 6},
-	{
-		Title: "REASON", Text: func(t runs.TriggerRecord) string { return cli.OneLine(t.Message) },
-		DropRank: 5, Truncate: true,
-	},
+func triggerRow(t runs.TriggerRecord) cli.Row {
+	return cli.Row{
+		cli.Text("TRIGGER", t.Name),
+		cli.Text("TASK", t.Target),
+		cli.State("STATUS", t.Status),
+		cli.Long("SCHEDULE", cli.ScheduleText(t.Trigger)).Drop(4),
+		cli.Text("NEXT", nextFire(t)).Right(),
+		cli.Relative("PREVIOUS", t.Now, t.PrevFireAt).Drop(1),
+		cli.Figure("FIRED", t.Fires).Drop(3),
+		cli.Figure("MISSED", t.Missed).Drop(2),
+		cli.Figure("SKIPPED", t.Skipped).Drop(2),
+		cli.Text("OVERLAP", t.Overlap).Drop(6),
+		cli.Text("MISFIRE", t.Misfire).Drop(6),
+		cli.Long("REASON", t.Message).Drop(5),
+	}
 }
 
 // nextFire returns "-" for a trigger that does not fire.

@@ -173,7 +173,7 @@ func (v *VerbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 				continue
 			}
 			if len(o.Planned) > 0 {
-				lines = append(lines, cli.Render(s, o.Planned, plannedColumns))
+				lines = append(lines, cli.Render(s, o.Planned, plannedRow))
 			}
 			lines = append(lines, s.Wrap(o.Would()))
 		}
@@ -188,15 +188,17 @@ func (v *VerbCommand) show(cmd *cobra.Command, change *ops.Change) error {
 	})
 }
 
-var differenceColumns = []cli.Column[runs.Difference]{
-	{Title: "SETTING", Text: func(d runs.Difference) string { return d.Name }},
-	{Title: "NOW", Text: func(d runs.Difference) string { return cli.OrDash(cli.OneLine(d.Row)) }, Truncate: true},
-	{Title: "THEN", Text: func(d runs.Difference) string { return cli.OrDash(cli.OneLine(d.Given)) }, Truncate: true},
+func differenceRow(d runs.Difference) cli.Row {
+	return cli.Row{
+		cli.Text("SETTING", d.Name),
+		cli.Long("NOW", cli.OrDash(cli.OneLine(d.Row))),
+		cli.Long("THEN", cli.OrDash(cli.OneLine(d.Given))),
+	}
 }
 
 // differencesText shows how an object changes, and what that causes.
 func differencesText(s cli.Screen, o ops.Object) []string {
-	lines := []string{escape.Text(o.Name) + ":", cli.Render(s, o.Differences, differenceColumns)}
+	lines := []string{escape.Text(o.Name) + ":", cli.Render(s, o.Differences, differenceRow)}
 	for _, says := range o.Says {
 		lines = append(lines, s.Wrap(says))
 	}
@@ -328,16 +330,12 @@ func listed(a ops.Arg) cli.Lister {
 	return func(context.Context, *ops.Client, []string) ([]string, error) { return a.Choices, nil }
 }
 
-var plannedColumns = []cli.Column[runs.PlannedSlot]{
-	{Title: "SLOT", Text: func(s runs.PlannedSlot) string { return cli.TimeText(s.ScheduledAt) }},
-	{Title: "ACTION", Text: func(s runs.PlannedSlot) string { return s.Action }},
-	{
-		Title: "STATE", Text: func(s runs.PlannedSlot) string { return cli.OrDash(s.State) },
-		Color: cli.ByMeaning[runs.PlannedSlot],
-	},
-	{Title: "RUN", Text: func(s runs.PlannedSlot) string { return cli.OrDash(s.RunID) }, DropRank: 1},
-	{
-		Title: "REASON", Text: func(s runs.PlannedSlot) string { return cli.OneLine(s.Message) },
-		DropRank: 2, Truncate: true,
-	},
+func plannedRow(s runs.PlannedSlot) cli.Row {
+	return cli.Row{
+		cli.Time("SLOT", s.ScheduledAt),
+		cli.Text("ACTION", s.Action),
+		cli.Maybe("STATE", s.State).Colored(s.State),
+		cli.Maybe("RUN", s.RunID).Drop(1),
+		cli.Long("REASON", s.Message).Drop(2),
+	}
 }

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"time"
+)
+
+// Cell is a value in a table for people, with the properties of its column. All rows of a table have the same columns.
+type Cell struct {
+	Title, text string
+
+	uuid     bool   // shortened to host:pid if the table is too wide
+	dropRank int    // a table that is too wide drops the columns of the highest rank first; 0 is never dropped
+	long     bool   // cut if the table is still too wide
+	right    bool   // aligned right, for numbers
+	colored  string // the part of the text that has the colour
+	color    string
+}
+
+// Row is the cells of a record.
+type Row []Cell
+
+// Drop returns the cell with the rank of its column: a table that is too wide drops those of the highest rank first.
+// Columns without a rank stay.
+func (c Cell) Drop(rank int) Cell {
+	c.dropRank = rank
+	return c
+}
+
+// Right returns the cell aligned right, for figures.
+func (c Cell) Right() Cell {
+	c.right = true
+	return c
+}
+
+// Colored returns the cell with a state, which is a part of its text, in the colour of what the state means.
+func (c Cell) Colored(state string) Cell {
+	if c.color = meanings[state]; c.color != "" {
+		c.colored = state
+	}
+	return c
+}
+
+// Text returns a cell with a text as it is.
+func Text(title, text string) Cell { return Cell{Title: title, text: text} }
+
+// Maybe returns a cell with a text, or "-" if there is none.
+func Maybe[S string | *string](title string, text S) Cell {
+	if p, ok := any(text).(*string); ok {
+		return Text(title, ValueOrDash(p))
+	}
+	return Text(title, OrDash(any(text).(string)))
+}
+
+// UUID returns a cell with the uuid of a server, or "-". A table that is too wide shortens it to host:pid.
+func UUID[S string | *string](title string, uuid S) Cell {
+	c := Maybe(title, uuid)
+	c.uuid = true
+	return c
+}
+
+// Long returns a cell with a text of any length on one line. A table that is too wide cuts it.
+func Long(title, text string) Cell {
+	c := Text(title, OneLine(text))
+	c.long = true
+	return c
+}
+
+// State returns a cell with a word in the colour of what it means.
+func State(title, state string) Cell { return Text(title, state).Colored(state) }
+
+// Figure returns a cell with a number.
+func Figure[N int | int64](title string, n N) Cell { return Text(title, Number(int64(n))).Right() }
+
+// Bad returns a cell with a number that should be 0.
+func Bad(title string, n int64) Cell {
+	c := Figure(title, n)
+	if n != 0 {
+		c.colored, c.color = c.text, bad
+	}
+	return c
+}
+
+// Age returns a cell with a number of seconds, or "-".
+func Age(title string, seconds *float64) Cell { return Text(title, AgeText(seconds)).Right() }
+
+// Time returns a cell with a time.
+func Time(title string, t time.Time) Cell { return Text(title, TimeText(t)) }
+
+// Relative returns a cell that says how far t is from now, the time of the database.
+func Relative(title string, now, t time.Time) Cell { return Text(title, RelativeTime(now, t)).Right() }
