@@ -80,7 +80,7 @@ func newVersionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Show the versions of the program and its schema",
 		Example: "  rota version\n  rota version -o json | jq -r .rota",
-		Args:    cli.NoArgs,
+		Args:    cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			record := records.Object{
 				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()),

@@ -10,8 +10,31 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// NoArgs refuses all arguments.
-func NoArgs(cmd *cobra.Command, args []string) error { return Arguments()(cmd, args) }
+// Command completes a command that works on a roster: it gets the flags of the roster and -o, the check of the arguments
+// that its Use names, and their completion.
+func Command(cmd *cobra.Command, o *Output, arguments ...Lister) *cobra.Command {
+	cmd.Args = Arguments(strings.Fields(cmd.Use)[1:]...)
+	cmd.ValidArgsFunction = complete(arguments...)
+	AddRosterFlags(cmd)
+	AddOutputFlags(cmd, o)
+	return cmd
+}
+
+// Check adds a check to a command, before it connects. Its errors are those of the command line.
+func Check(cmd *cobra.Command, check func(args []string) error) {
+	before := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		if err := check(args); err != nil {
+			return Usage(err)
+		}
+		return nil
+	}
+}
 
 // Arguments checks the number of arguments. A name in brackets is optional, and
 // "..." at the end of the last name allows any number.
@@ -48,14 +71,6 @@ func FirstArg(args []string) string {
 		return ""
 	}
 	return args[0]
-}
-
-// atLeastOne refuses a flag's value below 1.
-func atLeastOne(flag string, n int) error {
-	if n < 1 {
-		return Usage(fmt.Errorf("--%s (%d) must be at least 1", flag, n))
-	}
-	return nil
 }
 
 // Choice is a flag that takes one of a few values.

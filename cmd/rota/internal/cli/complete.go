@@ -21,8 +21,8 @@ type Lister func(ctx context.Context, c *ops.Client, args []string) ([]string, e
 // completion has the type that cobra wants.
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// Complete completes each argument with its lister.
-func Complete(arguments ...Lister) completion {
+// complete completes each argument with its lister.
+func complete(arguments ...Lister) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(arguments) {
 			return nil, cobra.ShellCompDirectiveNoFileComp

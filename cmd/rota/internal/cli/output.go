@@ -34,13 +34,6 @@ func AddOutputFlags(cmd *cobra.Command, o *Output) {
 	AddChoice(cmd, &o.Format, "output", "o", "output format")
 }
 
-// AddWatchFlags adds -o and --watch.
-func AddWatchFlags(cmd *cobra.Command, o *Output) {
-	AddOutputFlags(cmd, o)
-	cmd.Flags().DurationVarP(&o.Watch, "watch", "w", 0, "refresh every 2s until Ctrl-C; --watch=5s sets the interval")
-	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
-}
-
 // Result is what a command shows: records and their text for -o table. The JSON
 // names of the records are the names of the columns in the database.
 type Result struct {

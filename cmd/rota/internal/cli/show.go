@@ -20,26 +20,53 @@ import (
 // minWatch limits the load of a watch on the database.
 const minWatch = 100 * time.Millisecond
 
-// query reads what a command shows. A watch calls it repeatedly.
-type query func(ctx context.Context, c *ops.Client) (Result, error)
+// Query reads what a command shows. A watch calls it repeatedly, with the same args.
+type Query func(ctx context.Context, c *ops.Client, args []string) (Result, error)
 
-// Show runs the query and writes its result: once, or with --watch until
-// SIGINT.
-func Show(cmd *cobra.Command, o Output, q query) error {
-	if cmd.Flags().Changed("watch") && o.Watch < minWatch {
-		return Usage(fmt.Errorf("--watch (%s) must be at least %s", o.Watch, minWatch))
+// Shows completes a command that shows what q reads: once, or with --watch until SIGINT.
+func Shows(cmd *cobra.Command, o *Output, q Query, arguments ...Lister) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("watch") && o.Watch < minWatch {
+			return Usage(fmt.Errorf("--watch (%s) must be at least %s", o.Watch, minWatch))
+		}
+		return WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
+			if o.Watch > 0 {
+				ctx, stop := UntilSignal(ctx)
+				defer stop()
+				return watch(ctx, cmd, *o, func() (Result, error) { return q(ctx, c, args) }, c.IsTransient)
+			}
+			r, err := q(ctx, c, args)
+			if err != nil {
+				return err
+			}
+			return o.Write(cmd.OutOrStdout(), r)
+		})
 	}
-	return WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
-		if o.Watch > 0 {
-			ctx, stop := UntilSignal(ctx)
-			defer stop()
-			return watch(ctx, cmd, o, c, q)
+	cmd.Flags().DurationVarP(&o.Watch, "watch", "w", 0, "refresh every 2s until Ctrl-C; --watch=5s sets the interval")
+	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
+	return Command(cmd, o, arguments...)
+}
+
+// Lists completes a command that lists records of the task type in its argument, or of all.
+func Lists(cmd *cobra.Command, tasks Lister,
+	list func(ctx context.Context, c *ops.Client, taskType string) (Result, error),
+) *cobra.Command {
+	return Shows(cmd, new(Output), func(ctx context.Context, c *ops.Client, args []string) (Result, error) {
+		if err := RequireTask(ctx, c, FirstArg(args)); err != nil {
+			return Result{}, err
 		}
-		r, err := q(ctx, c)
-		if err != nil {
-			return err
+		return list(ctx, c, FirstArg(args))
+	}, tasks)
+}
+
+// AddLimit adds --limit, which the command checks before it connects.
+func AddLimit(cmd *cobra.Command, limit *int, usage string) {
+	cmd.Flags().IntVar(limit, "limit", 100, usage)
+	Check(cmd, func([]string) error {
+		if *limit < 1 {
+			return fmt.Errorf("--limit (%d) must be at least 1", *limit)
 		}
-		return o.Write(cmd.OutOrStdout(), r)
+		return nil
 	})
 }
 
@@ -50,7 +77,9 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // watch refreshes the result until the context ends or the result is final. It reports a transient
 // error of the database and continues; another error ends it.
-func watch(ctx context.Context, cmd *cobra.Command, o Output, c *ops.Client, q query) error {
+func watch(ctx context.Context, cmd *cobra.Command, o Output, q func() (Result, error),
+	isTransient func(error) bool,
+) error {
 	out := cmd.OutOrStdout()
 	if o.redraws(out) {
 		fmt.Fprint(out, "\x1b[?25l\x1b[2J")        //nolint:errcheck // the next write returns the error
@@ -59,11 +88,11 @@ func watch(ctx context.Context, cmd *cobra.Command, o Output, c *ops.Client, q q
 	ticker := time.NewTicker(o.Watch)
 	defer ticker.Stop()
 	for {
-		r, err := q(ctx, c)
+		r, err := q()
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && !c.IsTransient(err):
+		case err != nil && !isTransient(err):
 			return err
 		case err != nil:
 			fmt.Fprintf(cmd.ErrOrStderr(), "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
@@ -98,41 +127,4 @@ func (o Output) redraw(out io.Writer, title string, r Result) error {
 	lines = slices.Concat(table, note)
 	_, err := fmt.Fprint(out, "\x1b[H"+head+"\x1b[K\r\n"+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K\r\n\x1b[J")
 	return err
-}
-
-// ListCommand completes a command that lists records, of one task type or of
-// all, as a table.
-func ListCommand[T any](cmd *cobra.Command, tasks Lister, row func(T) Row,
-	list func(ctx context.Context, c *ops.Client, taskType string) ([]T, error),
-) *cobra.Command {
-	return TableCommand(cmd, tasks, func(ctx context.Context, c *ops.Client, taskType string) (Result, error) {
-		records, err := list(ctx, c, taskType)
-		return TableResult(records, row), err
-	})
-}
-
-// TableCommand is listCommand for a command that chooses its columns.
-func TableCommand(cmd *cobra.Command, tasks Lister,
-	list func(ctx context.Context, c *ops.Client, taskType string) (Result, error),
-) *cobra.Command {
-	var o Output
-	cmd.Args = Arguments("[TASK]")
-	cmd.ValidArgsFunction = Complete(tasks)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return Show(cmd, o, func(ctx context.Context, c *ops.Client) (Result, error) {
-			if err := RequireTask(ctx, c, FirstArg(args)); err != nil {
-				return Result{}, err
-			}
-			return list(ctx, c, FirstArg(args))
-		})
-	}
-	AddRosterFlags(cmd)
-	AddWatchFlags(cmd, &o)
-	return cmd
-}
-
-// AddLimit adds --limit, which the command checks before it connects.
-func AddLimit(cmd *cobra.Command, limit *int, usage string) {
-	cmd.Flags().IntVar(limit, "limit", 100, usage)
-	cmd.PreRunE = func(*cobra.Command, []string) error { return atLeastOne("limit", *limit) }
 }

@@ -37,7 +37,7 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		Example: `  rota demo
   rota demo --console
   rota demo --keep demo-files && rota task list -c demo-files/rota.yaml`,
-		Args: cli.NoArgs,
+		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out = cmd.OutOrStdout()
 			if withConsole {

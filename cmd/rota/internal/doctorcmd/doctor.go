@@ -23,7 +23,7 @@ import (
 
 func NewDoctorCommand() *cobra.Command {
 	var o cli.Output
-	cmd := &cobra.Command{
+	return cli.Command(&cobra.Command{
 		Use:   "doctor [TASK]",
 		Short: "Check the roster and its database; list problems and how to solve them",
 		Long: `Check the roster and its database: the privileges of the role that you connect
@@ -36,8 +36,6 @@ cursor back.
 A PROBLEM makes the exit code 1, a NOTE does not.`,
 		Example: `  rota doctor
   rota doctor settle -o json | jq '.[] | select(.status == "PROBLEM")'`,
-		Args:              cli.Arguments("[TASK]"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			findings, err := diagnose(cmd, cli.FirstArg(args))
 			if err != nil {
@@ -49,10 +47,7 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 			}
 			return problems(findings)
 		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddOutputFlags(cmd, &o)
-	return cmd
+	}, &o, cli.ListTasks)
 }
 
 // diagnose returns a roster that cannot be opened as a finding.

@@ -29,7 +29,7 @@ type eventList struct {
 
 func newEventListCommand() *cobra.Command {
 	e := &eventList{}
-	cmd := &cobra.Command{
+	cmd := cli.Command(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the events of queues and servers, the latest last",
 		Long: `List the events of queues and servers, the latest last: joins and ends of
@@ -45,31 +45,11 @@ host with registered servers.`,
 		Example: `  rota event list settle --queue 3
   rota event list --kind TAKEN_OVER --since 24h
   rota event list --follow`,
-		Args:              cli.Arguments("[TASK]"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := e.check(args); err != nil {
-				return err
-			}
-			if e.follow {
-				return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
-					if err := cli.RequireEvents(ctx, c, e.filter.TaskType); err != nil {
-						return err
-					}
-					return e.printNew(ctx, cmd.OutOrStdout(), c)
-				})
-			}
-			return cli.Show(cmd, e.Output, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				if err := cli.RequireEvents(ctx, c, e.filter.TaskType); err != nil {
-					return cli.Result{}, err
-				}
-				events, err := c.Events().List(ctx, e.filter, e.limit)
-				return cli.TableResult(events, eventRow), err
-			})
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error { return e.run(ctx, cmd, c) })
 		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddOutputFlags(cmd, &e.Output)
+	}, &e.Output, cli.ListTasks)
+	cli.Check(cmd, e.check)
 	e.addFlags(cmd)
 	return cmd
 }
@@ -92,12 +72,26 @@ func (e *eventList) addFlags(cmd *cobra.Command) {
 func (e *eventList) check(args []string) error {
 	e.filter.TaskType, e.filter.Kind = cli.FirstArg(args), strings.ToUpper(e.filter.Kind)
 	if e.filter.Since < 0 {
-		return cli.Usage(fmt.Errorf("--since (%s) must not be negative", e.filter.Since))
+		return fmt.Errorf("--since (%s) must not be negative", e.filter.Since)
 	}
 	if kinds := ops.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
-		return cli.Usage(fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, cli.Alternatives(kinds)))
+		return fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, cli.Alternatives(kinds))
 	}
 	return nil
+}
+
+func (e *eventList) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error {
+	if err := cli.RequireEvents(ctx, c, e.filter.TaskType); err != nil {
+		return err
+	}
+	if e.follow {
+		return e.printNew(ctx, cmd.OutOrStdout(), c)
+	}
+	events, err := c.Events().List(ctx, e.filter, e.limit)
+	if err != nil {
+		return err
+	}
+	return e.Write(cmd.OutOrStdout(), cli.TableResult(events, eventRow))
 }
 
 // printNew prints the latest events, and then each new one.

@@ -18,7 +18,7 @@ func newItemListCommand() *cobra.Command {
 	var limit int
 	var run string
 	state := cli.Choice{Values: []string{ops.ItemRetry, ops.ItemStarted, ops.ItemDead}}
-	cmd := cli.TableCommand(&cobra.Command{
+	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List failed items, the latest last",
 		Long: `List failed items, the latest last.
@@ -48,13 +48,12 @@ run, or a task type, which stands for its newest run.`,
 	cmd.Flags().StringVar(&run, "run", "", "the items that failed in this run")
 	cli.CompleteFlag(cmd, "run", cli.ListRuns(cli.AnyRun))
 	cli.AddLimit(cmd, &limit, "list at most this many")
-	checkLimit := cmd.PreRunE
-	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+	cli.Check(cmd, func(args []string) error {
 		if run != "" && (len(args) > 0 || state.Value != "") {
-			return cli.Usage(errors.New("--run lists items of a run: leave out TASK and --state"))
+			return errors.New("--run lists items of a run: leave out TASK and --state")
 		}
-		return checkLimit(cmd, args)
-	}
+		return nil
+	})
 	return cmd
 }
 

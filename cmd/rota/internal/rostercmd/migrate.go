@@ -22,7 +22,7 @@ func newMigrateUpCommand() *cobra.Command {
 if they have that version. Several processes may run it at once.`,
 		Example: `  rota migrate up -c rota.yaml
   rota migrate up --database postgres://app@db/shop?sslmode=verify-full`,
-		Args: cli.NoArgs,
+		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := cli.LoadConnection(cmd)
 			if err != nil {
@@ -57,7 +57,7 @@ func newMigrateStatusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "List the migrations and when each was applied",
 		Example: "  rota migrate status --database sqlite:shop.db",
-		Args:    cli.NoArgs,
+		Args:    cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := cli.LoadConnection(cmd)
 			if err != nil {

@@ -16,11 +16,10 @@ import (
 const maxAdd = 100_000
 
 func NewPlanCommand() *cobra.Command {
-	var o cli.Output
 	var add int
 	var remove, weights []string
 	var byLoad bool
-	cmd := &cobra.Command{
+	cmd := cli.Shows(&cobra.Command{
 		Use:   "plan TASK",
 		Short: "Show which queues would move, and why; write nothing",
 		Long: `Show which queues would move, and why: with the servers as they are, or if
@@ -37,19 +36,15 @@ numbers of queues.`,
   rota plan settle --remove web1:4711 --remove web2:815
   rota plan settle --weight web1=3
   rota plan settle --by-load`,
-		Args:              cli.Arguments("TASK"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if add < 0 || add > maxAdd {
-				return cli.Usage(fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd))
-			}
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
-			})
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
+	}, new(cli.Output), func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
+	}, cli.ListTasks)
+	cli.Check(cmd, func([]string) error {
+		if add < 0 || add > maxAdd {
+			return fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)
+		}
+		return nil
+	})
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; "+
 		"repeatable")

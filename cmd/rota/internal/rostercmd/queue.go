@@ -16,7 +16,7 @@ func newQueueListCommand() *cobra.Command {
 	var f ops.QueueFilter
 	var server string
 	status := cli.Choice{Values: []string{"HELD", "MOVING", "OVERDUE", "ORPHAN", "RESERVED", "UNASSIGNED"}}
-	cmd := cli.ListCommand(&cobra.Command{
+	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the queues, their owners and requesters",
 		Long: `List the queues, their owners and requesters.
@@ -41,9 +41,10 @@ processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
-	}, cli.ListTasks, queueRow, func(ctx context.Context, c *ops.Client, taskType string) ([]ops.QueueRecord, error) {
+	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.Status = taskType, status.Value
-		return queuesOf(ctx, c, f, server)
+		queues, err := queuesOf(ctx, c, f, server)
+		return cli.TableResult(queues, queueRow), err
 	})
 	cli.AddChoice(cmd, &status, "status", "", "only queues in this state")
 	cmd.Flags().StringVar(&server, "server", "", "only queues that this `SERVER` owns or requests")

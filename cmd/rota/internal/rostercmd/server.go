@@ -10,17 +10,11 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// serverList is the command's flags.
-type serverList struct {
-	cli.Output
-	filter ops.ServerFilter
-	gone   bool
-	limit  int
-}
-
 func newServerListCommand() *cobra.Command {
-	l := &serverList{}
-	cmd := &cobra.Command{
+	var f ops.ServerFilter
+	var gone bool
+	var limit int
+	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the servers and what they do",
 		Long: `List the servers and what they do.
@@ -45,32 +39,20 @@ when calls have ended, or waits until other servers have lowered theirs.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
   rota server list --gone                servers that have left or expired`,
-		Args:              cli.Arguments("[TASK]"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l.filter.TaskType = cli.FirstArg(args)
-			return cli.Show(cmd, l.Output, l.query)
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &l.Output)
-	cmd.Flags().StringVar(&l.filter.Host, "host", "", "only servers of this host")
+	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+		f.TaskType = taskType
+		if gone {
+			servers, err := c.Servers().Gone(ctx, f, limit)
+			return cli.TableResult(servers, goneServerRow), err
+		}
+		servers, err := c.Servers().List(ctx, f)
+		return cli.TableResult(servers, serverRow), err
+	})
+	cmd.Flags().StringVar(&f.Host, "host", "", "only servers of this host")
 	cli.CompleteFlag(cmd, "host", cli.ListHosts)
-	cmd.Flags().BoolVar(&l.gone, "gone", false, "list the servers that have left or expired instead")
-	cli.AddLimit(cmd, &l.limit, "with --gone: list at most this many")
+	cmd.Flags().BoolVar(&gone, "gone", false, "list the servers that have left or expired instead")
+	cli.AddLimit(cmd, &limit, "with --gone: list at most this many")
 	return cmd
-}
-
-func (l *serverList) query(ctx context.Context, c *ops.Client) (cli.Result, error) {
-	if err := cli.RequireTask(ctx, c, l.filter.TaskType); err != nil {
-		return cli.Result{}, err
-	}
-	if l.gone {
-		servers, err := c.Servers().Gone(ctx, l.filter, l.limit)
-		return cli.TableResult(servers, goneServerRow), err
-	}
-	servers, err := c.Servers().List(ctx, l.filter)
-	return cli.TableResult(servers, serverRow), err
 }
 
 func serverRow(s ops.ServerRecord) cli.Row {

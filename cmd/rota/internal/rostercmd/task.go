@@ -19,8 +19,7 @@ import (
 )
 
 func newTaskListCommand() *cobra.Command {
-	var o cli.Output
-	cmd := &cobra.Command{
+	return cli.Lists(&cobra.Command{
 		Use:   "list",
 		Short: "List the task types and their state",
 		Long: `List the task types and their state.
@@ -46,17 +45,10 @@ failed runs and missed slots.`,
 		Example: `  rota task list
   rota task list --watch
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
-		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				tasks, err := c.Tasks().List(ctx, "")
-				return cli.TableResult(tasks, taskRow), err
-			})
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
-	return cmd
+	}, nil, func(ctx context.Context, c *ops.Client, _ string) (cli.Result, error) {
+		tasks, err := c.Tasks().List(ctx, "")
+		return cli.TableResult(tasks, taskRow), err
+	})
 }
 
 func taskRow(t ops.TaskRecord) cli.Row {
@@ -86,28 +78,20 @@ func queueTotal(t ops.TaskRecord) string {
 }
 
 func newTaskShowCommand() *cobra.Command {
-	var o cli.Output
-	cmd := &cobra.Command{
+	o := &cli.Output{}
+	cmd := cli.Shows(&cobra.Command{
 		Use:   "show TASK",
 		Short: "Show the settings and the state of a task type",
 		Example: `  rota task show settle
   rota task show settle -o json | jq .execute_number
   rota task show settle -o yaml > settle.yaml    a file for rota task apply -f`,
-		Args:              cli.Arguments("TASK"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				return showTask(ctx, c, args[0])
-			})
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
+	}, o, showTask, cli.ListTasks)
 	o.Format.Values = append(slices.Clip(cli.Formats), cli.FormatYAML)
 	return cmd
 }
 
-func showTask(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+func showTask(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+	taskType := args[0]
 	tasks, err := c.Tasks().List(ctx, taskType)
 	if err != nil {
 		return cli.Result{}, err

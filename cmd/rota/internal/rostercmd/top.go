@@ -14,9 +14,9 @@ import (
 const topEvery = 2 * time.Second
 
 func NewTopCommand() *cobra.Command {
-	var o cli.Output
+	o, rates := &cli.Output{}, &ops.ItemRates{}
 	var once bool
-	cmd := &cobra.Command{
+	cmd := cli.Shows(&cobra.Command{
 		Use:   "top [TASK]",
 		Short: "Show task types and servers, refreshed until Ctrl-C",
 		Long: `Show task types and servers, refreshed every 2s until Ctrl-C. --watch sets the
@@ -28,23 +28,17 @@ each heartbeat.`,
 		Example: `  rota top
   rota top settle --watch=500ms
   rota top --once`,
-		Args:              cli.Arguments("[TASK]"),
-		ValidArgsFunction: cli.Complete(cli.ListTasks),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !cmd.Flags().Changed("watch") {
-				o.Watch = topEvery
-			}
-			if once {
-				o.Watch = 0
-			}
-			rates := &ops.ItemRates{}
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				return showTop(ctx, c, cli.FirstArg(args), rates)
-			})
-		},
+	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		return showTop(ctx, c, cli.FirstArg(args), rates)
+	}, cli.ListTasks)
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
+		switch {
+		case once:
+			o.Watch = 0
+		case !cmd.Flags().Changed("watch"):
+			o.Watch = topEvery
+		}
 	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
 	cmd.Flags().BoolVar(&once, "once", false, "print one table and exit")
 	return cmd
 }

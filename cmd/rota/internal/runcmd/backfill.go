@@ -41,7 +41,7 @@ func newBackfillListCommand() *cobra.Command {
 	var f runs.BackfillFilter
 	var limit int
 	state := cli.Choice{Values: backfillStates}
-	cmd := cli.ListCommand(&cobra.Command{
+	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List backfills, the newest first",
 		Long: `List backfills, the newest first.
@@ -57,11 +57,10 @@ SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
 failed runs, also runs of task types that run after its own.`,
 		Example: `  rota run backfill list
   rota run backfill list reindex --state FAILED -o json`,
-	}, cli.ListRunTasks, backfillRow, func(ctx context.Context, c *ops.Client, taskType string) (
-		[]runs.BackfillRecord, error,
-	) {
+	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.State = taskType, state.Value
-		return c.Backfills().List(ctx, f, limit)
+		list, err := c.Backfills().List(ctx, f, limit)
+		return cli.TableResult(list, backfillRow), err
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only backfills in this state")
 	cli.AddLimit(cmd, &limit, "list at most this many")
@@ -91,8 +90,8 @@ func passedText(b runs.BackfillRecord) string {
 }
 
 func newBackfillShowCommand() *cobra.Command {
-	var o cli.Output
-	cmd := &cobra.Command{
+	o := &cli.Output{}
+	return cli.Shows(&cobra.Command{
 		Use:   "show BACKFILL",
 		Short: "Show the progress of a backfill",
 		Long: `Show the progress of a backfill: how its runs have ended, and the slots whose
@@ -105,25 +104,16 @@ BACKFILL is the id of a backfill, or a task type, which stands for its newest
 backfill.`,
 		Example: `  rota run backfill show reindex --watch
   rota run backfill show reindex -o csv > slots.csv`,
-		Args:              cli.Arguments("BACKFILL"),
-		ValidArgsFunction: cli.Complete(cli.ListBackfills(cli.AnyBackfill)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[0]
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				b, err := ops.FindBackfill(ctx, c, name)
-				if err != nil {
-					return cli.Result{}, err
-				}
-				name = b.ID // a watch of a task type stays with the backfill
-				d := backfillDetails{Backfill: b}
-				err = d.read(ctx, c, o.IsTable())
-				return cli.Result{Records: d, Text: d.text, Final: b.State != runs.BackfillRunning}, err
-			})
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
-	return cmd
+	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		b, err := ops.FindBackfill(ctx, c, args[0])
+		if err != nil {
+			return cli.Result{}, err
+		}
+		args[0] = b.ID // a watch of a task type stays with the backfill
+		d := backfillDetails{Backfill: b}
+		err = d.read(ctx, c, o.IsTable())
+		return cli.Result{Records: d, Text: d.text, Final: b.State != runs.BackfillRunning}, err
+	}, cli.ListBackfills(cli.AnyBackfill))
 }
 
 // backfillDetails shows a backfill with its slots and their queues.

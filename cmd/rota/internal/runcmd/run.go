@@ -23,7 +23,7 @@ func newRunListCommand() *cobra.Command {
 	var limit int
 	var backfill string
 	state := cli.Choice{Values: runStates}
-	cmd := cli.ListCommand(&cobra.Command{
+	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List runs, the newest first",
 		Long: `List runs, the newest first.
@@ -47,16 +47,17 @@ least that many: a process died, or the run was cancelled during a sweep.`,
   rota run list --state FAILED
   rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
-	}, cli.ListRunTasks, runRow, func(ctx context.Context, c *ops.Client, taskType string) ([]runs.Record, error) {
+	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.State = taskType, state.Value
 		if backfill != "" {
 			b, err := ops.FindBackfill(ctx, c, backfill)
 			if err != nil {
-				return nil, err
+				return cli.Result{}, err
 			}
 			f.Backfill = b.ID
 		}
-		return c.Runs().List(ctx, f, limit)
+		list, err := c.Runs().List(ctx, f, limit)
+		return cli.TableResult(list, runRow), err
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only runs in this state")
 	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")

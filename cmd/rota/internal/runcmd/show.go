@@ -28,8 +28,7 @@ func RunItemRow(i runs.FailedItem) cli.Row {
 }
 
 func newRunShowCommand() *cobra.Command {
-	var o cli.Output
-	cmd := &cobra.Command{
+	return cli.Shows(&cobra.Command{
 		Use:   "show RUN",
 		Short: "Show the progress of a run, its queues and its dependencies",
 		Long: `Show the progress of a run, its queues, its upstreams and its dependants. Failed
@@ -40,23 +39,14 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Example: `  rota run show reindex --watch
   rota run show 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c -o json | jq .run.state
   rota run show reindex -o csv             its queues`,
-		Args:              cli.Arguments("RUN"),
-		ValidArgsFunction: cli.Complete(cli.ListRuns(cli.AnyRun)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[0]
-			return cli.Show(cmd, o, func(ctx context.Context, c *ops.Client) (cli.Result, error) {
-				details, err := ops.ReadRunDetails(ctx, c, name)
-				if err == nil {
-					name = details.Run.ID // a watch of a task type stays with the run
-				}
-				d := runDetails{details}
-				return cli.Result{Records: d, Text: d.text, Final: details.Run.Ended()}, err
-			})
-		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddWatchFlags(cmd, &o)
-	return cmd
+	}, new(cli.Output), func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		details, err := ops.ReadRunDetails(ctx, c, args[0])
+		if err == nil {
+			args[0] = details.Run.ID // a watch of a task type stays with the run
+		}
+		d := runDetails{details}
+		return cli.Result{Records: d, Text: d.text, Final: details.Run.Ended()}, err
+	}, cli.ListRuns(cli.AnyRun))
 }
 
 // runDetails shows the details of a run.

@@ -25,7 +25,7 @@ func newTriggerFireCommand() *cobra.Command {
 }
 
 func newTriggerListCommand() *cobra.Command {
-	return cli.ListCommand(&cobra.Command{
+	return cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List the triggers and when they are due",
 		Long: `List the triggers and when they are due.
@@ -41,10 +41,9 @@ trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-	}, cli.ListRunTasks, triggerRow, func(ctx context.Context, c *ops.Client, taskType string) (
-		[]runs.TriggerRecord, error,
-	) {
-		return c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
+	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+		list, err := c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
+		return cli.TableResult(list, triggerRow), err
 	})
 }
 

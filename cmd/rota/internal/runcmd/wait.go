@@ -36,7 +36,7 @@ func newRunSubmitCommand() *cobra.Command {
 func newRunWaitCommand() *cobra.Command {
 	var timeout time.Duration
 	var o cli.Output
-	cmd := &cobra.Command{
+	cmd := cli.Command(&cobra.Command{
 		Use:   "wait RUN",
 		Short: "Wait for the end of a run; exit 0 if it succeeded",
 		Long: `Wait for the end of a run and show its progress: on a terminal all the time,
@@ -48,12 +48,7 @@ state is the output.
 RUN is the id of a run, or a task type, which stands for its newest run.`,
 		Example: `  rota run wait reindex
   rota run wait 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c --timeout 4h && echo done`,
-		Args:              cli.Arguments("RUN"),
-		ValidArgsFunction: cli.Complete(cli.ListRuns(cli.OpenRun)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if timeout < 0 {
-				return cli.Usage(fmt.Errorf("--timeout (%s) must not be negative", timeout))
-			}
 			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
 				r, err := c.Runs().Find(ctx, args[0])
 				if err != nil {
@@ -68,9 +63,13 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 				return errors.Join(err, o.Write(cmd.OutOrStdout(), cli.Result{Records: records.Of(w.last)}))
 			})
 		},
-	}
-	cli.AddRosterFlags(cmd)
-	cli.AddOutputFlags(cmd, &o)
+	}, &o, cli.ListRuns(cli.OpenRun))
+	cli.Check(cmd, func([]string) error {
+		if timeout < 0 {
+			return fmt.Errorf("--timeout (%s) must not be negative", timeout)
+		}
+		return nil
+	})
 	cmd.Flags().DurationVar(&timeout, "timeout", 0, "exit 1 if the run takes longer than 30m, 4h, ...; 0: no limit")
 	return cmd
 }

@@ -41,8 +41,6 @@ func AddVerbs(cmd *cobra.Command, names ...string) {
 func (v *VerbCommand) Command() *cobra.Command {
 	verb := v.Call.Verb
 	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: verb.Long, Example: verb.Example}
-	cli.AddRosterFlags(cmd)
-	cli.AddOutputFlags(cmd, &v.out)
 	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
 	if verb.Asks {
 		cli.AddYes(cmd)
@@ -64,8 +62,6 @@ func (v *VerbCommand) Command() *cobra.Command {
 		}
 	}
 	cmd.Use += " " + strings.Join(places, " ")
-	cmd.Args = cli.Arguments(places...)
-	cmd.ValidArgsFunction = cli.Complete(listers...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := v.setPlaces(args)
 		if err == nil && v.Before != nil {
@@ -76,7 +72,7 @@ func (v *VerbCommand) Command() *cobra.Command {
 		}
 		return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error { return v.run(ctx, cmd, c) })
 	}
-	return cmd
+	return cli.Command(cmd, &v.out, listers...)
 }
 
 func (v *VerbCommand) setPlaces(args []string) error {

@@ -51,7 +51,7 @@ or the time is over, nobody works them.`,
 		Example: `  rota worker -c rota.yaml
   ROTA_DATABASE=postgres://app@db/shop?sslmode=verify-full rota worker
   rota worker --own-sign TEST --http 127.0.0.1:9090`,
-		Args: cli.NoArgs,
+		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := newWorker(cmd)
 			if err != nil {
