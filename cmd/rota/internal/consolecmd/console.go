@@ -3,10 +3,7 @@ package consolecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -80,23 +77,13 @@ func (s consoleServer) serve(ctx context.Context, cmd *cobra.Command, c *ops.Cli
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
+	listener, err := daemon.Listen(ctx, s.address)
 	if err != nil {
 		return fmt.Errorf("serve the console: %w", err)
 	}
-	server := daemon.NewConsoleServer(handler, log)
 	fmt.Fprintf(cmd.OutOrStdout(), "console of %s: %s://%s/\n", c.OwnSign(), s.scheme(), listener.Addr()) //nolint:errcheck // it serves all the same
-	context.AfterFunc(ctx, func() { daemon.ShutDown(ctx, server) })
-	if err := s.serveOn(server, daemon.LimitConnections(listener, server, daemon.MaxConnections)); !errors.Is(err,
-		http.ErrServerClosed) {
+	if err := daemon.Serve(ctx, daemon.NewServer(handler, log), listener, s.tlsCert, s.tlsKey); err != nil {
 		return fmt.Errorf("serve the console: %w", err)
 	}
 	return nil
-}
-
-func (s consoleServer) serveOn(server *http.Server, l net.Listener) error {
-	if s.tlsCert != "" {
-		return server.ServeTLS(l, s.tlsCert, s.tlsKey)
-	}
-	return server.Serve(l)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -64,22 +63,13 @@ func serveDemo(ctx context.Context, c *center.Center) (address string, stop func
 	if err != nil {
 		return "", nil, err
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", defaultConsole)
+	listener, err := daemon.Listen(ctx, defaultConsole)
 	if err != nil { // another console is there
-		listener, err = config.Listen(ctx, "tcp", "localhost:0")
+		listener, err = daemon.Listen(ctx, "localhost:0")
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("serve the console: %w", err)
 	}
-	server := daemon.NewConsoleServer(handler, daemon.NewLogger(io.Discard))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(daemon.LimitConnections(listener, server, daemon.MaxConnections)) // until stop
-	}()
-	return fmt.Sprintf("http://%s/", listener.Addr()), func() {
-		daemon.ShutDown(ctx, server)
-		<-ended
-	}, nil
+	server := daemon.NewServer(handler, daemon.NewLogger(io.Discard))
+	return fmt.Sprintf("http://%s/", listener.Addr()), daemon.Start(ctx, server, listener, func(error) {}), nil
 }

@@ -22,11 +22,11 @@ type connections struct {
 	ended bool
 }
 
-// LimitConnections returns a listener with at most n open connections, and at
+// limitConnections returns a listener with at most n open connections, and at
 // most half as many of an address. Those of an address beyond that are closed at
 // once, if none of its other connections is idle. The next ones of all wait in
 // the kernel. The server tells by its ConnState which connections are idle.
-func LimitConnections(l net.Listener, server *http.Server, n int) net.Listener {
+func limitConnections(l net.Listener, server *http.Server, n int) net.Listener {
 	c := &connections{most: n, perAddress: max(1, n/2), open: map[net.Conn]string{}, count: map[string]int{}}
 	c.room = sync.NewCond(&c.mu)
 	server.ConnState = c.note

@@ -19,7 +19,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })}
-	limited := LimitConnections(listener, server, 8)
+	limited := limitConnections(listener, server, 8)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -74,11 +74,11 @@ func (fakeListener) Close() error { return nil }
 func (fakeListener) Addr() net.Addr { return nil }
 
 // The next connection waits until another is closed.
-func TestProbesLimitConnections(t *testing.T) {
+func TestListenerLimitsConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := fakeListener{make(chan net.Conn, 10)}
-		l := LimitConnections(fake, new(http.Server), 2)
+		l := limitConnections(fake, new(http.Server), 2)
 		conns := make(chan net.Conn, 10)
 		go func() {
 			for range 4 {

@@ -3,7 +3,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	stdlog "log"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -11,50 +13,28 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// MaxConnections is more than a few scrapers and probes need.
-const MaxConnections = 64
+// maxConnections is more than a few people, scrapers and probes need.
+const maxConnections = 64
 
-// NewProbeServer limits the time that a client can hold a connection.
-func NewProbeServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
-	return &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       5 * time.Second,
-		WriteTimeout:      15 * time.Second, // includes the handler; Prometheus waits 10 s
-		IdleTimeout:       time.Minute,      // Prometheus comes back within a minute by default
-		MaxHeaderBytes:    16 << 10,
-		ErrorLog:          stdlog.New(lineLogger{log}, "", 0),
-	}
-}
-
-// lineLogger logs what net/http writes.
-type lineLogger struct{ log logrus.FieldLogger }
-
-// Write implements io.Writer.
-func (l lineLogger) Write(line []byte) (int, error) {
-	l.log.Warn(strings.TrimSpace(string(line)))
-	return len(line), nil
-}
-
-// NewConsoleServer limits the time for which a client can hold a connection.
-func NewConsoleServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
+// NewServer limits the time for which a client can hold a connection.
+func NewServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second,
-		IdleTimeout:       10 * time.Second, // a page comes back every two
+		WriteTimeout:      30 * time.Second, // includes the handler
+		IdleTimeout:       time.Minute,      // Prometheus comes back within a minute by default
 		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          stdlog.New(consoleLogger{log}, "", 0),
+		ErrorLog:          stdlog.New(serverLog{log}, "", 0),
 	}
 }
 
-// consoleLogger logs what net/http writes: panics, and the connections that
-// clients break off, of which a port that others reach has many.
-type consoleLogger struct{ log logrus.FieldLogger }
+// serverLog logs what net/http writes: panics, and the connections that clients break off, of which a port that others
+// reach has many.
+type serverLog struct{ log logrus.FieldLogger }
 
 // Write implements io.Writer.
-func (l consoleLogger) Write(line []byte) (int, error) {
+func (l serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	if strings.HasPrefix(text, "http: panic") {
 		l.log.Error(text)
@@ -64,11 +44,53 @@ func (l consoleLogger) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// ShutDown ends the server. Clients get a second for their last answer.
-func ShutDown(ctx context.Context, server *http.Server) {
+// Listen listens at a TCP address.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+// Serve serves on a bounded number of connections until ctx ends, over TLS if there is the file of a certificate. At the
+// end clients get a second for their last answer.
+func Serve(ctx context.Context, server *http.Server, l net.Listener, cert, key string) (err error) {
+	l = limitConnections(l, server, maxConnections)
+	closed := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		defer close(closed)
+		shutDown(ctx, server)
+	})
+	if cert != "" {
+		err = server.ServeTLS(l, cert, key)
+	} else {
+		err = server.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		<-closed
+		return nil
+	}
+	return err
+}
+
+func shutDown(ctx context.Context, server *http.Server) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if server.Shutdown(ctx) != nil {
-		_ = server.Close()
+		_ = server.Close() // cuts clients that do not end in time
+	}
+}
+
+// Start serves until stop is called, also after ctx has ended. It calls failed, from another goroutine, if the server
+// ends before. stop returns when all goroutines have ended.
+func Start(ctx context.Context, server *http.Server, l net.Listener, failed func(error)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := Serve(ctx, server, l, "", ""); err != nil {
+			failed(err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
 	}
 }

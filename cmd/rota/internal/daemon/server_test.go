@@ -15,11 +15,11 @@ import (
 )
 
 // A page that panics is logged with its stack. A connection that breaks off is not: a port that others reach has many.
-func TestConsolePanicsAreLogged(t *testing.T) {
+func TestPanicsAreLogged(t *testing.T) {
 	t.Parallel()
 	logger, log := test.NewNullLogger()
 	server := httptest.NewUnstartedServer(nil)
-	server.Config = NewConsoleServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }), logger)
+	server.Config = NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }), logger)
 	server.StartTLS()
 	defer server.Close()
 	if _, err := http.Get(server.URL); err == nil || !strings.Contains(err.Error(), "certificate") { //nolint:noctx,bodyclose // there is no answer
@@ -35,28 +35,20 @@ func TestConsolePanicsAreLogged(t *testing.T) {
 }
 
 // Clients that hold all connections and send nothing, or read nothing, lose them after some seconds: the next one is served.
-func TestConsoleOutlivesSilentClients(t *testing.T) {
+func TestServerOutlivesSilentClients(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewConsoleServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
 			_, _ = w.Write(make([]byte, 64<<20)) // more than the kernel holds for a client that does not read
 		}
 	}), NewLogger(io.Discard))
 	server.ReadHeaderTimeout, server.WriteTimeout = 200*time.Millisecond, time.Second
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(LimitConnections(listener, server, MaxConnections)) // until Close
-	}()
-	t.Cleanup(func() {
-		_ = server.Close()
-		<-ended
-	})
-	for i := range MaxConnections {
+	t.Cleanup(Start(t.Context(), server, listener, func(err error) { t.Error(err) }))
+	for i := range maxConnections {
 		c, err := net.Dial("tcp", listener.Addr().String()) //nolint:noctx // the test's deadline ends it
 		if err != nil {
 			t.Fatal(err)
@@ -87,10 +79,10 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 // What net/http says goes through the logger.
-func TestProbesLogTheErrorsOfTheServer(t *testing.T) {
+func TestServerLogIsJSON(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	NewProbeServer(nil, NewLogger(&log)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
+	NewServer(nil, NewLogger(&log)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
 	if got := log.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"http: panic serving 127.0.0.1:9: oops"`) {
 		t.Errorf("%s", got)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -41,29 +40,14 @@ func (p probes) String() string {
 
 // serveProbes serves /livez as long as the process runs, and the probes. stop returns when all goroutines have ended.
 func serveProbes(ctx context.Context, address string, p probes, log logrus.FieldLogger) (stop func(), err error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	listener, err := daemon.Listen(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("serve http: %w", err)
 	}
 	log.WithField("address", listener.Addr().String()).Info("serving " + p.String())
-	server := daemon.NewProbeServer(p.handler(log), log)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		// Serve returns it unwrapped
-		err := server.Serve(daemon.LimitConnections(listener, server, daemon.MaxConnections))
-		if err != http.ErrServerClosed {
-			log.WithError(err).Error("stopped serving " + p.String())
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // cuts clients that do not end in time
-		}
-		<-ended
-	}, nil
+	return daemon.Start(ctx, daemon.NewServer(p.handler(log), log), listener, func(err error) {
+		log.WithError(err).Error("stopped serving " + p.String())
+	}), nil
 }
 
 func (p probes) handler(log logrus.FieldLogger) http.Handler {

@@ -17,7 +17,7 @@ import (
 // A client that is slow, idle or sends endless headers cannot hold a connection for ever.
 func TestProbesHaveTimeLimits(t *testing.T) {
 	t.Parallel()
-	s := daemon.NewProbeServer(http.NotFoundHandler(), daemon.NewLogger(&bytes.Buffer{}))
+	s := daemon.NewServer(http.NotFoundHandler(), daemon.NewLogger(&bytes.Buffer{}))
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= readyTimeout || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 		t.Errorf("%+v", s)
 	}
