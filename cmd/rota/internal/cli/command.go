@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Command completes a command that works on a roster: it gets the flags of the roster and -o, the check of the arguments
-// that its Use names, and their completion.
+// Command completes a command that works on a roster: it gets the flags of the roster and -o, the check of the
+// arguments that its Use names, and their completion.
 func Command(cmd *cobra.Command, o *Output, arguments ...Lister) *cobra.Command {
 	cmd.Args = Arguments(strings.Fields(cmd.Use)[1:]...)
 	cmd.ValidArgsFunction = complete(arguments...)

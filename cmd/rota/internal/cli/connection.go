@@ -15,29 +15,17 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-const defaultConfig = "rota.yaml"
-
 // AddConnectionFlags adds the flags of all commands that connect to a database.
 func AddConnectionFlags(cmd *cobra.Command) {
-	cmd.Flags().StringP("config", "c", defaultConfig, "configuration file; given by hand, it wins over the environment")
-	addDatabaseFlag(cmd)
-	addVerbose(cmd)
-}
-
-func addDatabaseFlag(cmd *cobra.Command) {
+	cmd.Flags().StringP("config", "c", "rota.yaml", "configuration file; given by hand, it wins over the environment")
 	config.AddFlags(cmd.Flags(), "database", "database_file")
 	_ = cmd.MarkFlagFilename("database-file") // fails for unknown flags only
+	cmd.Flags().BoolP("verbose", "v", false, "show on stderr which database is used, and where its URL comes from")
 }
 
-func addOwnSignFlag(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "own_sign") }
-
+// ConfigPath returns the path of the configuration file.
 func ConfigPath(cmd *cobra.Command) string {
 	return cmd.Flag("config").Value.String()
-}
-
-// addVerbose adds -v, with which the command says which roster it uses.
-func addVerbose(cmd *cobra.Command) {
-	cmd.Flags().BoolP("verbose", "v", false, "show on stderr which database is used, and where its URL comes from")
 }
 
 // ReadConnection reads the connection for a command that can do without a
@@ -54,7 +42,7 @@ func ReadConnection(cmd *cobra.Command) (config.Connection, error) {
 	return c, nil
 }
 
-// LoadConnection is readConnection, and shows the connection with -v.
+// LoadConnection is ReadConnection, and shows the connection with -v.
 func LoadConnection(cmd *cobra.Command) (config.Connection, error) {
 	c, err := ReadConnection(cmd)
 	if err == nil {
@@ -96,12 +84,12 @@ func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, e
 // AddRosterFlags adds the flags of the commands that work on a roster.
 func AddRosterFlags(cmd *cobra.Command) {
 	AddConnectionFlags(cmd)
-	addOwnSignFlag(cmd)
+	config.AddFlags(cmd.Flags(), "own_sign")
 }
 
 // WithRoster opens the roster for one command and closes it afterwards.
 func WithRoster(cmd *cobra.Command, f func(ctx context.Context, c *ops.Client) error) (err error) {
-	c, err := OpenRoster(cmd.Context(), cmd)
+	c, err := OpenRoster(cmd)
 	if err != nil {
 		return err
 	}
@@ -110,12 +98,12 @@ func WithRoster(cmd *cobra.Command, f func(ctx context.Context, c *ops.Client) e
 }
 
 // OpenRoster opens the roster of the command's flags.
-func OpenRoster(ctx context.Context, cmd *cobra.Command) (*ops.Client, error) {
+func OpenRoster(cmd *cobra.Command) (*ops.Client, error) {
 	conn, err := LoadConnection(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return openConnection(ctx, conn)
+	return openConnection(cmd.Context(), conn)
 }
 
 // Actor returns user@host, which the events record for a change.
@@ -124,24 +112,22 @@ func Actor() string {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
+	return AtHost(name)
+}
+
+// AtHost returns name@host.
+func AtHost(name string) string {
 	host, err := os.Hostname()
 	if err != nil {
-		host = "?"
+		host = "unknown"
 	}
 	return name + "@" + host
 }
 
-func SettingsOf(file *config.File) (tasks []ops.TaskSettings) {
-	for _, t := range file.Tasks {
-		tasks = append(tasks, ops.TaskSettings{Name: t.Name, Settings: t.Settings, Given: t.Given})
+// SettingsOf returns the settings of the tasks of a file.
+func SettingsOf(tasks []config.Task) (settings []ops.TaskSettings) {
+	for _, t := range tasks {
+		settings = append(settings, ops.TaskSettings{Name: t.Name, Settings: t.Settings, Given: t.Given})
 	}
-	return tasks
-}
-
-func HostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
+	return settings
 }

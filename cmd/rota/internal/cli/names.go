@@ -18,12 +18,61 @@ const (
 	listedItems = 1_000
 )
 
-func ListTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
+// listers are by what an argument names, as ops.Arg says it.
+var listers = map[string]Lister{
+	"task":            listTasks,
+	"run task":        listRunTasks,
+	"setting":         listSettings,
+	"server":          listServers,
+	"host":            listHosts,
+	"queue":           listQueues,
+	"item":            listItems,
+	"trigger":         listTriggers,
+	"run":             listRuns(func(runs.Run) bool { return true }),
+	"open run":        listRuns(func(r runs.Run) bool { return !r.Ended() }),
+	"paused run":      listRuns(func(r runs.Run) bool { return !r.Ended() && r.Paused }),
+	"ended run":       listRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.Success }),
+	"failed run":      listRuns(failedRun),
+	"backfill":        listBackfills(func(runs.BackfillRecord) bool { return true }),
+	"open backfill":   listBackfills(openBackfill),
+	"paused backfill": listBackfills(func(b runs.BackfillRecord) bool { return openBackfill(b) && b.Paused }),
+}
+
+func failedRun(r runs.Run) bool { return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero() }
+
+func openBackfill(b runs.BackfillRecord) bool { return b.State == runs.BackfillRunning }
+
+// Names returns the lister of what an argument names, such as "task" or "open run". It panics if there is none.
+func Names(what string) Lister {
+	list := listers[what]
+	if list == nil {
+		panic("no lister of " + what)
+	}
+	return list
+}
+
+// texts returns a text of each record.
+func texts[T any](records []T, text func(T) string) []string {
+	list := make([]string, len(records))
+	for i, r := range records {
+		list[i] = text(r)
+	}
+	return list
+}
+
+func listTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	return c.Tasks().Names(ctx)
 }
 
-// ListSettings lists the settings as beginnings of assignments.
-func ListSettings(context.Context, *ops.Client, []string) (values []string, err error) {
+// listRunTasks lists the task types of mode RUN.
+func listRunTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
+	tasks, err := c.Tasks().List(ctx, "")
+	tasks = slices.DeleteFunc(tasks, func(t ops.TaskRecord) bool { return t.Mode != center.ModeRun })
+	return texts(tasks, func(t ops.TaskRecord) string { return t.TaskType }), err
+}
+
+// listSettings lists the settings as beginnings of assignments.
+func listSettings(context.Context, *ops.Client, []string) (values []string, err error) {
 	for _, row := range center.SettingTable() {
 		if assignment := row.Name + "="; !slices.Contains(values, assignment) {
 			values = append(values, assignment)
@@ -32,46 +81,39 @@ func ListSettings(context.Context, *ops.Client, []string) (values []string, err 
 	return values, nil
 }
 
-// ListRunTasks lists the task types that can have runs.
-func ListRunTasks(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
-	return runTaskNames(ctx, c)
-}
-
-func ListServers(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
+func listServers(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	servers, err := c.Servers().List(ctx, ops.ServerFilter{})
+	return texts(servers, func(s ops.ServerRecord) string {
+		return s.UUID + "\t" + s.TaskType + ", " + strings.ToLower(s.DisplayState())
+	}), err
+}
+
+// listHosts lists the hosts of the servers of the task type in the first argument, or of all, each once.
+func listHosts(ctx context.Context, c *ops.Client, args []string) (hosts []string, err error) {
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{TaskType: FirstArg(args)})
 	for _, s := range servers {
-		values = append(values, s.UUID+"\t"+s.TaskType+", "+strings.ToLower(s.DisplayState()))
+		if !slices.Contains(hosts, s.HostName) {
+			hosts = append(hosts, s.HostName)
+		}
 	}
-	return values, err
+	return hosts, err
 }
 
-// ListHosts lists the hosts of the servers of the task type in the first
-// argument, or of all.
-func ListHosts(ctx context.Context, c *ops.Client, args []string) ([]string, error) {
-	return hostNames(ctx, c, FirstArg(args))
-}
-
-// ListQueues lists the queues of the task type in the first argument.
-func ListQueues(ctx context.Context, c *ops.Client, args []string) (values []string, err error) {
+// listQueues lists the queues of the task type in the first argument.
+func listQueues(ctx context.Context, c *ops.Client, args []string) ([]string, error) {
 	queues, err := c.Queues().List(ctx, ops.QueueFilter{TaskType: FirstArg(args)})
-	for _, q := range queues {
-		values = append(values, q.QueueID)
-	}
-	return values, err
+	return texts(queues, func(q ops.QueueRecord) string { return q.QueueID }), err
 }
 
-// ListItems lists the failed items of the task type in the first argument.
-func ListItems(ctx context.Context, c *ops.Client, args []string) (values []string, err error) {
+// listItems lists the failed items of the task type in the first argument.
+func listItems(ctx context.Context, c *ops.Client, args []string) ([]string, error) {
 	items, err := c.Items().List(ctx, ops.ItemFilter{TaskType: FirstArg(args)}, listedItems)
-	for _, i := range items {
-		values = append(values, i.ItemKey)
-	}
-	return values, err
+	return texts(items, func(i ops.ItemRecord) string { return i.ItemKey }), err
 }
 
-// ListRuns lists the newest runs that accept returns true for, and then the
-// task types; a task type stands for its newest run.
-func ListRuns(accept func(runs.Run) bool) Lister {
+// listRuns lists the newest runs that accept returns true for, and then the task types; a task type stands for its
+// newest run.
+func listRuns(accept func(runs.Run) bool) Lister {
 	return func(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
 		list, err := c.Runs().List(ctx, runs.Filter{}, listedRuns)
 		if err != nil {
@@ -79,30 +121,41 @@ func ListRuns(accept func(runs.Run) bool) Lister {
 		}
 		for _, r := range list {
 			if accept(r.Run) {
-				values = append(values, r.ID+"\t"+r.TaskType+", "+strings.ToLower(r.DisplayState())+", "+RelativeTime(r.Now,
-					r.ScheduledAt))
+				values = append(values, described(r.ID, r.TaskType, r.DisplayState(), RelativeTime(r.Now, r.ScheduledAt)))
 			}
 		}
-		names, err := runTaskNames(ctx, c)
-		for _, name := range names {
-			values = append(values, name+"\tits newest run")
+		names, err := listRunTasks(ctx, c, nil)
+		return append(values, texts(names, func(name string) string { return name + "\tits newest run" })...), err
+	}
+}
+
+// listBackfills lists the newest backfills that accept returns true for.
+func listBackfills(accept func(runs.BackfillRecord) bool) Lister {
+	return func(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
+		list, err := c.Backfills().List(ctx, runs.BackfillFilter{}, listedRuns)
+		for _, b := range list {
+			if accept(b) {
+				values = append(values, described(b.ID, b.TaskType, b.DisplayState(), RelativeTime(b.Now, b.CreatedAt)))
+			}
 		}
 		return values, err
 	}
 }
 
-func AnyRun(runs.Run) bool { return true }
-
-func ListTriggers(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
-	triggers, err := c.Triggers().List(ctx, runs.TriggerFilter{})
-	for _, t := range triggers {
-		values = append(values, fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, ScheduleText(t.Trigger)))
-	}
-	return values, err
+// described returns an id with a description for the shell.
+func described(id, taskType, state, when string) string {
+	return id + "\t" + taskType + ", " + strings.ToLower(state) + ", " + when
 }
 
-// RequireTask returns center.ErrUnknownTask if the roster has no task type of
-// that name. The empty name stands for all task types and is accepted.
+func listTriggers(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
+	triggers, err := c.Triggers().List(ctx, runs.TriggerFilter{})
+	return texts(triggers, func(t runs.TriggerRecord) string {
+		return fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, ScheduleText(t.Trigger))
+	}), err
+}
+
+// RequireTask returns center.ErrUnknownTask if the roster has no task type of that name. The empty name stands for all
+// task types and is accepted.
 func RequireTask(ctx context.Context, c *ops.Client, taskType string) error {
 	if taskType == "" {
 		return nil
@@ -117,8 +170,7 @@ func RequireTask(ctx context.Context, c *ops.Client, taskType string) error {
 	return nil
 }
 
-// RequireEvents is requireTask, and also accepts a deleted task type that still
-// has events.
+// RequireEvents is RequireTask, and also accepts a deleted task type that still has events.
 func RequireEvents(ctx context.Context, c *ops.Client, taskType string) error {
 	unknown := RequireTask(ctx, c, taskType)
 	if !errors.Is(unknown, center.ErrUnknownTask) {
@@ -130,50 +182,3 @@ func RequireEvents(ctx context.Context, c *ops.Client, taskType string) error {
 	}
 	return unknown
 }
-
-// runTaskNames returns the names of the task types of mode RUN.
-func runTaskNames(ctx context.Context, c *ops.Client) (names []string, err error) {
-	tasks, err := c.Tasks().List(ctx, "")
-	for _, t := range tasks {
-		if t.Mode == center.ModeRun {
-			names = append(names, t.TaskType)
-		}
-	}
-	return names, err
-}
-
-// hostNames returns the hosts of the task type's servers, each once. The empty
-// task type stands for all.
-func hostNames(ctx context.Context, c *ops.Client, taskType string) (hosts []string, err error) {
-	servers, err := c.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
-	seen := map[string]bool{}
-	for _, s := range servers {
-		if !seen[s.HostName] {
-			seen[s.HostName] = true
-			hosts = append(hosts, s.HostName)
-		}
-	}
-	return hosts, err
-}
-
-func OpenRun(r runs.Run) bool { return !r.Ended() }
-
-// ListBackfills lists the newest backfills that accept returns true for.
-func ListBackfills(accept func(runs.BackfillRecord) bool) Lister {
-	return func(ctx context.Context, c *ops.Client, _ []string) (values []string, err error) {
-		list, err := c.Backfills().List(ctx, runs.BackfillFilter{}, listedRuns)
-		for _, b := range list {
-			if accept(b) {
-				values = append(values, b.ID+"\t"+b.TaskType+", "+strings.ToLower(b.DisplayState())+", "+RelativeTime(b.Now,
-					b.CreatedAt))
-			}
-		}
-		return values, err
-	}
-}
-
-func AnyBackfill(runs.BackfillRecord) bool { return true }
-
-func OpenBackfill(b runs.BackfillRecord) bool { return b.State == runs.BackfillRunning }
-
-func PausedBackfill(b runs.BackfillRecord) bool { return OpenBackfill(b) && b.Paused }

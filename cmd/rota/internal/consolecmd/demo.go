@@ -59,7 +59,7 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 // serveDemo serves the console of the demo, where everybody on this host may change things.
 func serveDemo(ctx context.Context, c *center.Center) (address string, stop func(), err error) {
 	handler, err := console.Handler(c,
-		console.Options{Access: console.Loopback(console.Actor{Name: "demo@" + cli.HostName(), May: everything})})
+		console.Options{Access: console.Loopback(console.Actor{Name: cli.AtHost("demo"), May: everything})})
 	if err != nil {
 		return "", nil, err
 	}

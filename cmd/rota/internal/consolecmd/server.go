@@ -90,7 +90,7 @@ func (s *consoleServer) options(log *logrus.Logger) (o console.Options, err erro
 	case s.userHeader != "":
 		o.Access, err = s.proxyAccess()
 	default:
-		o.Access = console.Loopback(console.Actor{Name: "console@" + cli.HostName(), May: everything})
+		o.Access = console.Loopback(console.Actor{Name: cli.AtHost("console"), May: everything})
 	}
 	return o, err
 }

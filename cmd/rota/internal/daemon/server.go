@@ -49,8 +49,8 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 }
 
-// Serve serves on a bounded number of connections until ctx ends, over TLS if there is the file of a certificate. At the
-// end clients get a second for their last answer.
+// Serve serves on a bounded number of connections until ctx ends, over TLS if there is the file of a certificate. At
+// the end clients get a second for their last answer.
 func Serve(ctx context.Context, server *http.Server, l net.Listener, cert, key string) (err error) {
 	l = limitConnections(l, server, maxConnections)
 	closed := make(chan struct{})

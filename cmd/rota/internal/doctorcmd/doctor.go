@@ -2,9 +2,11 @@
 package doctorcmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +15,6 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
-	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/escape"
@@ -47,12 +48,12 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 			}
 			return problems(findings)
 		},
-	}, &o, cli.ListTasks)
+	}, &o, cli.Names("task"))
 }
 
 // diagnose returns a roster that cannot be opened as a finding.
 func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Condition, err error) {
-	c, err := cli.OpenRoster(cmd.Context(), cmd)
+	c, err := cli.OpenRoster(cmd)
 	if errors.As(err, new(cli.UsageError)) {
 		return nil, err
 	}
@@ -65,14 +66,17 @@ func diagnose(cmd *cobra.Command, taskType string) (findings []condition.Conditi
 	if err != nil {
 		return nil, err
 	}
-	findings = append(findings, c.DiagnoseFile(cmd.Context(), cli.ConfigPath(cmd), fileSettings(cmd, taskType))...)
-	return append(findings, diagnoseStatements(cmd, c, taskType)...), nil
+	tasks := fileTasks(cmd, taskType)
+	findings = append(findings, c.DiagnoseFile(cmd.Context(), cli.ConfigPath(cmd), cli.SettingsOf(tasks))...)
+	for _, task := range tasks {
+		findings = append(findings, diagnoseStatements(cmd.Context(), c, task)...)
+	}
+	return findings, nil
 }
 
-// fileSettings returns the settings of the task type, or of all, in the file.
-// It returns none if there is no valid file: the file may serve the connection
-// only, and a worker reports its errors.
-func fileSettings(cmd *cobra.Command, taskType string) (tasks []ops.TaskSettings) {
+// fileTasks returns the task type, or all, of the file. It returns none if there is no valid file: the file may serve
+// the connection only, and a worker reports its errors.
+func fileTasks(cmd *cobra.Command, taskType string) []config.Task {
 	path := cli.ConfigPath(cmd)
 	if _, err := os.Stat(path); err != nil {
 		return nil
@@ -81,12 +85,7 @@ func fileSettings(cmd *cobra.Command, taskType string) (tasks []ops.TaskSettings
 	if err != nil {
 		return nil
 	}
-	for _, t := range cli.SettingsOf(file) {
-		if taskType == "" || taskType == t.Name {
-			tasks = append(tasks, t)
-		}
-	}
-	return tasks
+	return slices.DeleteFunc(file.Tasks, func(t config.Task) bool { return taskType != "" && taskType != t.Name })
 }
 
 func problems(findings []condition.Condition) error {
@@ -138,9 +137,9 @@ func findingText(s cli.Screen, f condition.Condition) string {
 const heldBackAfter = 5 * time.Minute
 
 // holderFinding returns the finding about the transaction that holds a cursor back, or nothing.
-func holderFinding(h *sqldealer.Holder) []condition.Condition {
+func holderFinding(task string, h *sqldealer.Holder) []condition.Condition {
 	finding := func(status, hint, format string, args ...any) []condition.Condition {
-		c := condition.New(condition.Cursor, "", fmt.Sprintf(format, args...), hint)
+		c := condition.New(condition.Cursor, task, fmt.Sprintf(format, args...), hint)
 		c.Status = status
 		return []condition.Condition{c}
 	}
@@ -162,49 +161,33 @@ func holderFinding(h *sqldealer.Holder) []condition.Condition {
 		"%sprocess %d (%s, %s) ends its transaction, which has written", since, h.PID, h.Application, h.State)
 }
 
-// diagnoseStatements checks the statements of the file, if there is a valid one: a
-// worker reports its errors.
-func diagnoseStatements(cmd *cobra.Command, c *ops.Client, taskType string) (findings []condition.Condition) {
-	path := cli.ConfigPath(cmd)
-	if _, err := os.Stat(path); err != nil {
-		return nil
-	}
-	file, err := config.Load(path, cmd.Flags())
+// diagnoseStatements checks the statements of a task. A worker reports those that are no statements of a dealer.
+func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) []condition.Condition {
+	dealer, err := sqldealer.New(task, c.Dialect())
 	if err != nil {
 		return nil
 	}
-	for _, task := range file.Tasks {
-		dealer, err := sqldealer.New(task, c.Dialect())
-		if err != nil || taskType != "" && taskType != task.Name {
-			continue
-		}
-		found := diagnoseDealer(cmd, c, task, dealer)
-		if holder, err := dealer.FindHolder(cmd.Context(), c.DB()); err != nil {
-			found = append(found, condition.New(condition.Cursor, task.Name, err.Error(), "try again").Noted())
-		} else {
-			found = append(found, holderFinding(holder)...)
-		}
-		for _, f := range found {
-			f.TaskType = task.Name
-			findings = append(findings, f)
-		}
+	findings := diagnoseSelect(ctx, c, task, dealer)
+	holder, err := dealer.FindHolder(ctx, c.DB())
+	if err != nil {
+		return append(findings, condition.New(condition.Cursor, task.Name, err.Error(), "try again").Noted())
 	}
-	return findings
+	return append(findings, holderFinding(task.Name, holder)...)
 }
 
-// diagnoseDealer returns what is wrong with the statements of a task, or nothing.
-func diagnoseDealer(cmd *cobra.Command, c *ops.Client, task config.Task,
+// diagnoseSelect says that the database refuses the statements of a task, or else that the select scans a table.
+func diagnoseSelect(ctx context.Context, c *ops.Client, task config.Task,
 	dealer *sqldealer.Dealer,
 ) []condition.Condition {
 	finding := func(text, hint string) condition.Condition {
 		return condition.New(condition.Statements, task.Name, text, hint)
 	}
-	if err := dealer.Check(cmd.Context(), c.DB()); sqldealer.Refused(err) {
+	if err := dealer.Check(ctx, c.DB()); sqldealer.Refused(err) {
 		return []condition.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
 	} else if err != nil {
 		return []condition.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
 	}
-	scan, err := workercmd.FindScan(cmd.Context(), c.Center, task, dealer)
+	scan, err := dealer.ScanFirst(ctx, c.Center, task.Settings)
 	switch {
 	case err != nil:
 		return []condition.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}

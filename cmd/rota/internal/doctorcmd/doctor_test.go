@@ -33,7 +33,7 @@ func TestDoctorNamesTheTransactionThatHoldsACursorBack(t *testing.T) {
 		},
 	} {
 		got := ""
-		for _, f := range holderFinding(c.holder) {
+		for _, f := range holderFinding("settle", c.holder) {
 			got = f.Status + ": " + f.Text + " -> " + f.Hint
 		}
 		if got != c.want {

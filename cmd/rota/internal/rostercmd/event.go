@@ -48,7 +48,7 @@ host with registered servers.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error { return e.run(ctx, cmd, c) })
 		},
-	}, &e.Output, cli.ListTasks)
+	}, &e.Output, cli.Names("task"))
 	cli.Check(cmd, e.check)
 	e.addFlags(cmd)
 	return cmd
@@ -62,8 +62,8 @@ func (e *eventList) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&e.filter.Since, "since", 0, "only events of the last 15m, 24h, ...")
 	cli.AddLimit(cmd, &e.limit, "list at most this many")
 	flags.BoolVarP(&e.follow, "follow", "f", false, "continue with new events until Ctrl-C")
-	cli.CompleteFlag(cmd, "server", cli.ListServers)
-	cli.CompleteFlag(cmd, "queue", cli.ListQueues)
+	cli.CompleteFlag(cmd, "server", cli.Names("server"))
+	cli.CompleteFlag(cmd, "queue", cli.Names("queue"))
 	// fails for unknown flags only
 	_ = cmd.RegisterFlagCompletionFunc("kind",
 		cobra.FixedCompletions(ops.EventKinds(), cobra.ShellCompDirectiveNoFileComp))

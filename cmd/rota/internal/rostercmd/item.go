@@ -34,7 +34,7 @@ run, or a task type, which stands for its newest run.`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv
   rota item list --run reindex`,
-	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		if run != "" {
 			return listRunItems(ctx, c, run, f.QueueID, limit)
 		}
@@ -44,9 +44,9 @@ run, or a task type, which stands for its newest run.`,
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only items in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
-	cli.CompleteFlag(cmd, "queue", cli.ListQueues)
+	cli.CompleteFlag(cmd, "queue", cli.Names("queue"))
 	cmd.Flags().StringVar(&run, "run", "", "the items that failed in this run")
-	cli.CompleteFlag(cmd, "run", cli.ListRuns(cli.AnyRun))
+	cli.CompleteFlag(cmd, "run", cli.Names("run"))
 	cli.AddLimit(cmd, &limit, "list at most this many")
 	cli.Check(cmd, func(args []string) error {
 		if run != "" && (len(args) > 0 || state.Value != "") {

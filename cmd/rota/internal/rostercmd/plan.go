@@ -38,7 +38,7 @@ numbers of queues.`,
   rota plan settle --by-load`,
 	}, new(cli.Output), func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
 		return showPlan(ctx, c, args[0], byLoad, add, remove, weights)
-	}, cli.ListTasks)
+	}, cli.Names("task"))
 	cli.Check(cmd, func([]string) error {
 		if add < 0 || add > maxAdd {
 			return fmt.Errorf("--add (%d) must be between 0 and %d", add, maxAdd)
@@ -48,7 +48,7 @@ numbers of queues.`,
 	cmd.Flags().IntVar(&add, "add", 0, "as if this many servers joined")
 	cmd.Flags().StringArrayVar(&remove, "remove", nil, "as if this `SERVER` (a uuid, host:pid or host) stopped; "+
 		"repeatable")
-	cli.CompleteFlag(cmd, "remove", cli.ListServers)
+	cli.CompleteFlag(cmd, "remove", cli.Names("server"))
 	cmd.Flags().BoolVar(&byLoad, "by-load", false, "as if balance were LOAD, without load_moves_per_hour")
 	cmd.Flags().StringArrayVar(&weights, "weight", nil, "as if a server had another weight: `SERVER=WEIGHT`; repeatable")
 	return cmd

@@ -41,7 +41,7 @@ processes' former sessions are still in flight for it.`,
 		Example: `  rota queue list settle --watch
   rota queue list --host web1            what moves if this host stops
   rota queue list --status MOVING -o csv`,
-	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.Status = taskType, status.Value
 		queues, err := queuesOf(ctx, c, f, server)
 		return cli.TableResult(queues, queueRow), err
@@ -49,8 +49,8 @@ processes' former sessions are still in flight for it.`,
 	cli.AddChoice(cmd, &status, "status", "", "only queues in this state")
 	cmd.Flags().StringVar(&server, "server", "", "only queues that this `SERVER` owns or requests")
 	cmd.Flags().StringVar(&f.Host, "host", "", "only queues that servers of this host own or request")
-	cli.CompleteFlag(cmd, "server", cli.ListServers)
-	cli.CompleteFlag(cmd, "host", cli.ListHosts)
+	cli.CompleteFlag(cmd, "server", cli.Names("server"))
+	cli.CompleteFlag(cmd, "host", cli.Names("host"))
 	return cmd
 }
 

@@ -39,7 +39,7 @@ when calls have ended, or waits until other servers have lowered theirs.`,
 		Example: `  rota server list --watch
   rota server list settle --host web1
   rota server list --gone                servers that have left or expired`,
-	}, cli.ListTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType = taskType
 		if gone {
 			servers, err := c.Servers().Gone(ctx, f, limit)
@@ -49,7 +49,7 @@ when calls have ended, or waits until other servers have lowered theirs.`,
 		return cli.TableResult(servers, serverRow), err
 	})
 	cmd.Flags().StringVar(&f.Host, "host", "", "only servers of this host")
-	cli.CompleteFlag(cmd, "host", cli.ListHosts)
+	cli.CompleteFlag(cmd, "host", cli.Names("host"))
 	cmd.Flags().BoolVar(&gone, "gone", false, "list the servers that have left or expired instead")
 	cli.AddLimit(cmd, &limit, "with --gone: list at most this many")
 	return cmd

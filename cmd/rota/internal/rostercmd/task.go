@@ -85,7 +85,7 @@ func newTaskShowCommand() *cobra.Command {
 		Example: `  rota task show settle
   rota task show settle -o json | jq .execute_number
   rota task show settle -o yaml > settle.yaml    a file for rota task apply -f`,
-	}, o, showTask, cli.ListTasks)
+	}, o, showTask, cli.Names("task"))
 	o.Format.Values = append(slices.Clip(cli.Formats), cli.FormatYAML)
 	return cmd
 }
@@ -151,7 +151,7 @@ func grantedText(s center.Settings, task ops.TaskRecord) string {
 
 // newTaskApplyCommand makes the command of the verb, which reads the settings from a file.
 func newTaskApplyCommand() *cobra.Command {
-	v := &verbcmd.VerbCommand{Call: ops.Find("task apply").Call()}
+	v := verbcmd.New("task apply")
 	cmd := v.Command()
 	c := cmd.Flags().Lookup("config")
 	c.Usage = "same as --file"
@@ -162,7 +162,7 @@ func newTaskApplyCommand() *cobra.Command {
 			return err
 		}
 		a := v.Call.Operation().(ops.ApplyTasks)
-		a.Tasks = cli.SettingsOf(file)
+		a.Tasks = cli.SettingsOf(file.Tasks)
 		v.Call = v.Call.Verb.CallOf(a)
 		return nil
 	}

@@ -30,7 +30,7 @@ each heartbeat.`,
   rota top --once`,
 	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
 		return showTop(ctx, c, cli.FirstArg(args), rates)
-	}, cli.ListTasks)
+	}, cli.Names("task"))
 	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
 		switch {
 		case once:

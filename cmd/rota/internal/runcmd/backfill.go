@@ -21,7 +21,7 @@ import (
 // newRunBackfillCommand makes the command of the verb, which has subcommands, too. Without a task type it shows its
 // help, like other commands with subcommands.
 func newRunBackfillCommand() *cobra.Command {
-	cmd := (&verbcmd.VerbCommand{Call: ops.Find("run backfill").Call()}).Command()
+	cmd := verbcmd.New("run backfill").Command()
 	start := cmd.RunE
 	cmd.Args = cli.Arguments("[TASK]")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ SLOTS is the number of slots that it has passed, of all its slots. FAILED counts
 failed runs, also runs of task types that run after its own.`,
 		Example: `  rota run backfill list
   rota run backfill list reindex --state FAILED -o json`,
-	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("run task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.State = taskType, state.Value
 		list, err := c.Backfills().List(ctx, f, limit)
 		return cli.TableResult(list, backfillRow), err
@@ -113,7 +113,7 @@ backfill.`,
 		d := backfillDetails{Backfill: b}
 		err = d.read(ctx, c, o.IsTable())
 		return cli.Result{Records: d, Text: d.text, Final: b.State != runs.BackfillRunning}, err
-	}, cli.ListBackfills(cli.AnyBackfill))
+	}, cli.Names("backfill"))
 }
 
 // backfillDetails shows a backfill with its slots and their queues.

@@ -47,7 +47,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
   rota run list --state FAILED
   rota run list --backfill 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c
   rota run list --limit 1000 -o csv`,
-	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("run task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.State = taskType, state.Value
 		if backfill != "" {
 			b, err := ops.FindBackfill(ctx, c, backfill)
@@ -61,7 +61,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only runs in this state")
 	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")
-	cli.CompleteFlag(cmd, "backfill", cli.ListBackfills(cli.AnyBackfill))
+	cli.CompleteFlag(cmd, "backfill", cli.Names("backfill"))
 	cli.AddLimit(cmd, &limit, "list at most this many")
 	return cmd
 }

@@ -46,7 +46,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 		}
 		d := runDetails{details}
 		return cli.Result{Records: d, Text: d.text, Final: details.Run.Ended()}, err
-	}, cli.ListRuns(cli.AnyRun))
+	}, cli.Names("run"))
 }
 
 // runDetails shows the details of a run.

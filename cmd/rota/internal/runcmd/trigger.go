@@ -13,7 +13,7 @@ import (
 
 // newTriggerFireCommand makes the command whose exit code is 1 if the run that the trigger has made is SKIPPED.
 func newTriggerFireCommand() *cobra.Command {
-	v := &verbcmd.VerbCommand{Call: ops.Find("trigger fire").Call()}
+	v := verbcmd.New("trigger fire")
 	v.After = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
 		r, err := c.Runs().Get(ctx, done[0].ID)
 		if err == nil && r.State == runs.Skipped {
@@ -41,7 +41,7 @@ trigger was paused. SKIPPED counts the slots since the last one that fired,
 whose runs were skipped because other runs were open.`,
 		Example: `  rota trigger list
   rota trigger list reindex -o json | jq '.[].next_fire_at'`,
-	}, cli.ListRunTasks, func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
+	}, cli.Names("run task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		list, err := c.Triggers().List(ctx, runs.TriggerFilter{Target: taskType})
 		return cli.TableResult(list, triggerRow), err
 	})

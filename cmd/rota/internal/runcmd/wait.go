@@ -20,7 +20,7 @@ import (
 
 // newRunSubmitCommand makes the command of the verb, which can also wait for the end of the run.
 func newRunSubmitCommand() *cobra.Command {
-	v := &verbcmd.VerbCommand{Call: ops.Find("run submit").Call()}
+	v := verbcmd.New("run submit")
 	cmd := v.Command()
 	wait := cmd.Flags().Bool("wait", false, "wait for the end of the run and show its progress on stderr")
 	v.After = func(ctx context.Context, c *ops.Client, done []ops.Done) error {
@@ -63,7 +63,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 				return errors.Join(err, o.Write(cmd.OutOrStdout(), cli.Result{Records: records.Of(w.last)}))
 			})
 		},
-	}, &o, cli.ListRuns(cli.OpenRun))
+	}, &o, cli.Names("open run"))
 	cli.Check(cmd, func([]string) error {
 		if timeout < 0 {
 			return fmt.Errorf("--timeout (%s) must not be negative", timeout)

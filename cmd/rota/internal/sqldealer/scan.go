@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
@@ -32,6 +34,24 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
 	}
 	return found, nil
+}
+
+// explainTimeout bounds a look at a plan.
+const explainTimeout = 10 * time.Second
+
+// ScanFirst is FindScan for the first queue of a task type with these settings.
+func (d *Dealer) ScanFirst(ctx context.Context, c *center.Center, s center.Settings) (*Scan, error) {
+	s = s.WithDefaults()
+	selection := processor.Selection{
+		TaskType: d.task, OwnSign: c.OwnSign(), Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)),
+		Limit: s.FetchNumber, Queue: processor.Queue{ID: "0"},
+	}
+	if len(s.QueueNames) > 0 {
+		selection.Queue.ID = s.QueueNames[0]
+	}
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	return d.FindScan(ctx, c.DB(), c.Dialect(), selection)
 }
 
 func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,

@@ -19,26 +19,30 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// VerbCommand is one run of the command of a verb.
-type VerbCommand struct {
+// Verb is one run of the command of a verb.
+type Verb struct {
 	Call   *ops.Call
 	out    cli.Output
 	dryRun bool
 
-	// before completes the call with what is not in the command line; nil if it is all there.
+	// Before completes the call with what is not in the command line; nil if it is all there.
 	Before func() error
-	// after looks at what was done; nil if nothing is left to do.
+	// After looks at what was done; nil if nothing is left to do.
 	After func(ctx context.Context, c *ops.Client, done []ops.Done) error
 }
+
+// New returns the verb of that name, such as "server pause".
+func New(name string) *Verb { return &Verb{Call: ops.Find(name).Call()} }
 
 // AddVerbs adds the commands of verbs, which differ in the last word: "server pause" is the command pause of server.
 func AddVerbs(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
-		cmd.AddCommand((&VerbCommand{Call: ops.Find(name).Call()}).Command())
+		cmd.AddCommand(New(name).Command())
 	}
 }
 
-func (v *VerbCommand) Command() *cobra.Command {
+// Command returns the command, which has the last word of the verb's name.
+func (v *Verb) Command() *cobra.Command {
 	verb := v.Call.Verb
 	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: verb.Long, Example: verb.Example}
 	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
@@ -75,7 +79,7 @@ func (v *VerbCommand) Command() *cobra.Command {
 	return cli.Command(cmd, &v.out, listers...)
 }
 
-func (v *VerbCommand) setPlaces(args []string) error {
+func (v *Verb) setPlaces(args []string) error {
 	for _, a := range v.Call.Verb.Args {
 		if a.Place == "" {
 			continue
@@ -96,7 +100,7 @@ func (v *VerbCommand) setPlaces(args []string) error {
 }
 
 // assign sets values by words such as fetch_number=100.
-func (v *VerbCommand) assign(words []string) error {
+func (v *Verb) assign(words []string) error {
 	assigned := map[string]bool{}
 	for _, word := range words {
 		key, value, found := strings.Cut(word, "=")
@@ -117,7 +121,7 @@ func (v *VerbCommand) assign(words []string) error {
 	return nil
 }
 
-func (v *VerbCommand) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error {
+func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error {
 	change, err := v.Call.Prepare(ctx, c)
 	if err != nil && change != nil && !c.IsTransient(err) {
 		return cli.Usage(err) // the objects exist, and a value is wrong
@@ -156,7 +160,7 @@ func (v *VerbCommand) run(ctx context.Context, cmd *cobra.Command, c *ops.Client
 }
 
 // Show writes what would be done.
-func (v *VerbCommand) show(cmd *cobra.Command, change *ops.Change) error {
+func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
 	return v.write(cmd, change.Records(), func(s cli.Screen) string {
 		var lines []string
 		written := ""
@@ -202,7 +206,7 @@ func differencesText(s cli.Screen, o ops.Object) []string {
 }
 
 // report writes what was done.
-func (v *VerbCommand) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) error {
+func (v *Verb) report(cmd *cobra.Command, change *ops.Change, done []ops.Done) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -244,7 +248,7 @@ func slotLines(change *ops.Change) (lines []string) {
 }
 
 // Write writes one record as an object, and a list if the verb takes a name that stands for several objects.
-func (v *VerbCommand) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
+func (v *Verb) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
 	r := cli.Result{Records: list, Text: text}
 	if v.Call.Verb.Args[0].Type.Kind() != reflect.Slice {
 		r.Records = list[0]
@@ -290,38 +294,11 @@ func helpOf(a ops.Arg) string {
 
 // listed returns the lister of the values that an argument can have; it lists none if they are not known.
 func listed(a ops.Arg) cli.Lister {
-	if a.Key != "" {
-		return cli.ListSettings
-	}
-	switch a.Names {
-	case "task":
-		return cli.ListTasks
-	case "run task":
-		return cli.ListRunTasks
-	case "run":
-		return cli.ListRuns(cli.AnyRun)
-	case "queue":
-		return cli.ListQueues
-	case "item":
-		return cli.ListItems
-	case "server":
-		return cli.ListServers
-	case "trigger":
-		return cli.ListTriggers
-	case "open run":
-		return cli.ListRuns(cli.OpenRun)
-	case "paused run":
-		return cli.ListRuns(func(r runs.Run) bool { return cli.OpenRun(r) && r.Paused })
-	case "ended run":
-		return cli.ListRuns(func(r runs.Run) bool { return r.Ended() && r.State != runs.Success })
-	case "failed run":
-		return cli.ListRuns(func(r runs.Run) bool {
-			return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero()
-		})
-	case "open backfill":
-		return cli.ListBackfills(cli.OpenBackfill)
-	case "paused backfill":
-		return cli.ListBackfills(cli.PausedBackfill)
+	switch {
+	case a.Key != "":
+		return cli.Names("setting")
+	case a.Names != "" && a.Names != "choice": // of items, which has no names
+		return cli.Names(a.Names)
 	}
 	return func(context.Context, *ops.Client, []string) ([]string, error) { return a.Choices, nil }
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/processor"
 )
 
 // checkRetry is the pause before the worker checks the statements again after the database was away.
@@ -71,7 +70,7 @@ func (w *worker) watchScans(ctx context.Context, c *center.Center) {
 // warnOfScan warns of a select that scans a large table.
 func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.Task, dealer *sqldealer.Dealer) {
 	log := w.log.WithField("task_type", task.Name)
-	scan, err := FindScan(ctx, c, task, dealer)
+	scan, err := dealer.ScanFirst(ctx, c, task.Settings)
 	switch {
 	case err != nil:
 		log.WithError(err).Debug("select not explained")
@@ -79,24 +78,3 @@ func (w *worker) warnOfScan(ctx context.Context, c *center.Center, task config.T
 		log.Warnf("%s; %s", scan.Finding, scan.Hint)
 	}
 }
-
-// FindScan looks at the plan of the select of the first queue.
-func FindScan(ctx context.Context, c *center.Center, task config.Task,
-	dealer *sqldealer.Dealer,
-) (*sqldealer.Scan, error) {
-	s := task.Settings.WithDefaults()
-	selection := processor.Selection{
-		TaskType: task.Name, OwnSign: c.OwnSign(), Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)),
-		Limit: s.FetchNumber,
-		Queue: processor.Queue{ID: "0"},
-	}
-	if len(s.QueueNames) > 0 {
-		selection.Queue.ID = s.QueueNames[0]
-	}
-	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
-	defer cancel()
-	return dealer.FindScan(ctx, c.DB(), c.Dialect(), selection)
-}
-
-// explainTimeout bounds a look at a plan.
-const explainTimeout = 10 * time.Second

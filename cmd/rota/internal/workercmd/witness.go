@@ -2,8 +2,6 @@ package workercmd
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -112,7 +110,7 @@ func (e *ender) expire(ctx context.Context) bool {
 	ended, err := e.dir.Dead()
 	n := 0
 	if err == nil {
-		n, err = e.c.Roster().ExpireEnded(ctx, ended, witnessActor())
+		n, err = e.c.Roster().ExpireEnded(ctx, ended, cli.AtHost("witness"))
 	}
 	if n > 0 {
 		e.log.Infof("%s expired: the process has ended", plural.Of(int64(n), "server", "servers"))
@@ -122,13 +120,4 @@ func (e *ender) expire(ctx context.Context) bool {
 	}
 	e.failed = err != nil
 	return !e.failed
-}
-
-// witnessActor is what the events name.
-func witnessActor() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "?"
-	}
-	return fmt.Sprintf("witness@%s", host)
 }
