@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	_ "time/tzdata" // permit windows have time zones, and a small image has none
 
 	"github.com/spf13/cobra"
 
@@ -18,28 +19,22 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
-	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/schema"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run executes a command line and returns the exit code. It writes each error
-// to stderr, one line per error.
+// run executes a command line and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.Execute()
-	if err == nil {
-		return cli.ExitDone
+	if err := root.Execute(); err != nil {
+		return cli.Report(err, stderr)
 	}
-	for line := range strings.Lines(err.Error() + cli.Hint(err)) {
-		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(strings.TrimSpace(line))) //nolint:errcheck // stderr is the last channel
-	}
-	return cli.ExitCode(err)
+	return 0
 }
 
 // helpWidth is the width of the narrowest terminals.
@@ -57,7 +52,7 @@ over without overlap, and take over the queues of a worker that has crashed.`,
   rota migrate up               create or upgrade the roster's tables
   rota top                      show task types and servers
   rota doctor                   list problems and how to solve them`,
-		SilenceErrors: true, // run prints them
+		SilenceErrors: true, // cli.Report prints them
 		SilenceUsage:  true,
 	})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -66,11 +61,10 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
 		fmt.Sprintf("Flags.FlagUsagesWrapped %d ", helpWidth)))
 	addVersionFlag(root)
-	root.AddCommand(consolecmd.NewDemoCommand(), workercmd.NewWorkerCommand(), rostercmd.NewMigrateCommand(),
-		newVersionCommand(), rostercmd.NewTaskCommand(), rostercmd.NewQueueCommand(), rostercmd.NewServerCommand(),
-		rostercmd.NewItemCommand(), runcmd.NewRunCommand(), runcmd.NewTriggerCommand(), rostercmd.NewEventCommand(),
-		rostercmd.NewPlanCommand(), doctorcmd.NewDoctorCommand(), rostercmd.NewTopCommand(),
-		consolecmd.NewConsoleCommand(), workercmd.NewWitnessCommand())
+	root.AddCommand(rostercmd.Commands()...)
+	root.AddCommand(runcmd.Commands()...)
+	root.AddCommand(doctorcmd.New(), workercmd.New(), workercmd.NewWitness(), consolecmd.New(), consolecmd.NewDemo(),
+		newVersionCommand())
 	return root
 }
 

@@ -79,8 +79,10 @@ type Choice struct {
 	Values []string
 }
 
+// String implements pflag.Value.
 func (c *Choice) String() string { return c.Value }
 
+// Type implements pflag.Value.
 func (c *Choice) Type() string { return "word" }
 
 // Set implements pflag.Value.

@@ -2,14 +2,17 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
 
 // The exit codes.
 const (
-	ExitDone   = 0
 	ExitFailed = 1 // trying again may help
 	ExitUsage  = 2 // the command line or rota.yaml is wrong: trying again does not help
 )
@@ -25,7 +28,15 @@ func (e UsageError) Unwrap() error { return e.error }
 // usageErrors are the errors that only another command line can avoid.
 var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, ops.ErrChoice}
 
-func ExitCode(err error) int {
+// Report writes an error to stderr, one line per error, and returns the exit code.
+func Report(err error, stderr io.Writer) int {
+	for line := range strings.Lines(err.Error() + hint(err)) {
+		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(strings.TrimSpace(line))) //nolint:errcheck // stderr is the last channel
+	}
+	return exitCode(err)
+}
+
+func exitCode(err error) int {
 	if errors.As(err, new(UsageError)) {
 		return ExitUsage
 	}
@@ -50,7 +61,7 @@ var hints = []struct {
 	{runs.ErrUnknownBackfill, " (see rota run backfill list)"},
 }
 
-func Hint(err error) string {
+func hint(err error) string {
 	for _, h := range hints {
 		if errors.Is(err, h.err) {
 			return h.hint

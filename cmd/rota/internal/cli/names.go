@@ -38,7 +38,9 @@ var listers = map[string]Lister{
 	"paused backfill": listBackfills(func(b runs.BackfillRecord) bool { return openBackfill(b) && b.Paused }),
 }
 
-func failedRun(r runs.Run) bool { return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero() }
+func failedRun(r runs.Run) bool {
+	return r.Unresolved() || r.State == runs.Cancelled && r.AckedAt.IsZero()
+}
 
 func openBackfill(b runs.BackfillRecord) bool { return b.State == runs.BackfillRunning }
 

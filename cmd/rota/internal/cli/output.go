@@ -20,7 +20,7 @@ const (
 	FormatYAML  = "yaml" // of rota task show
 )
 
-var Formats = []string{FormatTable, FormatJSON, FormatCSV}
+var formats = []string{FormatTable, FormatJSON, FormatCSV}
 
 // Output is how a command shows its result.
 type Output struct {
@@ -30,7 +30,7 @@ type Output struct {
 
 // AddOutputFlags adds -o.
 func AddOutputFlags(cmd *cobra.Command, o *Output) {
-	o.Format = Choice{Value: FormatTable, Values: Formats}
+	o.Format = Choice{Value: FormatTable, Values: formats}
 	AddChoice(cmd, &o.Format, "output", "o", "output format")
 }
 
@@ -51,6 +51,7 @@ func TableResult[T any](records []T, row func(T) Row) Result {
 	return Result{Records: records, Text: func(s Screen) string { return Render(s, records, row) }}
 }
 
+// IsTable reports whether the result is for people.
 func (o Output) IsTable() bool { return o.Format.Value == FormatTable }
 
 // Write writes the result in the chosen format.
@@ -87,16 +88,11 @@ func WriteJSONLine(out io.Writer, record any) error {
 	return records.NewEncoder(out).Encode(record)
 }
 
-// reply writes what a command has done: as a line, escaped and wrapped, or as a
-// record for JSON and CSV.
-func (o Output) reply(cmd *cobra.Command, line string, record records.Object) error {
-	return o.Write(cmd.OutOrStdout(), Result{Records: record, Text: func(sc Screen) string { return sc.Wrap(line) }})
-}
-
-// Done replies what was done to an object, such as "settle$BASE": "paused".
+// Done writes what was done to an object, such as "settle$BASE": "paused".
 func (o Output) Done(cmd *cobra.Command, name, what string, more ...records.Member) error {
 	record := append(records.Object{records.M("object", name), records.M("result", what)}, more...)
-	return o.reply(cmd, name+": "+what, record)
+	text := func(sc Screen) string { return sc.Wrap(name + ": " + what) }
+	return o.Write(cmd.OutOrStdout(), Result{Records: record, Text: text})
 }
 
 // SayError writes a line to stderr, escaped.

@@ -22,6 +22,7 @@ type Screen struct {
 	Color         bool
 }
 
+// ScreenOf returns the terminal that out is.
 func ScreenOf(out io.Writer) Screen {
 	if !IsTerminal(out) {
 		return Screen{}
@@ -111,6 +112,7 @@ func askYes(in io.Reader, out io.Writer, question string) bool {
 	return answer == "y" || answer == "yes"
 }
 
+// IsTerminal reports whether a reader or a writer is a terminal.
 func IsTerminal(out any) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

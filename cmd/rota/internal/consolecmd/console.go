@@ -14,7 +14,8 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-func NewConsoleCommand() *cobra.Command {
+// New returns the command rota console.
+func New() *cobra.Command {
 	var s consoleServer
 	cmd := &cobra.Command{
 		Use:   "console",

@@ -17,7 +17,8 @@ import (
 	"github.com/dutyrota/rota/console"
 )
 
-func NewDemoCommand() *cobra.Command {
+// NewDemo returns the command rota demo.
+func NewDemo() *cobra.Command {
 	var o demo.Options
 	var withConsole bool
 	cmd := &cobra.Command{

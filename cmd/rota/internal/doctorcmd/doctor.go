@@ -22,7 +22,8 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-func NewDoctorCommand() *cobra.Command {
+// New returns the command rota doctor.
+func New() *cobra.Command {
 	var o cli.Output
 	return cli.Command(&cobra.Command{
 		Use:   "doctor [TASK]",

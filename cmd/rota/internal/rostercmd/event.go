@@ -150,12 +150,3 @@ func epochText(e ops.EventRecord) string {
 	}
 	return cli.Number(*e.Epoch)
 }
-
-func NewEventCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "event",
-		Short: "List and follow the events of queues and servers",
-	})
-	cmd.AddCommand(newEventListCommand())
-	return cmd
-}

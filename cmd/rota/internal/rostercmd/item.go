@@ -8,7 +8,6 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
-	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -84,14 +83,4 @@ func nextAttempt(i ops.ItemRecord) string {
 		return "-"
 	}
 	return cli.TimeText(*i.NextAttemptAt)
-}
-
-func NewItemCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "item",
-		Short: "List failed items; retry or drop them",
-	})
-	cmd.AddCommand(newItemListCommand())
-	verbcmd.AddVerbs(cmd, "item retry", "item drop")
-	return cmd
 }

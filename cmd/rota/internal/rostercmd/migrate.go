@@ -97,17 +97,3 @@ func migrationRow(m migrationRecord) cli.Row {
 	}
 	return cli.Row{cli.Figure("VERSION", m.Version), cli.Text("NAME", m.Name), cli.Text("APPLIED", applied)}
 }
-
-func NewMigrateCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "migrate",
-		Short: "Create, upgrade or inspect the roster's tables",
-		Long: `Create, upgrade or inspect the roster's tables.
-
-The URL of the database comes from --database or --database-file, else from the
-file of -c, else from ROTA_DATABASE or ROTA_DATABASE_FILE, else from rota.yaml
-in this directory. -v says from where.`,
-	})
-	cmd.AddCommand(newMigrateUpCommand(), newMigrateStatusCommand())
-	return cmd
-}

@@ -15,7 +15,7 @@ import (
 // maxAdd is beyond any roster.
 const maxAdd = 100_000
 
-func NewPlanCommand() *cobra.Command {
+func newPlanCommand() *cobra.Command {
 	var add int
 	var remove, weights []string
 	var byLoad bool

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
-	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -103,14 +102,4 @@ func hungOnText(q ops.QueueRecord) string {
 		names = append(names, ops.ServerName(uuid))
 	}
 	return cmp.Or(strings.Join(names, " "), "-")
-}
-
-func NewQueueCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "queue",
-		Short: "List queues and their owners; add or remove named queues",
-	})
-	cmd.AddCommand(newQueueListCommand())
-	verbcmd.AddVerbs(cmd, "queue add", "queue remove", "queue pin", "queue unpin")
-	return cmd
 }

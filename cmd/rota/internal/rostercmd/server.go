@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
-	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -112,18 +111,4 @@ func goneServerRow(s ops.GoneServerRecord) cli.Row {
 		cli.Figure("FAILED", s.FailureCount).Drop(1),
 		cli.Long("LAST ERROR", s.LastError).Drop(2),
 	}
-}
-
-func NewServerCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "server",
-		Short: "List servers; pause, drain or resume a server",
-		Long: `List servers; pause, drain or resume a server.
-
-A server is the registration of one process for one task type. SERVER is its
-uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
-	})
-	cmd.AddCommand(newServerListCommand())
-	verbcmd.AddVerbs(cmd, "server pause", "server resume", "server drain", "server weight")
-	return cmd
 }

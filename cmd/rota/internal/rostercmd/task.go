@@ -1,5 +1,3 @@
-// Package rostercmd is the commands that show a roster and change it: those of task types, queues, servers, items and
-// events, and plan, top and migrate.
 package rostercmd
 
 import (
@@ -86,7 +84,7 @@ func newTaskShowCommand() *cobra.Command {
   rota task show settle -o json | jq .execute_number
   rota task show settle -o yaml > settle.yaml    a file for rota task apply -f`,
 	}, o, showTask, cli.Names("task"))
-	o.Format.Values = append(slices.Clip(cli.Formats), cli.FormatYAML)
+	o.Format.Values = append(slices.Clip(o.Format.Values), cli.FormatYAML)
 	return cmd
 }
 
@@ -208,18 +206,4 @@ func backlogText(items *int64, more, trend string, age, eta *float64) string {
 		words = append(words, cli.AgeText(eta))
 	}
 	return strings.Join(words, " ")
-}
-
-func NewTaskCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "task",
-		Short: "List task types; change their settings; pause or delete them",
-		Long: `List task types; change their settings; pause or delete them.
-
-All environments (own_sign) share the settings of a task type. Each environment
-has queues, servers and a pause of its own.`,
-	})
-	cmd.AddCommand(newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand())
-	verbcmd.AddVerbs(cmd, "task set", "task pause", "task resume", "task delete")
-	return cmd
 }

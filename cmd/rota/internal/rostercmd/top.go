@@ -13,7 +13,7 @@ import (
 
 const topEvery = 2 * time.Second
 
-func NewTopCommand() *cobra.Command {
+func newTopCommand() *cobra.Command {
 	o, rates := &cli.Output{}, &ops.ItemRates{}
 	var once bool
 	cmd := cli.Shows(&cobra.Command{

@@ -31,7 +31,7 @@ func newRunBackfillCommand() *cobra.Command {
 		return start(cmd, args)
 	}
 	cmd.AddCommand(newBackfillListCommand(), newBackfillShowCommand())
-	verbcmd.AddVerbs(cmd, "run backfill pause", "run backfill resume", "run backfill cancel")
+	verbcmd.AddVerbs(cmd, "run backfill")
 	return cmd
 }
 

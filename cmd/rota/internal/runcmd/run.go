@@ -13,6 +13,25 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
+// Commands returns the commands of the package.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{
+		verbcmd.Group(&cobra.Command{
+			Use:   "run",
+			Short: "Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack",
+			Long: `Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack a
+run.
+
+A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
+or the name of a task type, which stands for its newest run.`,
+		}, newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(), newRunBackfillCommand()),
+		verbcmd.Group(&cobra.Command{
+			Use:   "trigger",
+			Short: "Schedule runs; list, fire, pause or delete triggers",
+		}, newTriggerListCommand(), newTriggerFireCommand()),
+	}
+}
+
 var runStates = []string{
 	runs.Waiting, runs.Ready, runs.Running, runs.Success,
 	runs.Failed, runs.DependentFailed, runs.Cancelled, runs.Skipped,
@@ -110,20 +129,4 @@ func runDuration(r runs.Record) string {
 		return "-"
 	}
 	return cli.DurationText(end.Sub(r.StartedAt))
-}
-
-func NewRunCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "run",
-		Short: "Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack",
-		Long: `Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack a
-run.
-
-A run sweeps all queues of a task type of mode RUN once. RUN is the id of a run,
-or the name of a task type, which stands for its newest run.`,
-	})
-	cmd.AddCommand(newRunSubmitCommand(), newRunListCommand(), newRunShowCommand(), newRunWaitCommand(),
-		newRunBackfillCommand())
-	verbcmd.AddVerbs(cmd, "run cancel", "run rerun", "run pause", "run resume", "run ack")
-	return cmd
 }

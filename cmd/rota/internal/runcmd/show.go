@@ -17,6 +17,7 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
+// RunItemRow is an item that failed in a run.
 func RunItemRow(i runs.FailedItem) cli.Row {
 	return cli.Row{
 		cli.Text("QUEUE", i.QueueID),

@@ -74,13 +74,3 @@ func nextFire(t runs.TriggerRecord) string {
 	}
 	return cli.RelativeTime(t.Now, t.NextFireAt)
 }
-
-func NewTriggerCommand() *cobra.Command {
-	cmd := cli.Group(&cobra.Command{
-		Use:   "trigger",
-		Short: "Schedule runs; list, fire, pause or delete triggers",
-	})
-	cmd.AddCommand(newTriggerListCommand(), newTriggerFireCommand())
-	verbcmd.AddVerbs(cmd, "trigger apply", "trigger pause", "trigger resume", "trigger delete")
-	return cmd
-}

@@ -34,10 +34,22 @@ type Verb struct {
 // New returns the verb of that name, such as "server pause".
 func New(name string) *Verb { return &Verb{Call: ops.Find(name).Call()} }
 
-// AddVerbs adds the commands of verbs, which differ in the last word: "server pause" is the command pause of server.
-func AddVerbs(cmd *cobra.Command, names ...string) {
-	for _, name := range names {
-		cmd.AddCommand(New(name).Command())
+// Group makes a command of other commands, with those of the verbs that begin with its name.
+func Group(cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(commands...)
+	AddVerbs(cmd, cmd.Name())
+	return cli.Group(cmd)
+}
+
+// AddVerbs adds the verbs of a group that cmd does not have yet: "server pause" of the group "server" is the command
+// pause.
+func AddVerbs(cmd *cobra.Command, group string) {
+	for _, v := range ops.Verbs() {
+		word, found := strings.CutPrefix(v.Name, group+" ")
+		known := slices.ContainsFunc(cmd.Commands(), func(c *cobra.Command) bool { return c.Name() == word })
+		if found && !known && !strings.Contains(word, " ") {
+			cmd.AddCommand(New(v.Name).Command())
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 // defaultWitnessDir is the directory that the unit files of the documentation make.
 const defaultWitnessDir = "/run/rota"
 
-func NewWitnessCommand() *cobra.Command {
+// NewWitness returns the command rota witness.
+func NewWitness() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "witness",

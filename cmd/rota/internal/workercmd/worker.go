@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	_ "time/tzdata"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
@@ -23,7 +22,8 @@ import (
 	"github.com/dutyrota/rota/manager/metrics"
 )
 
-func NewWorkerCommand() *cobra.Command {
+// New returns the command rota worker.
+func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "worker",
 		Short: "Run the tasks of a rota.yaml",
