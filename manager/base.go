@@ -16,16 +16,22 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// base holds what all parts of a server share. Each session has a copy with its own uuid, log and agenda.
+// base holds what all parts of a server share. Each session has a copy with what is its own.
 type base struct {
-	taskType string
-	uuid     string // of the session; empty before the first one
-	roster   *center.Center
-	proc     *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
-	settings *Settings            // in force; only the server's own goroutine uses them
-	cfg      Config
-	log      *slog.Logger
-	agenda   *agenda // of the session; nil before the first one
+	taskType    string
+	roster      *center.Center
+	proc        *processor.Processor // one for all sessions, so that a queue whose batch hangs is not granted again
+	settings    *Settings            // in force; only the server's own goroutine uses them
+	cfg         Config
+	log         *slog.Logger
+	heartbeater *heartbeater
+	witness     *witnessing
+
+	// Of the session; empty before the first one.
+	uuid   string
+	reg    *registration
+	view   *ownView
+	agenda *agenda
 }
 
 // own returns what the roster does for the server of this session.

@@ -79,7 +79,7 @@ func (w *shareWorld) join() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	s.share = &callShare{base: &base{proc: s.proc}, soon: func() {}}
+	s.share = &callShare{base: &base{proc: s.proc, heartbeater: &heartbeater{}}}
 	s.share.follow(s.row) // a server executes nothing before a reply (S11)
 	for i := range 3 {
 		if err := s.proc.Grant(processor.Queue{ID: fmt.Sprint(i), Index: i}, 3); err != nil {

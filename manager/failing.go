@@ -97,8 +97,6 @@ func shortened(text string) string {
 // that is expired records nothing, and its row would be gone.
 type failingQueues struct {
 	*base
-	reg        *registration
-	view       *ownView
 	reconciler *reconciler
 }
 

@@ -14,8 +14,6 @@ import (
 // about to change (N1), or the server hands everything over because it leaves or is paused (H4).
 type halt struct {
 	*base
-	reg *registration
-
 	confirmed int64        // the lapses of the registration that a reply has followed (S11)
 	paused    bool         // the task type is paused, or a barrier is up: queues are owned, but not worked
 	barrier   int64        // the partition version that all servers drain for; 0 if none
@@ -106,7 +104,7 @@ func (h *halt) leave() {
 // announce returns the job that says to the roster that the server leaves, so that it is assigned no queue and its
 // queues are requested, or reserved (P13). If the database does not answer soon, requesters are not waited for:
 // handOverAll hands everything over.
-func (h *halt) announce(view *ownView) *job {
+func (h *halt) announce() *job {
 	by, reservation := h.handOverBy, h.cfg.reservation()
 	if reservation.Within > 0 {
 		by = time.Now().Add(h.settings.JudgeDeadInterval) // without it handOverAll reserves nothing
@@ -123,7 +121,7 @@ func (h *halt) announce(view *ownView) *job {
 			if err != nil {
 				h.handOverBy = time.Now()
 			}
-			view.invalidate()
+			h.view.invalidate()
 			return true
 		},
 	}

@@ -20,15 +20,14 @@ type job struct {
 // ones before it have left in the roster.
 type jobRunner struct {
 	*base
-	view    *ownView
 	running *job // nil: none
 	cancel  context.CancelFunc
 	ended   chan error      // capacity 1
 	failing map[string]bool // the names of the jobs whose last call failed
 }
 
-func newJobRunner(b *base, view *ownView) *jobRunner {
-	return &jobRunner{base: b, view: view, ended: make(chan error, 1), failing: map[string]bool{}}
+func newJobRunner(b *base) *jobRunner {
+	return &jobRunner{base: b, ended: make(chan error, 1), failing: map[string]bool{}}
 }
 
 func (r *jobRunner) idle() bool { return r.running == nil }

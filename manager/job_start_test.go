@@ -11,7 +11,7 @@ import (
 // S10: the session goes on while a job waits, and gets its error when it has ended.
 func TestSessionDoesNotWaitForAJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, row := newJobRunner(&base{settings: &Settings{}}, nil), make(chan struct{})
+		r, row := newJobRunner(&base{settings: &Settings{}}), make(chan struct{})
 		r.start(t.Context(), &job{name: "release", call: func(context.Context) error {
 			<-row // another session holds the lock row
 			return context.DeadlineExceeded
@@ -37,7 +37,7 @@ func TestSessionDoesNotWaitForAJob(t *testing.T) {
 func TestJobThatFailsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &base{settings: &Settings{}, agenda: &agenda{}}
-		r := newJobRunner(b, nil)
+		r := newJobRunner(b)
 		starts := func() bool {
 			r.startNext(t.Context(), func(duty) *job {
 				return &job{call: func(context.Context) error { return errors.New("refused") }}

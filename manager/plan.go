@@ -16,12 +16,9 @@ import (
 // number of queues, and audits.
 type planner struct {
 	*base
-	view    *ownView
 	alerter *alerter
-	witness *witnessing
 
-	planned bool   // this server has planned
-	soon    func() // makes the heartbeater send a heartbeat at once
+	planned bool // this server has planned
 
 	ending roster.Ending // the attempts to expire the servers of processes that have ended
 
@@ -67,7 +64,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 		then: func(_ context.Context, err error) (more bool) {
 			p.rebalanced(done, err)
 			if err == nil && !done.Busy && r.SharesDue {
-				p.soon() // to learn of its new share
+				p.heartbeater.soon() // to learn of its new share
 			}
 			return err == nil && !done.Busy && (!mustPlan || len(p.blocked) < blocked)
 		},
@@ -117,7 +114,7 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	}
 	if !p.planned {
 		p.planned = true
-		p.soon() // tells the owners that this server knows of its requests (H4), and reads its share (P10)
+		p.heartbeater.soon() // tells the owners that this server knows of its requests (H4), and reads its share (P10)
 	}
 	if done.SkippedKnown {
 		p.block(done.Skipped)

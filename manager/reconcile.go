@@ -16,7 +16,6 @@ import (
 // It has 16 methods: ten are the verbs of decide, which all change the same three maps.
 type reconciler struct {
 	*base
-	view    *ownView
 	planner *planner
 	halt    *halt
 	window  *permitWindow
@@ -120,7 +119,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
-		Partition: r.view.PartitionVersion, FailingSince: r.halt.reg.localTime(row.FailingSince),
+		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 	r.logInternal(ctx, r.proc.Grant(q, r.view.QueueTotal))
@@ -285,7 +284,7 @@ func (c *crashCounts) note() {
 }
 
 // clear returns the job that resets the counts that are due, or nil if there are none.
-func (c *crashCounts) clear(view *ownView) *job {
+func (c *crashCounts) clear() *job {
 	c.note()
 	var due []center.QueueEpoch
 	for id, epoch := range c.survived {
@@ -308,7 +307,7 @@ func (c *crashCounts) clear(view *ownView) *job {
 			for _, q := range due {
 				c.reset[q.ID] = q.Epoch
 			}
-			view.invalidate()
+			c.view.invalidate()
 			return true
 		},
 	}

@@ -43,7 +43,7 @@ func TestAnnouncement(t *testing.T) {
 func TestReplyToAHeartbeatBeforeTheLapse(t *testing.T) {
 	r := newRegistration("host", &Settings{HeartbeatInterval: 2 * time.Second, JudgeDeadInterval: 10 * time.Second}, func() {})
 	defer r.lease.stop()
-	h := halt{reg: r}
+	h := halt{base: &base{reg: r}}
 	for _, sent := range []bool{true, false} {
 		r.announce("token")
 		if sent {

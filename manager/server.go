@@ -19,13 +19,11 @@ import (
 // server serves one task type in this process, over all its sessions.
 type server struct {
 	base
-	task        Task
-	host        string
-	heartbeater *heartbeater
-	witness     *witnessing
-	process     string        // its id: the same for all servers of the Manager
-	backlog     *backlogMeter // nil if the dealer is no Backlogger
-	alone       chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
+	task    Task
+	host    string
+	process string        // its id: the same for all servers of the Manager
+	backlog *backlogMeter // nil if the dealer is no Backlogger
+	alone   chan struct{} // shared by the servers of the process: held while an item is executed alone (S14)
 
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan condition.Condition         // from the executors to the session's alerter
@@ -44,8 +42,9 @@ func newServer(m *Manager, t Task) *server {
 	s := &server{
 		base: base{
 			taskType: t.name, roster: m.c, settings: new(Settings), cfg: m.cfg,
+			heartbeater: m.heartbeater, witness: m.witness,
 		},
-		task: t, host: hostName(), process: m.process, heartbeater: m.heartbeater, witness: m.witness, alone: m.alone,
+		task: t, host: hostName(), process: m.process, alone: m.alone,
 		alerts: make(chan condition.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)

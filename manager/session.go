@@ -27,11 +27,8 @@ const (
 // It has 15 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
 type session struct {
 	*base
-	server      *server
-	reg         *registration
-	heartbeater *heartbeater
+	server *server
 
-	view       *ownView
 	planner    *planner
 	reconciler *reconciler
 	halt       *halt
@@ -52,42 +49,41 @@ type session struct {
 // newSession returns a session that is not registered yet.
 func newSession(s *server) *session {
 	b := s.base
-	ss := &session{server: s, base: &b, heartbeater: s.heartbeater}
-	ss.reg = newRegistration(s.host, b.settings, func() {
+	ss := &session{server: s, base: &b}
+	b.reg = newRegistration(s.host, b.settings, func() {
 		if s.session.Load() == ss {
 			ss.cancelAll()
 		}
 	})
-	ss.reg.report = ss.report
-	b.uuid = ss.reg.uuid
+	b.reg.report = ss.report
+	b.uuid = b.reg.uuid
 	b.log = b.logOf(b.taskType)
 	b.agenda = &agenda{}
 	b.agenda.add(time.Now(), rebalance) // the roster has one more server
-	ss.view = &ownView{base: &b}
-	ss.jobs = newJobRunner(&b, ss.view)
+	b.view = &ownView{base: &b}
+	ss.jobs = newJobRunner(&b)
 	ss.alerter = &alerter{
 		base: &b, incoming: s.alerts, episodes: s.episodes, backlog: s.backlog, lastBusy: time.Now(), progressAt: time.Now(),
 	}
-	ss.planner = &planner{base: &b, view: ss.view, alerter: ss.alerter, soon: s.heartbeater.soon, witness: s.witness}
-	ss.halt = &halt{base: &b, reg: ss.reg}
-	ss.share = &callShare{base: &b, soon: s.heartbeater.soon}
+	ss.planner = &planner{base: &b, alerter: ss.alerter}
+	ss.halt = &halt{base: &b}
+	ss.share = &callShare{base: &b}
 	ss.hung = &hungCalls{base: &b, listed: hungQueues(b.proc)}
-	ss.window = &permitWindow{base: &b, reg: ss.reg}
+	ss.window = &permitWindow{base: &b}
 	ss.config = &configurer{
-		base: &b, reg: ss.reg, soon: s.heartbeater.soon, window: ss.window, rejected: &s.rejected,
-		settingsVersion: unknownVersion,
+		base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion,
 	}
 	if b.inRuns() {
 		b.agenda.add(time.Now(), tick, findProblems)
 		ss.ticker = &runTicker{base: &b}
-		ss.sweeper = &sweeper{base: &b, view: ss.view, ticker: ss.ticker, sweeps: map[string]*sweep{}}
+		ss.sweeper = &sweeper{base: &b, ticker: ss.ticker, sweeps: map[string]*sweep{}}
 	}
 	ss.reconciler = &reconciler{
-		base: &b, view: ss.view, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
+		base: &b, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
 		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
 		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
-	ss.failures = &failingQueues{base: &b, reg: ss.reg, view: ss.view, reconciler: ss.reconciler}
+	ss.failures = &failingQueues{base: &b, reconciler: ss.reconciler}
 	for id := range ss.hung.listed {
 		ss.reconciler.lost[id] = true // by a former session, which has said so
 	}
@@ -166,13 +162,13 @@ func (s *session) wait(ctx context.Context) outcome {
 func (s *session) job(d duty) *job {
 	switch d {
 	case announceDrain:
-		return s.halt.announce(s.view)
+		return s.halt.announce()
 	case saveEnds:
 		return s.sweeper.saveEnds()
 	case closeWindows:
-		return s.window.closeEmpty(s.view)
+		return s.window.closeEmpty()
 	case resetCrashes:
-		return s.reconciler.crashes.clear(s.view)
+		return s.reconciler.crashes.clear()
 	case moveQueues:
 		return s.reconciler.moveQueues()
 	case readSettings:

@@ -25,8 +25,6 @@ type rejectedSettings struct {
 // configurer applies what an operator has changed: the settings of the task type, and its failed items.
 type configurer struct {
 	*base
-	reg      *registration
-	soon     func() // makes the heartbeater send a heartbeat at once
 	window   *permitWindow
 	rejected *atomic.Pointer[rejectedSettings]
 
@@ -82,7 +80,7 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	row.Mode = c.settings.Mode // of a process, it never changes
 	if i := intervalsOf(&row); i != intervalsOf(c.settings) {
 		c.reg.wanted.Store(&i)
-		c.soon()
+		c.heartbeater.soon()
 	}
 	*c.settings = row
 	c.window.reset()

@@ -15,13 +15,11 @@ import (
 // before a plan writes the row. The plan makes a new version, under which the late heartbeat lowers nothing.
 type callShare struct {
 	*base
-	soon func() // makes the heartbeater send a heartbeat at once
-
 	mu    sync.Mutex // the heartbeater reads the fields too, in its own goroutine
 	known bool
 	row   roster.InFlightShare // as last read
 	most  int                  // no call starts beyond it
-	asked bool                 // soon was called for this version
+	asked bool                 // a heartbeat was asked for, for this version
 }
 
 // follow takes the share from a heartbeat's reply. The processor knows of it before the next heartbeat reports it.
@@ -55,7 +53,7 @@ func (s *callShare) lowerEarly() {
 	defer s.mu.Unlock()
 	if s.known && !s.asked && s.most < s.row.Granted && s.proc.BatchesInFlight() <= s.most {
 		s.asked = true
-		s.soon()
+		s.heartbeater.soon()
 	}
 }
 

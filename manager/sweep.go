@@ -49,7 +49,6 @@ func (sw *sweep) progress(h processor.QueueState) runs.Progress {
 // of sweeps.
 type sweeper struct {
 	*base
-	view   *ownView
 	ticker *runTicker
 	sweeps map[string]*sweep // by queue
 }

@@ -20,7 +20,6 @@ import (
 // lost in a crash or a move: the new owner would open a window again that had ended, or end one that had not.
 type permitWindow struct {
 	*base
-	reg     *registration
 	started time.Time // of the process, by the database's clock: a window may begin with it
 
 	window    *cron.Window // nil before update parses it from the settings
@@ -88,7 +87,7 @@ func (w *permitWindow) empty() (queues []center.QueueEpoch) {
 }
 
 // closeEmpty returns the job that closes the window for the queues that are empty, or nil if there are none.
-func (w *permitWindow) closeEmpty(view *ownView) *job {
+func (w *permitWindow) closeEmpty() *job {
 	queues, since := w.empty(), w.state.Load().Since
 	if len(queues) == 0 {
 		return nil
@@ -112,7 +111,7 @@ func (w *permitWindow) closeEmpty(view *ownView) *job {
 			return errors.Join(errs...)
 		},
 		then: func(_ context.Context, _ error) (more bool) {
-			view.invalidate()
+			w.view.invalidate()
 			return closed
 		},
 	}

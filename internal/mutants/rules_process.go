@@ -160,7 +160,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X7", "the next owner of a queue does not know that it fails",
-		"grant", "FailingSince: r.halt.reg.localTime(row.FailingSince)",
+		"grant", "FailingSince: r.reg.localTime(row.FailingSince)",
 		"FailingSince: time.Time{}",
 		"TestFailingQueueSurvivesItsOwner",
 	},
