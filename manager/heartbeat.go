@@ -181,7 +181,7 @@ func (r *registration) renew(token string, start time.Time, p roster.HeartbeatRe
 	r.lease.renew(r.next.intervals, start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
-	r.watch.judgeDead, r.watch.margin = r.next.intervals.judgeDead, r.next.intervals.margin()
+	r.watch.intervals = r.next.intervals
 	reply := heartbeatReply{HeartbeatReply: p, lapses: r.lapsesBefore}
 	if r.watch.mayExpire() {
 		reply.watched = r.watch.watched()
@@ -266,7 +266,7 @@ func newRegistration(host string, s *Settings, expired func()) *registration {
 		replies: make(chan heartbeatReply, 1),
 		gone:    make(chan struct{}),
 		token:   newToken(),
-		watch:   watch{judgeDead: i.judgeDead, margin: i.margin()},
+		watch:   watch{intervals: i},
 	}
 	r.wanted.Store(&i)
 	r.lapses.Store(1)

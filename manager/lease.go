@@ -25,8 +25,9 @@ type intervals struct{ heartbeat, judgeDead time.Duration }
 
 func intervalsOf(s *Settings) intervals { return intervals{s.HeartbeatInterval, s.JudgeDeadInterval} }
 
-// margin is the margin of S5.
-func (i intervals) margin() time.Duration { return margin(i.judgeDead, i.heartbeat) }
+// margin returns by how much a lease is shorter than judge_dead_interval (S5). It covers the time that a heartbeat takes
+// to arrive, and clocks that run at different speeds.
+func (i intervals) margin() time.Duration { return max(i.heartbeat, i.judgeDead*15/100) }
 
 // lease is how long a lease lasts after the start of a heartbeat.
 func (i intervals) lease() time.Duration { return i.judgeDead - i.margin() }
@@ -59,12 +60,6 @@ func (l *lease) setAlarm() { l.alarm.Reset(max(atOnce, min(l.left(), l.intervals
 
 // intervals returns the settings that the lease follows at present.
 func (l *lease) intervals() intervals { return l.term.Load().intervals }
-
-// margin returns by how much a lease is shorter than judge_dead_interval. It covers the time that a heartbeat takes to
-// arrive, and clocks that run at different speeds.
-func margin(judgeDead, heartbeat time.Duration) time.Duration {
-	return max(heartbeat, judgeDead*15/100)
-}
 
 // renew restarts the lease at the start of a heartbeat that has succeeded.
 func (l *lease) renew(i intervals, start time.Time) {
@@ -105,7 +100,7 @@ func elapsed(from, to time.Time) time.Duration {
 // judge_dead_interval, without a gap in its own heartbeats, while the database's clock ran at the same speed as its
 // own.
 type watch struct {
-	judgeDead, margin time.Duration
+	intervals
 
 	since     time.Time // by the database's clock; zero before the first heartbeat
 	lastDB    time.Time
@@ -122,7 +117,7 @@ func (w *watch) begin(since, db, local time.Time) {
 func (w *watch) observe(db, local time.Time) {
 	passed := db.Sub(w.lastDB)
 	off := passed - local.Sub(w.lastLocal)
-	if w.since.IsZero() || passed >= w.judgeDead/2 || off.Abs() > w.margin/2 {
+	if w.since.IsZero() || passed >= w.judgeDead/2 || off.Abs() > w.margin()/2 {
 		w.since = db
 	}
 	w.lastDB, w.lastLocal = db, local

@@ -44,7 +44,7 @@ func TestMargin(t *testing.T) {
 		{10 * time.Second, 2 * time.Second, 2 * time.Second},
 		{100 * time.Second, 2 * time.Second, 15 * time.Second},
 	} {
-		if got := margin(c.judgeDead, c.heartbeat); got != c.want {
+		if got := (intervals{c.heartbeat, c.judgeDead}).margin(); got != c.want {
 			t.Errorf("margin(%s, %s) is %s, want %s", c.judgeDead, c.heartbeat, got, c.want)
 		}
 	}

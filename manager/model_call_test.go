@@ -165,7 +165,7 @@ func (w *world) deliver(p *process) {
 		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, c.stale && !w.without.sentAfter
 		p.watch.observe(c.reply.Now, w.local(p))
 		p.judgeDead = p.next.intervals.judgeDead
-		p.watch.judgeDead, p.watch.margin = p.judgeDead, p.next.intervals.margin()
+		p.watch.intervals = p.next.intervals
 		if p.watch.mayExpire() {
 			p.watched = p.watch.watched()
 		} else if w.without.watch {

@@ -24,7 +24,7 @@ func (w *world) join(p *process) {
 	}
 	p.state, p.start, p.retired = joining, w.local(p), nil
 	p.judgeDead, p.wanted, p.next = w.db.judgeDead, w.db.judgeDead, announcement{}
-	p.watch = watch{judgeDead: p.judgeDead, margin: modelIntervals(p.judgeDead).margin()}
+	p.watch = watch{intervals: modelIntervals(p.judgeDead)}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.retried, p.steps, p.agenda, p.asked = nil, nil, nil, agenda{}, nil
 	p.listed = map[string]int64{}

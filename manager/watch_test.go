@@ -31,7 +31,7 @@ func TestWatch(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := watch{judgeDead: judgeDead, margin: margin(judgeDead, 2*time.Second)}
+			w := watch{intervals: intervals{2 * time.Second, judgeDead}}
 			db, local := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Now()
 			w.observe(db, local)
 			for _, b := range c.beats {
