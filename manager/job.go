@@ -16,6 +16,26 @@ type job struct {
 	then func(ctx context.Context, err error) (more bool)
 }
 
+// change returns a job that reports whether it has changed the roster. changed is called if it has.
+func (b *base) change(
+	name string, call func(context.Context) (bool, error), changed func(context.Context),
+) *job {
+	var done bool
+	return &job{
+		name: name,
+		call: func(ctx context.Context) (err error) {
+			done, err = call(ctx)
+			return err
+		},
+		then: func(ctx context.Context, _ error) (more bool) {
+			if b.view.invalidate(); done {
+				changed(ctx)
+			}
+			return done
+		},
+	}
+}
+
 // jobRunner runs the jobs of a session one after the other. They do not overlap, because each is decided on by what the
 // ones before it have left in the roster.
 type jobRunner struct {

@@ -141,21 +141,9 @@ func (p *planner) replan(drained []string) *job {
 
 // finishRepartition returns the job that changes the number of queues, after all servers have drained (N1).
 func (p *planner) finishRepartition() *job {
-	var done bool
-	return &job{
-		name: "change the number of queues",
-		call: func(ctx context.Context) (err error) {
-			done, err = p.ownPlanner().FinishRepartition(ctx)
-			return err
-		},
-		then: func(ctx context.Context, _ error) (more bool) {
-			p.view.invalidate()
-			if done {
-				p.log.LogAttrs(ctx, slog.LevelInfo, "number of queues changed")
-			}
-			return done
-		},
-	}
+	return p.change("change the number of queues",
+		func(ctx context.Context) (bool, error) { return p.ownPlanner().FinishRepartition(ctx) },
+		func(ctx context.Context) { p.log.LogAttrs(ctx, slog.LevelInfo, "number of queues changed") })
 }
 
 // unservedText is the text of the alert UNSERVED.

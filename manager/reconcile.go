@@ -250,21 +250,12 @@ func (r *reconciler) moveOne(a action) *job {
 		r.retire(a.id, a.row.Epoch)
 		finish, move = r.own().FinishRemoval, MoveRemoved
 	}
-	var done bool
-	return &job{
-		name: a.verb.String() + " queue " + a.id,
-		call: func(ctx context.Context) (err error) {
-			done, err = finish(ctx, a.id, a.row.Epoch)
-			return err
-		},
-		then: func(ctx context.Context, _ error) (more bool) {
-			if r.view.invalidate(); done {
-				r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
-				r.moved(move, 0)
-			}
-			return done
-		},
-	}
+	return r.change(a.verb.String()+" queue "+a.id,
+		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
+		func(ctx context.Context) {
+			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
+			r.moved(move, 0)
+		})
 }
 
 // crashCounts resets the crash counts of queues that this server has worked without a crash (S14).
