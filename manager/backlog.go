@@ -164,9 +164,10 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	w.add(backlogCount{at: time.Now(), Backlog: b, worked: m.proc.Worked(s.Queue.ID)})
 	jitter := 0.9 + 0.2*rand.Float64() //nolint:gosec // it only spreads the load
 	w.due = began.Add(time.Duration(float64(backlogInterval) * jitter))
+	rate, demand := w.rates()
 	m.pending = append(m.pending, ops.QueueBacklog{
 		QueueID: s.Queue.ID, Epoch: s.Queue.Epoch, Items: b.Items, Oldest: b.Oldest, Took: took,
-		Rate: w.rate(), Trend: w.trend(), Demand: w.demand(),
+		Rate: rate, Trend: w.trend(), Demand: demand,
 	})
 	m.counted = append(m.counted, time.Now())
 	m.sum()
@@ -297,30 +298,21 @@ func (w *backlogWindow) add(c backlogCount) {
 
 func (w *backlogWindow) last() backlogCount { return w.counts[len(w.counts)-1] }
 
-// rate returns by how many items per second the backlog has grown since the first count, or nil after one count.
-func (w *backlogWindow) rate() *float64 {
+// rates returns by how many items per second the backlog has grown since the first count, and how many executors the
+// queue needs to keep up with what arrives: the part of the time in which its calls were in flight, and more in
+// proportion if its backlog grows. Both are nil after one count.
+func (w *backlogWindow) rates() (rate, demand *float64) {
 	first, last := w.counts[0], w.last()
 	took := last.at.Sub(first.at).Seconds()
 	if len(w.counts) < 2 || took <= 0 {
-		return nil
+		return nil, nil
 	}
-	rate := float64(last.Items-first.Items) / took
-	return &rate
-}
-
-// demand returns how many executors the queue needs to keep up with what arrives: the part of the time in which its
-// calls were in flight, and more in proportion if its backlog grows. It is nil after one count.
-func (w *backlogWindow) demand() *float64 {
-	first, last := w.counts[0], w.last()
-	took := last.at.Sub(first.at).Seconds()
-	if len(w.counts) < 2 || took <= 0 {
-		return nil
+	done, more := last.worked.Items-first.worked.Items, last.Items-first.Items
+	executors := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // < 0 if it was granted once more meanwhile
+	if done > 0 && more > 0 {
+		executors *= float64(done+more) / float64(done)
 	}
-	demand := max(0, (last.worked.Time-first.worked.Time).Seconds()/took) // < 0 if it was granted once more meanwhile
-	if done, more := last.worked.Items-first.worked.Items, last.Items-first.Items; done > 0 && more > 0 {
-		demand *= float64(done+more) / float64(done)
-	}
-	return &demand
+	return new(float64(more) / took), &executors
 }
 
 // trend returns what the counts say together: nothing after fewer than three, unless the queue is empty.

@@ -43,7 +43,7 @@ func TestBacklogTrend(t *testing.T) {
 		if got := w.trend(); got != test.trend {
 			t.Errorf("%s: trend %q, want %q", name, got, test.trend)
 		}
-		switch rate := w.rate(); {
+		switch rate, _ := w.rates(); {
 		case len(test.items) == 1 && rate != nil:
 			t.Errorf("%s: rate %v after one count", name, *rate)
 		case len(test.items) > 1 && (rate == nil || *rate*60-test.rate > 1e-9 || test.rate-*rate*60 > 1e-9):
@@ -59,7 +59,8 @@ func TestBacklogDemand(t *testing.T) {
 		var w backlogWindow
 		w.add(backlogCount{at: at, Backlog: processor.Backlog{Items: 10}, worked: processor.Work{Items: 5, Time: time.Second}})
 		w.add(backlogCount{at: at.Add(10 * time.Second), Backlog: processor.Backlog{Items: items}, worked: worked})
-		return w.demand()
+		_, demand := w.rates()
+		return demand
 	}
 	for name, test := range map[string]struct {
 		items  int64
@@ -79,7 +80,8 @@ func TestBacklogDemand(t *testing.T) {
 		}
 	}
 	var once backlogWindow
-	if once.add(backlogCount{at: at}); once.demand() != nil {
-		t.Errorf("%v after one count, want none", once.demand())
+	once.add(backlogCount{at: at})
+	if _, demand := once.rates(); demand != nil {
+		t.Errorf("%v after one count, want none", demand)
 	}
 }
