@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -29,12 +28,8 @@ func (s *source) database(v *viper.Viper) (url, from string) {
 			return s.eitherDatabase("ROTA_DATABASE", url, "ROTA_DATABASE_FILE", path, notInFile), variable
 		}
 	}
-	line := 0
-	if e := find(s.entries, "database_file"); e != nil {
-		line = e.line
-	}
 	url, path := v.GetString("database"), v.GetString("database_file")
-	return s.eitherDatabase("database", url, "database_file", path, line), s.path
+	return s.eitherDatabase("database", url, "database_file", path, s.line("database_file")), s.path
 }
 
 // flagText returns the value of a flag, "" if there is no such flag.
@@ -74,10 +69,7 @@ const maxDatabaseFile = 64 << 10
 func readDatabaseFile(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-			err = pathErr.Err // the message starts with the path
-		}
-		return "", err
+		return "", withoutPath(err)
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()

@@ -286,10 +286,6 @@ func (s *source) addKeyProblem(k key, value, rule string) {
 	case os.Getenv(k.variable()) != "" && !s.beatsEnvironment(k.name):
 		s.add(notInFile, "%s (%s): %s", k.variable(), value, rule)
 	default:
-		line := 0
-		if e := find(s.entries, k.name); e != nil { // viper also takes the key in another case, such as sChema
-			line = e.line
-		}
-		s.add(line, "%s (%s): %s", k.name, value, rule)
+		s.add(s.line(k.name), "%s (%s): %s", k.name, value, rule) // 0 in another case, such as sChema, which viper takes
 	}
 }

@@ -43,10 +43,7 @@ const notInFile = -1
 func open(path string, flags *pflag.FlagSet) (*source, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
-			err = pathErr.Err // the message starts with the path
-		}
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, withoutPath(err))
 	}
 	root, err := parse(text)
 	if err != nil {
@@ -127,6 +124,22 @@ func (s *source) err() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// line returns the line of a key of the top level, 0 if the file does not have it.
+func (s *source) line(key string) int {
+	if e := find(s.entries, key); e != nil {
+		return e.line
+	}
+	return 0
+}
+
+// withoutPath returns what went wrong with a file, for a message that begins with its path.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 func find(list []entry, key string) *entry {
