@@ -23,19 +23,6 @@ type Scan struct {
 	Hint    string // what to do about it
 }
 
-// FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
-// that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
-// use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
-func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
-	s processor.Selection,
-) (found *Scan, err error) {
-	found, err = d.findScan(ctx, db, dialect, s)
-	if err != nil {
-		return nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
-	}
-	return found, nil
-}
-
 // explainTimeout bounds a look at a plan.
 const explainTimeout = 10 * time.Second
 
@@ -54,11 +41,19 @@ func (d *Dealer) ScanFirst(ctx context.Context, c *center.Center, s center.Setti
 	return d.FindScan(ctx, c.DB(), c.Dialect(), selection)
 }
 
-func (d *Dealer) findScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
+// FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
+// that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
+// use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
+func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
 	s processor.Selection,
-) (*Scan, error) {
+) (found *Scan, err error) {
+	defer func() {
+		if err != nil {
+			found, err = nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
+		}
+	}()
 	var plan string
-	err := inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err = inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
 		plan, err = explain(ctx, tx, dialect, d.sel.text(0),
 			d.sel.values(func(name string) any { return d.firstArg(name, &s) }))
 		return err

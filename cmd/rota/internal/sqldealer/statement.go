@@ -83,17 +83,14 @@ func named(s string, known []string) (name string, size int, err error) {
 
 // placeholders lists the names as the user writes them.
 func placeholders(names []string) string {
-	var b strings.Builder
+	list := make([]string, len(names))
 	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
 		if strings.HasSuffix(name, ".") {
 			name += "COLUMN"
 		}
-		b.WriteString("{{" + name + "}}")
+		list[i] = "{{" + name + "}}"
 	}
-	return b.String()
+	return listed(list)
 }
 
 // isMark reports whether text[i] starts a parameter mark of the database. The
