@@ -281,18 +281,9 @@ func (c *causal) choose(connector sqldriver.Connector) {
 
 // isGalera reports whether a server replicates with Galera. A server that does not know the variable returns no row.
 func isGalera(ctx context.Context, conn sqldriver.QueryerContext) (bool, error) {
-	rows, err := conn.QueryContext(ctx, "SHOW VARIABLES LIKE '"+wsrepOn+"'", nil)
-	if err != nil {
-		return false, err
-	}
-	row := make([]sqldriver.Value, len(rows.Columns()))
-	err = rows.Next(row)
-	found := err == nil
+	row, err := sqldb.Row(ctx, conn, "SHOW VARIABLES LIKE '"+wsrepOn+"'")
 	if errors.Is(err, io.EOF) {
-		err = nil
+		return false, nil
 	}
-	if err := errors.Join(err, rows.Close()); err != nil || !found {
-		return false, err
-	}
-	return isOn(fmt.Sprintf("%s", row[1])), nil
+	return err == nil && isOn(sqldb.ValueText(row[1])), err
 }

@@ -219,12 +219,8 @@ func (h host) connect(ctx context.Context) (sqldriver.Conn, error) {
 // refuseReadOnly closes a connection to a server that takes no writes: after a fail-over the old primary is the first
 // host that answers.
 func refuseReadOnly(ctx context.Context, conn sqldriver.Conn) error {
-	rows, err := conn.(sqldb.Conn).QueryContext(ctx, "SELECT @@global.read_only", nil)
-	row := make([]sqldriver.Value, 1)
-	if err == nil {
-		err = errors.Join(rows.Next(row), rows.Close())
-	}
-	if err == nil && fmt.Sprintf("%s", row[0]) != "0" && fmt.Sprint(row[0]) != "0" {
+	row, err := sqldb.Row(ctx, conn.(sqldb.Conn), "SELECT @@global.read_only")
+	if err == nil && sqldb.ValueText(row[0]) != "0" {
 		err = sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?)")
 	}
 	if err != nil {

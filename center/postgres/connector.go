@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -54,16 +53,9 @@ func direct(ctx context.Context, c sqldb.Conn, dialed net.Conn) bool {
 	if dialed == nil {
 		return false
 	}
-	rows, err := c.QueryContext(ctx, `SELECT host(inet_client_addr()) || ' ' || CAST(inet_client_port() AS text) || ' ' ||
-		host(inet_server_addr()) || ' ' || CAST(inet_server_port() AS text)`, nil)
-	if err != nil {
-		return false
-	}
-	row := make([]driver.Value, 1)
-	if err := errors.Join(rows.Next(row), rows.Close()); err != nil {
-		return false
-	}
-	return row[0] != nil && fmt.Sprintf("%s", row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
+	row, err := sqldb.Row(ctx, c, `SELECT host(inet_client_addr()) || ' ' || CAST(inet_client_port() AS text) || ' ' ||
+		host(inet_server_addr()) || ' ' || CAST(inet_server_port() AS text)`)
+	return err == nil && sqldb.ValueText(row[0]) == end(dialed.LocalAddr())+" "+end(dialed.RemoteAddr())
 }
 
 // end returns one end of a connection in the format of the query in direct.

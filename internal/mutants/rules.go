@@ -28,8 +28,8 @@ var otherMutants = []mutant{
 	},
 	{
 		"", "statements are prepared behind a connection pooler",
-		"direct", "return row[0] != nil && ",
-		"return row[0] != nil || ",
+		"direct", "return err == nil && ",
+		"return err == nil || ",
 		"TestNoStatementIsPreparedBehindAProxy",
 	},
 	{
