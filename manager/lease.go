@@ -25,8 +25,8 @@ type intervals struct{ heartbeat, judgeDead time.Duration }
 
 func intervalsOf(s *Settings) intervals { return intervals{s.HeartbeatInterval, s.JudgeDeadInterval} }
 
-// margin returns by how much a lease is shorter than judge_dead_interval (S5). It covers the time that a heartbeat takes
-// to arrive, and clocks that run at different speeds.
+// margin returns by how much a lease is shorter than judge_dead_interval (S5). It covers the time that a heartbeat
+// takes to arrive, and clocks that run at different speeds.
 func (i intervals) margin() time.Duration { return max(i.heartbeat, i.judgeDead*15/100) }
 
 // lease is how long a lease lasts after the start of a heartbeat.
