@@ -129,12 +129,12 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 // replan returns the job that rebalances again after this server has drained queues whose rows its own transactions
 // held. Each queue causes this once. If another session still holds the row, all servers together make the next
 // attempts (L5).
-func (p *planner) replan(drained []string) *job {
+func (p *planner) replan(drained []action) *job {
 	if p.retried == nil {
 		p.retried = map[string]bool{}
 	}
-	for _, id := range drained {
-		p.retried[id] = true
+	for _, a := range drained {
+		p.retried[a.id] = true
 	}
 	return p.rebalance(heartbeatReply{}, true)
 }

@@ -172,47 +172,42 @@ func (r *reconciler) moveQueues() *job {
 			r.agenda.add(time.Now(), moveQueues)
 		}
 	}()
-	if handovers := r.takeReleases(); len(handovers) > 0 {
-		return r.release(handovers)
+	if releases := r.take(release); len(releases) > 0 {
+		return r.release(releases)
 	}
 	if len(r.steps) == 0 {
 		return nil
 	}
 	a := r.steps[0]
-	r.steps = r.steps[1:]
-	if a.verb != replan {
-		return r.moveOne(a)
+	if a.verb == replan {
+		return r.planner.replan(r.take(replan)) // one plan serves all drained queues
 	}
-	drained := []string{a.id} // one plan serves all drained queues
-	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
-		if a.verb == replan {
-			drained = append(drained, a.id)
-		}
-		return a.verb == replan
-	})
-	return r.planner.replan(drained)
+	r.steps = r.steps[1:]
+	return r.moveOne(a)
 }
 
-// takeReleases takes the releases out of the steps: one transaction is for all.
-func (r *reconciler) takeReleases() (handovers []roster.Handover) {
+// take takes the steps of a verb out of the steps.
+func (r *reconciler) take(v verb) (taken []action) {
 	r.steps = slices.DeleteFunc(r.steps, func(a action) bool {
-		if a.verb == release {
-			handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
+		if a.verb == v {
+			taken = append(taken, a)
 		}
-		return a.verb == release
+		return a.verb == v
 	})
-	return handovers
+	return taken
 }
 
-// release returns the job that hands drained queues over. If all were handed over, the outcome is known and the rows
-// need not be read again: when many servers join, this saves half of all reads.
-func (r *reconciler) release(handovers []roster.Handover) *job {
+// release returns the job that hands drained queues over in one transaction. If all were handed over, the outcome is
+// known and the rows need not be read again: when many servers join, this saves half of all reads.
+func (r *reconciler) release(releases []action) *job {
 	var suspended []*sweep
-	for _, h := range handovers {
+	var handovers []roster.Handover
+	for _, a := range releases {
+		handovers = append(handovers, roster.Handover{QueueID: a.id, Epoch: a.row.Epoch, Requester: a.row.Requester})
 		if r.sweeper != nil {
-			suspended = append(suspended, r.sweeper.take(h.QueueID)...)
+			suspended = append(suspended, r.sweeper.take(a.id)...)
 		}
-		r.retire(h.QueueID, h.Epoch)
+		r.retire(a.id, a.row.Epoch)
 	}
 	fresh, reads := r.view.fresh, r.view.reads
 	var released []string
