@@ -94,7 +94,7 @@ func newLoadBalancing(r *roster) *loadBalancing {
 		b.sorted[i] = i
 	}
 	slices.SortFunc(b.sorted, b.byLoad)
-	b.evenParts = partsOf(b.load, b.sorted, r.weights)
+	b.evenParts = partsOf(b.load, b.sorted, r.weights, r.weight)
 	for _, zone := range b.zoneHas {
 		b.zoneMost = append(b.zoneMost, (len(r.rows)*zone.weight+r.weight-1)/r.weight)
 	}
@@ -260,15 +260,11 @@ type evenParts struct {
 	level float64 // beyond it a server has too much: what the largest queue needs, from fair to mostLevel times least
 }
 
-// partsOf returns the parts. The rows are sorted by load.
-func partsOf(load []float64, rows, weights []int) (p evenParts) {
+// partsOf returns the parts. The rows are sorted by load, and weight is the sum of the weights.
+func partsOf(load []float64, rows, weights []int, weight int) (p evenParts) {
 	var rest float64
 	for _, l := range load {
 		rest += l
-	}
-	weight := 0
-	for _, w := range weights {
-		weight += w
 	}
 	if len(rows) == 0 || weight == 0 {
 		return p
