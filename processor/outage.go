@@ -112,8 +112,10 @@ func (o *outage) open() bool { return !o.openSince.IsZero() }
 // doubted reports whether so much has failed since the last success that a further failure says little about its item.
 func (o *outage) doubted() bool { return len(o.failing)+o.unnamed >= failuresToOpen }
 
-// opens reports whether the failures are an outage rather than poison. After a block of poison it takes twice as many
-// items, or doubtFor.
+// opens reports whether the failures are an outage rather than poison. Three distinct items open the breaker, or three
+// failures that no item has caused, such as those of selects. After a block of poison it takes twice as many items as
+// the block had, or doubtFor. Both kinds of failures count together, as parts of what would open the breaker alone:
+// after a block of 10 items, 20 items do, and so do 10 items (a half) with two selects (two thirds).
 func (o *outage) opens(now time.Time) bool {
 	most := failuresToOpen
 	if now.Sub(o.blockAt) < blockFor {

@@ -207,11 +207,13 @@ type sweptRun struct {
 	done  int64     // items
 }
 
-// poisonShare bounds the failed items that may be poison and happen to be the last items of a run: at most one in
-// poisonShare items.
+// poisonShare tells poison from an outage at the end of a run, when only failed items are left. They may be poison if
+// there is at most one for each poisonShare items that are done: after 1,000 items, 100 that fail may be the bad rows
+// of the run, and 101 are rather an outage that began near its end.
 const poisonShare = 10
 
-// patientPauses is the shortest time, in first pauses of an item, for which a sweep waits for the end of an outage.
+// patientPauses is the shortest time for which a sweep waits for the end of an outage, in first pauses of an item: with
+// a Retry of 1 s it waits for 10 s at least, however little it has worked before.
 const patientPauses = 10
 
 // remainder is what is left of the sweeps of this processor, under their present grants.
