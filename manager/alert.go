@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -124,7 +124,7 @@ func (a *alerter) checkStalled() {
 }
 
 func stallText(stall processor.Stall) string {
-	what := "execute of " + plural.Of(stall.Items, "item", "items")
+	what := "execute of " + human.Count(stall.Items, "item", "items")
 	if stall.Select {
 		what = "select"
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -26,7 +26,7 @@ type FailingError struct {
 
 // Error implements error.
 func (e *FailingError) Error() string {
-	calls := plural.Of(e.Calls, "call of the dealer has", "calls of the dealer have")
+	calls := human.Count(e.Calls, "call of the dealer has", "calls of the dealer have")
 	return fmt.Sprintf("task %s: %s failed since %s, and none has succeeded: %v",
 		e.TaskType, calls, e.Since.UTC().Format(time.RFC3339), e.Err)
 }
@@ -69,7 +69,7 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 		return
 	}
 	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(a.uuid),
-		plural.Of(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
+		human.Count(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
 	a.see(condition.Condition{Kind: condition.Failing, Since: e.Since, Text: text})
 }
 
@@ -188,7 +188,7 @@ func (a *alerter) checkQueues(failing *FailingError) {
 
 func queueFailureText(id string, f *processor.QueueFailure) string {
 	text := fmt.Sprintf("no item of queue %s has succeeded for %s, and %s", id,
-		time.Since(f.Since).Round(time.Second), plural.Of(f.Calls, "call has failed", "calls have failed"))
+		time.Since(f.Since).Round(time.Second), human.Count(f.Calls, "call has failed", "calls have failed"))
 	if f.Err != nil {
 		text += "; the last error: " + shortened(f.Err.Error())
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/runs"
 )
@@ -86,7 +86,7 @@ func (a StartBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) 
 		n[slot.Action]++
 	}
 	change.Says = []string{
-		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", plural.Of(len(slots), "slot", "slots"),
+		fmt.Sprintf("%s: %d to make, %d to rerun, %d to keep.", human.Count(len(slots), "slot", "slots"),
 			n[runs.SlotMake], n[runs.SlotRerun], n[runs.SlotKeep]),
 		"The workers make the runs, also after this program has ended. The trigger keeps firing meanwhile.",
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
@@ -113,7 +113,7 @@ func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
 		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
 	if err == nil && live > 0 {
 		err = fmt.Errorf("%s it in %s: stop all servers first",
-			plural.Of(live, "live server still serves", "live servers still serve"), l.OwnSign)
+			human.Count(live, "live server still serves", "live servers still serve"), l.OwnSign)
 	}
 	return err
 }

@@ -14,8 +14,8 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -161,11 +161,11 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 // items reports failed items.
 func (d queueCheck) items(task TaskRecord) {
 	if task.DeadItems > 0 {
-		d.add(condition.DeadItems, "%s failed permanently", plural.Of(task.DeadItems, "item has", "items have"))
+		d.add(condition.DeadItems, "%s failed permanently", human.Count(task.DeadItems, "item has", "items have"))
 	}
 	if task.RetryItems > 0 {
 		d.add(condition.RetryItems, "%s retried",
-			plural.Of(task.RetryItems, "item has failed and is", "items have failed and are"))
+			human.Count(task.RetryItems, "item has failed and is", "items have failed and are"))
 	}
 }
 
@@ -181,7 +181,7 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 		}
 		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d",
 			r.task.QueueTotal),
-			"%s instead of %d, as soon as every server has drained; it waits for %s", plural.Of(*n, "queue",
+			"%s instead of %d, as soon as every server has drained; it waits for %s", human.Count(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
 	}
 	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -109,8 +109,8 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 		return err
 	}
 	if len(d.findings) == before {
-		d.ok(condition.Healthy, "%s, %s", plural.Of(r.task.QueueTotal, "queue", "queues"),
-			plural.Of(len(r.servers), "server", "servers"))
+		d.ok(condition.Healthy, "%s, %s", human.Count(r.task.QueueTotal, "queue", "queues"),
+			human.Count(len(r.servers), "server", "servers"))
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (d rosterCheck) alerts(r rosterRows) {
 		e := byKind[kind][0]
 		text := sqldb.OneLine(errText(e.Reason)).Error()
 		if n := len(byKind[kind]) - 1; n > 0 {
-			text += "; " + plural.Of(n, "more alert", "more alerts") + " of this kind"
+			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}
 		d.add(kind, "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly)).Since = e.EventTime
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -49,7 +49,7 @@ func (d serverCheck) overdue(r rosterRows) {
 	for _, s := range r.servers {
 		silent := wholeSeconds(s.HeartbeatAge)
 		judgeDead := time.Duration(s.JudgeDead) * time.Millisecond
-		owned := plural.Of(s.Queues, "queue", "queues")
+		owned := human.Count(s.Queues, "queue", "queues")
 		switch {
 		case !s.Overdue:
 		case r.eligible() > 0 && silent < 3*judgeDead:
@@ -70,7 +70,7 @@ func (d serverCheck) withoutCalls(r rosterRows) {
 			continue
 		}
 		d.add(condition.NoCalls, "%s owns %s and gets no call of max_in_flight, and no other server may take the queues",
-			ServerName(s.UUID), plural.Of(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
+			ServerName(s.UUID), human.Count(s.Queues-s.Requested, "queue", "queues")).Server = s.UUID
 	}
 }
 
@@ -93,12 +93,12 @@ func (d serverCheck) planners(r rosterRows) {
 	if len(older) > 0 {
 		d.note(condition.PlannerVersion, "upgrade it", "%s (%s in all) does not know planner version %d, "+
 			"which is in force, and does not plan",
-			ServerName(older[0].UUID), plural.Of(len(older), "server", "servers"), inForce)
+			ServerName(older[0].UUID), human.Count(len(older), "server", "servers"), inForce)
 	}
 	if len(newer) > 0 && len(newer) < len(r.servers) {
 		d.note(condition.PlannerVersion, "upgrade the others", "%s (%s in all) knows planner version %d; "+
 			"version %d is in force until all know a newer one",
-			ServerName(newer[0].UUID), plural.Of(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
+			ServerName(newer[0].UUID), human.Count(len(newer), "server", "servers"), newer[0].PlannerVersion, inForce)
 	}
 }
 
@@ -128,7 +128,7 @@ func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
 	var lack []string
 	for _, s := range r.servers {
 		if s.Queues > 0 && !require.Matches(s.planServer()) {
-			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), plural.Of(s.Queues, "queue", "queues")))
+			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), human.Count(s.Queues, "queue", "queues")))
 		}
 	}
 	switch {
@@ -201,7 +201,7 @@ func (d serverCheck) errors(r rosterRows) {
 			when = fmt.Sprintf(", %s ago", time.Duration(errorAge(latest))*time.Second)
 		}
 		d.advise(condition.LastError, "see the log of "+ServerName(latest.UUID), "last error of %s%s: %s",
-			plural.Of(len(servers[text]), "server", "servers"), when, sqldb.OneLine(errText(text))).Subject = text
+			human.Count(len(servers[text]), "server", "servers"), when, sqldb.OneLine(errText(text))).Subject = text
 	}
 }
 
@@ -237,7 +237,7 @@ func (d serverCheck) failing(r rosterRows) {
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			plural.Of(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), sqldb.OneLine(errText(text)))
+			human.Count(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), sqldb.OneLine(errText(text)))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
 }

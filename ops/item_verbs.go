@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/failures"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 )
 
@@ -92,7 +92,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.says}}
 	items := a.allOf(inEnvironment(c, t.TaskType))
 	if a.All {
-		all := plural.Of(t.DeadItems+t.RetryItems, "failed item", "failed items")
+		all := human.Count(t.DeadItems+t.RetryItems, "failed item", "failed items")
 		change.Says = append(change.Says, fmt.Sprintf("%s has %s now.", t.TaskType, all))
 	} else {
 		found, err := failures.Of(c.roster).Find(ctx, t.TaskType, a.Keys)
@@ -102,7 +102,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 		if len(found) == 0 {
 			return nil, fmt.Errorf("%s: %w: %s", inEnvironment(c, t.TaskType), ErrUnknownItem, strings.Join(a.Keys, ", "))
 		}
-		items = plural.Of(len(found), "failed item", "failed items") + " of " + inEnvironment(c, t.TaskType)
+		items = human.Count(len(found), "failed item", "failed items") + " of " + inEnvironment(c, t.TaskType)
 	}
 	change.Title = v.title + " " + items
 	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
@@ -159,7 +159,7 @@ func (v itemVerb) changeAll(
 // done says how many items were changed.
 func (v itemVerb) done(c *Client, a ItemChoice, n int) Done {
 	return Done{
-		Object: inEnvironment(c, a.TaskType), Text: plural.Of(n, "failed item", "failed items") + " " + v.past,
+		Object: inEnvironment(c, a.TaskType), Text: human.Count(n, "failed item", "failed items") + " " + v.past,
 		Record: records.Object{records.M("items", n)}, some: n > 0,
 	}
 }

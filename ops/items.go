@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/failures"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -150,7 +150,7 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) 
 	}
 	return n, l.Record(ctx, roster.Event{
 		Kind: EventItems, Actor: c.actor,
-		Reason: fmt.Sprintf("%s %s", plural.Of(n, "failed item was", "failed items were"), c.what),
+		Reason: fmt.Sprintf("%s %s", human.Count(n, "failed item was", "failed items were"), c.what),
 	})
 }
 

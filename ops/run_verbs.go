@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/runs"
 )
@@ -281,8 +281,8 @@ func acknowledged(problems []runs.Problem) string {
 			triggers++
 		}
 	}
-	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", plural.Of(failed, "run", "runs"),
-		plural.Of(triggers, "trigger", "triggers"))
+	return fmt.Sprintf("acknowledged %s, and missed or skipped slots of %s", human.Count(failed, "run", "runs"),
+		human.Count(triggers, "trigger", "triggers"))
 }
 
 // pausing returns the method of runs or backfills that begins or ends a pause.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 const serverHelp = `
@@ -278,9 +278,9 @@ func nameServers(servers []ServerRecord) string {
 	case len(processes) == 1:
 		return processes[0]
 	case len(hosts) == 1:
-		return plural.Of(len(processes), "process", "processes") + " on " + hosts[0]
+		return human.Count(len(processes), "process", "processes") + " on " + hosts[0]
 	}
-	return plural.Of(len(servers), "server", "servers")
+	return human.Count(len(servers), "server", "servers")
 }
 
 // handOver says where the queues go that a server hands over in order. alone says what happens while no other server
@@ -290,10 +290,10 @@ func (f future) handOver(alone string) string {
 	case f.Queues == 0:
 		return "it owns no queues, and gets none until it is resumed"
 	case f.others == 0:
-		return fmt.Sprintf("no other server can take its %s now: %s", plural.Of(f.Queues, "queue", "queues"), alone)
+		return fmt.Sprintf("no other server can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), alone)
 	}
 	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
-		plural.Of(f.Queues, "queue goes", "queues go"), plural.Of(f.others, "other server", "other servers"))
+		human.Count(f.Queues, "queue goes", "queues go"), human.Count(f.others, "other server", "other servers"))
 }
 
 // loseAll says where the queues go that are taken from a server by force.
@@ -303,10 +303,10 @@ func (f future) loseAll() string {
 		return f.handOver("")
 	case f.others == 0:
 		return fmt.Sprintf("its %s no owner until another server can take over",
-			plural.Of(f.Queues, "queue has", "queues have"))
+			human.Count(f.Queues, "queue has", "queues have"))
 	}
-	return fmt.Sprintf("its %s to %s at once", plural.Of(f.Queues, "queue goes", "queues go"),
-		plural.Of(f.others, "other server", "other servers"))
+	return fmt.Sprintf("its %s to %s at once", human.Count(f.Queues, "queue goes", "queues go"),
+		human.Count(f.others, "other server", "other servers"))
 }
 
 func (f future) weigh(weight int) string {
@@ -314,7 +314,7 @@ func (f future) weigh(weight int) string {
 	case int64(weight) == f.Weight:
 		return "it had that before"
 	case weight > 0:
-		return fmt.Sprintf("it had weight %d and owns %s", f.Weight, plural.Of(f.Queues, "queue", "queues"))
+		return fmt.Sprintf("it had weight %d and owns %s", f.Weight, human.Count(f.Queues, "queue", "queues"))
 	case f.Queues == 0:
 		return "it owns no queues, and gets only those that no other server may own"
 	}

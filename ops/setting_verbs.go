@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -151,7 +151,7 @@ func (c *Change) addSettings(in *Client, d SettingsDiff) {
 	case !d.Exists && d.Named:
 		o.Past = "created with queues " + strings.Join(d.Settings.QueueNames, ", ")
 	case !d.Exists:
-		o.Past = "created with " + plural.Of(d.Wanted, "queue", "queues")
+		o.Past = "created with " + human.Count(d.Wanted, "queue", "queues")
 	default:
 		o.Says = settingsSay(d, in.OwnSign())
 	}
@@ -208,13 +208,13 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 		"waits; then %s, and all workers continue under new epochs."
 	switch n := d.QueuesAdded(); {
 	case n < 0:
-		list = append(list, fmt.Sprintf(barrier, plural.Of(-n, "row is", "rows are")+" removed"),
+		list = append(list, fmt.Sprintf(barrier, human.Count(-n, "row is", "rows are")+" removed"),
 			fmt.Sprintf("Items of the removed queues are then in others: mod(id, %d) decides.", d.Wanted))
 	case n > 0:
-		list = append(list, fmt.Sprintf(barrier, plural.Of(n, "row is", "rows are")+" added"))
+		list = append(list, fmt.Sprintf(barrier, human.Count(n, "row is", "rows are")+" added"))
 	case d.Repartitions():
 		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.",
-			plural.Of(d.Waiting, "queue", "queues")))
+			human.Count(d.Waiting, "queue", "queues")))
 	}
 	if len(d.Remove) > 0 {
 		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")
@@ -225,7 +225,7 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 // settingsLose names what a change of settings deletes.
 func settingsLose(d SettingsDiff) (list []string) {
 	if n := d.QueuesAdded(); n < 0 {
-		list = append(list, fmt.Sprintf("remove %s of %s", plural.Of(-n, "queue", "queues"), d.TaskType))
+		list = append(list, fmt.Sprintf("remove %s of %s", human.Count(-n, "queue", "queues"), d.TaskType))
 	}
 	if d.DeletesTrigger() {
 		list = append(list, fmt.Sprintf("delete trigger %s, which starts its runs", d.TaskType))

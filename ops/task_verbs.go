@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // PauseTask stops the work of a task type in this environment.
@@ -108,7 +108,7 @@ func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	change.Objects = []Object{{Name: t.TaskType, Past: "deleted", do: done(func(ctx context.Context, actor string) error {
 		report := func(items int) {
-			change.step(Done{Object: t.TaskType, Text: plural.Of(items, "failed item", "failed items") + " deleted so far"})
+			change.step(Done{Object: t.TaskType, Text: human.Count(items, "failed item", "failed items") + " deleted so far"})
 		}
 		return c.Tasks().WithProgress(report).Delete(ctx, t.TaskType, actor)
 	})}}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -161,7 +161,7 @@ func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
 	if n.Failed+n.Dependants > 0 {
 		b.State, b.Message = BackfillFailed, fmt.Sprintf("%d of %d runs did not succeed", n.Failed, n.Own)
 		if n.Dependants > 0 {
-			b.Message += fmt.Sprintf(", and %s of dependants did not", plural.Of(n.Dependants, "run", "runs"))
+			b.Message += fmt.Sprintf(", and %s of dependants did not", human.Count(n.Dependants, "run", "runs"))
 		}
 	}
 	return b.finish(ctx, l)
@@ -170,7 +170,7 @@ func (b Backfill) end(ctx context.Context, l *roster.LockTx) error {
 // finish writes the end of a backfill, and an event.
 func (b Backfill) finish(ctx context.Context, l *roster.LockTx) error {
 	reason := fmt.Sprintf("backfill %s of trigger %s ended %s: %s, %d kept theirs", b.ID, b.Trigger, b.State,
-		plural.Of(b.SlotsMade, "slot got a run", "slots got runs"), b.SlotsKept)
+		human.Count(b.SlotsMade, "slot got a run", "slots got runs"), b.SlotsKept)
 	if b.Message != "" {
 		reason += "; " + b.Message
 	}

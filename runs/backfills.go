@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -195,7 +195,7 @@ func insertBackfill(ctx context.Context, l *roster.LockTx, b Backfill) error {
 		return err
 	}
 	reason := fmt.Sprintf("backfill %s of trigger %s was started: %s from %s to %s",
-		b.ID, b.Trigger, plural.Of(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))
+		b.ID, b.Trigger, human.Count(b.SlotsTotal, "slot", "slots"), instant(b.From), instant(b.To))
 	return l.Record(ctx, roster.Event{Kind: roster.EventRun, Actor: b.Actor, Reason: reason})
 }
 
@@ -271,7 +271,7 @@ func (bs *Backfills) Cancel(ctx context.Context, id, actor string) error {
 			WHERE backfill_id = ? AND state IN `+openStates, id)
 		b.State = BackfillCancelled
 		b.Message = fmt.Sprintf("%d of %d slots were left, and %s open",
-			b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, plural.Of(n, "run was", "runs were"))
+			b.SlotsTotal-b.SlotsMade-b.SlotsKept, b.SlotsTotal, human.Count(n, "run was", "runs were"))
 		return "cancelled: " + b.Message, err
 	})
 	if err == nil {

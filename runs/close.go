@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -110,7 +110,7 @@ func (sum queueCounts) outcome() (state, message string) {
 	case sum.cancelled > 0 && sum.done == 0:
 		return Cancelled, "all its queues were removed"
 	case sum.cancelled > 0:
-		return Success, "without " + plural.Of(sum.cancelled, "queue that was removed", "queues that were removed")
+		return Success, "without " + human.Count(sum.cancelled, "queue that was removed", "queues that were removed")
 	}
 	return Success, ""
 }

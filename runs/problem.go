@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -83,7 +83,7 @@ func (t Trigger) SkippedTooLong(now time.Time) bool {
 
 func skippedText(slots int64, since time.Time) string {
 	return fmt.Sprintf("%s skipped in a row since the slot %s, because other runs of the task type were open",
-		plural.Of(slots, "slot was", "slots were"), instant(since))
+		human.Count(slots, "slot was", "slots were"), instant(since))
 }
 
 // failedText describes a failed run, or several in succession.

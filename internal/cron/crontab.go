@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // crontabPrefix begins an expression of five fields, as in crontab(5).
@@ -25,7 +25,7 @@ var crontabDate = field{name: "day-of-month", min: 1, max: 31, rule: "1-31"}
 func (e reader) readCrontab(fields []string) error {
 	if n := len(fields); n != 5 {
 		return fmt.Errorf("has %s after cron5:, must have 5: minute hour day-of-month month day-of-week",
-			plural.Of(n, "field", "fields"))
+			human.Count(n, "field", "fields"))
 	}
 	dom, dow := fields[2], fields[4]
 	for i, f := range []field{minute, hour, crontabDate, month} {

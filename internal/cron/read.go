@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // reader fills in an expression from its text.
@@ -42,7 +42,7 @@ func (e reader) read(expr string) error {
 	if n := len(fields); n != 6 && n != 7 {
 		return fmt.Errorf("has %s, must have 6 or 7: second minute hour day-of-month month day-of-week [year]; "+
 			"seconds are required",
-			plural.Of(n, "field", "fields"))
+			human.Count(n, "field", "fields"))
 	}
 	if dom, dow := fields[3], fields[5]; !isOpen(dom) && !isOpen(dow) {
 		return fmt.Errorf("day-of-month %q and day-of-week %q cannot both be set: write ? for one", dom, dow)

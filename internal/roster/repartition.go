@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -41,7 +41,7 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		if err != nil {
 			return err
 		}
-		reason := fmt.Sprintf("%s requested instead of %d", plural.Of(total, "queue was", "queues were"), l.QueueTotal)
+		reason := fmt.Sprintf("%s requested instead of %d", human.Count(total, "queue was", "queues were"), l.QueueTotal)
 		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason})
 	})
 	if err != nil {
@@ -149,7 +149,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("%s instead of %d", plural.Of(l.RequestedTotal, "queue", "queues"), len(queues))
+	reason := fmt.Sprintf("%s instead of %d", human.Count(l.RequestedTotal, "queue", "queues"), len(queues))
 	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: reason})
 }
 

@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
-	"github.com/dutyrota/rota/internal/plural"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -167,7 +167,7 @@ func (p Planner) roundUp(ctx context.Context, taskType string, choice RoundingUp
 			return err
 		}
 		reason := fmt.Sprintf("%s rounded up, so that the processes have equal numbers of queues of all task types",
-			plural.Of(len(uuids), "share is", "shares are"))
+			human.Count(len(uuids), "share is", "shares are"))
 		if err := l.Record(ctx, Event{Kind: EventTotals, Actor: p.actor, Reason: reason}); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/escape"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -99,7 +99,7 @@ func problems(findings []condition.Condition) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("doctor found %s", plural.Of(n, "problem", "problems"))
+	return fmt.Errorf("doctor found %s", human.Count(n, "problem", "problems"))
 }
 
 // findingsText returns one line per finding for a pipe. On a terminal it wraps

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -122,7 +122,7 @@ func planText(s cli.Screen, p ops.Preview) string {
 	}
 	total := "no queue would move"
 	if len(p.Moves) > 0 {
-		total = plural.Of(p.Moved(), "queue", "queues") + " would move"
+		total = human.Count(p.Moved(), "queue", "queues") + " would move"
 	}
 	if unowned := len(p.Moves) - p.Moved(); unowned > 0 {
 		total += fmt.Sprintf("; %d would have no owner", unowned)
@@ -138,7 +138,7 @@ func planText(s cli.Screen, p ops.Preview) string {
 func loadText(p ops.Preview) string {
 	l := p.Load
 	text := fmt.Sprintf("%d of %s measured; a server of weight 1 should have a load of %.2f",
-		l.Measured, plural.Of(l.Queues, "queue is", "queues are"), l.Fair)
+		l.Measured, human.Count(l.Queues, "queue is", "queues are"), l.Fair)
 	switch {
 	case l.Incomplete:
 		text += "\nno queue moves to even the load before nine tenths of the queues are measured"
@@ -149,7 +149,7 @@ func loadText(p ops.Preview) string {
 			p.LoadMoves())
 	}
 	if len(l.TooLarge) > 0 {
-		text += "\n" + plural.Of(len(l.TooLarge), "queue has", "queues have") +
+		text += "\n" + human.Count(len(l.TooLarge), "queue has", "queues have") +
 			" more than that and cannot be divided: " + firstOf(l.TooLarge, 5)
 	}
 	return text

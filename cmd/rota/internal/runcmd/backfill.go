@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/internal/escape"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -204,7 +204,7 @@ func rangeText(b runs.BackfillRecord) string {
 // slotsText counts slots and runs.
 func slotsText(b runs.BackfillRecord) string {
 	line := fmt.Sprintf("%s: %d made, %d kept, %d left; runs: %d open, %d succeeded, %d failed, %d cancelled",
-		plural.Of(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
+		human.Count(b.SlotsTotal, "slot", "slots"), b.SlotsMade, b.SlotsKept, b.SlotsTotal-b.SlotsMade-b.SlotsKept,
 		b.RunsOpen, b.RunsSuccess, b.RunsFailed, b.RunsCancelled)
 	if b.DependantsOpen+b.DependantsFailed > 0 {
 		line += fmt.Sprintf("; dependants: %d open, %d failed or cancelled", b.DependantsOpen, b.DependantsFailed)

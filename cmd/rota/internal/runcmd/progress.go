@@ -7,7 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/internal/escape"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -34,20 +34,20 @@ func progressText(r runs.Record) string {
 	if r.Queues() == 0 {
 		return "not started"
 	}
-	parts := []string{fmt.Sprintf("%d of %s", r.QueuesDone, plural.Of(r.Queues(), "queue", "queues"))}
+	parts := []string{fmt.Sprintf("%d of %s", r.QueuesDone, human.Count(r.Queues(), "queue", "queues"))}
 	if r.QueuesFailed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", r.QueuesFailed))
 	}
 	if r.QueuesCancelled > 0 {
 		parts = append(parts, fmt.Sprintf("%d cancelled", r.QueuesCancelled))
 	}
-	items := plural.Of(r.ItemsDone, "item", "items")
+	items := human.Count(r.ItemsDone, "item", "items")
 	if r.ItemsAtLeast {
 		items = "at least " + items
 	}
 	parts = append(parts, items)
 	if r.ItemsFailed > 0 {
-		parts = append(parts, plural.Of(r.ItemsFailed, "item", "items")+" failed")
+		parts = append(parts, human.Count(r.ItemsFailed, "item", "items")+" failed")
 	}
 	return strings.Join(append(parts, runDuration(r)), ", ")
 }

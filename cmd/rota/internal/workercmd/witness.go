@@ -9,7 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
-	"github.com/dutyrota/rota/internal/plural"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/witness"
 	"github.com/dutyrota/rota/ops"
 )
@@ -114,7 +114,7 @@ func (e *ender) expire(ctx context.Context) bool {
 		n, err = e.c.Roster().ExpireEnded(ctx, ended, cli.AtHost("witness"))
 	}
 	if n > 0 {
-		e.log.Infof("%s expired: the process has ended", plural.Of(int64(n), "server", "servers"))
+		e.log.Infof("%s expired: the process has ended", human.Count(int64(n), "server", "servers"))
 	}
 	if err != nil && !e.failed && ctx.Err() == nil {
 		e.log.WithError(err).Error("servers whose processes have ended are not expired; trying again")

@@ -1,0 +1,51 @@
+// Package human writes numbers, durations and moments in texts for people.
+package human
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Count returns "1 queue" or "3 queues". The words may go on: Count(n, "queue is", "queues are").
+func Count[N int | int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Number returns a number with separators, such as "48,210".
+func Number[N int | int64](n N) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// Age returns a number of seconds in at most two units, such as "1.3s", "3m5s" or "4d3h". It has no blanks, so that it
+// is one word of a table.
+func Age(seconds float64) string {
+	d := max(0, time.Duration(seconds*float64(time.Second)))
+	unit := time.Second
+	if d >= time.Hour {
+		unit = time.Minute
+	}
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 24*time.Hour:
+		text := strings.Replace(d.Round(unit).String(), "m0s", "m", 1)
+		return strings.Replace(text, "h0m", "h", 1)
+	}
+	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// Relative returns t as "5s ago" or "in 5s". now is the time of the same clock.
+func Relative(now, t time.Time) string {
+	if t.After(now) {
+		return "in " + Age(t.Sub(now).Seconds())
+	}
+	return Age(now.Sub(t).Seconds()) + " ago"
+}

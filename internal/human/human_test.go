@@ -1,0 +1,42 @@
+package human
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 queues", 1: "1 queue", 2: "2 queues", 1234567: "1234567 queues"} {
+		if got := Count(n, "queue", "queues"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 48210: "48,210", 1234567: "1,234,567", -100: "-100", -1000: "-1,000"} {
+		if got := Number(n); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestAge(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0.0s": -time.Second, "1.3s": 1300 * time.Millisecond, "42s": 42 * time.Second, "3m": 3 * time.Minute, "3m5s": 185 * time.Second,
+		"1h": time.Hour, "2h": 2 * time.Hour, "2h10m": 130 * time.Minute, "4d3h": 99 * time.Hour,
+	} {
+		if got := Age(d.Seconds()); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestRelative(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for want, d := range map[string]time.Duration{"in 42s": 42 * time.Second, "42s ago": -42 * time.Second, "0.0s ago": 0} {
+		if got := Relative(now, now.Add(d)); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
