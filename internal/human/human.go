@@ -42,9 +42,12 @@ func Age(seconds float64) string {
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// Relative returns t as "5s ago" or "in 5s". now is the time of the same clock.
+// Relative returns t as "5s ago" or "in 5s", or "-" for the zero time. now is the time of the same clock.
 func Relative(now, t time.Time) string {
-	if t.After(now) {
+	switch {
+	case t.IsZero():
+		return "-"
+	case t.After(now):
 		return "in " + Age(t.Sub(now).Seconds())
 	}
 	return Age(now.Sub(t).Seconds()) + " ago"

@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
+	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // Cell is a value in a table for people, with the properties of its column. All rows of a table have the same columns.
@@ -44,12 +49,7 @@ func (c Cell) Colored(state string) Cell {
 func Text(title, text string) Cell { return Cell{Title: title, text: text} }
 
 // Maybe returns a cell with a text, or "-" if there is none.
-func Maybe[S string | *string](title string, text S) Cell {
-	if p, ok := any(text).(*string); ok {
-		return Text(title, ValueOrDash(p))
-	}
-	return Text(title, OrDash(any(text).(string)))
-}
+func Maybe[S string | *string](title string, text S) Cell { return Text(title, OrDash(text)) }
 
 // UUID returns a cell with the uuid of a server, or "-". A table that is too wide shortens it to host:pid.
 func UUID[S string | *string](title string, uuid S) Cell {
@@ -69,7 +69,7 @@ func Long(title, text string) Cell {
 func State(title, state string) Cell { return Text(title, state).Colored(state) }
 
 // Figure returns a cell with a number.
-func Figure[N int | int64](title string, n N) Cell { return Text(title, Number(int64(n))).Right() }
+func Figure[N int | int64](title string, n N) Cell { return Text(title, fmt.Sprint(n)).Right() }
 
 // Bad returns a cell with a number that should be 0.
 func Bad(title string, n int64) Cell {
@@ -81,10 +81,32 @@ func Bad(title string, n int64) Cell {
 }
 
 // Age returns a cell with a number of seconds, or "-".
-func Age(title string, seconds *float64) Cell { return Text(title, AgeText(seconds)).Right() }
+func Age(title string, seconds *float64) Cell {
+	if seconds == nil {
+		return Text(title, "-").Right()
+	}
+	return Text(title, human.Age(*seconds)).Right()
+}
 
 // Time returns a cell with a time.
 func Time(title string, t time.Time) Cell { return Text(title, TimeText(t)) }
 
 // Relative returns a cell that says how far t is from now, the time of the database.
-func Relative(title string, now, t time.Time) Cell { return Text(title, RelativeTime(now, t)).Right() }
+func Relative(title string, now, t time.Time) Cell {
+	return Text(title, human.Relative(now, t)).Right()
+}
+
+// OrDash returns "-" for NULL and for an empty text.
+func OrDash[S string | *string](s S) string {
+	text, _ := any(s).(string)
+	if p, ok := any(s).(*string); ok && p != nil {
+		text = *p
+	}
+	return cmp.Or(text, "-")
+}
+
+// TimeText formats a time in UTC without fractions of a second.
+func TimeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// OneLine replaces line ends and repeated spaces by single spaces.
+func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

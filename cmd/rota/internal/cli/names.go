@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -123,7 +124,7 @@ func listRuns(accept func(runs.Run) bool) Lister {
 		}
 		for _, r := range list {
 			if accept(r.Run) {
-				values = append(values, described(r.ID, r.TaskType, r.DisplayState(), RelativeTime(r.Now, r.ScheduledAt)))
+				values = append(values, described(r.ID, r.TaskType, r.DisplayState(), human.Relative(r.Now, r.ScheduledAt)))
 			}
 		}
 		names, err := listRunTasks(ctx, c, nil)
@@ -137,7 +138,7 @@ func listBackfills(accept func(runs.BackfillRecord) bool) Lister {
 		list, err := c.Backfills().List(ctx, runs.BackfillFilter{}, listedRuns)
 		for _, b := range list {
 			if accept(b) {
-				values = append(values, described(b.ID, b.TaskType, b.DisplayState(), RelativeTime(b.Now, b.CreatedAt)))
+				values = append(values, described(b.ID, b.TaskType, b.DisplayState(), human.Relative(b.Now, b.CreatedAt)))
 			}
 		}
 		return values, err
@@ -183,4 +184,15 @@ func RequireEvents(ctx context.Context, c *ops.Client, taskType string) error {
 		return err
 	}
 	return unknown
+}
+
+// ScheduleText says when a trigger is due.
+func ScheduleText(t runs.Trigger) string {
+	switch t.Kind {
+	case runs.TriggerCron:
+		return t.Expression + " " + t.TimeZone
+	case runs.TriggerEvery:
+		return "every " + t.Expression
+	}
+	return "at " + t.Expression
 }

@@ -126,7 +126,7 @@ func (e *eventList) print(out io.Writer, events []ops.EventRecord, header bool) 
 
 func eventLine(s cli.Screen, e ops.EventRecord) string {
 	line := fmt.Sprintf("%s %-13s %s %s  %s -> %s  %s", cli.TimeText(e.EventTime), e.Kind, e.TaskType,
-		cli.ValueOrDash(e.QueueID), cli.ValueOrDash(e.FromServer), cli.ValueOrDash(e.ToServer), cli.OneLine(e.Reason))
+		cli.OrDash(e.QueueID), cli.OrDash(e.FromServer), cli.OrDash(e.ToServer), cli.OneLine(e.Reason))
 	return s.Paint(escape.Text(strings.TrimRight(line, " ")), e.Kind)
 }
 
@@ -148,5 +148,5 @@ func epochText(e ops.EventRecord) string {
 	if e.Epoch == nil {
 		return "-"
 	}
-	return cli.Number(*e.Epoch)
+	return fmt.Sprint(*e.Epoch)
 }

@@ -2,10 +2,12 @@ package rostercmd
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -81,7 +83,7 @@ func callsText(s ops.ServerRecord) string {
 		if n == nil {
 			return "any"
 		}
-		return cli.Number(*n)
+		return fmt.Sprint(*n)
 	}
 	switch granted, target := text(s.MaxInFlight), text(s.MaxInFlightTarget); {
 	case s.MaxInFlight == nil && s.MaxInFlightTarget == nil:
@@ -98,7 +100,7 @@ func lastErrorText(s ops.ServerRecord) string {
 	if s.LastErrorAge == nil {
 		return cli.OneLine(s.LastError)
 	}
-	return cli.AgeText(s.LastErrorAge) + " ago: " + cli.OneLine(s.LastError)
+	return human.Age(*s.LastErrorAge) + " ago: " + cli.OneLine(s.LastError)
 }
 
 func goneServerRow(s ops.GoneServerRecord) cli.Row {

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 )
@@ -72,7 +73,7 @@ func queueTotal(t ops.TaskRecord) string {
 	if t.RequestedTotal != nil {
 		return fmt.Sprintf("%d>%d", t.QueueTotal, *t.RequestedTotal)
 	}
-	return cli.Number(t.QueueTotal)
+	return fmt.Sprint(t.QueueTotal)
 }
 
 func newTaskShowCommand() *cobra.Command {
@@ -142,7 +143,7 @@ func grantedText(s center.Settings, task ops.TaskRecord) string {
 	case task.GrantedCalls == nil:
 		return " (not in force: a server has no limit yet)"
 	case *task.GrantedCalls > int64(s.MaxInFlight):
-		return " (now " + cli.Number(*task.GrantedCalls) + ", until calls have ended)"
+		return " (now " + fmt.Sprint(*task.GrantedCalls) + ", until calls have ended)"
 	}
 	return ""
 }
@@ -195,15 +196,15 @@ func backlogText(items *int64, more, trend string, age, eta *float64) string {
 	if items == nil {
 		return "-"
 	}
-	words := []string{cli.Number(*items) + more}
+	words := []string{fmt.Sprint(*items) + more}
 	if trend != "" {
 		words = append(words, trend)
 	}
 	switch {
 	case age != nil && *age > backlogOld:
-		words = append(words, "("+cli.AgeText(age)+" ago)")
+		words = append(words, "("+human.Age(*age)+" ago)")
 	case eta != nil && *items > 0:
-		words = append(words, cli.AgeText(eta))
+		words = append(words, human.Age(*eta))
 	}
 	return strings.Join(words, " ")
 }

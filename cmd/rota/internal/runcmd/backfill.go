@@ -173,12 +173,12 @@ func (d backfillDetails) head(sc cli.Screen) string {
 
 // backfillTimes returns the state of a backfill, and the times that matter in it.
 func backfillTimes(b runs.BackfillRecord) []string {
-	list := []string{b.DisplayState(), "started " + cli.RelativeTime(b.Now, b.CreatedAt)}
+	list := []string{b.DisplayState(), "started " + human.Relative(b.Now, b.CreatedAt)}
 	if b.Actor != "" {
 		list[1] += " by " + b.Actor
 	}
 	if !b.EndedAt.IsZero() {
-		list = append(list, "ended "+cli.RelativeTime(b.Now, b.EndedAt))
+		list = append(list, "ended "+human.Relative(b.Now, b.EndedAt))
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -91,7 +92,7 @@ func runRow(r runs.Record) cli.Row {
 		cli.Text("TASK", r.TaskType),
 		cli.State("STATE", r.DisplayState()),
 		cli.Text("QUEUES", finishedText(r)).Right(),
-		cli.Text("ITEMS", cli.ItemsText(r.ItemsDone, r.ItemsAtLeast)).Right().Drop(4),
+		cli.Text("ITEMS", itemsText(r.ItemsDone, r.ItemsAtLeast)).Right().Drop(4),
 		cli.Bad("FAILED", r.ItemsFailed).Drop(3),
 		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
 		cli.Text("DURATION", runDuration(r)).Right().Drop(1),
@@ -128,5 +129,13 @@ func runDuration(r runs.Record) string {
 	if r.StartedAt.IsZero() {
 		return "-"
 	}
-	return cli.DurationText(end.Sub(r.StartedAt))
+	return human.Age(end.Sub(r.StartedAt).Seconds())
+}
+
+// itemsText returns a number of items, with a plus sign if it is a lower bound.
+func itemsText(n int64, atLeast bool) string {
+	if atLeast {
+		return fmt.Sprint(n) + "+"
+	}
+	return fmt.Sprint(n)
 }

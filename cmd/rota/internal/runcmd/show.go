@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -90,7 +91,7 @@ func (d runDetails) moreItems(sc cli.Screen) string {
 	if more <= 0 {
 		return ""
 	}
-	return "\n" + wrapped(sc, fmt.Sprintf("and %s more failed: rota item list --run %s", cli.Number(more), d.Run.ID))
+	return "\n" + wrapped(sc, fmt.Sprintf("and %s more failed: rota item list --run %s", fmt.Sprint(more), d.Run.ID))
 }
 
 // head returns the lines above the tables, indented like them.
@@ -104,7 +105,7 @@ func (d runDetails) head(sc cli.Screen) string {
 		lines = append(lines, wrapped(sc, "reason: "+cli.OneLine(r.Message)))
 	}
 	if !r.AckedAt.IsZero() {
-		lines = append(lines, wrapped(sc, "acknowledged by "+r.AckedBy+" "+cli.RelativeTime(r.Now, r.AckedAt)))
+		lines = append(lines, wrapped(sc, "acknowledged by "+r.AckedBy+" "+human.Relative(r.Now, r.AckedAt)))
 	}
 	lines = append(lines, wrapped(sc, originText(r)))
 	if r.Params != "" {
@@ -125,7 +126,7 @@ func (d runDetails) stateLine(sc cli.Screen) string {
 
 // runTimes returns the times that matter in the run's state.
 func runTimes(r runs.Record) (list []string) {
-	add := func(what string, t time.Time) { list = append(list, what+" "+cli.RelativeTime(r.Now, t)) }
+	add := func(what string, t time.Time) { list = append(list, what+" "+human.Relative(r.Now, t)) }
 	if r.StartedAt.IsZero() {
 		add("due", r.ScheduledAt)
 	} else {
@@ -178,7 +179,7 @@ func runQueueRow(now time.Time) func(runs.Queue) cli.Row {
 			cli.State("STATE", q.State),
 			cli.UUID("SERVER", q.Server),
 			cli.Figure("ATTEMPT", q.Attempt),
-			cli.Text("ITEMS", cli.ItemsText(q.ItemsDone, q.ItemsAtLeast)).Right(),
+			cli.Text("ITEMS", itemsText(q.ItemsDone, q.ItemsAtLeast)).Right(),
 			cli.Bad("FAILED", q.ItemsFailed),
 			cli.Figure("EPOCH", q.Epoch).Drop(4),
 			cli.Relative("PROGRESS", now, q.ProgressAt).Drop(2),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -72,5 +73,5 @@ func nextFire(t runs.TriggerRecord) string {
 	if !t.NextFireAt.After(t.Now) {
 		return "now"
 	}
-	return cli.RelativeTime(t.Now, t.NextFireAt)
+	return human.Relative(t.Now, t.NextFireAt)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -254,7 +255,7 @@ func slotLines(change *ops.Change) (lines []string) {
 	lines = append(lines, "It is due, in "+slots.Zone.String()+":")
 	for _, at := range slots.Next {
 		lines = append(lines, fmt.Sprintf(" %s  %s", at.In(slots.Zone).Format("Mon "+time.RFC3339),
-			cli.RelativeTime(slots.Now, at)))
+			human.Relative(slots.Now, at)))
 	}
 	return lines
 }
