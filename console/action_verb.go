@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -181,7 +182,7 @@ func (c *change) preview(ctx context.Context, v *viewer, planned *ops.Change) er
 		if waiting := waitingQueues(preview); waiting > 0 {
 			c.Warnings = append(c.Warnings,
 				fmt.Sprintf("Not a good moment: %s of %s without a live owner. Once they have owners, fewer move twice.",
-					plural(waiting, "queue is", "queues are"), taskType))
+					human.Count(waiting, "queue is", "queues are"), taskType))
 		}
 	}
 	return nil

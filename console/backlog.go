@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -43,7 +44,7 @@ func newBacklog(items *int64, oldest, counted, eta *float64, read time.Time) bac
 		b.Left = number(*items)
 	}
 	if eta != nil {
-		b.ETA = age(*eta)
+		b.ETA = human.Age(*eta)
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -95,13 +96,13 @@ func headline(o overview) string {
 	case len(o.Tasks) == 0:
 		return "No task type has been registered"
 	case o.Err != nil && o.Trouble > 0:
-		return plural(o.Trouble, "task type", "task types") + " with trouble"
+		return human.Count(o.Trouble, "task type", "task types") + " with trouble"
 	case o.Err != nil:
 		return "The checks have not ended yet"
 	case problems > 0:
-		return plural(problems, "problem", "problems")
+		return human.Count(problems, "problem", "problems")
 	case notes > 0:
-		return "Nothing is wrong, " + plural(notes, "note", "notes")
+		return "Nothing is wrong, " + human.Count(notes, "note", "notes")
 	}
 	return "Nothing is wrong"
 }

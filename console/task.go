@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -79,8 +80,8 @@ func sentence(t ops.TaskRecord, servers []ops.ServerRecord) string {
 	if t.Mode == center.ModeRun {
 		kind = "In runs"
 	}
-	return fmt.Sprintf("%s, %s, served by %s on %s", kind, plural(t.QueueTotal, "queue", "queues"),
-		plural(len(servers), "server", "servers"), plural(len(hosts), "host", "hosts"))
+	return fmt.Sprintf("%s, %s, served by %s on %s", kind, human.Count(t.QueueTotal, "queue", "queues"),
+		human.Count(len(servers), "server", "servers"), human.Count(len(hosts), "host", "hosts"))
 }
 
 // conditionOf returns the mark of a queue.

@@ -10,8 +10,11 @@ import (
 	"math"
 	"net/http"
 	"path"
+	"reflect"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/human"
 )
 
 //go:embed templates/*.html
@@ -22,7 +25,7 @@ var staticFiles embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"static": func(name string) string { return staticNames[name] },
-	"num":    number, "age": age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
+	"num":    number, "age": human.Age, "when": when, "plural": plural, "add": func(a, b int) int { return a + b },
 	"act": newAct, "link": link, "itemID": itemID, "shortName": shortName, "rate": rateText, "lower": strings.ToLower,
 	"until": until, "runMark": runMark, "runName": nameOfRun, "took": took, "progress": progress, "eventMark": eventMark,
 	"triggerMark": triggerMark,
@@ -90,48 +93,17 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the client has gone
 }
 
-// number writes a number with separators: 48,210.
+// number writes a number with separators, and nothing for 0: 48,210.
 func number(n any) string {
-	text := fmt.Sprint(n)
-	if text == "0" {
+	v := reflect.ValueOf(n)
+	if v.IsZero() {
 		return ""
 	}
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+	return human.Number(v.Int())
 }
 
-// plural writes a number with its noun: "1 queue", "3 queues".
-func plural(n any, one, many string) string {
-	if fmt.Sprint(n) == "1" {
-		return "1 " + one
-	}
-	text := number(n)
-	if text == "" {
-		text = "0"
-	}
-	return text + " " + many
-}
-
-// age writes a duration in seconds in at most two units: 3 d 4 h. It is made for durations that do not grow; a moment
-// is written by when, and the script adds its age.
-func age(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	switch {
-	case d < 0:
-		return "0 s"
-	case d < 10*time.Second && d%time.Second != 0:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return strings.TrimSuffix(fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second), " 0 s")
-	case d < 24*time.Hour:
-		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour), " 0 h")
-}
+// plural writes a number with its noun.
+func plural(n any, one, many string) string { return human.Count(reflect.ValueOf(n).Int(), one, many) }
 
 // when writes a moment in UTC. The script shows its age instead, and the moment when the pointer rests on it.
 func when(t any) template.HTML { return moment(t, "ago") }

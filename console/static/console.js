@@ -18,10 +18,10 @@
   // text writes a duration in at most two units.
   function text(ms) {
     const s = Math.max(0, Math.floor(ms / 1000));
-    if (s < 60) return `${s} s`;
-    if (s < 3600) return `${Math.floor(s / 60)} min` + (s < 600 && s % 60 ? ` ${s % 60} s` : '');
-    if (s < 86400) return `${Math.floor(s / 3600)} h` + (Math.floor(s / 60) % 60 ? ` ${Math.floor(s / 60) % 60} min` : '');
-    return `${Math.floor(s / 86400)} d` + (Math.floor(s / 3600) % 24 ? ` ${Math.floor(s / 3600) % 24} h` : '');
+    if (s < 60) return `${s}s`;
+    if (s < 3600) return `${Math.floor(s / 60)}m` + (s < 600 && s % 60 ? `${s % 60}s` : '');
+    if (s < 86400) return `${Math.floor(s / 3600)}h` + (Math.floor(s / 60) % 60 ? `${Math.floor(s / 60) % 60}m` : '');
+    return `${Math.floor(s / 86400)}d${Math.floor(s / 3600) % 24}h`;
   }
 
   function ages() {
