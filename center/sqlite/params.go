@@ -15,8 +15,8 @@ var params = sqldb.Params{
 	"_journal_mode": sqldb.Force("WAL", "readers and a writer do not wait for each other"),
 	"_journal":      sqldb.Force("WAL", "readers and a writer do not wait for each other"),
 	"_txlock":       sqldb.Force("immediate", "a transaction that reads first could not write later"),
-	"_synchronous":  sqldb.Force("NORMAL", "it is safe with WAL"),
-	"_sync":         sqldb.Force("NORMAL", "it is safe with WAL"),
+	"_synchronous":  sqldb.Force("FULL", "a loss of power would take back what was committed last"),
+	"_sync":         sqldb.Force("FULL", "a loss of power would take back what was committed last"),
 
 	"_auto_vacuum":         sqldb.Refuse("it is a property of the file: set it with PRAGMA auto_vacuum"),
 	"_vacuum":              sqldb.Refuse("it is a property of the file: set it with PRAGMA auto_vacuum"),

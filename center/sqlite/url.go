@@ -79,7 +79,7 @@ func dataSource(path string, r sqldb.Role, create bool) string {
 	}
 	pragmas := url.Values{
 		"_txlock": {"immediate"},
-		"_pragma": {busy, "journal_mode(WAL)", "synchronous(NORMAL)"},
+		"_pragma": {busy, "journal_mode(WAL)", "synchronous(FULL)"},
 	}
 	if !create {
 		pragmas.Set("mode", "rw")

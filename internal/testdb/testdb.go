@@ -6,7 +6,7 @@
 // unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
 // databases.
 //
-// The data of private servers is in /dev/shm if 4 GB are free there, and in /tmp otherwise. ROTA_TEST_DIR names another
+// The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise. ROTA_TEST_DIR names another
 // directory.
 //
 // Tests never use a server that runs on the machine unless a variable names it.
@@ -59,7 +59,7 @@ func URL(t testing.TB, kind string) string {
 		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
 	}
 	if kind == SQLite {
-		return "sqlite:" + filepath.Join(t.TempDir(), "rota.db")
+		return "sqlite:" + filepath.Join(ownDir(t), "rota.db")
 	}
 	server, err := shared[kind]()
 	if err != nil {
