@@ -10,13 +10,20 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// Migrate brings the schema of a database to this program's version, and returns the versions before and after. Several
-// processes may call it at once. Only ctx bounds its time. Migrate retries a migration that other transactions block,
-// such as a backup, for a minute. A migration waits for the users of a table for half a second at a time on
-// PostgreSQL and for two seconds on MySQL, because later users of the table wait behind it.
+// Migrate brings the schema of a database to this program's version, and returns the versions before and after. It
+// refuses the servers that Open refuses. Several processes may call it at once. Only ctx bounds its time. Migrate
+// retries a migration that other transactions block, such as a backup, for a minute. A migration waits for the users of
+// a table for half a second at a time on PostgreSQL and for two seconds on MySQL, because later users of the table wait
+// behind it.
 func Migrate(ctx context.Context, db Database) (from, to int64, err error) {
 	err = withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
+		if _, err := db.Probe(ctx, pool); err != nil {
+			return err
+		}
 		from, to, err = schema.Up(ctx, pool, db.Dialect.Name)
+		if err == nil && db.CheckTables != nil {
+			err = db.CheckTables(ctx, pool)
+		}
 		return err
 	})
 	return from, to, err
