@@ -37,6 +37,7 @@ var dialect = &sqldb.Dialect{
 	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
 	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
 	IdleLimit:  " AND " + idleLimit,
+	Durable:    " AND " + durable + " <> ''",
 	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few
 	// rows and a hash for many.
 	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
@@ -56,7 +57,7 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is always true and sets four time-outs for the transaction. MySQL's connections have them
+// limits is a condition that is always true. It makes the transaction durable and sets four time-outs for it. MySQL's connections have them
 // as settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the
 // first, a host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a
 // transaction that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program
@@ -65,7 +66,14 @@ var dialect = &sqldb.Dialect{
 // (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from the transaction's
 // second statement on. An idle limit of the session that is shorter stays (F6).
 var limits = atMost(idleTimeout, "", "'10s'") + ` || set_config('lock_timeout', '1000', true) ||
-	set_config('statement_timeout', '10000', true) || ` + unsentLimit("'10s'") + ` <> ''`
+	set_config('statement_timeout', '10000', true) || ` + unsentLimit("'10s'") + ` || ` + durable + ` <> ''`
+
+// durable is an expression that sets synchronous_commit for the transaction, unless its value in the session is strict
+// enough: the server, the database or the role may have off as the default. Then a crash of the server would take back
+// commits that were acknowledged, and an epoch would be used twice. It is set for the transaction, as PgBouncer
+// refuses settings of a connection.
+const durable = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') = 'remote_apply'
+	THEN 'remote_apply' ELSE 'on' END, true)`
 
 // idleTimeout is the time-out of a transaction whose client is silent.
 const idleTimeout = "idle_in_transaction_session_timeout"

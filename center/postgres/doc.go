@@ -33,6 +33,9 @@
 // Otherwise a host that vanishes would keep its queues until TCP notices. tcp_user_timeout does the same while the
 // server sends.
 //
+// The same statements set synchronous_commit = on, unless it is remote_apply, whatever the default of the server or of
+// the role is (L9).
+//
 // Expressions have exactly the types of operators of PostgreSQL, by casts where needed: for other types PostgreSQL
 // looks for an operator on the search path before it casts, so that a role that may CREATE there could run code as
 // ours. The columns of names are varchar, which has no operators of its own, so that this does not protect comparisons

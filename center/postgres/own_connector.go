@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,17 +46,13 @@ func Connector(c driver.Connector) sqldb.Database {
 // else.
 type asking struct{ driver.Connector }
 
-// required are the settings of a session that correctness needs. URL refuses or forces the same (params).
-var required = []struct {
-	name   string
-	values []string
-	why    string
-}{
-	{"client_encoding", []string{"UTF8"}, "names would be read as others"},
-	{"standard_conforming_strings", []string{"on"}, "a backslash would have a meaning"},
-	{"synchronous_commit", []string{"on", "remote_apply"}, "after a crash an epoch would be used twice"},
-	{"session_replication_role", []string{"origin"}, "triggers and foreign keys would be off"},
-	{"transform_null_equals", []string{"off"}, "= NULL would find rows"},
+// required are the settings of a session that correctness needs. URL refuses or forces the same (params). The roster's
+// transactions set synchronous_commit themselves.
+var required = []struct{ name, value, why string }{
+	{"client_encoding", "UTF8", "names would be read as others"},
+	{"standard_conforming_strings", "on", "a backslash would have a meaning"},
+	{"session_replication_role", "origin", "triggers and foreign keys would be off"},
+	{"transform_null_equals", "off", "= NULL would find rows"},
 }
 
 // Connect implements driver.Connector. It makes a connection and asks for its settings, in one more round trip.
@@ -76,8 +71,8 @@ func askSettings(ctx context.Context, conn sqldb.OwnConn) error {
 		return fmt.Errorf("ask for the settings of the connection: %w", err)
 	}
 	for i, s := range required {
-		if value := sqldb.ValueText(row[i]); !slices.Contains(s.values, value) {
-			return fmt.Errorf("%s of the connection (%s) must be %s: %s", s.name, value, s.values[0], s.why)
+		if value := sqldb.ValueText(row[i]); value != s.value {
+			return fmt.Errorf("%s of the connection (%s) must be %s: %s", s.name, value, s.value, s.why)
 		}
 	}
 	return nil

@@ -40,8 +40,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"FenceByWriting", "`+ofOwner+limit",
-		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+limit",
+		"FenceByWriting", "`+ofOwner+settings",
+		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+settings",
 		"TestConformance",
 	},
 	{
@@ -52,7 +52,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F6", "a fenced transaction has no limit",
-		"idleLimit", "if r.IdleTxTimeout <= 0 ||",
+		"fenceSettings", "if r.IdleTxTimeout <= 0 ||",
 		"if r.IdleTxTimeout >= 0 ||",
 		"TestHostVanishesInsideAFencedTransaction/postgres",
 	},

@@ -80,4 +80,22 @@ var lockMutants = []mutant{
 		"case apart > 100*limit+",
 		"TestClocksOfNodes",
 	},
+	{
+		"L9", "a session keeps synchronous_commit = off",
+		"durable", "THEN 'remote_apply' ELSE 'on' END",
+		"THEN 'remote_apply' ELSE current_setting('synchronous_commit') END",
+		"TestCommitsSurviveACrashWithoutSynchronousCommit",
+	},
+	{
+		"L9", "a fenced transaction keeps synchronous_commit = off",
+		"fenceSettings", "return r.DB.Durable + r.DB.IdleLimit",
+		"return r.DB.IdleLimit",
+		"TestCommitsSurviveACrashWithoutSynchronousCommit",
+	},
+	{
+		"L9", "a loss of power takes back commits in a SQLite file",
+		"dataSource", "synchronous(FULL)",
+		"synchronous(NORMAL)",
+		"TestSQLiteCommitsAreSynchronous",
+	},
 }

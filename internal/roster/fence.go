@@ -35,8 +35,8 @@ func (s Server) Fence(ctx context.Context, tx FenceTx, queues []QueueEpoch) erro
 // fenceByReading locks the rows in share mode, so that several batches of one queue run at the same time. A
 // transaction that changes the owner waits for them, or skips the row (F3).
 func (s Server) fenceByReading(ctx context.Context, tx sqldb.Queryer, queues []QueueEpoch) error {
-	limit, limits := idleLimit(s.roster)
-	return s.compareOwners(ctx, tx, queues, limit, s.roster.DB.Share, limits)
+	settings, params := s.roster.fenceSettings()
+	return s.compareOwners(ctx, tx, queues, settings, s.roster.DB.Share, params)
 }
 
 // CheckOwner returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks
@@ -85,10 +85,10 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 // row, so that the database detects the conflict. Batches of one queue then run one after the other. Writing the time
 // ensures that the row changes. set begins the SET clause; args are its parameters.
 func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
-	limit, limits := idleLimit(s.roster)
+	settings, params := s.roster.fenceSettings()
 	for _, q := range queues {
 		n, err := sqldb.Affected(tx.ExecContext(ctx, s.roster.DB.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
-			WHERE `+ofOwner+limit), slices.Concat(args, s.ofOwner(q), limits)...))
+			WHERE `+ofOwner+settings), slices.Concat(args, s.ofOwner(q), params)...))
 		if err != nil {
 			return err
 		}
@@ -99,14 +99,14 @@ func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpo
 	return nil
 }
 
-// idleLimit returns a condition of the fencing statement and its parameters. The condition is always true, and it
-// limits how long the transaction may be idle (F6). It is empty where nothing has to be limited.
-func idleLimit(r *Roster) (condition string, args []any) {
+// fenceSettings returns a condition of the fencing statement and its parameters. The condition is always true. It makes
+// the transaction durable, and limits how long it may be idle (F6), where that is to be set for a transaction.
+func (r *Roster) fenceSettings() (condition string, args []any) {
 	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
-		return "", nil
+		return r.DB.Durable, nil
 	}
 	ms := strconv.FormatInt(max(r.IdleTxTimeout.Milliseconds(), 1), 10) + "ms"
-	return r.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(r.DB.IdleLimit, "?"))
+	return r.DB.Durable + r.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(r.DB.IdleLimit, "?"))
 }
 
 // WindowDone records that a queue was found empty in the permit window that began at since: its owner does not work

@@ -68,7 +68,8 @@ type ServerReport struct {
 //
 // On a Galera cluster it returns an error if the node that it reached has not applied the registration of a server
 // (F7). It runs one UPDATE and one SELECT, whatever the number of servers, queues and task types. They run in
-// autocommit on a connection of their own, and lock only the rows of this process, so that nothing delays them (S1).
+// autocommit on a connection of their own, and lock only the rows of this process, so that nothing delays them (S1). An
+// acknowledged heartbeat is on disk (L9).
 func (r *Roster) SendHeartbeat(ctx context.Context, b Heartbeat) (map[string]HeartbeatReply, error) {
 	if len(b.Servers) == 0 {
 		return map[string]HeartbeatReply{}, nil
@@ -140,7 +141,8 @@ func (b Heartbeat) update(d *sqldb.Dialect) (query string, args []any) {
 	args = append(args, sqldb.Args(b.OldTokens)...)
 	args = append(args, b.Token)
 	return `UPDATE schedule_server SET beat_count = beat_count + 1, beat_token = ?` + set.String() +
-		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)`, args
+		` WHERE uuid IN (` + sqldb.Marks(len(uuids)) + `) AND beat_token IN (` + sqldb.Marks(len(b.OldTokens)+1) + `)` +
+		d.Durable, args
 }
 
 // nullMillis returns a duration in milliseconds, or NULL for none.

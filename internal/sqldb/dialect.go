@@ -46,6 +46,11 @@ type Dialect struct {
 	// that is a setting of the connection, or if all clients are on the server's host.
 	IdleLimit string
 
+	// Durable ends the WHERE of a statement that changes rows, or locks those of a transaction that does: its commit is
+	// acknowledged when it is on disk, whatever the session says. Limits does the same. Empty if a session has no such
+	// setting.
+	Durable string
+
 	ScheduledDay string // the day in UTC of the column scheduled_at, as a text
 
 	Time     func(time.Time) any // a parameter that compares with a column of times
