@@ -68,6 +68,7 @@ const (
 	InvalidValue    = "INVALID_VALUE"
 
 	Database   = "DATABASE"
+	Durability = "DURABILITY"
 	Pooler     = "POOLER"
 	SearchPath = "SEARCH_PATH"
 	TLS        = "TLS"
@@ -287,6 +288,10 @@ var kinds = []Kind{
 	},
 
 	{Database, "database", Problem, Silent, "the database cannot be reached, or there is something to know about it", ""},
+	{
+		Durability, "durability", Problem, Silent,
+		"a crash of the database, or the promotion of a replica, loses commits that were acknowledged", "",
+	},
 	{Pooler, "pooler", Note, Silent, "something stands between this program and the database, such as a pooler", ""},
 	{SearchPath, "search_path", Note, Silent, "other roles may create in the schema of the tables", ""},
 	{TLS, "tls", Note, Silent, "connections are not encrypted, or nothing is verified", ""},

@@ -33,8 +33,12 @@ func (d databaseCheck) transactions(ctx context.Context) error {
 		}
 		for _, n := range notes {
 			c := d.note(n.Kind, n.Hint, "%s", n.Finding)
-			if n.OK {
+			c.Subject = n.Subject
+			switch {
+			case n.OK:
 				c.Status = condition.OK
+			case n.Problem:
+				c.Status = condition.Problem
 			}
 		}
 	}

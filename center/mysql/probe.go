@@ -81,10 +81,11 @@ func notes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 		return nil, fmt.Errorf("ask for the isolation: %w", err)
 	}
 	isolation = strings.ReplaceAll(isolation, "-", " ")
-	return []sqldb.Note{
+	durable, err := durabilityNotes(ctx, db)
+	return append([]sqldb.Note{
 		sqldb.IsolationNote(isolation, isolation == "REPEATABLE READ" || isolation == "READ COMMITTED"),
 		{Kind: "DATABASE", OK: true, Finding: "all tables have the engine InnoDB"}, // checkTables refuses others
-	}, nil
+	}, durable...), err
 }
 
 // isolationVariable returns the name of the variable that holds the isolation level. MySQL 8 no longer has the old

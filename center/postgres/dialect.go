@@ -57,14 +57,14 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
-// limits is a condition that is always true. It makes the transaction durable and sets four time-outs for it. MySQL's connections have them
-// as settings. PgBouncer refuses them as settings of a connection; for a transaction they cost nothing. Without the
-// first, a host that vanishes or is stopped would keep the lock row until TCP notices, after hours. With the second, a
-// transaction that waits for a lock for longer than a second gives up and keeps its connection. Otherwise the program
-// would close the connection (sqldb.IOTimeout). A session that waits for a lock does not notice that, so that each
-// attempt would leave a session in the server. The third ends a statement that the program has given up
-// (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from the transaction's
-// second statement on. An idle limit of the session that is shorter stays (F6).
+// limits is a condition that is always true. It makes the transaction durable and sets four time-outs for it. MySQL's
+// connections have them as settings. PgBouncer refuses them as settings of a connection; for a transaction they cost
+// nothing. Without the first, a host that vanishes or is stopped would keep the lock row until TCP notices, after
+// hours. With the second, a transaction that waits for a lock for longer than a second gives up and keeps its
+// connection. Otherwise the program would close the connection (sqldb.IOTimeout). A session that waits for a lock does
+// not notice that, so that each attempt would leave a session in the server. The third ends a statement that the
+// program has given up (sqldb.IOTimeout), which would keep the lock row for as long as it runs. It takes effect from
+// the transaction's second statement on. An idle limit of the session that is shorter stays (F6).
 var limits = atMost(idleTimeout, "", "'10s'") + ` || set_config('lock_timeout', '1000', true) ||
 	set_config('statement_timeout', '10000', true) || ` + unsentLimit("'10s'") + ` || ` + durable + ` <> ''`
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,7 +93,12 @@ func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 		tls = sqldb.Note{Kind: "TLS", OK: true, Finding: "not encrypted, by the choice of the program's own connector"}
 	}
 	creators, err := creatorNotes(ctx, db)
-	return append([]sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tls}, creators...), err
+	if err != nil {
+		return nil, err
+	}
+	durable, err := durabilityNotes(ctx, db)
+	list := []sqldb.Note{sqldb.IsolationNote(isolation, isolation == "read committed"), tls}
+	return slices.Concat(list, creators, durable), err
 }
 
 // checkTx asks a transaction of a pool that the program opened itself (F9). The limit for idle transactions needs no

@@ -46,6 +46,11 @@ func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error)
 		return nil, err
 	}
 	list = append(list, creators...)
+	durable, err := durabilityNotes(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, durable...)
 	// What stands between keeps direct from preparing statements. On a Unix socket that cannot be decided.
 	prepares, err := sqldb.Prepares(ctx, db)
 	if err != nil {

@@ -72,6 +72,8 @@ type Server struct {
 type Note struct {
 	Kind    string // of the condition, as package condition lists them
 	OK      bool   // the finding is as it should be
+	Problem bool   // the finding is wrong, and not only worth knowing
+	Subject string // tells it from others of its kind; may be empty
 	Finding string
 	Hint    string // what to do, if it is not OK
 }

@@ -42,7 +42,7 @@ mysql | galera)
 	serve() {
 		exec mariadbd --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" --socket="$DIR/socket" \
 			--pid-file="$DIR/pid" --port="$PORT" --bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin \
-			--innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=0 \
+			--innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0 \
 			--innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-fast-shutdown=2 \
 			--performance-schema=0 --max-connections=300 --default-time-zone=+00:00 \
 			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin $SERVE $FIRST

@@ -67,6 +67,31 @@ func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	return kept(t, server, err), proxy
 }
 
+// Replicated returns two MariaDB servers. The second one replicates the first one asynchronously after [Follow]. They
+// end with the test.
+func Replicated(t testing.TB) (primary, replica *Server) {
+	t.Helper()
+	var servers [2]*Server
+	for i := range servers {
+		server, err := start(plan{
+			kind: MySQL, env: []string{fmt.Sprintf("SERVE=--log-bin --server-id=%d", i+1)},
+			url: func(port int) string { return fmt.Sprintf(engines[MySQL].url, port) },
+		})
+		servers[i] = kept(t, server, err)
+	}
+	return servers[0], servers[1]
+}
+
+// Follow is the statements with which a MariaDB server begins to replicate another one.
+func Follow(primary *Server) []string {
+	u, _ := url.Parse(primary.URL()) // its own URL
+	return []string{
+		fmt.Sprintf("CHANGE MASTER TO MASTER_HOST = '%s', MASTER_PORT = %s, MASTER_USER = '%s'",
+			u.Hostname(), u.Port(), u.User.Username()),
+		"START SLAVE",
+	}
+}
+
 // OwnDisk returns a private PostgreSQL server with a disk that the test can fill: see [Server.Fill]. It ends with the
 // test. Without the right to mount, the test is skipped.
 func OwnDisk(t testing.TB) *Server {
