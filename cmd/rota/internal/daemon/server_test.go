@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -85,5 +86,44 @@ func TestServerLogIsJSON(t *testing.T) {
 	NewServer(nil, NewLogger(&log)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
 	if got := log.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"http: panic serving 127.0.0.1:9: oops"`) {
 		t.Errorf("%s", got)
+	}
+}
+
+// Serve returns when the answers in progress have been given.
+func TestServeWaitsForLastAnswers(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, answer, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	server := NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-answer
+	}), NewLogger(io.Discard))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- Serve(ctx, server, listener, "", "") }()
+	answered := make(chan error, 1)
+	go func() {
+		r, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // the test's deadline ends it
+		if err == nil {
+			err = r.Body.Close()
+		}
+		answered <- err
+	}()
+	<-asked
+	cancel()
+	select {
+	case err := <-ended:
+		close(answer)
+		t.Fatalf("Serve returned %v during an answer", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(answer)
+	if err := <-answered; err != nil {
+		t.Errorf("the client got %v", err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Serve returned %v", err)
 	}
 }
