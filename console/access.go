@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
+
+	"github.com/dutyrota/rota/ops"
 )
 
-// Right is what an Actor may do.
-type Right string
+// Right is what an Actor may do: the right that a verb needs, or to look.
+type Right = ops.Right
 
 // The rights. Each includes none of the others.
 const (
-	Look Right = "look" // see the pages
-	// Operate is to pause, resume, drain, retry, acknowledge, submit: what an operator undoes with another click.
-	Operate Right = "operate"
-	Change  Right = "change" // change settings, queues and triggers, and drop items
+	Look    Right = "look" // see the pages
+	Operate       = ops.RightOperate
+	Change        = ops.RightChange
 )
 
 // Actor is the person or program behind a request.
@@ -41,7 +43,7 @@ func (a Actor) may(right Right, taskType string) bool {
 // rights returns the rights that the actor has to all task types, as the foot of a page tells them.
 func (a Actor) rights() string {
 	var list []string
-	for _, r := range []Right{Look, Operate, Change} {
+	for _, r := range allRights {
 		if a.may(r, "") {
 			list = append(list, string(r))
 		}
@@ -136,11 +138,16 @@ func fromLocalPage(r *http.Request) error {
 	return nil
 }
 
+// clientOf returns the address of the other end of the connection.
+func clientOf(r *http.Request) (netip.Addr, error) {
+	end, err := netip.ParseAddrPort(r.RemoteAddr)
+	return end.Addr().Unmap().WithZone(""), err
+}
+
 // fromThisHost reports whether the other end of the connection is on this host.
 func fromThisHost(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+	ip, err := clientOf(r)
+	return err == nil && ip.IsLoopback()
 }
 
 // localHost reports whether a Host header means this host by its address, or by the one name that no DNS server

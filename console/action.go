@@ -17,22 +17,15 @@ import (
 
 // change is what a verb does to the objects that a form names. The template "ask" shows it.
 type change struct {
-	Title  string
+	*ops.Change
 	Button string
-	Danger bool // it loses something
+	Back   string // the page that shows the result
 
-	TaskTypes []string // whose right it needs; at least one
-	// Everywhere says that the change holds in all environments, and so needs the right in each of them.
-	Everywhere bool
-	Back       string // the page that shows the result
-
-	Says     []string
-	Warnings []string
-	Plans    []planned
-	Diffs    []runs.Difference
-	Slots    []time.Time
-	Fields   []formField // to fill in; then there is no change yet
-	Hidden   []formValue
+	Plans  []planned
+	Diffs  []runs.Difference
+	Slots  []time.Time
+	Fields []formField // to fill in; then there is no change yet
+	Hidden []formValue
 
 	// do makes the change, and says in the past tense what it has done. With an error the text says what was done
 	// before it, if the change is of several things.
@@ -99,15 +92,14 @@ func (v *view) serveChange(ctx context.Context, w http.ResponseWriter, verb *ops
 	form := v.request.Form
 	confirmed := v.request.PostForm.Get("confirm") == "yes" // not in an address, which a link could hold
 	c, err := prepareVerb(ctx, v.viewer, form, verb)
-	right := Right(verb.Right)
 	if c == nil || len(c.TaskTypes) == 0 {
-		if !v.mayLearn(right, form) {
+		if !v.mayLearn(verb.Right, form) {
 			err = errNotAllowed
 		}
 		v.fail(ctx, w, cmp.Or(err, errors.New("the form names nothing")))
 		return
 	}
-	if denied := v.mayChange(ctx, right, c); denied != nil {
+	if denied := v.mayChange(ctx, verb.Right, c); denied != nil {
 		v.fail(ctx, w, denied)
 		return
 	}

@@ -44,10 +44,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 	if planned == nil {
 		return nil, err
 	}
-	c := &change{
-		Title: planned.Title, Button: verb.Button(), Danger: planned.Loses != "", TaskTypes: planned.TaskTypes,
-		Says: planned.Says, Warnings: planned.Warnings, Back: backTo(planned, verb), Everywhere: planned.Everywhere,
-	}
+	c := &change{Change: planned, Button: verb.Button(), Back: backTo(planned, verb)}
 	for _, o := range planned.Objects {
 		c.Diffs, c.Says = append(c.Diffs, o.Differences...), append(c.Says, o.Says...)
 		if o.Slots != nil {
@@ -70,7 +67,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 		c.hide("step", "show")
 		return c, err
 	}
-	c.hideCall(call, planned)
+	c.hideCall(call)
 	if version != planned.Version {
 		return c, fmt.Errorf("%s: %w", planned.Objects[0].Name, errChanged)
 	}
@@ -85,12 +82,12 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 			}
 			if d.Rest != nil { // the next request goes on from there
 				c.Hidden, c.Again = nil, err == nil
-				c.hideCall(verb.CallOf(d.Rest), planned)
+				c.hideCall(verb.CallOf(d.Rest))
 			}
 		}
 		return strings.Join(lines, "; "), err
 	}
-	return c, c.preview(ctx, v, planned)
+	return c, c.preview(ctx, v)
 }
 
 // A request takes at most stepsPerRequest steps of a change of many things, and begins no other after stepsLimit: it
@@ -146,13 +143,13 @@ func labelOf(a ops.Arg) string {
 
 // hideCall hands on the arguments of a call. Names that stand for several objects become the ids of these: what is
 // done is done to what was shown.
-func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
+func (c *change) hideCall(call *ops.Call) {
 	values := false
 	for _, a := range call.Verb.Args {
 		switch {
 		case a.CommandOnly:
-		case a.Names != "" && planned.Objects[0].ID != "":
-			for _, o := range planned.Objects {
+		case a.Names != "" && c.Objects[0].ID != "":
+			for _, o := range c.Objects {
 				c.hide(a.Name, o.ID)
 			}
 		default:
@@ -166,15 +163,15 @@ func (c *change) hideCall(call *ops.Call, planned *ops.Change) {
 }
 
 // preview fills in what a change of servers would move.
-func (c *change) preview(ctx context.Context, v *viewer, planned *ops.Change) error {
-	if len(planned.Scenarios) == 0 {
+func (c *change) preview(ctx context.Context, v *viewer) error {
+	if len(c.Scenarios) == 0 {
 		return nil
 	}
-	for _, o := range planned.Objects {
+	for _, o := range c.Objects {
 		c.Says = append(c.Says, o.Would()+".")
 	}
-	for _, taskType := range planned.TaskTypes {
-		preview, err := v.client.Queues().Plan(ctx, taskType, planned.Scenarios[taskType])
+	for _, taskType := range c.TaskTypes {
+		preview, err := v.client.Queues().Plan(ctx, taskType, c.Scenarios[taskType])
 		if err != nil {
 			return err
 		}

@@ -2,9 +2,7 @@ package console
 
 import (
 	"maps"
-	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -69,15 +67,10 @@ func (l *limits) of(address string) *rate.Limiter {
 // addressOf returns the address of a client. Those of IPv6 are the first 64 bits: a client has all that begin with
 // them.
 func addressOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip, err := clientOf(r)
 	if err != nil {
 		return r.RemoteAddr
 	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return host
-	}
-	ip = ip.Unmap().WithZone("")
 	if prefix, err := ip.Prefix(64); ip.Is6() && err == nil {
 		return prefix.String()
 	}

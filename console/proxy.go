@@ -2,9 +2,9 @@ package console
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 )
 
 // Proxy is the access of a console behind a proxy that knows who makes a request, such as oauth2-proxy or an ingress
@@ -23,7 +23,8 @@ type Proxy struct {
 
 // Access is for Options.Access.
 func (p Proxy) Access(r *http.Request) (Actor, error) {
-	if !p.sends(r) {
+	client, err := clientOf(r)
+	if err != nil || !slices.ContainsFunc(p.From, func(proxies netip.Prefix) bool { return proxies.Contains(client) }) {
 		return Actor{}, fmt.Errorf("the console serves only requests of its proxy, and not of %s", r.RemoteAddr)
 	}
 	names := r.Header.Values(p.Header)
@@ -38,22 +39,4 @@ func (p Proxy) Access(r *http.Request) (Actor, error) {
 		a.May = func(right Right, taskType string) bool { return p.May(a.Name, right, taskType) }
 	}
 	return a, nil
-}
-
-// sends reports whether the proxy sends the request.
-func (p Proxy) sends(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	for _, prefix := range p.From {
-		if prefix.Contains(ip.Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
 }
