@@ -148,8 +148,5 @@ func runQueueRank(q runs.Queue) int {
 
 // States returns the states that the list can be limited to.
 func (p runsPage) States() []string {
-	return []string{
-		runs.Waiting, runs.Ready, runs.Running, runs.Success, runs.Failed, runs.DependentFailed,
-		runs.Cancelled, runs.Skipped,
-	}
+	return runs.States()
 }

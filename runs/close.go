@@ -20,44 +20,42 @@ type closer struct {
 // The test for unfinished queues follows the statement that locks the run's row. If it came first, a rerun could make a
 // queue PENDING between the test and the end of the run.
 func (c *closer) closeRun(ctx context.Context, runID string) error {
-	var ended bool
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) error {
-		ended = false
-		running, err := lockRun(ctx, t, runID, Running)
-		if err != nil || !running {
-			return err
+	return c.end(ctx, runID, func(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
+		if running, err := lockRun(ctx, t, runID, Running); err != nil || !running {
+			return false, err
 		}
 		sum, err := countQueues(ctx, t, runID)
 		if err != nil || sum.open > 0 {
-			return err
+			return false, err
 		}
-		ended = true
-		return endRun(ctx, t, runID, Running, sum)
+		state, message := sum.outcome()
+		return true, endRun(ctx, t, runID, Running, state, message, sum)
 	})
-	return c.afterEnd(ctx, runID, ended, err)
 }
 
-// endRun ends a run whose row is locked in the state that follows from its queues.
-func endRun(ctx context.Context, t sqldb.Tx, runID, from string, sum queueCounts) error {
-	state, message := sum.outcome()
-	return endRunAs(ctx, t, runID, from, state, message, sum)
+// end runs f in a transaction. If f has ended the run, end resolves its dependants once that is committed.
+func (c *closer) end(ctx context.Context, runID string,
+	f func(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err error),
+) error {
+	var ended bool
+	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
+		ended, err = f(ctx, t, runID)
+		return err
+	})
+	if err == nil && ended {
+		err = c.resolveDependants(ctx, runID)
+	}
+	return sqldb.Wrap(err, "close run %s", runID)
 }
 
-func endRunAs(ctx context.Context, t sqldb.Tx, runID, from, state, message string, sum queueCounts) error {
+// endRun ends a run whose row is locked.
+func endRun(ctx context.Context, t sqldb.Tx, runID, from, state, message string, sum queueCounts) error {
 	if err := moveRun(ctx, t, runID, from, state, message); err != nil {
 		return err
 	}
 	_, err := t.Exec(ctx, `UPDATE schedule_run SET items_done = ?, items_failed = ?, items_at_least = ? WHERE run_id = ?`,
 		sum.itemsDone, sum.itemsFailed, sum.atLeast, runID)
 	return err
-}
-
-// afterEnd resolves the dependants of a run once its end is committed.
-func (c *closer) afterEnd(ctx context.Context, runID string, ended bool, err error) error {
-	if err == nil && ended {
-		err = c.resolveDependants(ctx, runID)
-	}
-	return sqldb.Wrap(err, "close run %s", runID)
 }
 
 // queueCounts are the numbers of queues of a run by state, and the sums of their items.
@@ -126,12 +124,7 @@ const anyLowerBound = `MAX(CASE WHEN items_at_least THEN 1 ELSE 0 END)`
 // stopRun ends an open run that was cancelled or whose deadline has passed, whether its queues have owners or not (R9,
 // R13). An owner with a sweep notices it at its next write: the row of its queue is no longer RUNNING.
 func (c *closer) stopRun(ctx context.Context, runID string) error {
-	var ended bool
-	err := c.db.Transact(ctx, c.db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
-		ended, err = stopRunTx(ctx, t, runID)
-		return err
-	})
-	return c.afterEnd(ctx, runID, ended, err)
+	return c.end(ctx, runID, stopRunTx)
 }
 
 // stopRuns calls stopRun for each of the runs.
@@ -173,13 +166,13 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 		return false, err
 	}
 	if n == 0 && from == Running {
-		return true, endRun(ctx, t, runID, from, sum) // all queues were finished before
+		state, why = sum.outcome() // all queues were finished before
 	}
 	if n > 0 {
 		left := sum.cancelled + sum.failed
 		why = fmt.Sprintf("%s: %d of %d queues were not done", why, left, left+sum.done)
 	}
-	return true, endRunAs(ctx, t, runID, from, state, why, sum)
+	return true, endRun(ctx, t, runID, from, state, why, sum)
 }
 
 // CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types

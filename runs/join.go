@@ -220,12 +220,6 @@ func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
 	return err
 }
 
-// allStates are the states of runs. A condition on them lets a statement find runs of a slot by the index of the
-// states.
-var allStates = []string{
-	Waiting, Ready, Running, Success, Failed, DependentFailed, Cancelled, Skipped,
-}
-
 // otherRuns returns the runs of the task types that belong to the same slots or keys as the roots. A root that was
 // SKIPPED does not count until it is reopened.
 func otherRuns(ctx context.Context, l *roster.LockTx, taskTypes []string, roots []Run) (map[taskKey][]graphRun, error) {
@@ -244,8 +238,9 @@ func otherRuns(ctx context.Context, l *roster.LockTx, taskTypes []string, roots 
 			seen[id], keys = true, append(keys, r.Key)
 		}
 	}
-	bySlot := `trigger_name IS NOT NULL AND state IN (` + sqldb.Marks(len(allStates)) + `) AND scheduled_at IN `
-	if err := readOthers(ctx, l, found, taskTypes, bySlot, sqldb.Args(allStates), slots); err != nil {
+	// The condition on the states lets a statement find runs of a slot by the index of the states.
+	bySlot := `trigger_name IS NOT NULL AND state IN (` + sqldb.Marks(len(States())) + `) AND scheduled_at IN `
+	if err := readOthers(ctx, l, found, taskTypes, bySlot, sqldb.Args(States()), slots); err != nil {
 		return nil, err
 	}
 	return found, readOthers(ctx, l, found, taskTypes, `trigger_name IS NULL AND run_key IN `, nil, keys)

@@ -27,6 +27,11 @@ const (
 	Skipped         = "SKIPPED"          // other runs of the task type were open; a rerun opens it
 )
 
+// States lists the states of a run.
+func States() []string {
+	return []string{Waiting, Ready, Running, Success, Failed, DependentFailed, Cancelled, Skipped}
+}
+
 // The states of a queue of a run.
 const (
 	QueuePending   = "PENDING"   // its owner may claim it, from next_attempt_at on

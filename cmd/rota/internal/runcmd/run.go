@@ -33,16 +33,11 @@ or the name of a task type, which stands for its newest run.`,
 	}
 }
 
-var runStates = []string{
-	runs.Waiting, runs.Ready, runs.Running, runs.Success,
-	runs.Failed, runs.DependentFailed, runs.Cancelled, runs.Skipped,
-}
-
 func newRunListCommand() *cobra.Command {
 	var f runs.Filter
 	var limit int
 	var backfill string
-	state := cli.Choice{Values: runStates}
+	state := cli.Choice{Values: runs.States()}
 	cmd := cli.Lists(&cobra.Command{
 		Use:   "list [TASK]",
 		Short: "List runs, the newest first",
