@@ -140,12 +140,9 @@ wait for its success fail.` + runHelp,
 
 // Prepare implements Operation.
 func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Cancel", "cancelled", "", (*runs.Runs).Cancel)
-	if err == nil {
-		change.Says = []string{"It ends at once. Servers at work on it stop within two seconds; what they have started may " +
-			"still take effect. Runs that need its success fail. To rerun it lets it go on where it was."}
-	}
-	return change, err
+	return runChange(ctx, c, a.Run, "Cancel", "It ends at once. Servers at work on it stop within two seconds; what they "+
+		"have started may still take effect. Runs that need its success fail. To rerun it lets it go on where it was.",
+		"cancelled", "", (*runs.Runs).Cancel)
 }
 
 // RerunRun lets a run go on that failed or was cancelled or skipped.
@@ -165,13 +162,9 @@ skipped because of this run wait for it again.` + runHelp,
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Rerun", "reopened", "the queues that were not done run again",
-		(*runs.Runs).Rerun)
-	if err == nil {
-		change.Says = []string{"Its failed and cancelled queues begin again, each from its cursor. Queues that are done " +
-			"stay done. The runs that failed or were skipped because of it wait again."}
-	}
-	return change, err
+	return runChange(ctx, c, a.Run, "Rerun", "Its failed and cancelled queues begin again, each from its cursor. Queues "+
+		"that are done stay done. The runs that failed or were skipped because of it wait again.",
+		"reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
 }
 
 // PauseRun stops the sweeps of an open run.
@@ -189,12 +182,8 @@ deadline does not change.` + runHelp,
 
 // Prepare implements Operation.
 func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Pause", "paused", "its sweeps stop", pausing[*runs.Runs](true))
-	if err == nil {
-		change.Says = []string{"It is not opened, no server takes its queues, and those at work stop in between two " +
-			"batches. Its deadline does not change."}
-	}
-	return change, err
+	return runChange(ctx, c, a.Run, "Pause", "It is not opened, no server takes its queues, and those at work stop in "+
+		"between two batches. Its deadline does not change.", "paused", "its sweeps stop", pausing[*runs.Runs](true))
 }
 
 // ResumeRun ends the pause of a run.
@@ -211,11 +200,7 @@ var resumeRun = verb[ResumeRun](Verb{
 
 // Prepare implements Operation.
 func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := runChange(ctx, c, a.Run, "Resume", "resumed", "", pausing[*runs.Runs](false))
-	if err == nil {
-		change.Says = []string{"It goes on where it was."}
-	}
-	return change, err
+	return runChange(ctx, c, a.Run, "Resume", "It goes on where it was.", "resumed", "", pausing[*runs.Runs](false))
 }
 
 // AckRun acknowledges a failed run, or all failed runs and missed slots of a task type.
@@ -245,10 +230,9 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	r, err := c.Runs().Get(ctx, a.Run)
 	if err == nil {
-		change := changeOfRun(c, r, "Acknowledge the failure of", "acknowledged", "", (*runs.Runs).Ack)
-		change.Says = []string{"The failure is no problem any more. So are the earlier failures of the same trigger, " +
-			"and the runs that failed because of this one. The next run that fails is a problem again."}
-		return change, nil
+		return changeOfRun(c, r, "Acknowledge the failure of", "The failure is no problem any more. So are the earlier "+
+			"failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem "+
+			"again.", "acknowledged", "", (*runs.Runs).Ack), nil
 	}
 	if !errors.Is(err, runs.ErrUnknownRun) {
 		return nil, err
@@ -293,7 +277,7 @@ func pausing[T interface {
 }
 
 // runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *Client, name, title, past, effect string,
+func runChange(ctx context.Context, c *Client, name, title, says, past, effect string,
 	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
 	if name == "" {
@@ -303,14 +287,14 @@ func runChange(ctx context.Context, c *Client, name, title, past, effect string,
 	if err != nil {
 		return nil, err
 	}
-	return changeOfRun(c, r, title, past, effect, do), nil
+	return changeOfRun(c, r, title, says, past, effect, do), nil
 }
 
-func changeOfRun(c *Client, r runs.Record, title, past, effect string,
+func changeOfRun(c *Client, r runs.Record, title, says, past, effect string,
 	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
 ) *Change {
 	return &Change{
-		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
+		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType}, Says: []string{says},
 		Objects: []Object{{
 			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
 			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Runs, ctx, r.ID, actor) }),

@@ -22,27 +22,9 @@ flight and selects nothing more, until "rota task resume".`,
 
 // Prepare implements Operation.
 func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	t, err := readTask(ctx, c, a.TaskType)
-	if err != nil {
-		return nil, err
-	}
-	change := &Change{
-		Title: "Pause " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says: []string{
-			"Its servers finish what they have in flight, and start nothing new. They keep their queues. Runs stay open, " +
-				"and their deadlines do not change.",
-		},
-		Objects: []Object{{
-			Name: inEnvironment(c, t.TaskType), Past: "paused", Effect: "every server finishes what it has in flight",
-			do: done(func(ctx context.Context, actor string) error {
-				return c.roster.Operator(actor).Pause(ctx, t.TaskType, true)
-			}),
-		}},
-	}
-	if t.Paused {
-		change.Warnings = []string{t.TaskType + " is paused already."}
-	}
-	return change, nil
+	return pauseChange(ctx, c, a.TaskType, true, "Pause", "Its servers finish what they have in flight, and start nothing "+
+		"new. They keep their queues. Runs stay open, and their deadlines do not change.",
+		Object{Past: "paused", Effect: "every server finishes what it has in flight"})
 }
 
 // ResumeTask lets the servers of a task type go on.
@@ -58,20 +40,29 @@ var resumeTask = verb[ResumeTask](Verb{
 
 // Prepare implements Operation.
 func (a ResumeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	t, err := readTask(ctx, c, a.TaskType)
+	return pauseChange(ctx, c, a.TaskType, false, "Resume", "Its servers go on with their queues.",
+		Object{Past: "resumed"})
+}
+
+// pauseChange returns the change that begins or ends the pause of a task type.
+func pauseChange(ctx context.Context, c *Client, name string, paused bool, title, says string,
+	o Object,
+) (*Change, error) {
+	t, err := readTask(ctx, c, name)
 	if err != nil {
 		return nil, err
 	}
-	return &Change{
-		Title: "Resume " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says: []string{"Its servers go on with their queues."},
-		Objects: []Object{{
-			Name: inEnvironment(c, t.TaskType), Past: "resumed",
-			do: done(func(ctx context.Context, actor string) error {
-				return c.roster.Operator(actor).Pause(ctx, t.TaskType, false)
-			}),
-		}},
-	}, nil
+	o.Name = inEnvironment(c, t.TaskType)
+	o.do = done(func(ctx context.Context, actor string) error {
+		return c.roster.Operator(actor).Pause(ctx, t.TaskType, paused)
+	})
+	change := &Change{
+		Title: title + " " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{says}, Objects: []Object{o},
+	}
+	if paused && t.Paused {
+		change.Warnings = []string{t.TaskType + " is paused already."}
+	}
+	return change, nil
 }
 
 // DeleteTask deletes a task type in all environments.
