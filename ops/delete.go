@@ -93,17 +93,10 @@ func deleteSome(ctx context.Context, l *roster.LockTx, signs []string, from item
 
 // signsOf returns the own_signs in which the task type has a roster. While it has settings, that includes own_signs
 // whose roster was deleted.
-func (t *Tasks) signsOf(ctx context.Context, taskType string) (signs []string, err error) {
-	type record struct {
-		OwnSign string `json:"own_sign"`
-	}
-	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_running WHERE task_type = ?
+func (t *Tasks) signsOf(ctx context.Context, taskType string) ([]string, error) {
+	return sqldb.Records[string](ctx, t.c.db, `SELECT own_sign FROM schedule_task_running WHERE task_type = ?
 		AND (queue_total > 0 OR EXISTS (SELECT 1 FROM schedule_task_type t WHERE t.task_type = ?)) ORDER BY own_sign`,
 		taskType, taskType)
-	for _, r := range list {
-		signs = append(signs, r.OwnSign)
-	}
-	return signs, err
 }
 
 // refuseLiveServers returns an error while live servers serve the roster of one own_sign.

@@ -82,10 +82,16 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 		return nil, fmt.Errorf("list the queues: %w", err)
 	}
 	sortQueues(list)
-	if err := q.markHung(ctx, list); err != nil {
-		return nil, err
+	err = q.markListed(ctx, list, `SELECT task_type, uuid, hung_queues FROM schedule_server
+		WHERE own_sign = ? AND hung_queues IS NOT NULL ORDER BY task_type, uuid`,
+		func(queue *QueueRecord, server string) { queue.HungOn = append(queue.HungOn, server) })
+	if err != nil {
+		return nil, fmt.Errorf("list the hung queues: %w", err)
 	}
-	return list, q.markRemoving(ctx, list)
+	err = q.markListed(ctx, list, `SELECT task_type, '', removing FROM schedule_task_running
+		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`,
+		func(queue *QueueRecord, _ string) { queue.Removing = true })
+	return list, sqldb.Wrap(err, "list the queues to be removed")
 }
 
 // sortQueues sorts naturally, queue 2 before queue 10.
@@ -98,47 +104,24 @@ func sortQueues(queues []QueueRecord) {
 	})
 }
 
-// markRemoving marks the queues that the lock rows list.
-func (q *Queues) markRemoving(ctx context.Context, queues []QueueRecord) error {
-	type record struct {
-		TaskType string   `json:"task_type"`
-		Removing []string `json:"removing"`
+// markListed passes each of the queues that a row lists to mark, with the server of the row. The query selects the
+// task type, the server and the list.
+func (q *Queues) markListed(ctx context.Context, queues []QueueRecord, query string,
+	mark func(queue *QueueRecord, server string),
+) error {
+	type row struct {
+		TaskType, Server string
+		Queues           []string
 	}
-	rows, err := sqldb.Records[record](ctx, q.c.db, `SELECT {columns} FROM schedule_task_running
-		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`, q.c.ownSign)
-	if err != nil {
-		return fmt.Errorf("list the queues to be removed: %w", err)
-	}
+	rows, err := sqldb.Records[row](ctx, q.c.db, query, q.c.ownSign)
 	for _, r := range rows {
 		for i := range queues {
-			if queues[i].TaskType == r.TaskType && slices.Contains(r.Removing, queues[i].QueueID) {
-				queues[i].Removing = true
+			if queues[i].TaskType == r.TaskType && slices.Contains(r.Queues, queues[i].QueueID) {
+				mark(&queues[i], r.Server)
 			}
 		}
 	}
-	return nil
-}
-
-// markHung notes the servers that list a queue as hung.
-func (q *Queues) markHung(ctx context.Context, queues []QueueRecord) error {
-	type record struct {
-		TaskType string   `json:"task_type"`
-		UUID     string   `json:"uuid"`
-		Hung     []string `json:"hung_queues"`
-	}
-	rows, err := sqldb.Records[record](ctx, q.c.db, `SELECT {columns} FROM schedule_server
-		WHERE own_sign = ? AND hung_queues IS NOT NULL ORDER BY task_type, uuid`, q.c.ownSign)
-	if err != nil {
-		return fmt.Errorf("list the hung queues: %w", err)
-	}
-	for _, r := range rows {
-		for i := range queues {
-			if queues[i].TaskType == r.TaskType && slices.Contains(r.Hung, queues[i].QueueID) {
-				queues[i].HungOn = append(queues[i].HungOn, r.UUID)
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // QueueBacklog is how much work a queue has left, as its owner has counted it: a row of schedule_backlog.

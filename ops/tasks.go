@@ -167,13 +167,6 @@ func (t *Tasks) addProblems(ctx context.Context, taskType string, list []TaskRec
 }
 
 // Names lists the names of the task types, for completion.
-func (t *Tasks) Names(ctx context.Context) (names []string, err error) {
-	type record struct {
-		TaskType string `json:"task_type"`
-	}
-	list, err := sqldb.Records[record](ctx, t.c.db, `SELECT {columns} FROM schedule_task_type ORDER BY task_type`)
-	for _, r := range list {
-		names = append(names, r.TaskType)
-	}
-	return names, err
+func (t *Tasks) Names(ctx context.Context) ([]string, error) {
+	return sqldb.Records[string](ctx, t.c.db, `SELECT task_type FROM schedule_task_type ORDER BY task_type`)
 }
