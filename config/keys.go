@@ -16,8 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
-	"github.com/dutyrota/rota/ops"
 )
 
 // key is a top-level key that has a single value. Flags override it, and so does the environment if --config does not
@@ -80,7 +81,7 @@ var keys = append(slices.Clone(connectionKeys),
 		"labels",
 		"what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
 		func(f *File, text string) (err error) {
-			f.Process.Labels, err = ops.ParseLabels(text)
+			f.Process.Labels, err = plan.ParseLabels(text)
 			return err
 		},
 	},
@@ -89,7 +90,7 @@ var keys = append(slices.Clone(connectionKeys),
 		"name of this worker, which it has again after a restart, such as its host's; for --return-within",
 		func(f *File, text string) error {
 			f.Process.Name = text
-			return rule(ops.CheckReturn(text, 0) == nil, "must have at most 100 bytes, and no control characters")
+			return rule(roster.CheckReturn(text, 0) == nil, "must have at most 100 bytes, and no control characters")
 		},
 	},
 	key{
@@ -97,7 +98,7 @@ var keys = append(slices.Clone(connectionKeys),
 		"keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty",
 		func(f *File, text string) error {
 			const want = "must be a positive duration of at most 1h with its unit, such as 30s"
-			if err := setDuration(&f.Process.ReturnWithin, text, ops.MaxReturn, want); err != nil {
+			if err := setDuration(&f.Process.ReturnWithin, text, roster.MaxReturn, want); err != nil {
 				return err
 			}
 			return rule(f.Process.Name != "", "needs name, by which the worker is known when it returns")
@@ -141,8 +142,8 @@ var keys = append(slices.Clone(connectionKeys),
 		func(f *File, text string) error {
 			n, err := strconv.Atoi(text)
 			f.Process.Weight = &n
-			want := fmt.Sprintf("must be a whole number from 0 to %d", ops.MaxWeight)
-			return rule(err == nil && ops.CheckWeight(n) == nil, want)
+			want := fmt.Sprintf("must be a whole number from 0 to %d", roster.MaxWeight)
+			return rule(err == nil && roster.CheckWeight(n) == nil, want)
 		},
 	},
 )

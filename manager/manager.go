@@ -135,11 +135,11 @@ func (c Config) validate() error {
 	if err := ops.CheckLabels(c.Labels); err != nil {
 		return err
 	}
-	if err := ops.CheckReturn(c.Name, c.ReturnWithin); err != nil {
+	if err := roster.CheckReturn(c.Name, c.ReturnWithin); err != nil {
 		return err
 	}
 	if c.Weight != nil {
-		return ops.CheckWeight(*c.Weight)
+		return roster.CheckWeight(*c.Weight)
 	}
 	return nil
 }

@@ -40,11 +40,7 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s center.Settings) 
 	if err != nil {
 		return center.Settings{}, fmt.Errorf("define %w", err)
 	}
-	row, err := t.Settings(ctx, taskType)
-	if err != nil {
-		return center.Settings{}, err
-	}
-	return row, nil
+	return t.Settings(ctx, taskType)
 }
 
 // insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A

@@ -113,10 +113,7 @@ func (e *Events) page(ctx context.Context, f EventFilter) ([]EventRecord, error)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db,
 		fmt.Sprintf(`SELECT {columns} FROM schedule_event WHERE %s ORDER BY event_id LIMIT %d`, w.Text,
 			followPage), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("follow the events: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "follow the events")
 }
 
 // horizon returns the highest id of the events that are older than followWindow, at least after. Transactions with
@@ -128,10 +125,7 @@ func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error)
 	if errors.Is(err, sql.ErrNoRows) {
 		return after, nil
 	}
-	if err != nil {
-		return 0, fmt.Errorf("follow the events: %w", err)
-	}
-	return id, nil
+	return id, sqldb.Wrap(err, "follow the events")
 }
 
 // Run passes the events of each Next to handle, perhaps none, until the context ends, and then returns nil. It polls at

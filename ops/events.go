@@ -79,10 +79,7 @@ func (e *Events) List(ctx context.Context, f EventFilter, limit int) (list []Eve
 func (e *Events) latest(ctx context.Context, f EventFilter, limit int) ([]EventRecord, error) {
 	query, args := e.eventQuery(f, limit)
 	list, err := sqldb.Records[EventRecord](ctx, e.c.db, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the events: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the events")
 }
 
 // findServers adds the uuids of the registered servers with the name in the filter. It keeps uuids that it found

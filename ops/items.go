@@ -58,10 +58,7 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	}
 	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text,
 		"first_failed_at", "item_key", limit), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the failed items: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the failed items")
 }
 
 // Retry makes failed items due at once and resets their attempts; dead items are executed again. It returns the number

@@ -12,6 +12,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // Preview is the result of a rebalance that is not carried out.
@@ -101,10 +102,7 @@ type Scenario struct {
 // writes nothing.
 func (q *Queues) Plan(ctx context.Context, taskType string, s Scenario) (Preview, error) {
 	p, err := q.plan(ctx, taskType, s)
-	if err != nil {
-		return p, fmt.Errorf("preview %s$%s: %w", taskType, q.c.ownSign, err)
-	}
-	return p, nil
+	return p, sqldb.Wrap(err, "preview %s$%s", taskType, q.c.ownSign)
 }
 
 func (q *Queues) plan(ctx context.Context, taskType string, s Scenario) (p Preview, err error) {

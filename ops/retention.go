@@ -32,10 +32,7 @@ func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted in
 	}
 	deleted += n
 	n, err = runs.Clean(ctx, c.db, retention)
-	if err != nil {
-		return deleted, fmt.Errorf("clean schedule_run: %w", err)
-	}
-	return deleted + n, nil
+	return deleted + n, sqldb.Wrap(err, "clean schedule_run")
 }
 
 // cleanTable reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
@@ -81,10 +78,7 @@ func (it *Items) Clean(ctx context.Context, retention time.Duration) (deleted in
 			append([]any{p.TaskType, p.OwnSign}, hashes[p]...)...) // its time may have been changed meanwhile
 		deleted += n
 	}
-	if err != nil {
-		return deleted, fmt.Errorf("clean schedule_failed_item: %w", err)
-	}
-	return deleted, nil
+	return deleted, sqldb.Wrap(err, "clean schedule_failed_item")
 }
 
 // ExpireOwnSigns deletes the environments of a task type that no server has served for its expire_own_sign_interval,
@@ -151,8 +145,5 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 // OwnSigns lists the environments of the database by name.
 func (c *Client) OwnSigns(ctx context.Context) (signs []string, err error) {
 	signs, err = sqldb.Records[string](ctx, c.db, `SELECT DISTINCT own_sign FROM schedule_task_running ORDER BY own_sign`)
-	if err != nil {
-		return nil, fmt.Errorf("list the environments: %w", err)
-	}
-	return signs, nil
+	return signs, sqldb.Wrap(err, "list the environments")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 const serverHelp = `
@@ -181,7 +182,7 @@ func ParseWeight(text string) (int, error) {
 		return 0, missing("the weight")
 	}
 	weight, err := strconv.Atoi(text)
-	if err != nil || CheckWeight(weight) != nil {
+	if err != nil || roster.CheckWeight(weight) != nil {
 		return 0, fmt.Errorf("weight (%s) must be a whole number from 0 to %d", text, MaxWeight)
 	}
 	return weight, nil

@@ -165,10 +165,7 @@ func (s *Servers) Gone(ctx context.Context, f ServerFilter, limit int) ([]GoneSe
 	w.Equal("host_name", f.Host)
 	list, err := sqldb.Records[GoneServerRecord](ctx, s.c.db, latest(`schedule_server_history WHERE own_sign = ?`+w.Text,
 		"left_time", "uuid", limit), w.Args...)
-	if err != nil {
-		return nil, fmt.Errorf("list the gone servers: %w", err)
-	}
-	return list, nil
+	return list, sqldb.Wrap(err, "list the gone servers")
 }
 
 // MaxWeight is the greatest weight of a server.
@@ -178,17 +175,8 @@ const MaxWeight = roster.MaxWeight
 // -._/, values letters, digits and -._, each at most 63. The label host is that of each server's host.
 func CheckLabels(labels map[string]string) error { return plan.Labels(labels).Check() }
 
-// ParseLabels parses labels such as "disk=ssd,zone=b".
-func ParseLabels(text string) (map[string]string, error) { return plan.ParseLabels(text) }
-
 // MaxReturn is the longest time for which a server that leaves keeps its queues for its return.
 const MaxReturn = roster.MaxReturn
-
-// CheckReturn returns an error if the name of a process, or the time for which it keeps its queues, breaks its rule.
-func CheckReturn(name string, within time.Duration) error { return roster.CheckReturn(name, within) }
-
-// CheckWeight returns an error if a weight is not between 0 and MaxWeight.
-func CheckWeight(weight int) error { return roster.CheckWeight(weight) }
 
 // Matching returns the registered servers with the given name, in the order of List. The name is a uuid, a process
 // (host:pid), which has a server for each task type, or a host. Matching returns ErrUnknownServer if there are none.
