@@ -19,16 +19,35 @@ func (c *Client) Events() *Events { return &Events{c} }
 
 // The kinds of schedule_event, whose meanings docs/tables.md has.
 const (
-	EventJoined, EventLeft, EventExpired          = roster.EventJoined, roster.EventLeft, roster.EventExpired
-	EventRequested, EventGranted, EventReleased   = roster.EventRequested, roster.EventGranted, roster.EventReleased
-	EventRetaken, EventTakenOver, EventUnassigned = roster.EventRetaken, roster.EventTakenOver, roster.EventUnassigned
-	EventForced, EventDraining, EventReserved     = roster.EventForced, roster.EventDraining, roster.EventReserved
-	EventPaused, EventResumed, EventWeight        = roster.EventPaused, roster.EventResumed, roster.EventWeight
-	EventRepartition, EventRepartitioned          = roster.EventRepartition, roster.EventRepartitioned
-	EventAdded, EventRemoving, EventRemoved       = roster.EventAdded, roster.EventRemoving, roster.EventRemoved
-	EventPinned, EventTotals, EventPlanner        = roster.EventPinned, roster.EventTotals, roster.EventPlanner
-	EventSettings, EventItems, EventForgotten     = roster.EventSettings, roster.EventItems, roster.EventForgotten
-	EventRun, EventTrigger, EventAlert            = roster.EventRun, roster.EventTrigger, roster.EventAlert
+	EventJoined        = roster.EventJoined
+	EventLeft          = roster.EventLeft
+	EventExpired       = roster.EventExpired
+	EventRequested     = roster.EventRequested
+	EventGranted       = roster.EventGranted
+	EventReleased      = roster.EventReleased
+	EventTakenOver     = roster.EventTakenOver
+	EventUnassigned    = roster.EventUnassigned
+	EventForced        = roster.EventForced
+	EventDraining      = roster.EventDraining
+	EventPaused        = roster.EventPaused
+	EventResumed       = roster.EventResumed
+	EventRepartition   = roster.EventRepartition
+	EventRepartitioned = roster.EventRepartitioned
+	EventAdded         = roster.EventAdded
+	EventRemoving      = roster.EventRemoving
+	EventRemoved       = roster.EventRemoved
+	EventForgotten     = roster.EventForgotten
+	EventSettings      = roster.EventSettings
+	EventItems         = roster.EventItems
+	EventAlert         = roster.EventAlert
+	EventRun           = roster.EventRun
+	EventTrigger       = roster.EventTrigger
+	EventRetaken       = roster.EventRetaken
+	EventWeight        = roster.EventWeight
+	EventPlanner       = roster.EventPlanner
+	EventReserved      = roster.EventReserved
+	EventTotals        = roster.EventTotals
+	EventPinned        = roster.EventPinned
 )
 
 // EventKinds lists the kinds of events.

@@ -294,7 +294,8 @@ func changeOfRun(c *Client, r runs.Record, title, says, past, effect string,
 	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
 ) *Change {
 	return &Change{
-		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType}, Says: []string{says},
+		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
+		Says: []string{says},
 		Objects: []Object{{
 			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
 			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Runs, ctx, r.ID, actor) }),

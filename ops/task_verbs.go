@@ -22,8 +22,8 @@ flight and selects nothing more, until "rota task resume".`,
 
 // Prepare implements Operation.
 func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return pauseChange(ctx, c, a.TaskType, true, "Pause", "Its servers finish what they have in flight, and start nothing "+
-		"new. They keep their queues. Runs stay open, and their deadlines do not change.",
+	return pauseChange(ctx, c, a.TaskType, true, "Pause", "Its servers finish what they have in flight, and start "+
+		"nothing new. They keep their queues. Runs stay open, and their deadlines do not change.",
 		Object{Past: "paused", Effect: "every server finishes what it has in flight"})
 }
 
