@@ -67,6 +67,8 @@ const (
 	NoUpstream      = "NO_UPSTREAM"
 	InvalidValue    = "INVALID_VALUE"
 
+	HistoryLost = "HISTORY_LOST"
+
 	Database   = "DATABASE"
 	Durability = "DURABILITY"
 	Pooler     = "POOLER"
@@ -285,6 +287,11 @@ var kinds = []Kind{
 	{
 		InvalidValue, "values", Problem, Silent, "servers ignore a value of a row",
 		"write a valid value with SQL; if the table has lost its CHECK constraints, which refuse such values, add them again",
+	},
+
+	{
+		HistoryLost, "history", Problem, Watched, "the database has lost history that it had acknowledged",
+		"find out what else is lost since then: runs, events, failed items, your own data; then: rota doctor ack",
 	},
 
 	{Database, "database", Problem, Silent, "the database cannot be reached, or there is something to know about it", ""},

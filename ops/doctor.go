@@ -17,7 +17,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
 		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion,
-		database.privileges,
+		database.privileges, database.history,
 		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {

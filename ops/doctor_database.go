@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -84,6 +85,15 @@ func (d databaseCheck) schemaVersion(ctx context.Context) error {
 	}
 	d.ok(condition.Schema, "version %d, which this program expects", schema.Latest())
 	return nil
+}
+
+// history reports a loss of history that no operator has acknowledged (H7).
+func (d databaseCheck) history(ctx context.Context) error {
+	loss, found, err := d.c.roster.Loss(ctx)
+	if err == nil && found {
+		d.findings = append(d.findings, roster.LossCondition(loss))
+	}
+	return err
 }
 
 // need lists the rights that a worker needs on a table.

@@ -48,6 +48,7 @@ const (
 	EventReserved      = roster.EventReserved
 	EventTotals        = roster.EventTotals
 	EventPinned        = roster.EventPinned
+	EventHistory       = roster.EventHistory
 )
 
 // EventKinds lists the kinds of events.

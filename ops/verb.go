@@ -156,6 +156,7 @@ var verbs = []*Verb{
 	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,
 	startBackfill, pauseBackfill, resumeBackfill, cancelBackfill,
 	applyTrigger, fireTrigger, pauseTrigger, resumeTrigger, deleteTrigger,
+	ackLoss,
 }
 
 // Find returns the verb with a name, nil if there is none.

@@ -25,8 +25,8 @@ var columns = map[string]string{
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
-		plan_version item_version planner_version epoch_high audited_at last_assign_time last_assign_server skipped reserved_until load_moves_until version`,
-	"schedule_environment":    `own_sign balanced_at balanced_by version`,
+		plan_version item_version planner_version epoch_high epoch_floor audited_at last_assign_time last_assign_server skipped reserved_until load_moves_until version`,
+	"schedule_environment":    `own_sign balanced_at balanced_by version epoch_floor lost_at lost_task lost_report`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter

@@ -52,6 +52,10 @@ var groups = map[string]group{
 	"leave":             {run: testLeave, about: Session},
 	"pending hand-over": {run: testPendingHandovers},
 
+	// cases_history.go
+	"H7 witnesses":     {run: testHistoryWitnesses, about: Session},
+	"H8 raised epochs": {run: testRaisedEpochs, about: Session},
+
 	// cases_hung.go
 	"hung queues":      {run: testHungQueues, about: Session},
 	"hung queues seen": {run: testHungQueuesSeen, about: Clock},

@@ -8,7 +8,8 @@
 // # What it guarantees
 //
 //   - A queue has at most one owner at any commit.
-//   - The epoch of a queue rises with every change of owner. No epoch is used twice.
+//   - The epoch of a queue rises with every change of owner. No epoch is used twice, as long as the database keeps what
+//     it has acknowledged. Where it does not, and a process remembers more than the rows, all epochs rise (H7, H8).
 //   - A queue of a live owner moves only when that owner releases it. An operator can override this with
 //     [Operator.DrainServer] and force.
 //   - A transaction that is fenced with [Server.Fence] commits only while the server owns the queues of its batch
@@ -114,6 +115,7 @@
 //	audit.go totals.go                    the periodic check of the rows, and of the processes' totals
 //	view.go release.go                    what a server reads of its queues, and handing a queue over
 //	fence.go                              what an owner does under its epoch: fence, cursor, permit window
+//	history.go epochs.go                  what proves that the database has lost history, and how epochs rise then
 //	server_operate.go                     operators: weight, pause, drain,
 //	repartition.go queue.go               another number of queues, and named queues
 package roster

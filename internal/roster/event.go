@@ -51,6 +51,8 @@ const (
 	EventTotals = "TOTALS" // queues are to move so that the processes have equal numbers of all task types
 
 	EventPinned = "PINNED" // an operator chose the labels of the servers that may own a queue
+
+	EventHistory = "HISTORY" // history was lost and epochs rise, or an operator acknowledged that
 )
 
 // EventKinds lists the kinds of events in the order of the constants.
@@ -59,7 +61,7 @@ func EventKinds() []string {
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
 		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
 		EventRemoving, EventRemoved, EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger,
-		EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
+		EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned, EventHistory,
 	}
 }
 

@@ -179,6 +179,7 @@ type HeartbeatReply struct {
 	AllDrained        bool // all servers have drained: any of them may change the number
 	PartitionVersion  int64
 	MembershipVersion int64
+	EpochFloor        int64    // plans have raised the epochs of all queues above it (H8)
 	PlanDue           bool     // the membership has changed since the last plan, or a plan that skipped rows is due again
 	Skipped           []string // queues whose moves the last plan could not write, because their rows were locked (L5)
 	PlanVersion       int64
@@ -227,7 +228,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		var next WatchRange
 		columns := []any{
 			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, (*sqldb.Flag)(&p.PlanDue),
+			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.EpochFloor, (*sqldb.Flag)(&p.PlanDue),
 			(*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
 			(*sqldb.Flag)(&p.AuditDue), (*sqldb.Flag)(&p.AnyDead), (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first),
 			(*sqldb.Flag)(&p.AllDrained), &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
@@ -245,7 +246,7 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		return err
 	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
 		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version,
-		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		r.epoch_floor, CASE WHEN `+planDue("r")+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
 		CASE WHEN `+auditDue("r.audited_at")+` THEN 1 ELSE 0 END,
 		`+watch+`, `+b.allDrainedColumn()+`,
 		o.owned, o.epochs, o.newest, o.requested,

@@ -135,6 +135,8 @@ type LockTx struct {
 	RequestedTotal int   // 0 if no other number of queues is requested
 	EpochHigh      int64 // no deleted queue had a higher epoch (H6)
 	versions       versions
+	epochFloor     int64      // plans raise the epochs of all queues above it (H8)
+	floorToReach   int64      // the one of the environment
 	removing       sqldb.List // queues that get no new owner and are deleted when they are drained (N2)
 
 	plannerVersion int // of this program (P11)
@@ -175,12 +177,12 @@ func (l *LockTx) lock(ctx context.Context) error {
 	}
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
-		planned_version, plan_version, epoch_high, item_version, planner_version, removing,
-		CASE WHEN `+planDue+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
+		planned_version, plan_version, epoch_high, item_version, planner_version, removing, epoch_floor,
+		`+environmentFloor("schedule_task_running")+`, CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
 		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
 		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
-			&l.EpochHigh, &v.item, &v.planner, &l.removing, &v.planDue, &v.skipped, &v.toMove, &v.reserved,
+			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.epochFloor, &l.floorToReach, &v.planDue, &v.skipped, &v.toMove, &v.reserved,
 			(*sqldb.Instant)(&l.loadMovesUntil))
 	return sqldb.Wrap(err, "read the lock row")
 }

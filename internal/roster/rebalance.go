@@ -82,7 +82,7 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 		return true, false, nil
 	}
 	const servers = `FROM schedule_server d WHERE d.task_type = q.task_type AND d.own_sign = q.own_sign AND `
-	condition := planDue
+	condition := planDue("q")
 	if o.RetrySkipped {
 		condition += ` OR skipped IS NOT NULL`
 	}
@@ -176,6 +176,10 @@ func rebalance(ctx context.Context, l *LockTx,
 	if err != nil {
 		return nil, nil, err
 	}
+	held, err := raiseEpochs(ctx, l, in.Queues, p.actor)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
 		return nil, nil, err
 	}
@@ -188,10 +192,13 @@ func rebalance(ctx context.Context, l *LockTx,
 		return skipped, silences, err
 	}
 	result := in.Plan()
-	written, skipped, err := writePlan(ctx, l, result.Changes)
+	written, skipped, err := writePlan(ctx, l, held.without(result.Changes))
 	if err != nil {
 		return nil, nil, err
 	}
+	l.versions.toMove = append(held.ids(), queuesToMove(skipped)...)
+	skipped = append(skipped, held.among(result.Changes)...)
+	l.versions.skipped = len(held) > 0 || len(skipped) > 0
 	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
 		return nil, nil, err
 	}
@@ -209,7 +216,7 @@ func rebalance(ctx context.Context, l *LockTx,
 			return nil, nil, err
 		}
 	}
-	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved(), skipped); err != nil {
+	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved()); err != nil {
 		return nil, nil, err
 	}
 	return skipped, silences, writeShares(ctx, l, in.shares(staying, result.Changes))
@@ -244,9 +251,10 @@ func (p rebalancing) staying(servers []ServerRow) []ServerRow {
 
 // recordPlanned writes the plan's versions and the changes that it skipped to the lock row. A plan that skipped changes
 // is due again after skipRetryInterval, for all servers together (L5). reserved says that queues are or were reserved.
-func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserved bool, skipped []plan.Change) error {
+func recordPlanned(ctx context.Context, l *LockTx, actor string, changed, reserved bool) error {
 	v := &l.versions
-	v.planned, v.planDue, v.skipped, v.toMove = v.membership, false, len(skipped) > 0, queuesToMove(skipped)
+	v.planned, v.planDue = v.membership, false
+	v.toMove = v.toMove[:min(len(v.toMove), mostSkipped)]
 	if changed {
 		v.plan++
 	}
@@ -302,14 +310,16 @@ const skipRetryInterval = time.Second
 // others.
 const mostSkipped = 1_000
 
-// planDue is a condition on the lock row: the membership has changed since the last plan, or that plan skipped rows and
-// is due for its next attempt, or a reservation has ended (P13). A plan that seems to come from the future was
-// written before the clock was set back.
-var planDue = fmt.Sprintf(`(membership_version <> planned_version
+// planDue returns a condition on the lock row, whose name or alias is given: the membership has changed since the last
+// plan, or that plan skipped rows and is due for its next attempt, or a reservation has ended (P13), or the epochs are
+// to be raised (H8). A plan that seems to come from the future was written before the clock was set back.
+func planDue(lockRow string) string {
+	return fmt.Sprintf(`(membership_version <> planned_version
 	OR reserved_until <= {now} OR NOT (%s)
 	OR skipped IS NOT NULL
-		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d}))`,
-	soonReserved, skipRetryInterval.Milliseconds())
+		AND (last_assign_time IS NULL OR last_assign_time > {now} OR last_assign_time < {ago %d})
+	OR epoch_floor < %s)`, soonReserved, skipRetryInterval.Milliseconds(), environmentFloor(lockRow))
+}
 
 // skippedColumn returns the value of the column `skipped`: NULL if the plan skipped nothing, otherwise a JSON list of
 // the queues that are to move. The owner drains the queues in the list. A queue whose request the plan withdraws is not
@@ -321,11 +331,11 @@ func (v versions) skippedColumn() (any, error) {
 	return sqldb.JSON(v.toMove)
 }
 
-// queuesToMove returns the queues of the changes that move a queue, at most mostSkipped.
+// queuesToMove returns the queues of the changes that move a queue.
 func queuesToMove(changes []plan.Change) []string {
 	ids := []string{}
 	for _, c := range changes {
-		if (c.ChangesOwner() || c.Requester != "") && len(ids) < mostSkipped {
+		if c.ChangesOwner() || c.Requester != "" {
 			ids = append(ids, c.QueueID)
 		}
 	}

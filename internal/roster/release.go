@@ -67,11 +67,12 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		}
 		err = l.Each(ctx, func(rows *sql.Rows) error {
 			var id, cur, req, state, host, labels, require, pin string
-			var epoch int64
+			var epoch, floor int64
 			var hung []string
 			err := rows.Scan(sqldb.Targets(
-				&id, &cur, &req, &epoch, &state, &host, &labels, &hung, &require, &pin, &version)...)
+				&id, &cur, &req, &epoch, &state, &host, &labels, &hung, &require, &pin, &version, &floor)...)
 			may := MayOwn(state) && !slices.Contains(hung, id) && meets(host, labels, require, pin)
+			may = may && epoch > floor // a plan raises the epoch first (H8)
 			if q := wanted[id]; may && cur == uuid && epoch == q.Epoch && req == q.Requester {
 				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
 			}
@@ -85,6 +86,8 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
 				AND p.queue_id = q.queue_id),
 			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
+				AND r.own_sign = q.own_sign),
+			(SELECT r.epoch_floor FROM schedule_task_running r WHERE r.task_type = q.task_type
 				AND r.own_sign = q.own_sign)`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)
@@ -107,11 +110,13 @@ func meets(host, labels, require, pin string) bool {
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
-// still on its way matches no row (H3). It reports whether it kept the queue: it does not if the queue has moved, or
-// if a transaction holds its row.
+// still on its way matches no row (H3). It reports whether it kept the queue: it does not if the queue has moved,
+// if a transaction holds its row, or if a plan is to raise its epoch (H8).
 func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept bool, err error) {
 	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		kept = false
+		if kept = false; epoch <= l.epochFloor {
+			return nil // a plan raises the epoch first (H8)
+		}
 		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
 			return err
 		}

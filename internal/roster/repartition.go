@@ -135,8 +135,9 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = epoch + 1, window_done_at = ?, failing_since = NULL,
-		req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask, done, l.TaskType, l.OwnSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = CASE WHEN epoch < ? THEN ? ELSE epoch END + 1,
+		window_done_at = ?, failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
+		l.epochFloor, l.epochFloor, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ type Registration struct {
 	// older.
 	ItemVersion      int64
 	PartitionVersion int64 // as ItemVersion
+	EpochFloor       int64 // as in HeartbeatReply
 }
 
 // Register inserts the server's row. From now on other servers assign it queues, and expire it if its heartbeats
@@ -66,6 +67,7 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		}
 		reg = Registration{
 			At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition,
+			EpochFloor: l.epochFloor,
 		}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number,
 				state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since,

@@ -79,10 +79,7 @@ func (p Planner) takeTurn(ctx context.Context) (version int64, turn bool, err er
 	version, found, err := sqldb.Record[int64](ctx, p.roster.DB, `SELECT version FROM schedule_environment
 		WHERE own_sign = ?`, p.roster.OwnSign)
 	if err == nil && !found {
-		_, err = p.roster.DB.Exec(ctx, `INSERT INTO schedule_environment (own_sign) VALUES (?)`, p.roster.OwnSign)
-		if p.roster.DB.Class(err) == sqldb.Duplicate {
-			err = nil
-		}
+		err = p.roster.insertEnvironment(ctx)
 	}
 	return version, n == 1, sqldb.Wrap(err, "read its row")
 }
@@ -115,7 +112,7 @@ func (p Planner) readTasks(ctx context.Context, choice *RoundingUp) (tasks []pla
 		Fixed      bool
 	}
 	list, err := sqldb.Records[task](ctx, p.roster.DB, `SELECT task_type, membership_version,
-			CASE WHEN paused OR requested_total IS NOT NULL OR `+planDue+` THEN 1 ELSE 0 END
+			CASE WHEN paused OR requested_total IS NOT NULL OR `+planDue("q")+` THEN 1 ELSE 0 END
 		FROM schedule_task_running q
 		WHERE own_sign = ? AND task_type IN (SELECT task_type FROM schedule_server WHERE own_sign = ?)
 		ORDER BY task_type`, p.roster.OwnSign, p.roster.OwnSign)

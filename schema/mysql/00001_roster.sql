@@ -117,6 +117,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     item_version       BIGINT       NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
     planner_version    BIGINT       NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT       NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
+    epoch_floor        BIGINT       NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
     audited_at         DATETIME(6)  NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
     last_assign_server VARCHAR(150) NULL,                    -- server that wrote it
@@ -135,6 +136,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -145,12 +147,19 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
--- updates this row, so that one server at a time does so. The row is never deleted.
+-- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
+-- acknowledged. The row is never deleted.
 CREATE TABLE IF NOT EXISTS schedule_environment (
     own_sign    VARCHAR(50)  NOT NULL PRIMARY KEY, -- environment
     balanced_at DATETIME(6)  NULL,                 -- when a server last compared the totals of the processes
     balanced_by VARCHAR(150) NULL,                 -- server that did
     version     BIGINT       NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    epoch_floor BIGINT       NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
+    lost_at     DATETIME(6)  NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
+    lost_task   VARCHAR(100) NULL,                 -- task type of that server
+    lost_report TEXT         NULL,                 -- what is known of the loss, for people
+    CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_environment_lost_at CHECK (lost_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -115,6 +115,7 @@ CREATE TABLE schedule_task_running (
     item_version       BIGINT  NOT NULL DEFAULT 0,      -- rises when an operator changes failed items; servers read them again
     planner_version    BIGINT  NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
+    epoch_floor        BIGINT  NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
@@ -133,6 +134,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_item_version CHECK (item_version BETWEEN 0 AND 1000000000000000000 AND item_version = CAST(item_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000 AND planner_version = CAST(planner_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000 AND epoch_high = CAST(epoch_high AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (datetime(substr(load_moves_until, 1, 19)) IS substr(load_moves_until, 1, 19) AND rtrim(substr(load_moves_until, 20), '0123456789') IN ('', '.')),
@@ -143,12 +145,19 @@ CREATE TABLE schedule_task_running (
 );
 
 -- The environments. A server that moves queues from one process to another, to even the totals of the processes, first
--- updates this row, so that one server at a time does so. The row is never deleted.
+-- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
+-- acknowledged. The row is never deleted.
 CREATE TABLE schedule_environment (
     own_sign    TEXT    NOT NULL PRIMARY KEY, -- environment
     balanced_at TEXT    NULL,                 -- when a server last compared the totals of the processes
     balanced_by TEXT    NULL,                 -- server that did
     version     BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    epoch_floor BIGINT  NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
+    lost_at     TEXT    NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
+    lost_task   TEXT    NULL,                 -- task type of that server
+    lost_report TEXT    NULL,                 -- what is known of the loss, for people
+    CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
+    CONSTRAINT ck_schedule_environment_lost_at CHECK (datetime(substr(lost_at, 1, 19)) IS substr(lost_at, 1, 19) AND rtrim(substr(lost_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_environment_balanced_at CHECK (datetime(substr(balanced_at, 1, 19)) IS substr(balanced_at, 1, 19) AND rtrim(substr(balanced_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER))
 );

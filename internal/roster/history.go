@@ -1,0 +1,236 @@
+package roster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Memory is what a process remembers of what the database has acknowledged to it, for one task type and over all its
+// sessions. If the rows contradict it, the database has lost history (H7). It is not safe for concurrent use.
+type Memory struct {
+	queues map[string]ownership // the highest epoch of each queue that the process had or released, by id
+	ended  []Beats              // of sessions whose rows were gone
+}
+
+// ownership is the owner of a queue and its epoch.
+type ownership struct {
+	Owner string
+	Epoch int64
+}
+
+// mostTokens is how many heartbeats of a session Beats remembers, and mostEnded how many sessions Memory.
+const (
+	mostTokens = 100
+	mostEnded  = 10
+)
+
+// Beats are the heartbeats of one session that the database has acknowledged.
+type Beats struct {
+	UUID   string
+	Tokens []string  // of the last hundred, the newest last; the first one is that of the registration
+	Last   time.Time // when the newest arrived, by the database's clock
+	Floor  int64     // the epoch_floor of the lock row at that time (H8)
+}
+
+// Add remembers an acknowledged heartbeat, or the registration.
+func (b *Beats) Add(token string, at time.Time, floor int64) {
+	b.Tokens = append(b.Tokens, token)
+	b.Tokens = b.Tokens[max(0, len(b.Tokens)-mostTokens):]
+	b.Last, b.Floor = at, max(b.Floor, floor)
+}
+
+// NewMemory returns a memory of nothing.
+func NewMemory() *Memory { return &Memory{queues: map[string]ownership{}} }
+
+// Snapshot returns a copy that another goroutine may read.
+func (m *Memory) Snapshot() Memory {
+	return Memory{queues: maps.Clone(m.queues), ended: slices.Clone(m.ended)}
+}
+
+// Empty reports whether there is nothing that rows could contradict.
+func (m *Memory) Empty() bool { return len(m.queues) == 0 && len(m.ended) == 0 }
+
+// EndSession remembers the heartbeats of a session whose row is gone. An expiry leaves a row in the history of servers.
+func (m *Memory) EndSession(b Beats) {
+	m.ended = append(m.ended, b)
+	m.ended = m.ended[max(0, len(m.ended)-mostEnded):]
+}
+
+// Note remembers the queues that a server owns in its view.
+func (m *Memory) Note(v View, uuid string) {
+	for _, q := range v.Queues {
+		if now := (ownership{q.Owner, q.Epoch}); q.Owner == uuid && q.Epoch > m.queues[q.ID].Epoch {
+			m.queues[q.ID] = now
+		}
+	}
+}
+
+// Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch.
+func (m *Memory) Released(h Handover) { m.queues[h.QueueID] = ownership{h.Requester, h.Epoch + 1} }
+
+// Forget forgets a queue that is removed.
+func (m *Memory) Forget(queueID string) { delete(m.queues, queueID) }
+
+// Doubts reports whether a view of a server calls for CheckHistory: it contradicts the memory, or a queue is not in it
+// that the server owned and has not released. Mostly another server has taken it over.
+func (m *Memory) Doubts(v View, uuid string) bool {
+	owned := make(map[string]bool, len(v.Queues))
+	for _, q := range v.Queues {
+		owned[q.ID] = q.Owner == uuid
+		if m.queues[q.ID].contradictedBy(ownership{q.Owner, q.Epoch}) {
+			return true
+		}
+	}
+	for id, known := range m.queues {
+		if known.Owner == uuid && !owned[id] {
+			return true
+		}
+	}
+	return false
+}
+
+// Settle takes the result of CheckHistory. While raised epochs wait for an operator, the memory stays as it is.
+func (m *Memory) Settle(checked Memory, c HistoryCheck) {
+	if c.Waiting {
+		return
+	}
+	m.ended = slices.DeleteFunc(m.ended, func(b Beats) bool {
+		return slices.ContainsFunc(checked.ended, func(e Beats) bool { return e.UUID == b.UUID })
+	})
+	for id := range checked.queues {
+		row, there := c.rows[id]
+		switch known := m.queues[id]; {
+		case known != checked.queues[id]: // a later read has more
+		case !there, known.contradictedBy(row): // the plans raise its epoch, and the next owner notes it
+			delete(m.queues, id)
+		default:
+			m.queues[id] = row
+		}
+	}
+}
+
+// high returns the highest epoch that the process knows.
+func (m *Memory) high() (epoch int64) {
+	for _, q := range m.queues {
+		epoch = max(epoch, q.Epoch)
+	}
+	for _, b := range m.ended {
+		epoch = max(epoch, b.Floor)
+	}
+	return epoch
+}
+
+// contradictedBy reports whether a row proves that the database has lost what it had acknowledged. No statement lowers
+// the epoch of a queue, or gives it another owner under the same epoch (H6).
+func (o ownership) contradictedBy(row ownership) bool {
+	return row.Epoch < o.Epoch || row.Epoch == o.Epoch && row.Owner != o.Owner
+}
+
+// remains is what the tables have of a session: its row, or that in the history of servers.
+type remains struct {
+	Token      string
+	Heartbeat  time.Time
+	Registered bool
+}
+
+// lostBy says how the remains of a session prove that its heartbeats are lost; empty: they do not. The history of
+// servers is deleted after a time: a session that was silent for longer proves nothing by missing.
+func (b Beats) lostBy(r remains, found bool, now time.Time, retention time.Duration) string {
+	last := len(b.Tokens) - 1
+	at := slices.Index(b.Tokens, r.Token)
+	switch {
+	case !found && now.Sub(b.Last) < retention:
+		return fmt.Sprintf("the registration of %s is lost, which sent heartbeats until %s", b.UUID, clock(b.Last))
+	case found && at >= 0 && at < last:
+		return fmt.Sprintf("heartbeats of %s from %s to %s are lost", b.UUID, clock(r.Heartbeat), clock(b.Last))
+	}
+	return ""
+}
+
+// clock writes a time of the database for people.
+func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") + " UTC" }
+
+// contradiction is a proof that the database has lost history.
+type contradiction struct {
+	text  string // for people
+	epoch int64  // a floor that is not below it was raised since: another server has found the loss
+	uuid  string // of a session whose row is still there; empty: none
+}
+
+// contradictions compares the memory with the rows. It also returns the rows of its queues.
+func (m *Memory) contradictions(ctx context.Context, q sqldb.Eacher, p Planner, retention time.Duration,
+) (list []contradiction, rows map[string]ownership, err error) {
+	for _, b := range m.ended {
+		proof, err := b.compare(ctx, q, retention)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read what is left of %s: %w", b.UUID, err)
+		}
+		if proof.text != "" {
+			list = append(list, proof)
+		}
+	}
+	ids := slices.Sorted(maps.Keys(m.queues))
+	if rows, err = p.ownerships(ctx, q, ids); err != nil {
+		return nil, nil, fmt.Errorf("read the epochs of the queues: %w", err)
+	}
+	for _, id := range ids {
+		known := m.queues[id]
+		if row, there := rows[id]; there && known.contradictedBy(row) {
+			text := fmt.Sprintf("queue %s of %s is at %s, and was at %s", id, p.taskType, row, known)
+			list = append(list, contradiction{text: text, epoch: known.Epoch})
+		}
+	}
+	return list, rows, nil
+}
+
+// compare reads what is left of a session, and returns the proof of a loss. Its text is empty if there is none.
+func (b Beats) compare(ctx context.Context, q sqldb.Eacher, retention time.Duration) (c contradiction, err error) {
+	now, _, err := sqldb.Record[time.Time](ctx, q, `SELECT {now}`)
+	if err != nil {
+		return c, err
+	}
+	r, found, err := sqldb.Record[remains](ctx, q, `SELECT beat_token, heartbeat_time, 1 FROM schedule_server
+		WHERE uuid = ? UNION ALL SELECT beat_token, heartbeat_time, 0 FROM schedule_server_history WHERE uuid = ?`, b.UUID, b.UUID)
+	c = contradiction{text: b.lostBy(r, found, now, retention), epoch: b.Floor + 1}
+	if r.Registered {
+		c.uuid = b.UUID
+	}
+	return c, err
+}
+
+// ownerships reads the owners and epochs of queues.
+func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (map[string]ownership, error) {
+	type row struct {
+		ID string
+		ownership
+	}
+	rows := make(map[string]ownership, len(ids))
+	for part := range slices.Chunk(ids, changesPerStatement) {
+		from, args, err := p.roster.DB.SelectQueues(part, p.taskType, p.roster.OwnSign)
+		if err != nil {
+			return nil, err
+		}
+		list, err := sqldb.Records[row](ctx, q, `SELECT q.queue_id, q.cur_server, q.epoch`+from+` AND q.`+validEpoch+`
+			ORDER BY q.queue_id`, args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range list {
+			rows[r.ID] = r.ownership
+		}
+	}
+	return rows, nil
+}
+
+// String describes the epoch and the owner for people.
+func (o ownership) String() string {
+	if o.Owner == "" {
+		return fmt.Sprintf("epoch %d without an owner", o.Epoch)
+	}
+	return fmt.Sprintf("epoch %d of %s", o.Epoch, o.Owner)
+}

@@ -1,0 +1,128 @@
+package roster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// H7: which rows of a queue contradict what its process remembers.
+func TestOwnershipIsContradicted(t *testing.T) {
+	t.Parallel()
+	known := ownership{"A", 7}
+	for _, c := range []struct {
+		row  ownership
+		want bool
+	}{
+		{ownership{"A", 7}, false},
+		{ownership{"B", 8}, false},
+		{ownership{"", 8}, false},
+		{ownership{"A", 6}, true},
+		{ownership{"B", 6}, true},
+		{ownership{"B", 7}, true},
+		{ownership{"", 7}, true},
+	} {
+		if got := known.contradictedBy(c.row); got != c.want {
+			t.Errorf("%v contradicts %v: %t, want %t", c.row, known, got, c.want)
+		}
+	}
+}
+
+// H7: which remains of a session prove that its heartbeats are lost.
+func TestBeatsAreLost(t *testing.T) {
+	t.Parallel()
+	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b := Beats{UUID: "host:1:00000001", Tokens: []string{"first", "second", "third"}, Last: last}
+	for _, c := range []struct {
+		token string
+		found bool
+		after time.Duration
+		want  string
+	}{
+		{"third", true, 0, ""},
+		{"sent, and not acknowledged", true, 0, ""},
+		{"second", true, 0, "heartbeats of host:1:00000001 from"},
+		{"first", true, 99 * time.Hour, "heartbeats of host:1:00000001 from"},
+		{"", false, 0, "the registration of host:1:00000001 is lost"},
+		{"", false, 59 * time.Minute, "the registration of host:1:00000001 is lost"},
+		{"", false, time.Hour, ""},
+	} {
+		got := b.lostBy(remains{Token: c.token, Heartbeat: last}, c.found, last.Add(c.after), time.Hour)
+		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q, want %q", c, got, c.want)
+		}
+	}
+}
+
+// H7: a process remembers the last hundred heartbeats of a session, and the last ten sessions.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	for session := range 12 {
+		b := Beats{UUID: fmt.Sprint(session)}
+		for beat := range 120 {
+			b.Add(fmt.Sprint(beat), time.Time{}, int64(beat))
+		}
+		if len(b.Tokens) != 100 || b.Tokens[0] != "20" || b.Tokens[99] != "119" || b.Floor != 119 {
+			t.Fatalf("the session remembers %v, want the last hundred", b)
+		}
+		m.EndSession(b)
+	}
+	if len(m.ended) != 10 || m.ended[0].UUID != "2" {
+		t.Fatalf("%d sessions are remembered, the oldest is %s, want the last ten", len(m.ended), m.ended[0].UUID)
+	}
+}
+
+// H7: which views call for a comparison, and what the memory keeps of it.
+func TestMemoryDoubts(t *testing.T) {
+	t.Parallel()
+	view := func(queues ...ViewQueue) View { return View{Queues: queues} }
+	own := ViewQueue{ID: "0", Owner: "me", Epoch: 5}
+	m := NewMemory()
+	m.Note(view(own, ViewQueue{ID: "1", Owner: "me", Epoch: 5}, ViewQueue{ID: "2", Owner: "other", Epoch: 9}), "me")
+	m.Released(Handover{QueueID: "1", Epoch: 5, Requester: "other"})
+	for name, c := range map[string]struct {
+		view View
+		want bool
+	}{
+		"as it was":              {view(own), false},
+		"a higher epoch":         {view(ViewQueue{ID: "0", Owner: "me", Epoch: 6}), false},
+		"a lower epoch":          {view(ViewQueue{ID: "0", Owner: "me", Epoch: 4}), true},
+		"another owner":          {view(ViewQueue{ID: "0", Owner: "other", Epoch: 5}), true},
+		"a queue is gone":        {view(), true},
+		"a released one is back": {view(own, ViewQueue{ID: "1", Owner: "me", Epoch: 5}), true},
+		"one that was not mine":  {view(own, ViewQueue{ID: "2", Owner: "other", Epoch: 1}), false},
+	} {
+		if got := m.Doubts(c.view, "me"); got != c.want {
+			t.Errorf("%s: doubts %t, want %t", name, got, c.want)
+		}
+	}
+
+	known := m.Snapshot()
+	rows := map[string]ownership{"0": {"other", 8}, "1": {"me", 5}}
+	m.Settle(known, HistoryCheck{Waiting: true, rows: rows})
+	if m.queues["0"] != (ownership{"me", 5}) || m.high() != 6 {
+		t.Fatalf("the memory is %v, want it unchanged while an operator is waited for", m.queues)
+	}
+	m.Settle(known, HistoryCheck{rows: rows})
+	if _, there := m.queues["1"]; there || m.queues["0"] != (ownership{"other", 8}) || m.Doubts(view(), "me") {
+		t.Fatalf("the memory is %v, want the row of queue 0, and nothing of queue 1", m.queues)
+	}
+}
+
+// H8: two branches of one history that raise their epochs must not use the same ones.
+func TestFloorsAreRandom(t *testing.T) {
+	t.Parallel()
+	floors := map[int64]bool{}
+	for range 20 {
+		floor := floorAbove(7)
+		if floor < 1_000_007 || floor >= 2_000_007 {
+			t.Fatalf("the floor above 7 is %d", floor)
+		}
+		floors[floor] = true
+	}
+	if len(floors) < 2 {
+		t.Fatalf("20 floors are all %v", floors)
+	}
+}

@@ -1,0 +1,43 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/dutyrota/rota/internal/roster"
+)
+
+// AckLoss acknowledges that the database has lost history.
+type AckLoss struct{}
+
+var ackLoss = verb[AckLoss](Verb{
+	Name: "doctor ack", Right: RightOperate,
+	Short: "Acknowledge that the database has lost history",
+	Long: `Acknowledge that the database has lost history that it had acknowledged, as after
+the promotion of a standby that lagged, or after the restore of a backup. "rota
+doctor" does not report the loss any more. The servers have raised the epochs of
+all queues when they found the loss. If they find another one within ten
+minutes, they wait for this acknowledgement before they do so again.`,
+	Example: "  rota doctor ack",
+	NoPage:  "it is about the environment, and every page about a task type",
+})
+
+// Prepare implements Operation.
+func (AckLoss) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	loss, found, err := c.roster.Loss(ctx)
+	if err == nil && !found {
+		err = roster.ErrNoLoss
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Change{
+		Title: "Acknowledge the loss of history", TaskTypes: []string{loss.TaskType},
+		Says: []string{"The loss is no problem any more: " + loss.Report},
+		Objects: []Object{{
+			Name: "the loss of history in " + c.ownSign, Past: "acknowledged",
+			do: done(func(ctx context.Context, actor string) error {
+				return c.roster.Operator(actor).AcknowledgeLoss(ctx)
+			}),
+		}},
+	}, nil
+}
