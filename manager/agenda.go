@@ -14,8 +14,9 @@ const (
 	resetCrashes              // the counts of queues that were worked without a crash
 	moveQueues                // what decide has found: release, remove, take back, plan again
 	readSettings
-	clearHung   // queues of former sessions whose calls have ended
-	expireEnded // the servers of processes that have ended on this host
+	clearHung    // queues of former sessions whose calls have ended
+	expireEnded  // the servers of processes that have ended on this host
+	checkHistory // whether the database has lost history
 	rebalance
 	repartition
 	audit

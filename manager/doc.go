@@ -31,6 +31,7 @@
 //	planner     rebalances, changes the number of queues, audits
 //	reconciler  reads the view, decides, performs
 //	callShare   how many calls of Execute the server may have in flight: its share of max_in_flight
+//	historian   notices that the database has lost history
 //	hungCalls   the queues of former sessions whose calls still hang, which no plan gives to this server
 //	halt        pauses, the barrier of a repartition, and the hand-over of everything
 //	runTicker   ticks for the runs; sweeper: sweeps queues for the open run

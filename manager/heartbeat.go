@@ -178,6 +178,7 @@ func (h *heartbeater) logChange(ctx context.Context, err error) {
 func (r *registration) renew(token string, start time.Time, p roster.HeartbeatReply) {
 	now := time.Now()
 	r.token, r.watchRange = token, p.WatchRange
+	r.beats.Add(token, p.Now, p.EpochFloor)
 	r.lease.renew(r.next.intervals, start)
 	r.clock.Store(&clockPair{db: p.Now, local: now})
 	r.watch.observe(p.Now, now)
@@ -217,9 +218,10 @@ type registration struct {
 	// each end of its lease.
 	lapses atomic.Int64
 
-	// From heartbeater.add on, only the heartbeater uses these fields.
+	// From heartbeater.add on until gone is closed, only the heartbeater uses these fields.
 
 	token        string // of the last successful heartbeat
+	beats        roster.Beats
 	next         announcement
 	lapsesBefore int64 // lapses when the heartbeat under way was sent
 	watch        watch
@@ -277,6 +279,8 @@ func newRegistration(host string, s *Settings, expired func()) *registration {
 func (r *registration) confirm(reg roster.Registration) {
 	now := time.Now()
 	r.joined = reg.At
+	r.beats.UUID = r.uuid
+	r.beats.Add(r.token, reg.At, reg.EpochFloor)
 	r.clock.Store(&clockPair{db: reg.At, local: now})
 	r.watch.begin(reg.WatchingSince, reg.At, now)
 }

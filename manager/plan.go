@@ -151,12 +151,15 @@ const unservedText = "no worker has served the task type for longer than judge_d
 	"Start a worker, or pause or delete the task type"
 
 // audit returns the job that repairs rows that were edited by hand, evens the totals of the processes (P15), deletes
-// old rows, and looks for task types that have no server, once per audit interval and roster (S4).
+// old rows, reminds of lost history (H8), and looks for task types that have no server, once per audit interval and
+// roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	maxAge := 2 * p.settings.HeartbeatInterval
 	expireAfter := p.settings.ExpireOwnSignInterval
 	var turn bool
 	var unserved, expired []string
+	var loss roster.Loss
+	var lost bool
 	return &job{
 		name: "audit",
 		call: func(ctx context.Context) (err error) {
@@ -165,6 +168,9 @@ func (p *planner) audit(r heartbeatReply) *job {
 				return err
 			}
 			if err = planner.BalanceTotals(ctx); err != nil {
+				return err
+			}
+			if loss, lost, err = p.roster.Roster().Loss(ctx); err != nil {
 				return err
 			}
 			if _, err = ops.New(p.roster).Clean(ctx, p.cfg.Retention); err != nil {
@@ -180,6 +186,9 @@ func (p *planner) audit(r heartbeatReply) *job {
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
+			if lost {
+				p.alerter.report(roster.LossCondition(loss))
+			}
 			for _, taskType := range unserved {
 				p.alerter.report(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
 			}

@@ -21,6 +21,7 @@ type reconciler struct {
 	window  *permitWindow
 	sweeper *sweeper // nil in mode CONTINUOUS
 	crashes *crashCounts
+	history *historian
 
 	steps []action // that take a call, as they were decided on last
 
@@ -35,6 +36,7 @@ type reconciler struct {
 func (r *reconciler) reconcile(ctx context.Context) error {
 	r.window.update(ctx)
 	err := r.view.read(ctx)
+	r.history.see(r.view)
 	r.crashes.note()
 	if r.sweeper != nil && err == nil {
 		r.sweeper.checkEnds()
@@ -227,6 +229,7 @@ func (r *reconciler) release(releases []action) *job {
 			}
 			for _, h := range handovers {
 				if slices.Contains(released, h.QueueID) {
+					r.history.memory.Released(h)
 					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over",
 						slog.String("queue", h.QueueID), slog.String("to", h.Requester))
 					r.moved(MoveReleased, r.drainedFor(h.QueueID))
@@ -248,6 +251,9 @@ func (r *reconciler) moveOne(a action) *job {
 	return r.change(a.verb.String()+" queue "+a.id,
 		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
 		func(ctx context.Context) {
+			if a.verb == remove {
+				r.history.memory.Forget(a.id)
+			}
 			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
 			r.moved(move, 0)
 		})

@@ -28,6 +28,7 @@ type server struct {
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan condition.Condition         // from the executors to the session's alerter
 	episodes *episodes                        // of all sessions
+	memory   *roster.Memory                   // of all sessions
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
@@ -45,7 +46,8 @@ func newServer(m *Manager, t Task) *server {
 			heartbeater: m.heartbeater, witness: m.witness,
 		},
 		task: t, host: hostName(), process: m.process, alone: m.alone,
-		alerts: make(chan condition.Condition, 16), episodes: newEpisodes(), ended: make(chan struct{}, 1),
+		alerts: make(chan condition.Condition, 16), episodes: newEpisodes(), memory: roster.NewMemory(),
+		ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {

@@ -37,6 +37,7 @@ type session struct {
 	window     *permitWindow
 	alerter    *alerter
 	failures   *failingQueues
+	history    *historian
 	config     *configurer
 	ticker     *runTicker // nil in mode CONTINUOUS
 	sweeper    *sweeper   // nil in mode CONTINUOUS
@@ -69,9 +70,13 @@ func newSession(s *server) *session {
 	ss.halt = &halt{base: &b}
 	ss.share = &callShare{base: &b}
 	ss.hung = &hungCalls{base: &b, listed: hungQueues(b.proc)}
+	ss.history = &historian{base: &b, memory: s.memory, alerter: ss.alerter, hung: ss.hung}
 	ss.window = &permitWindow{base: &b}
 	ss.config = &configurer{
 		base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion,
+	}
+	if !s.memory.Empty() {
+		b.agenda.add(time.Now(), checkHistory) // the last session may have ended because history was lost
 	}
 	if b.inRuns() {
 		b.agenda.add(time.Now(), tick, findProblems)
@@ -80,6 +85,7 @@ func newSession(s *server) *session {
 	}
 	ss.reconciler = &reconciler{
 		base: &b, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
+		history: ss.history,
 		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
 		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
@@ -177,6 +183,8 @@ func (s *session) job(d duty) *job {
 		return s.hung.clear()
 	case expireEnded:
 		return s.planner.expireEnded()
+	case checkHistory:
+		return s.history.check()
 	case rebalance:
 		return s.planner.rebalance(s.reply, false)
 	case repartition:
@@ -230,6 +238,9 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	if s.halt.follow(ctx, r); s.halt.isConfirmed() {
 		s.server.lateReplies = 0
 	}
+	if s.history.follow(r.HeartbeatReply); r.EpochFloor != s.reply.EpochFloor {
+		s.config.settingsVersion = unknownVersion // the version may repeat one of the lost history
+	}
 	*s.agenda = s.agenda.after(r, known{
 		settings: s.config.settingsVersion, drained: s.halt.drained.Load(),
 		inRuns: s.ticker != nil, openRuns: s.reply.OpenRuns,
@@ -280,6 +291,9 @@ func (s *session) fenced(ctx context.Context) stateFunc {
 		}
 	}
 	s.jobs.abandon()
+	if s.reg.ended() {
+		s.server.memory.EndSession(s.reg.beats)
+	}
 	grace := time.After(s.cfg.Grace)
 	for forgetDrained(s.proc) > 0 {
 		select {

@@ -1,0 +1,91 @@
+package manager_test
+
+import (
+	"testing"
+	"time"
+)
+
+// H7 H8: a backup is restored under running workers. Their heartbeats find older tokens, and the witnesses raise the
+// epochs once. The queues are worked again within a few heartbeats, because each process takes its former session, whose
+// row has come back, out of the roster. One alert tells of it, also while it is not acknowledged.
+func TestRestoredBackup(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
+		time.Sleep(20 * time.Second)
+		tables := []string{"schedule_server", "schedule_server_history", "schedule_queue", "schedule_task_running"}
+		for _, table := range tables {
+			cl.exec("CREATE TABLE backup_" + table + " AS SELECT * FROM " + table)
+		}
+		time.Sleep(20 * time.Second)
+		if err := cl.leave(b); err != nil {
+			cl.Fatal(err)
+		}
+		c := cl.start("c", nil, fast)
+		time.Sleep(20 * time.Second)
+		var high int64
+		cl.scan("SELECT MAX(epoch) FROM schedule_queue", &high)
+		for _, table := range tables {
+			cl.exec("DELETE FROM " + table)
+			cl.exec("INSERT INTO " + table + " SELECT * FROM backup_" + table)
+		}
+		var restored int64
+		cl.scan("SELECT MAX(epoch) FROM schedule_queue", &restored)
+		if restored >= high {
+			cl.Fatalf("the highest epoch is %d in the backup and was %d, want less", restored, high)
+		}
+		time.Sleep(6 * time.Second) // three heartbeats
+		var floor, low int64
+		cl.scan("SELECT epoch_floor FROM schedule_environment", &floor)
+		cl.scan("SELECT COUNT(*) FROM schedule_queue WHERE epoch <= "+"(SELECT epoch_floor FROM schedule_environment)", &low)
+		if floor < high+1_000_000 || low > 0 {
+			cl.Fatalf("the epoch_floor is %d after epoch %d, and %d queues are not above it", floor, high, low)
+		}
+		time.Sleep(20 * time.Second)
+		cl.wantOwners(3, 3)
+		alerts := func() (n int) {
+			cl.scan("SELECT COUNT(*) FROM schedule_event WHERE alert = 'HISTORY_LOST'", &n)
+			return n
+		}
+		if n := alerts(); n != 1 {
+			cl.Fatalf("%d alerts, want 1", n)
+		}
+		time.Sleep(time.Hour)
+		if n := alerts(); n != 1 {
+			cl.Fatalf("%d alerts an hour later, want 1", n)
+		}
+		var after int64
+		cl.scan("SELECT epoch_floor FROM schedule_environment", &after)
+		if after != floor {
+			cl.Fatalf("the epoch_floor went from %d to %d", floor, after)
+		}
+		if err := cl.c.Roster().Operator("test").AcknowledgeLoss(cl.Context()); err != nil {
+			cl.Fatal(err)
+		}
+		for _, w := range []*worker{a, c} {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
+// H7: a server that was expired, or whose queue was taken by force, has lost nothing of the history.
+func TestExpiryIsNoLoss(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		a, b := cl.start("a", nil, fast), cl.start("b", nil, fast)
+		time.Sleep(20 * time.Second)
+		cl.exec("UPDATE schedule_server SET beat_token = 'stopped' WHERE uuid = '" + cl.uuid() + "'")
+		time.Sleep(time.Minute)
+		if n := cl.events("EXPIRED"); n != 1 {
+			cl.Fatalf("%d servers expired, want 1", n)
+		}
+		if n := cl.events("HISTORY"); n != 0 {
+			cl.Fatalf("%d events of lost history, want none", n)
+		}
+		for _, w := range []*worker{a, b} {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
