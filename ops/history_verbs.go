@@ -12,11 +12,11 @@ type AckLoss struct{}
 var ackLoss = verb[AckLoss](Verb{
 	Name: "doctor ack", Right: RightOperate,
 	Short: "Acknowledge that the database has lost history",
-	Long: `Acknowledge that the database has lost history that it had acknowledged, as after
-the promotion of a standby that lagged, or after the restore of a backup. "rota
-doctor" does not report the loss any more. The servers have raised the epochs of
-all queues when they found the loss. If they find another one within ten
-minutes, they wait for this acknowledgement before they do so again.`,
+	Long: `Acknowledge that the database has lost history that it had acknowledged, as when
+a standby that lagged is promoted, or a backup is restored. "rota doctor" does
+not report the loss any more. The servers have raised the epochs of all queues
+when they found the loss. If they find another one within ten minutes, they wait
+for this acknowledgement before they do so again.`,
 	Example: "  rota doctor ack",
 	NoPage:  "it is about the environment, and every page about a task type",
 })

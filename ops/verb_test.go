@@ -73,6 +73,9 @@ func TestCallArguments(t *testing.T) {
 func TestCallWithoutObject(t *testing.T) {
 	t.Parallel()
 	for _, v := range ops.Verbs() {
+		if len(v.Args) == 0 {
+			continue // it is about the whole roster
+		}
 		if change, err := v.Call().Prepare(t.Context(), nil); change != nil && change.Objects != nil || !errors.Is(err, ops.ErrMissing) {
 			t.Errorf("%s without arguments: %v, %v", v.Name, change, err)
 		}

@@ -367,7 +367,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 			t.Fatalf("the epoch is %d, want %d", epoch, h.floor()+1)
 		}
 	})
-	t.Run("H8 servers of two task types that find one loss raise the epochs once", func(t *testing.T) {
+	t.Run("H8 servers of two task types raise the epochs once", func(t *testing.T) {
 		h := newHistory(t, c, "raise-race")
 		other := h.sibling("other")
 		other.define(center.Settings{Queues: 1})

@@ -71,7 +71,7 @@ var hostileCommands = []string{
 	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --server SERVER",
 	"run list", "run show RUN", "run show RUNTASK", "run wait RUN --timeout 1ms", "run wait nope",
 	"run backfill list", "run backfill show RUNTASK", "run backfill RUNTASK --from 2025-03-28 --dry-run",
-	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan TASK --by-load", "plan nope", "doctor", "doctor TASK", "top --once",
+	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan TASK --by-load", "plan nope", "doctor", "doctor TASK", "doctor ack", "top --once",
 	"version",
 	"task apply", "task set TASK fetch_number=7 task_parameter=\x1bp", "task pause TASK", "task resume TASK",
 	"queue add TASK a\x1bb", "queue pin TASK QUEUE zone=\x1bb", "queue pin TASK QUEUE zone=b", "queue unpin TASK QUEUE", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
+	"github.com/dutyrota/rota/cmd/rota/internal/verbcmd"
 	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/escape"
@@ -25,7 +26,7 @@ import (
 // New returns the command rota doctor.
 func New() *cobra.Command {
 	var o cli.Output
-	return cli.Command(&cobra.Command{
+	cmd := cli.Command(&cobra.Command{
 		Use:   "doctor [TASK]",
 		Short: "Check the roster and its database; list problems and how to solve them",
 		Long: `Check the roster and its database: the privileges of the role that you connect
@@ -50,6 +51,8 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 			return problems(findings)
 		},
 	}, &o, cli.Names("task"))
+	verbcmd.AddVerbs(cmd, "doctor")
+	return cmd
 }
 
 // diagnose returns a roster that cannot be opened as a finding.

@@ -78,7 +78,7 @@ func (v *Verb) Command() *cobra.Command {
 			cmd.Flags().Lookup(a.Name).NoOptDefVal = "true"
 		}
 	}
-	cmd.Use += " " + strings.Join(places, " ")
+	cmd.Use = strings.Join(append([]string{cmd.Use}, places...), " ")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		err := v.setPlaces(args)
 		if err == nil && v.Before != nil {
@@ -263,7 +263,7 @@ func slotLines(change *ops.Change) (lines []string) {
 // Write writes one record as an object, and a list if the verb takes a name that stands for several objects.
 func (v *Verb) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
 	r := cli.Result{Records: list, Text: text}
-	if v.Call.Verb.Args[0].Type.Kind() != reflect.Slice {
+	if args := v.Call.Verb.Args; len(args) == 0 || args[0].Type.Kind() != reflect.Slice {
 		r.Records = list[0]
 	}
 	return v.out.Write(cmd.OutOrStdout(), r)
