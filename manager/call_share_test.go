@@ -118,12 +118,14 @@ func (w *shareWorld) raise() {
 func (w *shareWorld) write(next func([]plan.Share) []plan.Share) {
 	shares := make([]plan.Share, len(w.rows))
 	for i, s := range w.rows {
-		shares[i] = plan.Share{UUID: s.uuid, Granted: s.row.Granted, Target: s.row.Target}
+		shares[i] = plan.Share{UUID: s.uuid, Granted: int(s.row.Granted), Target: int(s.row.Target)}
 	}
 	for i, n := range next(shares) {
-		if row := &w.rows[i].row; row.Granted != n.Granted || row.Target != n.Target {
+		if row := &w.rows[i].row; int(row.Granted) != n.Granted || int(row.Target) != n.Target {
 			w.rows[i].old = *row
-			*row = roster.InFlightShare{Granted: n.Granted, Target: n.Target, Version: row.Version + 1}
+			*row = roster.InFlightShare{
+				Granted: roster.CallLimit(n.Granted), Target: roster.CallLimit(n.Target), Version: row.Version + 1,
+			}
 		}
 	}
 }
@@ -138,8 +140,8 @@ func (w *shareWorld) remove(s *shareServer) {
 
 // apply is the UPDATE of a heartbeat.
 func (b lateHeartbeat) apply() {
-	if row := &b.to.row; b.Version != 0 && row.Version == b.Version && row.Granted > b.To {
-		row.Granted = b.To
+	if row := &b.to.row; b.Version != 0 && row.Version == b.Version && int(row.Granted) > b.To {
+		row.Granted = roster.CallLimit(b.To)
 	}
 }
 
@@ -214,8 +216,8 @@ func (w *shareWorld) check() {
 	synctest.Wait()
 	sum := 0
 	for _, s := range w.rows {
-		sum += s.row.Granted
-		if n := int(s.inFlight.Load()); n > s.row.Granted {
+		sum += int(s.row.Granted)
+		if n := int(s.inFlight.Load()); n > int(s.row.Granted) {
 			w.Fatalf("server %s has %d calls in flight, its row is %+v", s.uuid, n, s.row)
 		}
 	}

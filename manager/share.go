@@ -32,7 +32,7 @@ func (s *callShare) follow(row roster.InFlightShare) {
 	if row.Version != s.row.Version {
 		s.asked = false
 	}
-	s.known, s.row, s.most = true, row, min(row.Granted, row.Target)
+	s.known, s.row, s.most = true, row, int(min(row.Granted, row.Target))
 	s.proc.SetMaxInFlight(s.most)
 }
 
@@ -41,7 +41,7 @@ func (s *callShare) follow(row roster.InFlightShare) {
 func (s *callShare) lowering() (l roster.InFlightLowering) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if to := max(s.most, s.proc.BatchesInFlight()); s.known && to < s.row.Granted {
+	if to := max(s.most, s.proc.BatchesInFlight()); s.known && to < int(s.row.Granted) {
 		l = roster.InFlightLowering{To: to, Version: s.row.Version}
 	}
 	return l
@@ -51,7 +51,7 @@ func (s *callShare) lowering() (l roster.InFlightLowering) {
 func (s *callShare) lowerEarly() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known && !s.asked && s.most < s.row.Granted && s.proc.BatchesInFlight() <= s.most {
+	if s.known && !s.asked && s.most < int(s.row.Granted) && s.proc.BatchesInFlight() <= s.most {
 		s.asked = true
 		s.heartbeater.soon()
 	}

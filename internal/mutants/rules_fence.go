@@ -4,7 +4,7 @@ package main
 var fenceMutants = []mutant{
 	{
 		"F1", "the fence ignores the epoch",
-		"compareOwners", "if owners[q.ID] != (owner{s.uuid, q.Epoch}) {",
+		"compareOwners", "if !found[owned{q, sqldb.Text(s.uuid)}] {",
 		"if owners[q.ID].server != s.uuid {",
 		"TestConformance",
 	},

@@ -10,14 +10,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H2", "a release does not look at the pin and require",
-		"releasable", " && meets(host, labels, require, pin)",
-		"",
+		"may", " && q.Require.Matches(server) && q.Pin.Matches(server)",
+		" && server.Host == q.Host",
 		"TestConformance",
 	},
 	{
 		"H2", "release without the name of the requester",
-		"releasable", " && req == q.Requester {",
-		" {",
+		"releasable", "q.Handover == wanted[q.QueueID]",
+		"q.Epoch == wanted[q.QueueID].Epoch",
 		"TestConformance",
 	},
 	{
@@ -52,8 +52,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H6", "a lock row that is rebuilt forgets the epochs of deleted queues",
-		"RebuildLockRow", "max(l.EpochHigh, recorded)",
-		"min(l.EpochHigh, recorded)",
+		"RebuildLockRow", "max(l.EpochHigh, high.Epoch)",
+		"min(l.EpochHigh, high.Epoch)",
 		"TestConformance",
 	},
 	{

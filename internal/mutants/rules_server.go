@@ -172,14 +172,14 @@ var serverMutants = []mutant{
 	},
 	{
 		"S13", "a value that cannot be read fails the heartbeats of all task types of the process",
-		"readReplies", "p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)",
-		"p.Unreadable = err",
+		"readReplies", "sqldb.Scan[row](rows)\n",
+		"sqldb.Scan[row](rows)\n\t\tif unreadable != nil {\n\t\t\treturn unreadable\n\t\t}\n",
 		"TestConformanceWithoutConstraints",
 	},
 	{
 		"S13", "a task type whose row cannot be read is worked",
-		"readReplies", "\t\t\tp.Paused = true\n",
-		"",
+		"readReplies", "p.Paused || unreadable != nil",
+		"p.Paused",
 		"TestConformanceWithoutConstraints",
 	},
 	{

@@ -39,6 +39,12 @@ func ParseLabels(text string) (Labels, error) {
 	return labels, labels.Check()
 }
 
+// UnmarshalText implements encoding.TextUnmarshaler. A text that is no list of labels is read as none.
+func (l *Labels) UnmarshalText(text []byte) (err error) {
+	*l, err = ParseLabels(string(text))
+	return err
+}
+
 // Check returns an error if a label breaks its rule.
 func (l Labels) Check() error {
 	if len(l) > MaxLabels {
@@ -118,6 +124,12 @@ func ParseSelector(text string) (Selector, error) {
 		s.terms = append(s.terms, t)
 	}
 	return s, nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler. No server matches a text that is no selector.
+func (s *Selector) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSelector(string(text))
+	return err
 }
 
 // parts returns the parts of a list, without the spaces around them. The empty list has none.

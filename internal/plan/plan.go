@@ -90,7 +90,7 @@ type Limits struct {
 	Prefer  Selector // the others get queues only if no server has these, or has room (P14)
 	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
 
-	Loads *Loads // even the loads and not the numbers of queues (P16); nil: the numbers
+	Loads *Loads `db:"-"` // even the loads and not the numbers of queues (P16); nil: the numbers
 }
 
 // Result is a plan.

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -202,24 +201,20 @@ func (l *LockTx) RecordAlert(ctx context.Context, c condition.Condition, gap tim
 // FailingFor returns for how long live servers of the task type have done nothing but fail, by the one that began
 // first; 0 if none fails. A server learns from it that an outage is older than its own first failure.
 func (r *Roster) FailingFor(ctx context.Context, taskType string) (time.Duration, error) {
-	var since, now time.Time
-	err := r.DB.QueryRow(ctx, `SELECT MIN(failing_since), {now} FROM schedule_server
-		WHERE `+ofTask+` AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, r.OwnSign).
-		Scan(sqldb.Targets(&since, &now)...)
-	if err != nil {
-		return 0, fmt.Errorf("ask since when servers of %s$%s fail: %w", taskType, r.OwnSign, err)
+	type failing struct{ Since, Now time.Time }
+	f, err := sqldb.Value[failing](ctx, r.DB, `SELECT MIN(failing_since), {now} FROM schedule_server
+		WHERE `+ofTask+` AND heartbeat_time >= {ago judge_dead_interval_ms}`, taskType, r.OwnSign)
+	if err != nil || f.Since.IsZero() {
+		return 0, sqldb.Wrap(err, "ask since when servers of %s$%s fail", taskType, r.OwnSign)
 	}
-	if since.IsZero() {
-		return 0, nil
-	}
-	return now.Sub(since), nil
+	return f.Now.Sub(f.Since), nil
 }
 
 // Standby counts the eligible servers and the queues, for a message to people.
 func (r *Roster) Standby(ctx context.Context, taskType string) (servers, queues int, err error) {
-	err = r.DB.QueryRow(ctx, `SELECT
-		(SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ? AND `+ownerStates+`),
-		(SELECT COUNT(*) FROM schedule_queue WHERE task_type = ? AND own_sign = ?)`,
-		taskType, r.OwnSign, taskType, r.OwnSign).Scan(&servers, &queues)
-	return servers, queues, sqldb.Wrap(err, "count the servers of %s$%s", taskType, r.OwnSign)
+	type counts struct{ Servers, Queues int }
+	n, err := sqldb.Value[counts](ctx, r.DB, `SELECT
+		(SELECT COUNT(*) FROM schedule_server WHERE `+ofTask+` AND `+ownerStates+`),
+		(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`)`, taskType, r.OwnSign, taskType, r.OwnSign)
+	return n.Servers, n.Queues, sqldb.Wrap(err, "count the servers of %s$%s", taskType, r.OwnSign)
 }

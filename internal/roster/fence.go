@@ -58,23 +58,21 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 	if err != nil {
 		return err
 	}
-	type owner struct {
-		server string
-		epoch  int64
+	type owned struct {
+		QueueEpoch
+		Owner sqldb.Text
 	}
-	owners := make(map[string]owner, len(queues)) // by queue id
-	err = s.roster.DB.EachOn(ctx, q, func(rows *sql.Rows) error {
-		var id string
-		var now owner
-		err := rows.Scan(&id, (*sqldb.Text)(&now.server), &now.epoch)
-		owners[id] = now
-		return err
-	}, `SELECT q.queue_id, q.cur_server, q.epoch`+from+and+` ORDER BY q.queue_id`+lock, append(args, params...)...)
+	rows, err := sqldb.Records[owned](ctx, sqldb.Strict{Eacher: s.roster.DB.On(q)}, `SELECT q.queue_id, q.epoch,
+		q.cur_server`+from+and+` ORDER BY q.queue_id`+lock, append(args, params...)...)
 	if err != nil {
 		return err
 	}
+	found := make(map[owned]bool, len(rows))
+	for _, row := range rows {
+		found[row] = true
+	}
 	for _, q := range queues {
-		if owners[q.ID] != (owner{s.uuid, q.Epoch}) {
+		if !found[owned{q, sqldb.Text(s.uuid)}] {
 			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
 		}
 	}
@@ -113,14 +111,11 @@ func (r *Roster) fenceSettings() (condition string, args []any) {
 // it again until the next window begins. It returns ErrFenced if the server does not own the queue under that epoch
 // any more.
 func (s Server) WindowDone(ctx context.Context, q QueueEpoch, since time.Time) error {
-	err := s.roster.DB.Retry(ctx, func() (bool, error) {
-		n, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET window_done_at = ? WHERE `+ofOwner,
-			append([]any{s.roster.DB.Time(since)}, s.ofOwner(q)...)...)
-		if err == nil && n == 0 {
-			err = ErrFenced
-		}
-		return true, err
-	})
+	n, err := s.roster.DB.Repeat(ctx, `UPDATE schedule_queue SET window_done_at = ? WHERE `+ofOwner,
+		append([]any{s.roster.DB.Time(since)}, s.ofOwner(q)...)...)
+	if err == nil && n == 0 {
+		err = ErrFenced
+	}
 	return sqldb.Wrap(err, "record the permit window of queue %s of %s$%s", q.ID, s.taskType, s.roster.OwnSign)
 }
 
@@ -141,11 +136,8 @@ type FailingQueue struct {
 // SaveFailing records which queues fail (X7). It skips queues that the server does not own any more.
 func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
 	for _, q := range queues {
-		err := s.roster.DB.Retry(ctx, func() (bool, error) {
-			_, err := s.roster.DB.Exec(ctx, `UPDATE schedule_queue SET failing_since = ? WHERE `+ofOwner,
-				append([]any{s.roster.DB.TimeOrNull(q.Since)}, s.ofOwner(q.QueueEpoch)...)...)
-			return true, err
-		})
+		_, err := s.roster.DB.Repeat(ctx, `UPDATE schedule_queue SET failing_since = ? WHERE `+ofOwner,
+			append([]any{s.roster.DB.TimeOrNull(q.Since)}, s.ofOwner(q.QueueEpoch)...)...)
 		if err != nil {
 			return fmt.Errorf("record whether queue %s of %s$%s fails: %w", q.ID, s.taskType, s.roster.OwnSign, err)
 		}
@@ -156,13 +148,7 @@ func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
 // Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
 // under that epoch any more.
 func (s Server) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {
-	err = s.roster.DB.Dealers.QueryRowContext(ctx, s.roster.DB.SQL(`SELECT cursor_value FROM schedule_queue
-		WHERE `+ofOwner), s.ofOwner(q)...).Scan(&cursor)
-	if sqldb.NoRows(err) {
-		err = ErrFenced
-	}
-	if err != nil {
-		return "", fmt.Errorf("read the cursor of queue %s of %s$%s: %w", q.ID, s.taskType, s.roster.OwnSign, err)
-	}
-	return cursor, nil
+	cursor, err = sqldb.One[string](ctx, s.roster.DB.On(s.roster.DB.Dealers), ErrFenced, `SELECT cursor_value
+		FROM schedule_queue WHERE `+ofOwner, s.ofOwner(q)...)
+	return cursor, sqldb.Wrap(err, "read the cursor of queue %s of %s$%s", q.ID, s.taskType, s.roster.OwnSign)
 }

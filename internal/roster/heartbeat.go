@@ -162,14 +162,14 @@ func (b Heartbeat) uuids() []string {
 }
 
 // HeartbeatReply is what a server learns with the heartbeat. It has many fields because all of it comes from one
-// statement (S2): a second one would be of another time.
+// statement (S2): a second one would be of another time. They stand in the order in which the statement reads them.
 type HeartbeatReply struct {
 	UUID string
 	Now  time.Time // the database's clock
 
 	// Unreadable says which value of the rows could not be read. Paused is then set: a server works nothing of a task type
 	// whose row it does not understand (S13).
-	Unreadable error
+	Unreadable error `db:"-"`
 
 	State             string
 	SettingsVersion   int64 // -1 if the row of the task type is gone
@@ -188,7 +188,7 @@ type HeartbeatReply struct {
 	AuditDue          bool
 	// AnyDead says that a server in the watch range has been silent for its judge_dead_interval.
 	AnyDead    bool
-	WatchRange WatchRange // the servers that this one watches, for its next heartbeat
+	WatchRange WatchRange `db:"-"` // the servers that this one watches, for its next heartbeat
 
 	Owned            int64 // number of queues that this server owns
 	EpochSum         int64 // sum of their epochs
@@ -210,7 +210,7 @@ type HeartbeatReply struct {
 // readReplies reads the replies for the servers whose rows have the heartbeat's token.
 func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]HeartbeatReply, error) {
 	uuids := b.uuids()
-	watch, args := b.watchColumns(r)
+	ends, anyDead, args := b.watchColumns(r)
 	own := make([]string, len(uuids)) // one SELECT each, since MariaDB makes one more temporary table for a GROUP BY
 	for i, uuid := range uuids {
 		own[i] = `SELECT ? AS uuid, COUNT(*) AS owned, COALESCE(SUM(q.epoch), 0) AS epochs,
@@ -223,35 +223,24 @@ func (b Heartbeat) readReplies(ctx context.Context, r *Roster) (map[string]Heart
 		ranges[s.UUID] = s.WatchRange
 	}
 	replies := make(map[string]HeartbeatReply, len(uuids))
-	err := r.DB.EachOn(ctx, r.DB.Heartbeat, func(rows *sql.Rows) error {
-		var p HeartbeatReply
-		var next WatchRange
-		columns := []any{
-			&p.UUID, (*sqldb.Instant)(&p.Now), &p.State, &p.SettingsVersion, (*sqldb.Flag)(&p.Paused), &p.QueueTotal,
-			&p.RequestedTotal, &p.PartitionVersion, &p.MembershipVersion, &p.EpochFloor, (*sqldb.Flag)(&p.PlanDue),
-			(*sqldb.List)(&p.Skipped), &p.PlanVersion, (*sqldb.List)(&p.Removing), &p.ItemVersion,
-			(*sqldb.Flag)(&p.AuditDue), (*sqldb.Flag)(&p.AnyDead), (*sqldb.Text)(&next.last), (*sqldb.Text)(&next.first),
-			(*sqldb.Flag)(&p.AllDrained), &p.Owned, &p.EpochSum, &p.OwnedPlanVersion, &p.Requested, &p.Incoming,
-			(*sqldb.Flag)(&p.OpenRuns), (*sqldb.Instant)(&p.NextFire), (*sqldb.Instant)(&p.NextBegin),
-			(*sqldb.Flag)(&p.SharesDue),
-		}
-		columns = append(columns, p.Share.targets()...)
-		err := rows.Scan(columns...)
-		if err != nil {
-			p.Unreadable, err = err, rows.Scan(sqldb.Targets(columns...)...)
-			p.Paused = true
-		}
+	type row struct {
+		Last, First sqldb.Text // the ends of the watch range
+		HeartbeatReply
+	}
+	err := r.DB.On(r.DB.Heartbeat).Each(ctx, func(rows *sql.Rows) error {
+		p, unreadable, err := sqldb.Scan[row](rows)
+		p.Unreadable, p.Paused = unreadable, p.Paused || unreadable != nil
+		next := WatchRange{last: string(p.Last), first: string(p.First)}
 		p.WatchRange = ranges[p.UUID].next(p.MembershipVersion, next)
-		replies[p.UUID] = p
+		replies[p.UUID] = p.HeartbeatReply
 		return err
-	}, `SELECT s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
-		COALESCE(r.requested_total, 0), r.partition_version, r.membership_version,
-		r.epoch_floor, CASE WHEN `+planDue("r")+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
-		CASE WHEN `+auditDue("r.audited_at")+` THEN 1 ELSE 0 END,
-		`+watch+`, `+b.allDrainedColumn()+`,
+	}, `SELECT `+ends+`, s.uuid, {now}, s.state, COALESCE(t.version, -1), r.paused, r.queue_total,
+		COALESCE(r.requested_total, 0), `+b.allDrainedColumn()+`, r.partition_version, r.membership_version, r.epoch_floor,
+		CASE WHEN `+planDue("r")+` THEN 1 ELSE 0 END, r.skipped, r.plan_version, r.removing, r.item_version,
+		CASE WHEN `+auditDue("r.audited_at")+` THEN 1 ELSE 0 END, `+anyDead+`,
 		o.owned, o.epochs, o.newest, o.requested,
-		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`), `+b.runColumns()+`,
-		`+sharesDueColumn+`, s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version
+		(SELECT COUNT(*) FROM schedule_queue q WHERE q.req_server = s.uuid AND q.`+validEpoch+`),
+		s.max_in_flight, s.max_in_flight_target, s.max_in_flight_version, `+sharesDueColumn+`, `+b.runColumns()+`
 		FROM schedule_server s
 		JOIN schedule_task_running r ON r.task_type = s.task_type AND r.own_sign = s.own_sign
 		LEFT JOIN schedule_task_type t ON t.task_type = s.task_type
@@ -302,10 +291,9 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 		return nil
 	}
 	missing := slices.DeleteFunc(b.uuids(), func(uuid string) bool { _, ok := replies[uuid]; return ok })
-	var rows int
-	err := r.DB.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE uuid IN (`+sqldb.Marks(len(missing))+`)
-		AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`, slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens),
-		[]any{b.Token})...).Scan(&rows)
+	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM schedule_server
+		WHERE uuid IN (`+sqldb.Marks(len(missing))+`) AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`, slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens),
+		[]any{b.Token})...)
 	if err != nil {
 		return fmt.Errorf("look for servers without a reply: %w", err)
 	}

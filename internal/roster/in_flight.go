@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,14 +18,9 @@ const NoLimit = plan.NoLimit
 
 // InFlightShare is a server's part of max_in_flight, as its row has it (P10). Without a limit, the calls are NoLimit.
 type InFlightShare struct {
-	Granted int   // the most calls of Execute that the server may have in flight; other servers count on no more
-	Target  int   // what Granted is to become: the server starts no call beyond it
-	Version int64 // rises whenever a plan writes one of these
-}
-
-// targets returns the destinations of a scan of shareColumns.
-func (s *InFlightShare) targets() []any {
-	return []any{(*callLimit)(&s.Granted), (*callLimit)(&s.Target), &s.Version}
+	Granted CallLimit // the most calls of Execute that the server may have in flight; other servers count on no more
+	Target  CallLimit // what Granted is to become: the server starts no call beyond it
+	Version int64     // rises whenever a plan writes one of these
 }
 
 // shareColumns are the columns of InFlightShare.
@@ -115,7 +111,7 @@ func (s ServerRow) limited() bool {
 func sharesOf(servers []ServerRow) []plan.Share {
 	shares := make([]plan.Share, len(servers))
 	for i, s := range servers {
-		shares[i] = plan.Share{UUID: s.UUID, Granted: s.Share.Granted, Target: s.Share.Target}
+		shares[i] = plan.Share{UUID: s.UUID, Granted: int(s.Share.Granted), Target: int(s.Share.Target)}
 	}
 	return shares
 }
@@ -157,7 +153,7 @@ func writeShares(ctx context.Context, l *LockTx, changes []shareChange) error {
 			for _, c := range part {
 				if writes(c) {
 					set.WriteString(" WHEN ? THEN ?")
-					args = append(args, c.uuid, callLimit(of(c)).argument())
+					args = append(args, c.uuid, CallLimit(of(c)))
 				}
 			}
 			fmt.Fprintf(&set, " ELSE %s END, ", name)
@@ -176,12 +172,12 @@ func writeShares(ctx context.Context, l *LockTx, changes []shareChange) error {
 	return nil
 }
 
-// callLimit is a number of calls in a column that is NULL without a limit. A negative number and a text, which only a
+// CallLimit is a number of calls in a column that is NULL without a limit. A negative number and a text, which only a
 // table without its constraints can have, count as 0 (S13).
-type callLimit int
+type CallLimit int
 
 // Scan implements sql.Scanner.
-func (c *callLimit) Scan(src any) error {
+func (c *CallLimit) Scan(src any) error {
 	var n sql.NullInt64
 	switch err := n.Scan(src); {
 	case err != nil:
@@ -189,15 +185,15 @@ func (c *callLimit) Scan(src any) error {
 	case !n.Valid:
 		*c = NoLimit
 	default:
-		*c = callLimit(max(0, min(n.Int64, NoLimit)))
+		*c = CallLimit(max(0, min(n.Int64, NoLimit)))
 	}
 	return nil
 }
 
-// argument returns the limit as a parameter.
-func (c callLimit) argument() any {
+// Value implements driver.Valuer.
+func (c CallLimit) Value() (driver.Value, error) {
 	if c == NoLimit {
-		return nil
+		return nil, nil
 	}
-	return int64(c)
+	return int64(c), nil
 }

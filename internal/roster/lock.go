@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -77,9 +78,8 @@ func (r *Roster) tryUnderLock(ctx context.Context, l *LockTx, lock lockFunc,
 // error in the log of the database.
 func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 	return r.DB.Retry(ctx, func() (bool, error) {
-		var n int
-		err := r.DB.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running WHERE task_type = ? AND own_sign = ?`,
-			taskType, r.OwnSign).Scan(&n)
+		n, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM schedule_task_running WHERE `+ofTask,
+			taskType, r.OwnSign)
 		if err != nil || n > 0 {
 			return true, err
 		}
@@ -96,28 +96,26 @@ func (r *Roster) InsertLockRow(ctx context.Context, taskType string) error {
 // deleted by hand. Epochs (H6), plan versions (S2) and partition versions (N1, X6) go on above all that the tables
 // still have. A pause, a removal that was under way and a request for another number of queues are lost.
 func RebuildLockRow(ctx context.Context, l *LockTx) (rebuilt bool, err error) {
-	var queues int
-	var plan int64
-	err = l.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue WHERE `+ofTask,
-		l.TaskType, l.OwnSign).Scan(&queues, &plan)
-	if err != nil || queues == 0 {
-		return false, err
+	type highest struct {
+		Queues                         int
+		Plan, Epoch, Partition, Failed int64
+	}
+	high, err := sqldb.Value[highest](ctx, sqldb.Strict{Eacher: l}, `SELECT
+		(SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+`),
+		(SELECT COALESCE(MAX(plan_version), 0) FROM schedule_queue WHERE `+ofTask+`),
+		(SELECT COALESCE(MAX(epoch), 0) FROM schedule_event WHERE `+ofTask+`),
+		(SELECT COALESCE(MAX(drained_partition), 0) FROM schedule_server WHERE `+ofTask+`),
+		(SELECT COALESCE(MAX(partition_version) + 1, 0) FROM schedule_failed_item WHERE `+ofTask+`)`,
+		slices.Repeat([]any{l.TaskType, l.OwnSign}, 5)...)
+	if err != nil || high.Queues == 0 {
+		return false, sqldb.Wrap(err, "rebuild the lock row: read the highest versions")
 	}
 	if err := RaiseEpochHigh(ctx, l); err != nil {
 		return false, fmt.Errorf("rebuild the lock row: %w", err)
 	}
-	var recorded, partition, ofItems int64
-	err = l.QueryRow(ctx, `SELECT
-		(SELECT COALESCE(MAX(epoch), 0) FROM schedule_event WHERE task_type = ? AND own_sign = ?),
-		(SELECT COALESCE(MAX(drained_partition), 0) FROM schedule_server WHERE task_type = ? AND own_sign = ?),
-		(SELECT COALESCE(MAX(partition_version) + 1, 0) FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?)`,
-		l.TaskType, l.OwnSign, l.TaskType, l.OwnSign, l.TaskType, l.OwnSign).Scan(&recorded, &partition, &ofItems)
-	if err != nil {
-		return false, fmt.Errorf("rebuild the lock row: read the epochs of the events: %w", err)
-	}
-	l.EpochHigh = max(l.EpochHigh, recorded)
-	l.QueueTotal, l.versions.plan = queues, max(l.versions.plan, plan)
-	l.versions.partition = max(l.versions.partition, partition, ofItems)
+	l.EpochHigh = max(l.EpochHigh, high.Epoch)
+	l.QueueTotal, l.versions.plan = high.Queues, max(l.versions.plan, high.Plan)
+	l.versions.partition = max(l.versions.partition, high.Partition, high.Failed)
 	err = l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, plan_version = ?, partition_version = ?,
 		membership_version = membership_version + 1`, l.QueueTotal, l.EpochHigh, l.versions.plan, l.versions.partition)
 	return err == nil, sqldb.Wrap(err, "rebuild the lock row")
@@ -201,13 +199,9 @@ func (l *LockTx) checkFree(ctx context.Context) error {
 	if l.Dialect.SkipLocked == "" {
 		return nil
 	}
-	var one int
 	line, args := l.lineCondition(l.Dialect.TryLine)
-	err := l.QueryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+
-		line+l.Dialect.SkipLocked, args...).Scan(&one)
-	if sqldb.NoRows(err) {
-		return sqldb.ErrBusy
-	}
+	_, err := sqldb.One[int](ctx, l, sqldb.ErrBusy, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
+		line+l.Dialect.SkipLocked, args...)
 	return err
 }
 
@@ -249,14 +243,10 @@ func (l *LockTx) passLine(ctx context.Context) error {
 	if !l.mayPassLine || l.Dialect.WaitInLine == "" {
 		return nil
 	}
-	var one int
-	err := l.QueryRow(ctx, `SELECT 1 FROM schedule_task_running q WHERE task_type = ? AND own_sign = ?`+
-		l.Dialect.Limits+l.Dialect.SkipLocked,
-		l.TaskType, l.OwnSign).Scan(&one)
-	if sqldb.NoRows(err) {
-		return nil // another transaction has the row, and this one waits in the line
-	}
-	l.passedLine = err == nil
+	// Without a row, another transaction has it, and this one waits in the line.
+	_, free, err := sqldb.Record[int](ctx, l, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
+		l.Dialect.Limits+l.Dialect.SkipLocked, l.TaskType, l.OwnSign)
+	l.passedLine = free
 	return err
 }
 

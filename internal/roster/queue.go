@@ -120,9 +120,8 @@ func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDo
 
 // RaiseEpochHigh raises EpochHigh to the highest epoch of the present queues.
 func RaiseEpochHigh(ctx context.Context, l *LockTx) error {
-	var top int64
-	err := l.QueryRow(ctx, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue WHERE `+ofTask+` AND `+validEpoch,
-		l.TaskType, l.OwnSign).Scan(&top)
+	top, err := sqldb.Value[int64](ctx, sqldb.Strict{Eacher: l}, `SELECT COALESCE(MAX(epoch), 0) FROM schedule_queue
+		WHERE `+ofTask+` AND `+validEpoch, l.TaskType, l.OwnSign)
 	l.EpochHigh = max(l.EpochHigh, top)
 	return err
 }
@@ -149,10 +148,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 		}
 		return addQueue(ctx, l, QueueRow{ID: queueID, Index: queues[len(queues)-1].Index + 1, Parameter: parameter}, o.actor)
 	})
-	if err != nil {
-		return fmt.Errorf("add queue %q to %w", queueID, err)
-	}
-	return nil
+	return sqldb.Prefix(err, "add queue %q to", queueID)
 }
 
 // addQueue inserts the row of a queue.
@@ -211,10 +207,7 @@ func (o Operator) RemoveQueue(ctx context.Context, taskType, queueID string) err
 		}
 		return removeQueue(ctx, l, queues[at], o.actor)
 	})
-	if err != nil {
-		return fmt.Errorf("remove queue %q of %w", queueID, err)
-	}
-	return nil
+	return sqldb.Prefix(err, "remove queue %q of", queueID)
 }
 
 // removeQueue adds the id to the list of queues to be removed.
@@ -249,10 +242,7 @@ func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) 
 		}
 		return deleteRemovedQueues(ctx, l, s.uuid)
 	})
-	if err != nil {
-		return false, fmt.Errorf("remove queue %q of %w", queueID, err)
-	}
-	return done, nil
+	return done && err == nil, sqldb.Prefix(err, "remove queue %q of", queueID)
 }
 
 // deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs
@@ -330,21 +320,14 @@ func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string
 		}
 		return writePin(ctx, l, queueID, labels)
 	})
-	if err != nil {
-		return fmt.Errorf("pin queue %q of %w", queueID, err)
-	}
-	return nil
+	return sqldb.Prefix(err, "pin queue %q of", queueID)
 }
 
 // readPin returns the pin of a queue.
 func readPin(ctx context.Context, l *LockTx, queueID string) (pin string, err error) {
-	pin, found, err := sqldb.Record[string](ctx, l, `SELECT COALESCE(labels, '')
+	return sqldb.One[string](ctx, l, errNoQueue, `SELECT labels
 		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
-	if err == nil && !found {
-		err = errNoQueue
-	}
-	return pin, err
 }
 
 // writePin replaces the pin of a queue. A queue without one has no row.

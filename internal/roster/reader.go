@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -11,17 +10,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// querier is a pool or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
 // Reader reads what the planner needs of one roster, in a transaction under the lock row ([LockTx.Reader]) or without
 // ([Roster.Reader]).
 type Reader struct {
-	db       querier
-	dialect  *sqldb.Dialect
+	sqldb.Reading
 	taskType string
 	ownSign  string
 
@@ -35,16 +27,19 @@ type Reader struct {
 func (r *Roster) Reader(taskType string) Reader { return r.ReaderOn(r.DB.Store, taskType) }
 
 // ReaderOn returns a reader that reads on a pool, or in a transaction that does not hold the lock row.
-func (r *Roster) ReaderOn(db querier, taskType string) Reader {
-	return Reader{db: db, dialect: r.DB.Dialect, taskType: taskType, ownSign: r.OwnSign}
+func (r *Roster) ReaderOn(db sqldb.Queryer, taskType string) Reader {
+	return Reader{Reading: r.DB.On(db), taskType: taskType, ownSign: r.OwnSign}
 }
 
 // Reader returns a reader in the transaction.
 func (l *LockTx) Reader() Reader {
-	return Reader{db: l.Raw, dialect: l.Dialect, taskType: l.TaskType, ownSign: l.OwnSign, locked: l}
+	return Reader{
+		Reading: sqldb.Reading{Queryer: l.Raw, Dialect: l.Dialect}, taskType: l.TaskType, ownSign: l.OwnSign, locked: l,
+	}
 }
 
-// ServerRow is what planning and expiring need of a row of schedule_server.
+// ServerRow is what planning and expiring need of a row of schedule_server. [Reader.Servers] reads the fields in this
+// order.
 type ServerRow struct {
 	UUID              string
 	Host              string
@@ -73,25 +68,11 @@ func (s ServerRow) PlanServer() plan.Server {
 	}
 }
 
-// Each calls scan for each row that a query returns.
-func (r Reader) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	return r.dialect.EachOn(ctx, r.db, scan, query, args...)
-}
-
 // Servers returns the servers, the oldest registration first.
 func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
-	err = r.Each(ctx, func(rows *sql.Rows) error {
-		var s ServerRow
-		var labels string
-		err := rows.Scan(sqldb.Targets(append([]any{
-			&s.UUID, &s.Host, &s.State, &s.Registered, &s.Heartbeat, &s.JudgeDeadInterval, &s.Weight, &s.PlannerVersion,
-			&s.Witness, &s.Name, &s.Process, &s.RoundedUp, &s.New, &labels, &s.HungQueues,
-		}, s.Share.targets()...)...)...)
-		s.Labels, _ = plan.ParseLabels(labels) // none if they were written by hand and cannot be read (S13)
-		servers = append(servers, s)
-		return err
-	}, `SELECT uuid, host_name, state, register_time, heartbeat_time, judge_dead_interval_ms, weight, planner_version,
-		witness, name, process, rounded_up, `+isNew+`, labels, hung_queues, `+shareColumns+`
+	servers, err = sqldb.Records[ServerRow](ctx, r, `SELECT uuid, host_name, state, register_time, heartbeat_time,
+		judge_dead_interval_ms, weight, planner_version, labels, name, process, `+isNew+`, rounded_up, witness, hung_queues,
+		`+shareColumns+`
 		FROM schedule_server WHERE `+ofTask+` ORDER BY register_time, uuid`, r.taskType, r.ownSign)
 	return servers, sqldb.Wrap(err, "read the servers")
 }
@@ -101,7 +82,7 @@ func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
 	if r.locked != nil {
 		return r.locked.removing, nil
 	}
-	removing, _, err = sqldb.Record[sqldb.List](ctx, r, `SELECT removing FROM schedule_task_running WHERE `+ofTask,
+	removing, err = sqldb.Value[sqldb.List](ctx, r, `SELECT removing FROM schedule_task_running WHERE `+ofTask,
 		r.taskType, r.ownSign)
 	return removing, sqldb.Wrap(err, "read the queues to be removed")
 }
@@ -170,23 +151,20 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 // limits returns the settings without the loads, and how many moves per hour may even the load: none if it is not to be
 // even.
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
-	var require, prefer, balance string
-	err = r.db.QueryRowContext(ctx, r.dialect.SQL(`SELECT max_queues_per_server, max_in_flight, max_servers,
+	type settings struct {
+		plan.Limits
+		Balance string
+		PerHour int
+	}
+	// If the row was deleted by hand, the roster goes on without settings.
+	s, err := sqldb.Value[settings](ctx, r, `SELECT max_queues_per_server, max_in_flight, max_servers,
 		max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour
-		FROM schedule_task_type WHERE task_type = ?`), r.taskType).
-		Scan(sqldb.Targets(&limits.QueuesPerServer, &limits.InFlight, &limits.Servers, &limits.ServersPerHost,
-			&require, &prefer, &limits.Spread, &balance, &perHour)...)
-	if err != nil && !sqldb.NoRows(err) { // if the row was deleted by hand, the roster goes on without settings
-		return limits, 0, fmt.Errorf("read the limits: %w", err)
+		FROM schedule_task_type WHERE task_type = ?`, r.taskType)
+	s.InFlight, s.Servers, s.ServersPerHost = max(0, s.InFlight), max(0, s.Servers), max(0, s.ServersPerHost)
+	if s.Balance == BalanceLoad {
+		perHour = max(1, s.PerHour)
 	}
-	limits.Require, _ = plan.ParseSelector(require) // no server, if it was written by hand and cannot be read (S13)
-	limits.Prefer, _ = plan.ParseSelector(prefer)
-	limits.InFlight, limits.Servers = max(0, limits.InFlight), max(0, limits.Servers)
-	limits.ServersPerHost = max(0, limits.ServersPerHost)
-	if balance != BalanceLoad {
-		return limits, 0, nil
-	}
-	return limits, max(1, perHour), nil
+	return s.Limits, perHour, sqldb.Wrap(err, "read the limits")
 }
 
 // validEpoch is a condition on a row of schedule_queue: the epoch can still rise. Neither the planner nor the owner
@@ -202,12 +180,14 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 	waiting = map[string]string{}
 	now, args := "{now}", []any{r.taskType, r.ownSign}
 	if r.locked != nil {
-		now, args = "?", append([]any{r.dialect.Time(r.locked.Now)}, args...)
+		now, args = "?", append([]any{r.Dialect.Time(r.locked.Now)}, args...)
 	}
 	type row struct {
-		ID, Owner, Requester       string
-		Epoch                      int64
-		ReservedFor, Pin, WaitsFor string
+		ID, Owner, Requester string
+		Epoch                int64
+		ReservedFor          string
+		Pin                  plan.Selector
+		WaitsFor             string
 	}
 	list, err := sqldb.Records[row](ctx, r, `SELECT queue_id, cur_server, req_server, epoch,
 			CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, labels, waits_for
@@ -217,9 +197,8 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 		return nil, nil, fmt.Errorf("read the queues: %w", err)
 	}
 	for _, q := range list {
-		pin, _ := plan.ParseSelector(q.Pin) // no server, if it was written by hand and cannot be read (S13)
 		queues = append(queues, plan.Queue{
-			ID: q.ID, Owner: q.Owner, Requester: q.Requester, Epoch: q.Epoch, ReservedFor: q.ReservedFor, Pin: pin,
+			ID: q.ID, Owner: q.Owner, Requester: q.Requester, Epoch: q.Epoch, ReservedFor: q.ReservedFor, Pin: q.Pin,
 			Removing: slices.Contains(removing, q.ID),
 		})
 		if q.WaitsFor != "" {
@@ -254,16 +233,17 @@ const budgetTime = time.Hour
 // new owner has not measured it, or counts fail, the last one is the best that is known.
 func (r Reader) LoadsOf(ctx context.Context) (*plan.Loads, error) {
 	loads := &plan.Loads{Of: map[string]float64{}, Start: plan.LoadStart, Stop: plan.LoadStop, Budget: -1}
-	err := r.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		var demand any // SQLite keeps any text that was written by hand (S13)
-		err := rows.Scan(&id, &demand)
-		if load, ok := demand.(float64); ok {
-			loads.Of[id] = load
+	type row struct {
+		Queue  string
+		Demand any // SQLite keeps any text that was written by hand (S13)
+	}
+	rows, err := sqldb.Records[row](ctx, r, `SELECT queue_id, demand FROM schedule_backlog
+		WHERE `+ofTask+` AND demand IS NOT NULL ORDER BY queue_id`, r.taskType, r.ownSign)
+	for _, q := range rows {
+		if load, ok := q.Demand.(float64); ok {
+			loads.Of[q.Queue] = load
 		}
-		return err
-	}, `SELECT queue_id, demand FROM schedule_backlog WHERE `+ofTask+` AND demand IS NOT NULL ORDER BY queue_id`,
-		r.taskType, r.ownSign)
+	}
 	return loads, sqldb.Wrap(err, "read the loads")
 }
 
@@ -274,7 +254,7 @@ func (r Reader) loads(ctx context.Context, perHour int) (*plan.Loads, error) {
 		return nil, err
 	}
 	type budget struct{ Now, Until time.Time }
-	b, _, err := sqldb.Record[budget](ctx, r, `SELECT {now}, load_moves_until FROM schedule_task_running WHERE `+ofTask,
+	b, err := sqldb.Value[budget](ctx, r, `SELECT {now}, load_moves_until FROM schedule_task_running WHERE `+ofTask,
 		r.taskType, r.ownSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the moves of the last hour: %w", err)

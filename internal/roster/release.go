@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,19 +64,7 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		if err != nil {
 			return nil, 0, err
 		}
-		err = l.Each(ctx, func(rows *sql.Rows) error {
-			var id, cur, req, state, host, labels, require, pin string
-			var epoch, floor int64
-			var hung []string
-			err := rows.Scan(sqldb.Targets(
-				&id, &cur, &req, &epoch, &state, &host, &labels, &hung, &require, &pin, &version, &floor)...)
-			may := MayOwn(state) && !slices.Contains(hung, id) && meets(host, labels, require, pin)
-			may = may && epoch > floor // a plan raises the epoch first (H8)
-			if q := wanted[id]; may && cur == uuid && epoch == q.Epoch && req == q.Requester {
-				changes = append(changes, plan.Change{QueueID: id, OldOwner: cur, OldEpoch: epoch, Owner: req})
-			}
-			return err
-		}, `SELECT q.queue_id, q.cur_server, q.req_server, q.epoch,
+		rows, err := sqldb.Records[requested](ctx, l, `SELECT q.queue_id, q.epoch, q.req_server, q.cur_server,
 			(SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
 			(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
@@ -92,21 +79,36 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		if err != nil {
 			return nil, 0, fmt.Errorf("lock the queues: %w", err)
 		}
+		for _, q := range rows {
+			if q.Owner == uuid && q.Handover == wanted[q.QueueID] && q.may() {
+				changes = append(changes, plan.Change{
+					QueueID: q.QueueID, OldOwner: uuid, OldEpoch: q.Epoch, Owner: q.Requester,
+				})
+			}
+			version = q.Version
+		}
 	}
 	return changes, version, nil
 }
 
-// meets reports whether a server with this host and these labels meets the rules (P14), which may have changed since
-// the request. A rule that cannot be read is met by no server, as in a plan.
-func meets(host, labels, require, pin string) bool {
-	list, _ := plan.ParseLabels(labels) // what cannot be read is as if it were not there (S13)
-	server := plan.Server{Host: host, Labels: list}
-	for _, rule := range []string{require, pin} {
-		if s, _ := plan.ParseSelector(rule); !s.Matches(server) {
-			return false
-		}
-	}
-	return true
+// requested is a queue that may have a requester, with what says whether the requester may get it.
+type requested struct {
+	Handover
+	Owner        string
+	State, Host  string // of the requester
+	Labels       plan.Labels
+	Hung         []string
+	Require, Pin plan.Selector
+	Version      int64 // of the plan
+	EpochFloor   int64
+}
+
+// may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request. After
+// history was lost, a plan raises the epoch first (H8).
+func (q requested) may() bool {
+	server := plan.Server{Host: q.Host, Labels: q.Labels}
+	return MayOwn(q.State) && q.Epoch > q.EpochFloor && !slices.Contains(q.Hung, q.QueueID) &&
+		q.Require.Matches(server) && q.Pin.Matches(server)
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
@@ -134,10 +136,7 @@ func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept b
 			Kind: EventRetaken, queue: queueID, from: s.uuid, to: s.uuid, epoch: epoch + 1, Actor: s.uuid,
 		})
 	})
-	if err != nil {
-		return false, fmt.Errorf("retake queue %s of %w", queueID, err)
-	}
-	return kept, nil
+	return kept && err == nil, sqldb.Prefix(err, "retake queue %s of", queueID)
 }
 
 // PendingHandover is a server that owns queues which are requested for another server.

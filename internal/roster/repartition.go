@@ -44,10 +44,7 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		reason := fmt.Sprintf("%s requested instead of %d", human.Count(total, "queue was", "queues were"), l.QueueTotal)
 		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason})
 	})
-	if err != nil {
-		return fmt.Errorf("repartition %w", err)
-	}
-	return nil
+	return sqldb.Prefix(err, "repartition")
 }
 
 // FinishRepartition changes the number of queues if that is requested and each server has drained for it. It reports
@@ -55,9 +52,8 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 	err = p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
 		done = false
-		var busy int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE `+ofTask+` AND drained_partition <> ?`,
-			l.TaskType, l.OwnSign, l.versions.partition).Scan(&busy)
+		busy, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_server
+			WHERE `+ofTask+` AND drained_partition <> ?`, l.TaskType, l.OwnSign, l.versions.partition)
 		if err != nil || busy > 0 || l.RequestedTotal == 0 {
 			return err
 		}
@@ -71,10 +67,7 @@ func (p Planner) FinishRepartition(ctx context.Context) (done bool, err error) {
 		done = true
 		return changeQueueTotal(ctx, l, p.actor, queues)
 	})
-	if err != nil {
-		return false, fmt.Errorf("repartition %w", err)
-	}
-	return done, nil
+	return done && err == nil, sqldb.Prefix(err, "repartition")
 }
 
 // numberedQueues returns the queues. It returns an error if their number cannot change to the requested one, which an
@@ -174,9 +167,8 @@ var errCursors = errors.New("the queues have cursors, which belong to their numb
 	"set cursor_value to '' first, and each source is read from its beginning")
 
 func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
-	var n int
-	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+` AND cursor_value <> ''`,
-		l.TaskType, l.OwnSign).Scan(&n)
+	n, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+` AND cursor_value <> ''`,
+		l.TaskType, l.OwnSign)
 	if err == nil && n > 0 {
 		err = errCursors
 	}
@@ -186,12 +178,14 @@ func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
 // earliestWindowDone returns the start of the last permit window in which all queues are done, NULL if there is none.
 // Items change their queues, so that the unfinished items of one queue may be in any queue afterwards.
 func earliestWindowDone(ctx context.Context, l *LockTx) (any, error) {
-	var all, done int
-	var least time.Time
-	err := l.QueryRow(ctx, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at) FROM schedule_queue
-		WHERE `+ofTask, l.TaskType, l.OwnSign).Scan(&all, &done, (*sqldb.Instant)(&least))
-	if err != nil || done < all {
+	type windows struct {
+		All, Done int
+		Least     time.Time
+	}
+	w, err := sqldb.Value[windows](ctx, l, `SELECT COUNT(*), COUNT(window_done_at), MIN(window_done_at)
+		FROM schedule_queue WHERE `+ofTask, l.TaskType, l.OwnSign)
+	if err != nil || w.Done < w.All {
 		return nil, err
 	}
-	return l.Dialect.Time(least), nil
+	return l.Dialect.Time(w.Least), nil
 }

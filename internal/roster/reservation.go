@@ -85,9 +85,8 @@ func (r Reservation) mayKeep(ctx context.Context, l *LockTx) (may bool, err erro
 	if r.Name == "" || r.Within <= 0 || l.RequestedTotal > 0 {
 		return false, nil
 	}
-	err = l.QueryRow(ctx, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running WHERE `+ofTask,
-		l.TaskType, l.OwnSign).Scan(&may)
-	return may, err
+	return sqldb.Value[bool](ctx, l, `SELECT CASE WHEN paused THEN 0 ELSE 1 END FROM schedule_task_running
+		WHERE `+ofTask, l.TaskType, l.OwnSign)
 }
 
 // reserved reports whether queues are reserved.

@@ -159,10 +159,7 @@ func (r *Roster) RoundTrip(ctx context.Context) (time.Duration, error) {
 // ErrGone there is no row.
 func (s Server) HeartbeatAge(ctx context.Context) (time.Duration, error) {
 	type times struct{ Now, Last time.Time }
-	t, found, err := sqldb.Record[times](ctx, s.roster.DB, `SELECT {now}, heartbeat_time FROM schedule_server
+	t, err := sqldb.One[times](ctx, s.roster.DB, ErrGone, `SELECT {now}, heartbeat_time FROM schedule_server
 		WHERE uuid = ?`, s.uuid)
-	if err == nil && !found {
-		err = ErrGone
-	}
 	return t.Now.Sub(t.Last), sqldb.Wrap(err, "read the last heartbeat of %s", s.uuid)
 }

@@ -101,19 +101,18 @@ const firstShare = `(SELECT CASE WHEN t.max_in_flight > 0 THEN 0 END FROM schedu
 // It is now if there are none, if a heartbeat from the future shows that the clock was set back, or if the time makes
 // no sense.
 func watchedSince(ctx context.Context, l *LockTx) (time.Time, error) {
-	var since time.Time
-	var setBack int
-	err := l.QueryRow(ctx, `SELECT
+	type watch struct {
+		Since   time.Time
+		SetBack int
+	}
+	w, err := sqldb.Value[watch](ctx, l, `SELECT
 			MIN(CASE WHEN heartbeat_time > {ago judge_dead_interval_ms / 2} THEN watching_since END),
 			COUNT(CASE WHEN heartbeat_time >= {ago -judge_dead_interval_ms / 2} THEN 1 END)
-		FROM schedule_server WHERE `+ofTask, l.TaskType, l.OwnSign).Scan((*sqldb.Instant)(&since), &setBack)
-	if err != nil {
-		return since, fmt.Errorf("read watching_since of the servers: %w", err)
+		FROM schedule_server WHERE `+ofTask, l.TaskType, l.OwnSign)
+	if w.SetBack > 0 || w.Since.IsZero() || w.Since.After(l.Now) || l.Now.Sub(w.Since) > sqldb.MaxDuration {
+		w.Since = l.Now
 	}
-	if setBack > 0 || since.IsZero() || since.After(l.Now) || l.Now.Sub(since) > sqldb.MaxDuration {
-		since = l.Now
-	}
-	return since, nil
+	return w.Since, sqldb.Wrap(err, "read watching_since of the servers")
 }
 
 // Drain announces that a server is about to leave, and rebalances: no plan gives it a queue any more. Without a
@@ -132,19 +131,12 @@ func (s Server) Drain(ctx context.Context, r Reservation) error {
 		_, err = setState(ctx, l, newState{s.uuid, next}, rebalancing{actor: s.uuid})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("drain %s of %w", s.uuid, err)
-	}
-	return nil
+	return sqldb.Prefix(err, "drain %s of", s.uuid)
 }
 
 // stateOf returns the state of a server, or ErrGone if it has no row. Only transactions under the lock row delete one.
 func stateOf(ctx context.Context, l *LockTx, uuid string) (string, error) {
-	state, found, err := sqldb.Record[string](ctx, l, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid)
-	if err == nil && !found {
-		err = ErrGone
-	}
-	return state, err
+	return sqldb.One[string](ctx, l, ErrGone, `SELECT state FROM schedule_server WHERE uuid = ?`, uuid)
 }
 
 // Leave hands all queues of the server to other servers, or to none, withdraws the requests for it and deletes its
@@ -182,10 +174,7 @@ func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error
 		_, err = MoveToHistory(ctx, l, reasonLeft, []ServerRow{{UUID: s.uuid}})
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("leave %w", err)
-	}
-	return nil
+	return sqldb.Prefix(err, "leave")
 }
 
 // expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
@@ -450,11 +439,8 @@ const (
 // is gone.
 func (s Server) ClearHungQueues(ctx context.Context, queues []string) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		hung, found, err := sqldb.Record[sqldb.List](ctx, l, `SELECT hung_queues FROM schedule_server
+		hung, err := sqldb.One[sqldb.List](ctx, l, ErrGone, `SELECT hung_queues FROM schedule_server
 			WHERE uuid = ?`, s.uuid)
-		if err == nil && !found {
-			err = ErrGone
-		}
 		if err != nil {
 			return err
 		}
@@ -468,8 +454,5 @@ func (s Server) ClearHungQueues(ctx context.Context, queues []string) error {
 		_, err = l.Exec(ctx, `UPDATE schedule_server SET hung_queues = ? WHERE uuid = ?`, left, s.uuid)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("clear the hung queues of %s of %w", s.uuid, err)
-	}
-	return nil
+	return sqldb.Prefix(err, "clear the hung queues of %s of", s.uuid)
 }

@@ -71,11 +71,8 @@ func (l *LockTx) setServer(ctx context.Context, uuid, set string, args ...any) e
 func (o Operator) underServerLock(ctx context.Context, uuid string,
 	f func(ctx context.Context, l *LockTx, state string) error,
 ) error {
-	taskType, found, err := sqldb.Record[string](ctx, o.roster.DB, `SELECT task_type FROM schedule_server
+	taskType, err := sqldb.One[string](ctx, o.roster.DB, ErrGone, `SELECT task_type FROM schedule_server
 		WHERE uuid = ? AND own_sign = ?`, uuid, o.roster.OwnSign)
-	if err == nil && !found {
-		err = ErrGone
-	}
 	if err != nil {
 		return err
 	}
@@ -131,10 +128,7 @@ func (o Operator) Pause(ctx context.Context, taskType string, paused bool) error
 		reason := "the task type was " + PauseVerb(paused) + "d"
 		return l.Record(ctx, Event{Kind: pauseKind(paused), Actor: o.actor, Reason: reason})
 	})
-	if err != nil {
-		return fmt.Errorf("%s %w", PauseVerb(paused), err)
-	}
-	return nil
+	return sqldb.Prefix(err, "%s", PauseVerb(paused))
 }
 
 // PauseServer pauses or resumes one server. A paused server drains its queues, and other servers take them over.

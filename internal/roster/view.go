@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,7 @@ type View struct {
 	PartitionVersion int64
 	QueueTotal       int
 	Removing         []string    // queues that are to be removed (N2)
-	Queues           []ViewQueue // owned, or requested for this server; ordered by id
+	Queues           []ViewQueue `db:"-"` // owned, or requested for this server; ordered by id
 }
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
@@ -27,34 +26,33 @@ func (s Server) View(ctx context.Context) (View, error) {
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
-		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), q.queue_parameter, q.cursor_value,
-		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, COALESCE(q.plan_version, 0),
+		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), COALESCE(q.plan_version, 0),
+		q.queue_parameter, q.cursor_value,
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
-			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END
+			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
+		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since
 		FROM schedule_task_running r `
-	var v View
-	found := false
-	err := s.roster.DB.Each(ctx, func(rows *sql.Rows) error {
-		var q ViewQueue
-		found = true
-		err := rows.Scan(sqldb.Targets(&v.PlanVersion, &v.PartitionVersion, &v.QueueTotal, &v.Removing, &q.ID, &q.Index,
-			&q.Owner, &q.Requester, &q.Epoch, &q.Parameter, &q.Cursor, &q.WindowDone, &q.Crashes, &q.FailingSince,
-			&q.PlanVersion, &q.RequesterInformed)...)
-		q.Removing = slices.Contains(v.Removing, q.ID)
-		if q.ID != "" {
-			v.Queues = append(v.Queues, q)
-		}
-		return err
-	}, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+
+	type row struct {
+		View
+		Queue ViewQueue
+	}
+	rows, err := sqldb.Records[row](ctx, s.roster.DB, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+
 		validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?)
 		AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?`,
 		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
-	if err == nil && !found {
+	if err == nil && len(rows) == 0 {
 		err = ErrUnknownTask
 	}
 	if err != nil {
 		return View{}, fmt.Errorf("read the queues of %s: %w", s.uuid, err)
+	}
+	v := rows[0].View
+	for _, r := range rows {
+		if q := r.Queue; q.ID != "" {
+			q.Removing = slices.Contains(v.Removing, q.ID)
+			v.Queues = append(v.Queues, q)
+		}
 	}
 	slices.SortFunc(v.Queues, func(a, b ViewQueue) int { return strings.Compare(a.ID, b.ID) })
 	return v, nil
@@ -69,10 +67,9 @@ type Incoming struct {
 
 // Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
 // that polls.
-func (s Server) Incoming(ctx context.Context) (in Incoming, err error) {
-	err = s.roster.DB.QueryRow(ctx, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0) FROM schedule_queue
-		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid).
-		Scan(&in.Queues, &in.PlanVersion)
+func (s Server) Incoming(ctx context.Context) (Incoming, error) {
+	in, err := sqldb.Value[Incoming](ctx, s.roster.DB, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0)
+		FROM schedule_queue WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid)
 	return in, sqldb.Wrap(err, "read the queues requested for %s", s.uuid)
 }
 
@@ -93,7 +90,7 @@ func (v View) Without(released []string) View {
 	return v
 }
 
-// ViewQueue is a queue that this server owns or that is requested for it.
+// ViewQueue is a queue that this server owns or that is requested for it, in the order in which View reads it.
 type ViewQueue struct {
 	ID               string
 	Index            int
@@ -113,7 +110,7 @@ type ViewQueue struct {
 	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else
 	// zero.
 	FailingSince time.Time
-	Removing     bool // the owner drains the queue and gives it up with FinishRemoval (N2)
+	Removing     bool `db:"-"` // the owner drains the queue and gives it up with FinishRemoval (N2)
 }
 
 // WatchRange is the servers that a server watches: the next 32 in the order of their uuids, where the first follows
@@ -156,8 +153,9 @@ func (r WatchRange) next(membership int64, read WatchRange) WatchRange {
 const isDead = `(d.heartbeat_time < {ago d.judge_dead_interval_ms}
 	OR d.heartbeat_time > {ago -d.judge_dead_interval_ms})`
 
-// watchColumns returns the columns for HeartbeatReply.AnyDead and the ends of the watch range, with their parameters.
-func (b Heartbeat) watchColumns(r *Roster) (columns string, args []any) {
+// watchColumns returns the columns for the ends of the watch range and for HeartbeatReply.AnyDead, with the parameters
+// of all of them.
+func (b Heartbeat) watchColumns(r *Roster) (ends, anyDead string, args []any) {
 	var dead, last, first strings.Builder
 	var deadArgs, lastArgs, firstArgs []any
 	for _, s := range b.Servers {
@@ -188,8 +186,8 @@ func (b Heartbeat) watchColumns(r *Roster) (columns string, args []any) {
 			firstArgs = append(firstArgs, s.UUID, s.TaskType, r.OwnSign, "")
 		}
 	}
-	return cases(dead.String(), "0") + `, ` + cases(last.String(), "NULL") + `, ` +
-		cases(first.String(), "NULL"), append(append(deadArgs, lastArgs...), firstArgs...)
+	return cases(last.String(), "NULL") + `, ` + cases(first.String(), "NULL"), cases(dead.String(), "0"),
+		slices.Concat(lastArgs, firstArgs, deadArgs)
 }
 
 // cases returns a CASE of the branches, or otherwise if there are none.

@@ -98,8 +98,11 @@ func (db *DB) Close() error {
 
 // Each calls scan for each row that a query on the store returns.
 func (db *DB) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	return db.EachOn(ctx, db.Store, scan, query, args...)
+	return db.On(db.Store).Each(ctx, scan, query, args...)
 }
+
+// On reads on another pool than the store, or in a transaction.
+func (db *DB) On(q Queryer) Reading { return Reading{q, db.Dialect} }
 
 // QueryRow asks the store for one row.
 func (db *DB) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
@@ -111,10 +114,19 @@ func (db *DB) Exec(ctx context.Context, query string, args ...any) (int, error) 
 	return Affected(db.Store.ExecContext(ctx, db.SQL(query), args...))
 }
 
+// Repeat does what Exec does for a statement whose repetition does no harm: it tries again as [DB.Retry] does. Of a
+// statement whose reply was lost, it returns the rows that the repetition matched.
+func (db *DB) Repeat(ctx context.Context, query string, args ...any) (matched int, err error) {
+	err = db.Retry(ctx, func() (clean bool, err error) {
+		matched, err = db.Exec(ctx, query, args...)
+		return true, err
+	})
+	return matched, err
+}
+
 // Clock returns the time of the database, in UTC.
-func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
-	err = db.QueryRow(ctx, "SELECT {now}").Scan((*Instant)(&now))
-	return now, err
+func (db *DB) Clock(ctx context.Context) (time.Time, error) {
+	return Value[time.Time](ctx, db, "SELECT {now}")
 }
 
 // Counts returns the counts so far.

@@ -3,8 +3,11 @@ package sqldb
 import (
 	"context"
 	"database/sql"
+	"encoding"
 	"reflect"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,16 +19,34 @@ type Eacher interface {
 // Records runs a SELECT and scans each row into a T, which is a struct or a single value. {columns} in the query stands
 // for the list of T's columns, and {columns q} for the same list with the prefix q. The name of a column is the json
 // tag of its field, or the db tag if the field has one. A field with the tag db:"-" has no column. Without {columns}
-// the query lists the columns in the order of the fields.
+// the query lists the columns in the order of the fields. The fields of a field that is a struct stand in its place.
+//
+// A value that cannot be read is replaced (see [Target]), unless q is [Strict].
 func Records[T any](ctx context.Context, q Eacher, query string, args ...any) (list []T, err error) {
-	columns := columnsOf(reflect.TypeFor[T]())
+	_, strict := q.(Strict)
 	err = q.Each(ctx, func(rows *sql.Rows) error {
-		var record T
-		err := rows.Scan(columns.targets(reflect.ValueOf(&record).Elem())...)
+		record, err := scan[T](rows, strict)
 		list = append(list, record)
 		return err
-	}, columns.expand(query), args...)
+	}, columnsOf[T]().expand(query), args...)
 	return list, err
+}
+
+// Strict makes [Records] refuse what Target would replace: a number or a text that is NULL or cannot be read.
+type Strict struct{ Eacher }
+
+// Scan scans the present row of a query as [Records] does. If a value had to be replaced, unreadable says which.
+func Scan[T any](rows *sql.Rows) (record T, unreadable, err error) {
+	record, unreadable = scan[T](rows, true)
+	if unreadable != nil {
+		record, err = scan[T](rows, false)
+	}
+	return record, unreadable, err
+}
+
+func scan[T any](rows *sql.Rows, strict bool) (record T, err error) {
+	err = rows.Scan(columnsOf[T]().targets(reflect.ValueOf(&record).Elem(), strict)...)
+	return record, err
 }
 
 // Record is [Records] for a query that returns at most one row. It reports whether there is one.
@@ -37,23 +58,55 @@ func Record[T any](ctx context.Context, q Eacher, query string, args ...any) (re
 	return list[0], true, nil
 }
 
-// Insert inserts records into a table, with a value for each of their columns, in one statement.
-func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error {
-	if len(records) == 0 {
-		return nil
+// One is [Record] for a query that must return a row. Without one it returns the error missing.
+func One[T any](ctx context.Context, q Eacher, missing error, query string, args ...any) (T, error) {
+	record, found, err := Record[T](ctx, q, query, args...)
+	if err == nil && !found {
+		err = missing
 	}
-	columns := columnsOf(reflect.TypeFor[T]())
-	row := "(" + Marks(len(columns)) + ")"
-	var args []any
-	for _, record := range records {
-		for _, f := range Fields(record) {
-			args = append(args, f.Param(t.Dialect))
+	return record, err
+}
+
+// Value is [Record] for a query that always returns a row, such as a count, or for which the zero value means none.
+func Value[T any](ctx context.Context, q Eacher, query string, args ...any) (T, error) {
+	return One[T](ctx, q, nil, query, args...)
+}
+
+// insertRows is how many rows one INSERT writes at most, so that its parameters stay below the limit of each database.
+const insertRows = 500
+
+// Insert inserts records into a table, with a value for each of their columns, with one statement for each 500 records.
+func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error {
+	for part := range slices.Chunk(records, insertRows) {
+		var args []any
+		rows := make([]string, len(part))
+		for i, record := range part {
+			var values []string
+			for _, f := range Fields(record) {
+				if e, ok := f.Value.(Expr); ok {
+					values, args = append(values, e.SQL), append(args, e.Args...)
+				} else {
+					values, args = append(values, "?"), append(args, f.Param(t.Dialect))
+				}
+			}
+			rows[i] = "(" + strings.Join(values, ", ") + ")"
+		}
+		query := "INSERT INTO " + table + columnsOf[T]().expand(" ({columns}) VALUES ") + strings.Join(rows, ", ")
+		if _, err := t.Exec(ctx, query, args...); err != nil {
+			return err
 		}
 	}
-	_, err := t.Exec(ctx, "INSERT INTO "+table+columns.expand(" ({columns}) VALUES ")+row+strings.Repeat(", "+row,
-		len(records)-1), args...)
-	return err
+	return nil
 }
+
+// Expr is a value of a record that [Insert] writes as an expression of SQL, with its parameters.
+type Expr struct {
+	SQL  string
+	Args []any
+}
+
+// Now is the time of the database.
+var Now = Expr{SQL: "{now}"}
 
 // Update writes all columns of a record into the rows that a condition selects, and returns their number.
 func Update[T any](ctx context.Context, t Tx, table string, record T, where string, args ...any) (int, error) {
@@ -74,7 +127,7 @@ type Field struct {
 
 // Fields returns the columns of a record with their values.
 func Fields[T any](record T) (fields []Field) {
-	for _, c := range columnsOf(reflect.TypeFor[T]()) {
+	for _, c := range columnsOf[T]() {
 		fields = append(fields, Field{c.name, reflect.ValueOf(record).FieldByIndex(c.field).Interface(), c.null})
 	}
 	return fields
@@ -108,22 +161,48 @@ type column struct {
 
 type columnList []column
 
-// columnsOf returns the columns of a record, with those of embedded records.
-func columnsOf(record reflect.Type) (list columnList) {
-	if record.Kind() != reflect.Struct || record == reflect.TypeFor[time.Time]() {
+// columnLists has the columns of each type of record that was used: they are the same for all rows.
+var columnLists sync.Map
+
+// columnsOf returns the columns of a record, with those of structs in it.
+func columnsOf[T any]() columnList {
+	record := reflect.TypeFor[T]()
+	list, known := columnLists.Load(record)
+	if !known {
+		list, _ = columnLists.LoadOrStore(record, listColumns(record))
+	}
+	return list.(columnList)
+}
+
+func listColumns(record reflect.Type) (list columnList) {
+	if !hasColumns(record) {
 		return columnList{{}}
 	}
-	for _, field := range reflect.VisibleFields(record) {
+	for field := range record.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		own, option, _ := strings.Cut(field.Tag.Get("db"), ",")
 		if own != "" {
 			name = own
 		}
-		if name != "-" && !field.Anonymous {
+		switch {
+		case name == "-":
+		case hasColumns(field.Type):
+			for _, c := range listColumns(field.Type) {
+				c.field = slices.Concat(field.Index, c.field)
+				list = append(list, c)
+			}
+		default:
 			list = append(list, column{name, field.Index, option == "null"})
 		}
 	}
 	return list
+}
+
+// hasColumns reports whether a type is a record: a struct that is not itself the value of a column.
+func hasColumns(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return t.Kind() == reflect.Struct && t != reflect.TypeFor[Expr]() && !p.Implements(reflect.TypeFor[sql.Scanner]()) &&
+		!p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) // also time.Time
 }
 
 // expand puts the list of columns into a query.
@@ -144,14 +223,21 @@ func (l columnList) expand(query string) string {
 }
 
 // targets returns the destinations of a row in a record.
-func (l columnList) targets(record reflect.Value) []any {
+func (l columnList) targets(record reflect.Value, strict bool) []any {
 	into := make([]any, len(l))
 	for i, c := range l {
 		value := record
 		if c.field != nil {
 			value = record.FieldByIndex(c.field)
 		}
-		into[i] = Target(value.Addr().Interface())
+		into[i] = value.Addr().Interface()
+		switch into[i].(type) {
+		case *string, *int, *int64, *float64:
+			if strict {
+				continue
+			}
+		}
+		into[i] = Target(into[i])
 	}
 	return into
 }
@@ -180,6 +266,8 @@ func Target(p any) any {
 		return (*List)(p)
 	case *map[string]string:
 		return (*Texts)(p)
+	case encoding.TextUnmarshaler:
+		return parsed{p}
 	}
 	return p
 }
@@ -190,6 +278,17 @@ func Targets(into ...any) []any {
 		into[i] = Target(p)
 	}
 	return into
+}
+
+// parsed scans a text. NULL is empty. What cannot be parsed is what the type makes of it.
+type parsed struct{ to encoding.TextUnmarshaler }
+
+// Scan implements sql.Scanner.
+func (p parsed) Scan(src any) error {
+	var t Text
+	err := t.Scan(src)
+	_ = p.to.UnmarshalText([]byte(t)) // the row was written by hand, and stops no other (S13)
+	return err
 }
 
 // numeric scans a number. NULL is 0.

@@ -108,9 +108,15 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// EachOn calls scan for each row that a query on a pool or in a transaction returns.
-func (d *Dialect) EachOn(ctx context.Context, q Queryer, scan func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := q.QueryContext(ctx, d.SQL(query), args...)
+// Reading reads on a pool or in a transaction, in a dialect.
+type Reading struct {
+	Queryer
+	Dialect *Dialect
+}
+
+// Each calls scan for each row that a query returns.
+func (r Reading) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := r.QueryContext(ctx, r.Dialect.SQL(query), args...)
 	if err != nil {
 		return err
 	}
@@ -147,4 +153,13 @@ func Wrap(err error, format string, args ...any) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}
+
+// Prefix does what Wrap does for an error that begins with the object: "release" and "orders$BASE: ..." become "release
+// orders$BASE: ...".
+func Prefix(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %w", fmt.Sprintf(format, args...), err)
 }

@@ -28,7 +28,7 @@ func (t Tx) QueryRow(ctx context.Context, query string, args ...any) *sql.Row {
 
 // Each calls scan for each row that a query returns.
 func (t Tx) Each(ctx context.Context, scan func(*sql.Rows) error, query string, args ...any) error {
-	return t.Dialect.EachOn(ctx, t.Raw, scan, query, args...)
+	return Reading{t.Raw, t.Dialect}.Each(ctx, scan, query, args...)
 }
 
 // Commit commits. After a failure, clean reports whether the transaction has certainly changed nothing. Otherwise the
@@ -47,8 +47,8 @@ func (t Tx) limit(ctx context.Context) error {
 	if t.Dialect.Limits == "" {
 		return nil
 	}
-	var one int
-	return t.QueryRow(ctx, `SELECT 1 WHERE 1 = 1`+t.Dialect.Limits).Scan(&one)
+	_, err := Value[int](ctx, t, `SELECT 1 WHERE 1 = 1`+t.Dialect.Limits)
+	return err
 }
 
 // Begin starts a transaction on one of the pools.
