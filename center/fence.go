@@ -97,10 +97,7 @@ func Fence(ctx context.Context, tx Tx) error {
 		err = fmt.Errorf("%w: in the roster the server owns the queues of the batch, and where the transaction leads it "+
 			"does not", ErrNoRoster)
 	}
-	if err != nil {
-		return fmt.Errorf("fence %s$%s: %w", b.TaskType, b.OwnSign, err)
-	}
-	return nil
+	return sqldb.Wrap(err, "fence %s$%s", b.TaskType, b.OwnSign)
 }
 
 // lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a

@@ -138,10 +138,7 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		}
 		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
-	if err != nil {
-		return fmt.Errorf("apply %w", err)
-	}
-	return nil
+	return sqldb.Prefix(err, "apply")
 }
 
 // recordEverywhere records an event in all environments that have the task type, because they share its settings.

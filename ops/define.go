@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,16 +45,15 @@ func (t *Tasks) Define(ctx context.Context, taskType string, s center.Settings) 
 // insertTaskType inserts the settings unless there is a row. It reads first, so that it needs no right to UPDATE. A
 // server of another own_sign, which has another lock row, may insert between the two statements.
 func insertTaskType(ctx context.Context, l *roster.LockTx, s center.Settings) error {
-	var n int
-	if err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`,
-		l.TaskType).Scan(&n); err != nil || n > 0 {
+	n, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_task_type WHERE task_type = ?`, l.TaskType)
+	if err != nil || n > 0 {
 		return err
 	}
 	names, args := []string{"task_type"}, []any{l.TaskType}
 	for _, row := range columns() {
 		names, args = append(names, row.Column), append(args, row.Value(s))
 	}
-	_, err := l.Exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
+	_, err = l.Exec(ctx, `INSERT INTO schedule_task_type (`+strings.Join(names, ", ")+`, gmt_created, gmt_modified)
 		VALUES (`+sqldb.Marks(len(args))+`, {now}, {now})`, args...)
 	if l.Dialect.Class(err) == sqldb.Duplicate {
 		err = sqldb.ErrRaced
@@ -115,21 +113,16 @@ func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *cente
 	if err != nil {
 		return err
 	}
-	numbered := true
-	err = t.c.db.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		if slices.Contains(removing, id) {
-			numbered = false
-			return nil
-		}
-		numbered = numbered && id == fmt.Sprint(len(s.QueueNames))
-		s.QueueNames = append(s.QueueNames, id)
-		return nil
-	}, `SELECT queue_id FROM schedule_queue
+	list, err := sqldb.Records[string](ctx, t.c.db, `SELECT queue_id FROM schedule_queue
 		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, t.c.ownSign)
+	numbered := true
+	for i, id := range list {
+		removed := slices.Contains(removing, id)
+		numbered = numbered && !removed && id == fmt.Sprint(i)
+		if !removed {
+			s.QueueNames = append(s.QueueNames, id)
+		}
+	}
 	if numbered {
 		s.Queues, s.QueueNames = len(s.QueueNames), nil
 	}
@@ -197,12 +190,11 @@ func defineTrigger(ctx context.Context, l *roster.LockTx, s center.Settings) err
 	if !ok {
 		return nil
 	}
-	var mode string
-	if err := l.QueryRow(ctx, `SELECT mode FROM schedule_task_type WHERE task_type = ?`,
-		l.TaskType).Scan(&mode); err != nil || mode != center.ModeRun {
+	mode, err := sqldb.Value[string](ctx, l, `SELECT mode FROM schedule_task_type WHERE task_type = ?`, l.TaskType)
+	if err != nil || mode != center.ModeRun {
 		return err
 	}
-	_, err := runs.PutTrigger(ctx, l, t, false, "")
+	_, err = runs.PutTrigger(ctx, l, t, false, "")
 	return err
 }
 

@@ -101,9 +101,8 @@ func (t *Tasks) signsOf(ctx context.Context, taskType string) ([]string, error) 
 
 // refuseLiveServers returns an error while live servers serve the roster of one own_sign.
 func refuseLiveServers(ctx context.Context, l *roster.LockTx) error {
-	var live int
-	err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
-		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign).Scan(&live)
+	live, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_server WHERE task_type = ? AND own_sign = ?
+		AND heartbeat_time >= {ago judge_dead_interval_ms}`, l.TaskType, l.OwnSign)
 	if err == nil && live > 0 {
 		err = fmt.Errorf("%s it in %s: stop all servers first",
 			human.Count(live, "live server still serves", "live servers still serve"), l.OwnSign)

@@ -81,8 +81,8 @@ func (d clusterCheck) readNodes(ctx context.Context,
 func (d clusterCheck) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb.Node) (best nodeReading, err error) {
 	for i := range 5 {
 		before := time.Now()
-		var now time.Time
-		if err := conn.QueryRowContext(ctx, d.c.db.SQL("SELECT {now}")).Scan((*sqldb.Instant)(&now)); err != nil {
+		now, err := sqldb.Value[time.Time](ctx, d.c.db.On(conn), "SELECT {now}")
+		if err != nil {
 			return best, fmt.Errorf("ask node %s for the time: %w", n.Name, err)
 		}
 		trip := time.Since(before)

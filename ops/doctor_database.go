@@ -17,8 +17,8 @@ type databaseCheck struct{ *diagnosis }
 
 // version reports the kind and version of the database. Open refuses a replica and a version that is too old.
 func (d databaseCheck) version(ctx context.Context) error {
-	var name string
-	if err := d.c.db.QueryRow(ctx, d.c.db.Version).Scan(&name); err != nil {
+	name, err := sqldb.Value[string](ctx, d.c.db, d.c.db.Version)
+	if err != nil {
 		return fmt.Errorf("ask for the version: %w", err)
 	}
 	d.ok(condition.Database, "%s, own_sign %s, at %s; it accepts writes", name, d.c.ownSign, d.c.db.Database.Address)

@@ -3,7 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"iter"
@@ -71,14 +70,13 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 	if !slices.ContainsFunc(r.servers, old) {
 		return nil, nil
 	}
+	list, err := sqldb.Records[string](ctx, d.c.db, fmt.Sprintf(`SELECT queue_id FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL AND gmt_modified < {ago %d} ORDER BY queue_id`,
+		roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.ownSign)
 	ids := map[string]bool{}
-	err := d.c.db.Each(ctx, func(rows *sql.Rows) error {
-		var id string
-		err := rows.Scan(&id)
+	for _, id := range list {
 		ids[id] = true
-		return err
-	}, fmt.Sprintf(`SELECT queue_id FROM schedule_queue WHERE task_type = ? AND own_sign = ? AND cur_server IS NULL
-		AND gmt_modified < {ago %d} ORDER BY queue_id`, roster.AuditInterval.Milliseconds()), r.task.TaskType, d.c.ownSign)
+	}
 	return ids, err
 }
 

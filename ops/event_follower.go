@@ -3,8 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,13 +117,10 @@ func (e *Events) page(ctx context.Context, f EventFilter) ([]EventRecord, error)
 // horizon returns the highest id of the events that are older than followWindow, at least after. Transactions with
 // lower ids have ended.
 func (e *Events) horizon(ctx context.Context, after int64) (id int64, err error) {
-	err = e.c.db.QueryRow(ctx, fmt.Sprintf(`SELECT event_id FROM schedule_event WHERE event_id > ?
+	id, err = sqldb.Value[int64](ctx, e.c.db, fmt.Sprintf(`SELECT event_id FROM schedule_event WHERE event_id > ?
 		AND event_time < (SELECT {ago %d})
-		ORDER BY event_id DESC LIMIT 1`, followWindow.Milliseconds()), after).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return after, nil
-	}
-	return id, sqldb.Wrap(err, "follow the events")
+		ORDER BY event_id DESC LIMIT 1`, followWindow.Milliseconds()), after)
+	return max(id, after), sqldb.Wrap(err, "follow the events")
 }
 
 // Run passes the events of each Next to handle, perhaps none, until the context ends, and then returns nil. It polls at

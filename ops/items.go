@@ -154,13 +154,9 @@ func (c itemChange) apply(ctx context.Context, l *roster.LockTx, keys []string) 
 // lastOfChunk returns the hash of the last item that one transaction deletes, from the items behind a hash. It returns
 // false if the transaction can delete all of them.
 func lastOfChunk(ctx context.Context, l *roster.LockTx, after string) (hash string, more bool, err error) {
-	err = l.QueryRow(ctx, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?
-		AND item_hash > ?
-		ORDER BY item_hash LIMIT 1 OFFSET %d`, itemsAtOnce-1), l.TaskType, l.OwnSign, after).Scan(&hash)
-	if sqldb.NoRows(err) {
-		return "", false, nil
-	}
-	return hash, err == nil, err
+	return sqldb.Record[string](ctx, l, fmt.Sprintf(`SELECT item_hash FROM schedule_failed_item
+		WHERE task_type = ? AND own_sign = ? AND item_hash > ? ORDER BY item_hash LIMIT 1 OFFSET %d`, itemsAtOnce-1),
+		l.TaskType, l.OwnSign, after)
 }
 
 // itemsChanged raises the version that makes workers read the failed items again.

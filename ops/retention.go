@@ -126,10 +126,8 @@ func expireOwnSign(ctx context.Context, r *roster.Roster, taskType, actor string
 ) (gone bool, err error) {
 	err = r.UnderLock(ctx, taskType, func(ctx context.Context, l *roster.LockTx) error {
 		gone = false
-		var still int
-		err := l.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+` AND r.task_type = ?
-			AND r.own_sign = ?`,
-			l.TaskType, l.OwnSign).Scan(&still)
+		still, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_task_running r`+abandonedRosters+`
+			AND r.task_type = ? AND r.own_sign = ?`, l.TaskType, l.OwnSign)
 		if err != nil || still == 0 || l.Now.Sub(seen).Abs() > within {
 			return err
 		}

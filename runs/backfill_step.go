@@ -40,10 +40,7 @@ func (s *Scheduler) moveBackfills(ctx context.Context, taskType string) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("move the backfills of %w", err)
-	}
-	return nil
+	return sqldb.Prefix(err, "move the backfills of")
 }
 
 // move makes the runs of the next slots, or ends the backfill. The transaction that makes a run also moves next_slot_at
@@ -57,8 +54,7 @@ func (b Backfill) move(ctx context.Context, l *roster.LockTx) error {
 		b.State, b.Message = BackfillFailed, "its row is invalid: "+err.Error()
 		return b.finish(ctx, l)
 	}
-	var open int
-	err = l.QueryRow(ctx, `SELECT `+openSlots+` FROM schedule_backfill b WHERE b.backfill_id = ?`, b.ID).Scan(&open)
+	open, err := sqldb.Value[int](ctx, l, `SELECT `+openSlots+` FROM schedule_backfill b WHERE b.backfill_id = ?`, b.ID)
 	if err != nil {
 		return err
 	}

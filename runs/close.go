@@ -92,11 +92,11 @@ func countQueues(ctx context.Context, t sqldb.Tx, runID string) (sum queueCounts
 	if err != nil || sum.failed == 0 {
 		return sum, err
 	}
-	var queue, why string
-	err = t.QueryRow(ctx, `SELECT queue_id, last_error FROM schedule_run_queue
-		WHERE run_id = ? AND state = '`+QueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID).Scan(&queue, &why)
+	type failure struct{ Queue, Error string }
+	first, err := sqldb.Value[failure](ctx, t, `SELECT queue_id, last_error FROM schedule_run_queue
+		WHERE run_id = ? AND state = '`+QueueFailed+`' ORDER BY finished_at, queue_id LIMIT 1`, runID)
 	sum.cause = fmt.Sprintf("%d of %d queues failed, first queue %s: %s",
-		sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, queue, why)
+		sum.failed, sum.done+sum.failed+sum.cancelled+sum.open, first.Queue, first.Error)
 	return sum, err
 }
 
@@ -141,18 +141,20 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if open, err := lockRun(ctx, t, runID, Waiting, Ready, Running); err != nil || !open {
 		return false, err
 	}
-	var from string
-	var cancel, late bool
-	err = t.QueryRow(ctx, `SELECT state, cancel_requested, CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END
-		FROM schedule_run WHERE run_id = ?`, runID).Scan(sqldb.Targets(&from, &cancel, &late)...)
-	if err != nil || !cancel && !late {
+	type row struct {
+		State        string
+		Cancel, Late bool
+	}
+	run, err := sqldb.Value[row](ctx, t, `SELECT state, cancel_requested,
+		CASE WHEN deadline_at < {now} THEN TRUE ELSE FALSE END FROM schedule_run WHERE run_id = ?`, runID)
+	if err != nil || !run.Cancel && !run.Late {
 		return false, err
 	}
 	queueState, state, why := QueueFailed, Failed, "the deadline of the run has passed"
-	if from != Running {
+	if run.State != Running {
 		why = "it did not start in time (run_start_timeout)"
 	}
-	if cancel {
+	if run.Cancel {
 		queueState, state, why = QueueCancelled, Cancelled, "cancelled"
 	}
 	n, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?,
@@ -165,14 +167,14 @@ func stopRunTx(ctx context.Context, t sqldb.Tx, runID string) (ended bool, err e
 	if err != nil {
 		return false, err
 	}
-	if n == 0 && from == Running {
+	if n == 0 && run.State == Running {
 		state, why = sum.outcome() // all queues were finished before
 	}
 	if n > 0 {
 		left := sum.cancelled + sum.failed
 		why = fmt.Sprintf("%s: %d of %d queues were not done", why, left, left+sum.done)
 	}
-	return true, endRun(ctx, t, runID, from, state, why, sum)
+	return true, endRun(ctx, t, runID, run.State, state, why, sum)
 }
 
 // CancelAll cancels all open runs of a task type whose roster is deleted. A tick of their dependants' task types

@@ -45,13 +45,15 @@ func (s *Scheduler) openNext(ctx context.Context, taskType string) (ended []stri
 }
 
 func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
-	var paused bool
-	var running int
-	err := l.QueryRow(ctx, `SELECT k.paused, (SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
+	type row struct {
+		Paused  bool
+		Running int
+	}
+	r, err := sqldb.Value[row](ctx, l, `SELECT k.paused,
+		(SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
 		AND r.own_sign = k.own_sign AND r.state = '`+Running+`')
-		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign).
-		Scan(sqldb.Targets(&paused, &running)...)
-	return paused || running > 0 || l.RequestedTotal > 0, err
+		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign)
+	return r.Paused || r.Running > 0 || l.RequestedTotal > 0, err
 }
 
 // mayBegin is the condition that the time has come before which a run is not opened.
@@ -256,16 +258,16 @@ func restartLimit(ctx context.Context, t sqldb.Tx, runID string) error {
 	if err != nil {
 		return err
 	}
-	var r Run
-	var limit time.Duration
-	var now time.Time
-	err = t.QueryRow(ctx, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0)
-		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID).
-		Scan(sqldb.Targets(&now, &r.NotBefore, &r.EndBefore, &limit)...)
+	type wait struct {
+		Now, NotBefore, EndBefore time.Time
+		Limit                     time.Duration
+	}
+	w, err := sqldb.Value[wait](ctx, t, `SELECT {now}, r.not_before, r.end_before, COALESCE(t.run_start_timeout_ms, 0)
+		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type WHERE r.run_id = ?`, runID)
 	if err != nil {
 		return fmt.Errorf("read run_start_timeout: %w", err)
 	}
 	_, err = t.Exec(ctx, `UPDATE schedule_run SET deadline_at = ? WHERE run_id = ?`,
-		t.Dialect.TimeOrNull(r.startDeadline(now, limit)), runID)
+		t.Dialect.TimeOrNull(Run{NotBefore: w.NotBefore, EndBefore: w.EndBefore}.startDeadline(w.Now, w.Limit)), runID)
 	return err
 }

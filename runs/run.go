@@ -176,11 +176,8 @@ func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (b
 // lockRunning share-locks the row of a run and reports whether the run is RUNNING: it stays so until the transaction
 // ends. Without this lock a server could claim a PENDING queue of a run that was rerun and is not opened yet.
 func lockRunning(ctx context.Context, t sqldb.Tx, runID string) (bool, error) {
-	var state string
-	err := t.QueryRow(ctx, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share, runID).Scan(&state)
-	if sqldb.NoRows(err) {
-		return false, nil
-	}
+	state, err := sqldb.Value[string](ctx, t, `SELECT q.state FROM schedule_run q WHERE q.run_id = ?`+t.Dialect.Share,
+		runID)
 	return state == Running, err
 }
 

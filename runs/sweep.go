@@ -13,7 +13,8 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps.
+// Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps. Claim reads its fields in
+// this order.
 type Sweep struct {
 	RunID, Key, Params string
 	TaskType           string
@@ -35,7 +36,7 @@ type Sweep struct {
 	ItemsDone, ItemsFailed int64
 	// FailedBefore are the keys of the items that failed in earlier sweeps of the queue in this run, also before a rerun,
 	// and that no sweep has found in order since: at most 100, each cut to 255 characters.
-	FailedBefore []string
+	FailedBefore []string `db:"-"`
 
 	ScheduledAt time.Time
 	StartedAt   time.Time // of the run: newer rows of the user belong to the next run
@@ -168,9 +169,15 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		if err != nil || n == 0 {
 			return err
 		}
-		if err := readSweep(ctx, t, &s); err != nil {
+		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.task_type, q.queue_id,
+				r.queue_total, q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries, q.cursor_value, q.items_done,
+				q.items_failed, r.scheduled_at, r.started_at, r.deadline_at
+			FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
+			WHERE q.run_id = ? AND q.queue_id = ?`, q.Run, q.Queue)
+		if err != nil {
 			return err
 		}
+		s = claimed
 		if ok = s.Recoveries <= limit; !ok {
 			if ok, err = sw.killerKnown(ctx, t, s, q.ProgressAt); err != nil {
 				return err
@@ -188,15 +195,6 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		err = sw.closer.closeRun(ctx, q.Run)
 	}
 	return s, ok && err == nil, err
-}
-
-func readSweep(ctx context.Context, t sqldb.Tx, s *Sweep) error {
-	return t.QueryRow(ctx, `SELECT r.run_key, r.params, r.max_attempts, r.queue_total, r.scheduled_at, r.started_at,
-			r.deadline_at, q.attempt, q.recoveries, q.cursor_value, q.items_done, q.items_failed
-		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
-		WHERE q.run_id = ? AND q.queue_id = ?`, s.RunID, s.QueueID).
-		Scan(sqldb.Targets(&s.Key, &s.Params, &s.MaxAttempts, &s.QueueTotal, &s.ScheduledAt, &s.StartedAt, &s.DeadlineAt,
-			&s.Attempt, &s.Recoveries, &s.Cursor, &s.ItemsDone, &s.ItemsFailed)...)
 }
 
 // readFailedBefore reads the items that failed in earlier sweeps. The attempts of a rerun begin at 1 again: the items
@@ -273,16 +271,17 @@ func (sw *Sweeps) Suspend(ctx context.Context, s Sweep, p Progress) error {
 // run fails when its other queues are finished. Fail reports whether the queue has FAILED. The errors are those of
 // Save.
 func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, final bool) (failed bool, err error) {
-	var most int
-	var retry time.Duration
-	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT queue_max_attempts, queue_retry_ms
-		FROM schedule_task_type WHERE task_type = ?`), s.TaskType).Scan(sqldb.Targets(&most, &retry)...)
-	if err != nil && !sqldb.NoRows(err) {
+	type settings struct {
+		MaxAttempts int
+		Retry       time.Duration
+	}
+	set, err := sqldb.Value[settings](ctx, sw.db.On(sw.db.Dealers), `SELECT queue_max_attempts, queue_retry_ms
+		FROM schedule_task_type WHERE task_type = ?`, s.TaskType)
+	if err != nil {
 		return false, fmt.Errorf("fail queue %s of run %s: %w", s.QueueID, s.RunID, err)
 	}
-	most, retry = cmp.Or(s.MaxAttempts, most, sw.defaults.QueueMaxAttempts), cmp.Or(retry, sw.defaults.QueueRetry)
-	if !final && s.Attempt < most {
-		again := retryDelay(retry, s.Attempt)
+	if !final && s.Attempt < cmp.Or(s.MaxAttempts, set.MaxAttempts, sw.defaults.QueueMaxAttempts) {
+		again := retryDelay(cmp.Or(set.Retry, sw.defaults.QueueRetry), s.Attempt)
 		return false, sw.update(ctx, s, p, "fail", QueuePending, `, last_error = ?, next_attempt_at = {ago ?}`,
 			sqldb.Clean(cause), -again.Milliseconds())
 	}
@@ -308,12 +307,10 @@ func retryDelay(first time.Duration, n int) time.Duration {
 // Cursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the
 // server under that epoch.
 func (sw *Sweeps) Cursor(ctx context.Context, runID, server string, q roster.QueueEpoch) (cursor string, err error) {
-	err = sw.db.Dealers.QueryRowContext(ctx, sw.db.SQL(`SELECT cursor_value FROM schedule_run_queue
-		WHERE run_id = ? AND queue_id = ? AND state = '`+QueueRunning+`' AND server = ? AND epoch = ?`),
-		runID, q.ID, server, q.Epoch).Scan(&cursor)
-	if sqldb.NoRows(err) {
-		err = fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)
-	}
+	missing := fmt.Errorf("%w: %w", roster.ErrFenced, ErrRunOver)
+	cursor, err = sqldb.One[string](ctx, sw.db.On(sw.db.Dealers), missing, `SELECT cursor_value FROM schedule_run_queue
+		WHERE run_id = ? AND queue_id = ? AND state = '`+QueueRunning+`' AND server = ? AND epoch = ?`,
+		runID, q.ID, server, q.Epoch)
 	return cursor, sqldb.Wrap(err, "read the cursor of queue %s of run %s", q.ID, runID)
 }
 
@@ -366,18 +363,18 @@ func writeSweep(ctx context.Context, t sqldb.Tx, s Sweep, p Progress, state, set
 }
 
 func sweepWasSaved(ctx context.Context, t sqldb.Tx, s Sweep, state string) (n int, err error) {
-	err = t.QueryRow(ctx, `SELECT COUNT(*) FROM schedule_run_queue
+	return sqldb.Value[int](ctx, t, `SELECT COUNT(*) FROM schedule_run_queue
 		WHERE run_id = ? AND queue_id = ? AND state = ? AND server = ? AND epoch = ?`,
-		s.RunID, s.QueueID, state, s.Server, s.Epoch).Scan(&n)
-	return n, err
+		s.RunID, s.QueueID, state, s.Server, s.Epoch)
 }
 
 // Unfinished counts the queues of a run that are neither done nor failed nor cancelled. own counts the queues of the
 // server, all the queues of all servers. A server's part of a shared rate is own divided by all (X4).
 func (sw *Sweeps) Unfinished(ctx context.Context, runID, server string) (own, all int, err error) {
-	err = sw.db.QueryRow(ctx, `SELECT COUNT(CASE WHEN o.cur_server = ? THEN 1 END), COUNT(*)
+	type counts struct{ Own, All int }
+	n, err := sqldb.Value[counts](ctx, sw.db, `SELECT COUNT(CASE WHEN o.cur_server = ? THEN 1 END), COUNT(*)
 		FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 		LEFT JOIN schedule_queue o ON o.task_type = r.task_type AND o.own_sign = r.own_sign AND o.queue_id = q.queue_id
-		WHERE q.run_id = ? AND q.state IN `+unfinished, server, runID).Scan(&own, &all)
-	return own, all, sqldb.Wrap(err, "count the unfinished queues of run %s", runID)
+		WHERE q.run_id = ? AND q.state IN `+unfinished, server, runID)
+	return n.Own, n.All, sqldb.Wrap(err, "count the unfinished queues of run %s", runID)
 }

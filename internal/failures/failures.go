@@ -42,7 +42,7 @@ type Item struct {
 	State     string // RETRY, STARTED or DEAD
 	Attempts  int
 	LastError string
-	RetryIn   time.Duration // the time until it may be executed again; negative if it may be executed now
+	RetryIn   time.Duration `db:"-"` // the time until it may be executed again; negative if it may be executed now
 
 	FirstFailed time.Time // by the database's clock; set when it is read
 }
@@ -123,14 +123,15 @@ func (l Log) readDead(ctx context.Context, taskType string, partition int64, que
 // partition returns the partition_version of the roster, and whether there are failed items of an earlier one: their
 // queue may be another one now.
 func (l Log) partition(ctx context.Context, taskType string) (version int64, moved bool, err error) {
-	err = l.db.QueryRow(ctx, `SELECT r.partition_version, CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f
-		WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
-		AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
-		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, l.ownSign).Scan(&version, &moved)
-	if sqldb.NoRows(err) {
-		return 0, false, roster.ErrUnknownTask
+	type row struct {
+		Version int64
+		Moved   bool
 	}
-	return version, moved, err
+	p, err := sqldb.One[row](ctx, sqldb.Strict{Eacher: l.db}, roster.ErrUnknownTask, `SELECT r.partition_version,
+		CASE WHEN EXISTS (SELECT 1 FROM schedule_failed_item f WHERE f.task_type = r.task_type AND f.own_sign = r.own_sign
+		AND f.partition_version < r.partition_version) THEN 1 ELSE 0 END
+		FROM schedule_task_running r WHERE r.task_type = ? AND r.own_sign = ?`, taskType, l.ownSign)
+	return p.Version, p.Moved, err
 }
 
 // Find returns the failed items with these keys, whatever their queue is.
@@ -148,19 +149,20 @@ func (l Log) Find(ctx context.Context, taskType string, keys []string) (items []
 
 // read reads the items of a task type under a condition.
 func (l Log) read(ctx context.Context, condition, taskType string, args ...any) (items []Item, err error) {
-	err = l.db.Each(ctx, func(rows *sql.Rows) error {
-		var i Item
-		var next, now time.Time
-		err := rows.Scan(&i.Key, &i.QueueID, &i.Partition, &i.State, &i.Attempts, &i.LastError,
-			(*sqldb.Instant)(&i.FirstFailed), (*sqldb.Instant)(&next), (*sqldb.Instant)(&now))
-		if !next.IsZero() {
-			i.RetryIn = next.Sub(now)
-		}
-		items = append(items, i)
-		return err
-	}, `SELECT item_key, queue_id, partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
+	type row struct {
+		Item
+		Next, Now time.Time
+	}
+	rows, err := sqldb.Records[row](ctx, sqldb.Strict{Eacher: l.db}, `SELECT item_key, queue_id, partition_version, state,
+			attempts, last_error, first_failed_at, next_attempt_at, {now}
 		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition,
 		append([]any{taskType, l.ownSign}, args...)...)
+	for _, r := range rows {
+		if !r.Next.IsZero() {
+			r.RetryIn = r.Next.Sub(r.Now)
+		}
+		items = append(items, r.Item)
+	}
 	return items, err
 }
 

@@ -136,8 +136,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H8", "a release below the floor",
-		"releasable", "may = may && epoch > floor",
-		"may = may && epoch > floor-1",
+		"may", "q.Epoch > q.EpochFloor",
+		"q.Epoch >= q.EpochFloor",
 		"TestConformance",
 	},
 	{

@@ -22,8 +22,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R4", "two open runs",
-		"openingForbidden", "return paused || running > 0 ||",
-		"return paused ||",
+		"openingForbidden", "return r.Paused || r.Running > 0 ||",
+		"return r.Paused ||",
 		"TestConformance",
 	},
 	{
@@ -112,8 +112,8 @@ var runMutants = []mutant{
 	},
 	{
 		"R9", "no deadline",
-		"stopRunTx", "if err != nil || !cancel && !late {",
-		"if err != nil || !cancel {",
+		"stopRunTx", "if err != nil || !run.Cancel && !run.Late {",
+		"if err != nil || !run.Cancel {",
 		"TestConformance",
 	},
 	{

@@ -292,8 +292,8 @@ func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[strin
 	}
 	missing := slices.DeleteFunc(b.uuids(), func(uuid string) bool { _, ok := replies[uuid]; return ok })
 	rows, err := sqldb.Value[int](ctx, r.DB, `SELECT COUNT(*) FROM schedule_server
-		WHERE uuid IN (`+sqldb.Marks(len(missing))+`) AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`, slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens),
-		[]any{b.Token})...)
+		WHERE uuid IN (`+sqldb.Marks(len(missing))+`) AND beat_token IN (`+sqldb.Marks(len(b.OldTokens)+1)+`)`,
+		slices.Concat(sqldb.Args(missing), sqldb.Args(b.OldTokens), []any{b.Token})...)
 	if err != nil {
 		return fmt.Errorf("look for servers without a reply: %w", err)
 	}
