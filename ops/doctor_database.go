@@ -130,7 +130,10 @@ func (d databaseCheck) privileges(ctx context.Context) error {
 	for _, n := range needs {
 		var verbs []string
 		for verb := range strings.FieldsSeq(n.verbs) {
-			_, err := d.c.db.Exec(ctx, n.probe(verb))
+			err := d.c.db.Retry(ctx, func() (bool, error) {
+				_, err := d.c.db.Exec(ctx, n.probe(verb))
+				return true, err // a repetition does no harm: it matches no row
+			})
 			switch {
 			case err == nil:
 			case d.c.db.Denied(err):

@@ -107,8 +107,8 @@ type requested struct {
 // history was lost, a plan raises the epoch first (H8).
 func (q requested) may() bool {
 	server := plan.Server{Host: q.Host, Labels: q.Labels}
-	return MayOwn(q.State) && q.Epoch > q.EpochFloor && !slices.Contains(q.Hung, q.QueueID) &&
-		q.Require.Matches(server) && q.Pin.Matches(server)
+	worksIt := MayOwn(q.State) && q.Epoch > q.EpochFloor && !slices.Contains(q.Hung, q.QueueID)
+	return worksIt && q.Require.Matches(server) && q.Pin.Matches(server)
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
