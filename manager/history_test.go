@@ -40,6 +40,11 @@ func TestRestoredBackup(t *testing.T) {
 		if floor < high+1_000_000 || low > 0 {
 			cl.Fatalf("the epoch_floor is %d after epoch %d, and %d queues are not above it", floor, high, low)
 		}
+		var former int64
+		cl.scan("SELECT COUNT(*) FROM schedule_server WHERE uuid IN (SELECT uuid FROM backup_schedule_server)", &former)
+		if former != 1 {
+			cl.Fatalf("%d rows of former sessions are in the roster, want that of b, which has ended", former)
+		}
 		time.Sleep(20 * time.Second)
 		cl.wantOwners(3, 3)
 		alerts := func() (n int) {
