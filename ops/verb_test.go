@@ -21,7 +21,7 @@ func TestVerbs(t *testing.T) {
 		if v.Short == "" || v.Example == "" || v.Right != ops.RightOperate && v.Right != ops.RightChange {
 			t.Errorf("%s lacks a text or its right: %+v", v.Name, v)
 		}
-		if len(v.Args) == 0 || v.NoPage == "" && !v.Args[0].Required() {
+		if v.NoPage == "" && (len(v.Args) == 0 || !v.Args[0].Required()) {
 			t.Errorf("%s names nothing that it changes", v.Name)
 		}
 		flags := false
