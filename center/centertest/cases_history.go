@@ -329,7 +329,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		h.exec("UPDATE schedule_queue SET req_server = '%s' WHERE task_type = '%s' AND queue_id = '0'", h.uuid("B"), h.task)
 		tx, err := h.c.DB().BeginTx(t.Context(), nil)
 		h.must(err)
-		defer tx.Rollback() //nolint:errcheck // it is committed below
+		defer tx.Rollback()
 		h.must(center.Fence(h.batch("A", "0"), tx))
 		h.want(h.check("A"), true, true, false)
 		h.rebalance("B")

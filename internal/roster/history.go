@@ -195,7 +195,8 @@ func (b Beats) compare(ctx context.Context, q sqldb.Eacher, retention time.Durat
 		return c, err
 	}
 	r, found, err := sqldb.Record[remains](ctx, q, `SELECT beat_token, heartbeat_time, 1 FROM schedule_server
-		WHERE uuid = ? UNION ALL SELECT beat_token, heartbeat_time, 0 FROM schedule_server_history WHERE uuid = ?`, b.UUID, b.UUID)
+		WHERE uuid = ? UNION ALL
+		SELECT beat_token, heartbeat_time, 0 FROM schedule_server_history WHERE uuid = ?`, b.UUID, b.UUID)
 	c = contradiction{text: b.lostBy(r, found, now, retention), epoch: b.Floor + 1}
 	if r.Registered {
 		c.uuid = b.UUID

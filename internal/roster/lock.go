@@ -176,12 +176,14 @@ func (l *LockTx) lock(ctx context.Context) error {
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
 		planned_version, plan_version, epoch_high, item_version, planner_version, removing, epoch_floor,
-		`+environmentFloor("schedule_task_running")+`, CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END, CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
+		`+environmentFloor("schedule_task_running")+`,
+		CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END,
+		CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
 		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
 		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
-			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.epochFloor, &l.floorToReach, &v.planDue, &v.skipped, &v.toMove, &v.reserved,
-			(*sqldb.Instant)(&l.loadMovesUntil))
+			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.epochFloor, &l.floorToReach,
+			&v.planDue, &v.skipped, &v.toMove, &v.reserved, (*sqldb.Instant)(&l.loadMovesUntil))
 	return sqldb.Wrap(err, "read the lock row")
 }
 
