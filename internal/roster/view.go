@@ -68,8 +68,9 @@ type Incoming struct {
 // Incoming reads the sum of the queues that are requested for the server. It costs a fraction of View, for a caller
 // that polls.
 func (s Server) Incoming(ctx context.Context) (Incoming, error) {
-	in, err := sqldb.Value[Incoming](ctx, s.roster.DB, `SELECT COUNT(*), COALESCE(MAX(plan_version), 0)
-		FROM schedule_queue WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid)
+	in, err := sqldb.Value[Incoming](ctx, s.roster.DB, `SELECT COUNT(*),
+		COALESCE(MAX(plan_version), 0) FROM schedule_queue
+		WHERE req_server = ? AND (cur_server IS NULL OR cur_server <> ?) AND `+validEpoch, s.uuid, s.uuid)
 	return in, sqldb.Wrap(err, "read the queues requested for %s", s.uuid)
 }
 
