@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -93,23 +94,28 @@ func (d clusterCheck) readNodeClock(ctx context.Context, conn *sql.Conn, n sqldb
 	return best, nil
 }
 
-// nodeClockLimit returns how far the clocks of nodes may be apart: half of the smallest margin of a lease (L8).
+// nodeClockLimit returns how far the clocks of nodes may be apart: half of the smallest margin of a lease (L8). A task
+// type whose row of settings is gone is left to rosterCheck.
 func (d clusterCheck) nodeClockLimit(ctx context.Context) (time.Duration, error) {
-	limit := clockLimit(center.Settings{}.WithDefaults())
 	tasks, err := d.c.Tasks().List(ctx, "")
 	if err != nil {
 		return 0, err
 	}
-	for i, task := range tasks {
+	var limits []time.Duration
+	for _, task := range tasks {
 		s, err := d.c.Tasks().Settings(ctx, task.TaskType)
-		if err != nil {
+		switch {
+		case errors.Is(err, center.ErrUnknownTask):
+		case err != nil:
 			return 0, err
-		}
-		if own := clockLimit(s); i == 0 || own < limit {
-			limit = own
+		default:
+			limits = append(limits, clockLimit(s))
 		}
 	}
-	return limit, nil
+	if len(limits) == 0 {
+		return clockLimit(center.Settings{}.WithDefaults()), nil
+	}
+	return slices.Min(limits), nil
 }
 
 // clockLimit returns half of the margin of the lease (S5).

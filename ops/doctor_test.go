@@ -71,6 +71,11 @@ func TestDiagnoseReportsDatabase(t *testing.T) {
 		wantFinding(t, c, "database", "OK isolation REPEATABLE READ")
 		c.Roster().WriteFence = true
 		wantFinding(t, c, "database", "NOTE a Galera cluster")
+		centertest.Define(t, c, "gone", center.Settings{Queues: 1})
+		centertest.Define(t, c, "settle", center.Settings{Queues: 1})
+		centertest.Exec(t, c, "DELETE FROM schedule_task_type WHERE task_type = 'gone'")
+		wantFinding(t, c, "clock", "at most 1s is allowed")
+		wantFinding(t, c, "settings", "PROBLEM the row in schedule_task_type is gone")
 	})
 }
 
