@@ -58,6 +58,15 @@ type Options struct {
 	// which is no limit unless an administrator has set one.
 	IdleTxTimeout time.Duration
 
+	// ReplyTimeout is how long a connection of DB waits for the server to answer a statement, or to take it. Then the
+	// statement fails and the connection is closed. Otherwise a server that is frozen, and a proxy that has forgotten its
+	// connections, would keep the queues of the calls that wait for it, while heartbeats go on over another server. On
+	// MariaDB the server itself ends the statement at that age, so that it does not go on. A shorter limit in the URL
+	// stays. Connections of the program's own connector have the limits of their driver, and SQLite has none. At most 24
+	// h. Defaults to 1 min on a Galera cluster, where one node can freeze alone, and to 15 min elsewhere. A negative value
+	// is no limit.
+	ReplyTimeout time.Duration
+
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the
 	// reply to the commit. No other server can rebalance, join or hand over during that time. The goroutine that called
 	// the Center calls it, concurrently with others; it must not block. Defaults to nothing.
@@ -90,8 +99,11 @@ func (o Options) validate() error {
 	if o.IdleDealerConns < 0 {
 		return fmt.Errorf("idle_dealer_conns (%d) must not be negative", o.IdleDealerConns)
 	}
-	if o.IdleTxTimeout > maxIdleTxTimeout {
-		return fmt.Errorf("idle_tx_timeout (%s) must be at most %s", o.IdleTxTimeout, maxIdleTxTimeout)
+	if o.IdleTxTimeout > maxTimeout {
+		return fmt.Errorf("idle_tx_timeout (%s) must be at most %s", o.IdleTxTimeout, maxTimeout)
+	}
+	if o.ReplyTimeout > maxTimeout {
+		return fmt.Errorf("reply_timeout (%s) must be at most %s", o.ReplyTimeout, maxTimeout)
 	}
 	switch o.Schema {
 	case SchemaAuto, SchemaCreate, SchemaRequire:
@@ -100,8 +112,8 @@ func (o Options) validate() error {
 	return fmt.Errorf("schema (%q) must be auto, create or require", string(o.Schema))
 }
 
-// maxIdleTxTimeout is far below what the databases accept.
-const maxIdleTxTimeout = 24 * time.Hour
+// maxTimeout is far below what the databases accept.
+const maxTimeout = 24 * time.Hour
 
 // Center is an open roster in a database. ops.New reads and changes it for operators. All methods may be called
 // concurrently. They obey their context. While a transaction is open, they run only SQL.
@@ -137,7 +149,9 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, err
 	}
 	pools, err := sqldb.Open(db,
-		sqldb.PoolOptions{Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0)})
+		sqldb.PoolOptions{
+			Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0), ReplyTimeout: o.ReplyTimeout,
+		})
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}

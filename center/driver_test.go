@@ -204,6 +204,35 @@ func TestMySQLLimitsIdleTransactionsOfDealers(t *testing.T) {
 	}
 }
 
+// F10: MariaDB ends the long statements of dealers itself. A shorter limit in the URL stays in force.
+func TestMySQLLimitsStatementsOfDealers(t *testing.T) {
+	t.Parallel()
+	url := testdb.URL(t, testdb.MySQL)
+	for _, tt := range []struct {
+		limit time.Duration
+		url   string
+		want  float64
+	}{
+		{0, "", 900},
+		{-1, "", 0},
+		{time.Second, "", 1},
+		{time.Minute, "max_statement_time=2.5", 2.5},
+		{time.Minute, "max_statement_time=90", 60},
+	} {
+		c := centertest.Open(t, url+"?"+tt.url, center.Options{ReplyTimeout: tt.limit})
+		var got float64
+		must(t, c.DB().QueryRowContext(t.Context(), "SELECT @@max_statement_time").Scan(&got))
+		if got != tt.want {
+			t.Errorf("ReplyTimeout %s, URL %q: %v s, want %v s", tt.limit, tt.url, got, tt.want)
+		}
+	}
+	c := centertest.Open(t, url, center.Options{ReplyTimeout: time.Second})
+	_, err := c.DB().ExecContext(t.Context(), "SELECT COUNT(*) FROM seq_1_to_1000000 AS a JOIN seq_1_to_1000000 AS b WHERE a.seq + b.seq < 0")
+	if err == nil || !strings.Contains(err.Error(), "max_statement_time exceeded") {
+		t.Errorf("a long statement: %v, want that max_statement_time is exceeded", err)
+	}
+}
+
 // F6: a shorter limit of the server or of the URL stays in force, and a longer one does not.
 func TestMySQLKeepsAShorterIdleLimit(t *testing.T) {
 	t.Parallel()

@@ -115,14 +115,12 @@ var keys = append(slices.Clone(connectionKeys),
 	key{
 		"idle_tx_timeout",
 		"how long a fenced transaction may be idle until the database ends it, or none; 1m if empty",
-		func(f *File, text string) error {
-			if text == "none" {
-				f.IdleTxTimeout = -1
-				return nil
-			}
-			return setDuration(&f.IdleTxTimeout, text, 24*time.Hour,
-				"must be none or a duration with its unit, such as 90s or 5m, of at most 24h")
-		},
+		func(f *File, text string) error { return setTimeout(&f.IdleTxTimeout, text) },
+	},
+	key{
+		"reply_timeout",
+		"how long a dealer's statement waits for the database, or none; 1m on Galera and 15m elsewhere if empty",
+		func(f *File, text string) error { return setTimeout(&f.ReplyTimeout, text) },
 	},
 	key{"item_retention", "how long the records of dead items stay; 720h if empty", func(f *File, text string) error {
 		const want = "must be a positive duration with its unit, such as 720h"
@@ -159,6 +157,16 @@ func rule(met bool, text string) error {
 func setBool(to *bool, text string) (err error) {
 	*to, err = strconv.ParseBool(text)
 	return rule(err == nil, "must be true or false")
+}
+
+// setTimeout sets a time-out of the database. A negative one is none.
+func setTimeout(to *time.Duration, text string) error {
+	if text == "none" {
+		*to = -1
+		return nil
+	}
+	return setDuration(to, text, 24*time.Hour,
+		"must be none or a duration with its unit, such as 90s or 5m, of at most 24h")
 }
 
 func setDuration(to *time.Duration, text string, most time.Duration, want string) (err error) {

@@ -85,6 +85,8 @@ func TestKeys(t *testing.T) {
 		"idle_dealer_conns: 3":        {options: center.Options{IdleDealerConns: 3}},
 		"idle_tx_timeout: 90s":        {options: center.Options{IdleTxTimeout: 90 * time.Second}},
 		"idle_tx_timeout: none":       {options: center.Options{IdleTxTimeout: -1}},
+		"reply_timeout: 90s":          {options: center.Options{ReplyTimeout: 90 * time.Second}},
+		"reply_timeout: none":         {options: center.Options{ReplyTimeout: -1}},
 		"idle_tx_timeout: 90s # flag": {flag: "idle-tx-timeout", value: "3m", options: center.Options{IdleTxTimeout: 3 * time.Minute}},
 
 		"item_retention: 240h":        {process: manager.Config{ItemRetention: 240 * time.Hour}},
@@ -136,6 +138,7 @@ var badKeys = map[string]string{
 	"idle_tx_timeout: -1s":    "idle_tx_timeout (-1s): " + wantIdle,
 	"idle_tx_timeout: 60":     "idle_tx_timeout (60): " + wantIdle,
 	"idle_tx_timeout: 25h":    "idle_tx_timeout (25h): " + wantIdle,
+	"reply_timeout: 25h":      "reply_timeout (25h): " + wantIdle,
 
 	"item_retention: 0s":      "item_retention (0s): must be a positive duration with its unit, such as 720h",
 	"item_retention: 30d":     "item_retention (30d): must be a positive duration with its unit, such as 720h",

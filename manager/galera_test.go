@@ -109,6 +109,10 @@ func checkSessions(t *testing.T, c *center.Center) {
 			t.Errorf("wsrep_sync_wait of the pool %s is %d, want %d: %v", p.name, wait, p.want, err)
 		}
 	}
+	var limit float64
+	if err := c.DB().QueryRowContext(t.Context(), `SELECT @@max_statement_time`).Scan(&limit); err != nil || limit != 60 {
+		t.Errorf("max_statement_time of dealers is %v s, want 60 s (F10): %v", limit, err)
+	}
 	wantFindings(t, c, "NOTE a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one; wsrep_sync_wait = 3 on the connections",
 		"OK the clocks of 3 of 3 nodes (n1, n2, n3) are within")
 }

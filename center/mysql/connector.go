@@ -129,18 +129,36 @@ func limitIdle(cfg *driver.Config, limit time.Duration) {
 	atMost(cfg, "!80000", "wait_timeout", limit)
 }
 
+// replyGrace is how much longer than the server a client waits for a statement that takes too long: the server's error
+// says more than a closed connection, and the statement has then ended.
+const replyGrace = 5 * time.Second
+
+// limitReply limits how long a statement may take, and how long its client waits for a server that does not end it
+// because it is frozen. The variable of MySQL limits SELECT only, so that on MySQL only the client has the limit.
+func limitReply(cfg *driver.Config, limit time.Duration) {
+	if limit <= 0 {
+		return
+	}
+	atMost(cfg, "M!100300", "max_statement_time", limit)
+	for _, timeout := range []*time.Duration{&cfg.ReadTimeout, &cfg.WriteTimeout} {
+		if *timeout == 0 {
+			*timeout = limit + replyGrace
+		}
+	}
+}
+
 // atMost limits a variable on the servers that read the comment. A shorter limit stays, because an administrator has
 // set it for the server, or the program in the URL or in its own connector.
 func atMost(cfg *driver.Config, comment, name string, limit time.Duration) {
-	seconds := int64((limit + time.Second - 1) / time.Second)
+	seconds := float64((limit + time.Second - 1) / time.Second) // an integer, which most of the variables are
 	// In a statement that sets a variable twice, the last value counts. The driver's order of variables is random.
 	if value, ok := cfg.Params[name]; ok {
 		delete(cfg.Params, name)
 		cfg.Params["time_zone"] += fmt.Sprintf(", %s = %s", name, value)
-		if n, err := strconv.ParseInt(value, 10, 64); err == nil && n > 0 {
+		if n, err := strconv.ParseFloat(value, 64); err == nil && n > 0 {
 			seconds = min(seconds, n)
 		}
 	}
-	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s BETWEEN 1 AND %[3]d, @@%[2]s, %[3]d) */",
+	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s > 0 AND @@%[2]s < %[3]v, @@%[2]s, %[3]v) */",
 		comment, name, seconds)
 }

@@ -25,7 +25,9 @@
 // of a task type's queues. KILL QUERY from another connection is not used: behind a balancer or a proxy it can reach
 // another server, on which the number of the session belongs to another client.
 //
-// On those for dealers: MariaDB ends a transaction whose client is silent (idle_transaction_timeout) after
+// On those for dealers: MariaDB ends a statement at center.Options.ReplyTimeout (max_statement_time), and reads and
+// writes have deadlines that are 5 s longer: otherwise a frozen node of a cluster would keep the queues whose calls
+// wait for it (F10). MariaDB ends a transaction whose client is silent (idle_transaction_timeout) after
 // center.Options.IdleTxTimeout. Otherwise a host that vanishes would keep its queues until TCP notices. MySQL has a
 // limit for idle connections only (wait_timeout), which ends the transaction as well. The pool closes its idle
 // connections earlier.

@@ -31,6 +31,7 @@ import (
 // It cannot ask for these options of c, and relies on them:
 //
 //   - checkConnLiveness, the driver's default. Without it, a connection that the server has closed fails a heartbeat.
+//   - readTimeout and writeTimeout. Without them, a call that waits for a frozen node of a cluster does not end (F10).
 //   - rejectReadOnly=true. Without it, the pool stays with the old primary after a fail-over.
 //
 // With interpolateParams=true a statement is one round trip, otherwise three. Unlike URL, Connector prepares no
@@ -80,6 +81,8 @@ func newOwn(c sqldriver.Connector, role sqldb.Role, o sqldb.PoolOptions, variabl
 	force(cfg, role)
 	if role == sqldb.RoleDealers {
 		limitIdle(cfg, o.IdleTxTimeout)
+		_, galera := variables[syncVariable]
+		limitReply(cfg, o.ReplyLimit(galera))
 	}
 	var assignments []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Params)) {

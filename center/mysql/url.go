@@ -148,6 +148,8 @@ func newHosts(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions, variables map[
 	force(cfg, role)
 	if role == sqldb.RoleDealers {
 		limitIdle(cfg, o.IdleTxTimeout)
+		_, galera := variables[syncVariable]
+		limitReply(cfg, o.ReplyLimit(galera))
 	}
 	var list hosts
 	for _, address := range addresses(u) {
@@ -204,8 +206,11 @@ func (list hosts) Connect(ctx context.Context) (sqldriver.Conn, error) {
 // Driver implements driver.Connector.
 func (list hosts) Driver() sqldriver.Driver { return list[0].Driver() }
 
-// connect connects, and explains the errors that a parameter of the URL can avoid.
+// connect connects, and explains the errors that a parameter of the URL can avoid. A server that is frozen takes the
+// connection and says nothing.
 func (h host) connect(ctx context.Context) (sqldriver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, sqldb.ConnectTimeout)
+	defer cancel()
 	conn, err := h.Connect(ctx)
 	if refused := charsetError(err, "the URL"); refused != nil {
 		return nil, refused

@@ -16,7 +16,7 @@ import (
 const preparedStatements = 100
 
 // connector forces what correctness needs on the configuration of the user.
-func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
+func connector(cfg pq.Config, role sqldb.Role, o sqldb.PoolOptions) (driver.Connector, error) {
 	cfg = cfg.Clone()
 	// Without it, lib/pq prepares and executes in two round trips, and PgBouncer in transaction
 	// mode sends them to different servers: the rows of another statement come back.
@@ -31,7 +31,14 @@ func connector(cfg pq.Config, role sqldb.Role) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Dialer(dialer{strict: role.Brief()})
+	switch {
+	case role.Brief():
+		c.Dialer(dialer{brief: true, limit: sqldb.IOTimeout})
+	case role == sqldb.RoleDealers:
+		c.Dialer(dialer{limit: o.ReplyLimit(false)})
+	default:
+		c.Dialer(dialer{})
+	}
 	if !role.Brief() {
 		return explaining{c}, nil
 	}
@@ -70,10 +77,13 @@ func end(a net.Addr) string {
 // cancelTimeout bounds how long a request to cancel a statement takes.
 const cancelTimeout = 300 * time.Millisecond
 
-// dialer opens connections that notice a dead network: all of them by keep-alive, and the roster's own (strict) by a
-// deadline for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets
-// (its issue 620). Dealers and migrations may run statements of any length.
-type dialer struct{ strict bool }
+// dialer opens connections that notice a dead network: all of them by keep-alive, and those with a limit by a deadline
+// for each read and each write. Only the deadline ends a statement of lib/pq when the network loses packets (its issue
+// 620), or when the server is frozen (F10). Migrations may run statements of any length.
+type dialer struct {
+	brief bool // the roster's own statements
+	limit time.Duration
+}
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialTimeout(network, address, sqldb.IOTimeout)
@@ -86,38 +96,53 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 }
 
 func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	timeout := sqldb.IOTimeout
-	if d.strict && !sqldb.Connecting(ctx) { // a cancel request: lib/pq waits for its reply if the statement was prepared
-		timeout = cancelTimeout
+	limit := d.limit
+	if d.brief && !sqldb.Connecting(ctx) { // a cancel request: lib/pq waits for its reply if the statement was prepared
+		limit = cancelTimeout
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
+		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 5 * time.Second, Count: 3}
 	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, network, address)
 	sqldb.Dialed(ctx, conn)
-	if err != nil || !d.strict {
+	if err != nil || limit == 0 {
 		return conn, err
 	}
-	return strictConn{conn, timeout}, nil
+	return &limitedConn{Conn: conn, limit: limit}, nil
 }
 
-// strictConn fails a read or a write that takes longer than its timeout.
-type strictConn struct {
+// limitedConn fails a read or a write that takes longer than its limit.
+type limitedConn struct {
 	net.Conn
-	timeout time.Duration
+	limit time.Duration
+	until time.Time // while lib/pq connects, when that must have ended
 }
 
-func (c strictConn) Read(p []byte) (int, error) {
-	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+// SetDeadline implements net.Conn. lib/pq calls it before and after it connects.
+func (c *limitedConn) SetDeadline(t time.Time) error {
+	c.until = t
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *limitedConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(c.deadline()); err != nil {
 		return 0, fmt.Errorf("set the read deadline: %w", err)
 	}
 	return c.Conn.Read(p)
 }
 
-func (c strictConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+func (c *limitedConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(c.deadline()); err != nil {
 		return 0, fmt.Errorf("set the write deadline: %w", err)
 	}
 	return c.Conn.Write(p)
+}
+
+func (c *limitedConn) deadline() time.Time {
+	t := time.Now().Add(c.limit)
+	if !c.until.IsZero() && c.until.Before(t) {
+		return c.until
+	}
+	return t
 }

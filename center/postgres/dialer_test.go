@@ -44,7 +44,7 @@ func dial(t *testing.T, address string, toCancel bool) net.Conn {
 	if !toCancel {
 		ctx = sqldb.WithDialed(ctx, new(net.Conn))
 	}
-	conn, err := dialer{strict: true}.DialContext(ctx, "tcp", address)
+	conn, err := dialer{brief: true, limit: sqldb.IOTimeout}.DialContext(ctx, "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func openPreparing(t *testing.T, url string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := connector(at.config, sqldb.RoleHeartbeat)
+	c, err := connector(at.config, sqldb.RoleHeartbeat, sqldb.PoolOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

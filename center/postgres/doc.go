@@ -11,8 +11,8 @@
 // url.go says what happens to each parameter of the URL, to PGOPTIONS and to settings of the session.
 //
 // Deadlines for reads and writes on the roster's own connections, because lib/pq does not heed a context when the
-// network swallows packets (its issue 620). Connections for dealers and for migrations have only keep-alive, because
-// their statements may take any time.
+// network swallows packets (its issue 620). Connections for dealers have longer ones (center.Options.ReplyTimeout,
+// F10), and those for migrations have only keep-alive, because their statements may take any time.
 //
 // sslmode=disable if all hosts are loopback hosts and require elsewhere, unless the URL or PGSSLMODE says otherwise:
 // the default of lib/pq refuses a server without TLS, which is what runs on a developer's own machine.

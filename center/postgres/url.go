@@ -32,8 +32,8 @@ func URL(raw string) sqldb.Database {
 		Dialect: dialect,
 		Address: t.url.Address(),
 		Local:   local(t.config),
-		Pool: func(r sqldb.Role, _ sqldb.PoolOptions) (*sql.DB, error) {
-			c, err := connector(t.config, r)
+		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
+			c, err := connector(t.config, r, o)
 			if err != nil {
 				return nil, err
 			}

@@ -64,8 +64,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F6", "a shorter limit of MariaDB is replaced",
-		"atMost", "BETWEEN 1 AND %[3]d",
-		"BETWEEN 1 AND 0",
+		"atMost", "@@%[2]s > 0 AND",
+		"@@%[2]s < 0 AND",
 		"TestMySQLKeepsAShorterIdleLimit",
 	},
 	{
@@ -97,5 +97,11 @@ var fenceMutants = []mutant{
 		"checkPool", "if db == c.db.Dealers || c.ownPools.isFit(db) {",
 		"if db != nil {",
 		"TestUnfitPools",
+	},
+	{
+		"F10", "a dealer waits for a frozen server for ever",
+		"ReplyLimit", "return max(o.ReplyTimeout, 0)",
+		"return 0",
+		"TestAFrozenWayStopsNoQueue",
 	},
 }

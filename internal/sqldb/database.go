@@ -59,6 +59,21 @@ type PoolOptions struct {
 	// IdleTxTimeout is how long a dealer's transaction may be idle before the server ends it (F6), where that is a setting
 	// of the connection. Zero leaves the server's own setting.
 	IdleTxTimeout time.Duration
+
+	// ReplyTimeout is how long a dealer's connection waits for the server. Zero is the default, negative is no limit.
+	ReplyTimeout time.Duration
+}
+
+// ReplyLimit returns how long a dealer's connection waits for the server, or zero if that is not limited. alone reports
+// whether the server can freeze alone: heartbeats then go on over another server, and do not notice it (F10).
+func (o PoolOptions) ReplyLimit(alone bool) time.Duration {
+	switch {
+	case o.ReplyTimeout != 0:
+		return max(o.ReplyTimeout, 0)
+	case alone:
+		return time.Minute
+	}
+	return 15 * time.Minute
 }
 
 // Server is what Probe learns about a server.
