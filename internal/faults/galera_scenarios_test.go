@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 // of a worker to the next node. They are skipped where Galera is not installed.
 var galeraScenarios = []scenario{
 	{name: "galera-nodes-lag", play: nodesLag, kinds: galeraKinds, galera: true, slow: true},
+	{name: "galera-node-freezes", play: nodeFreezes, kinds: galeraKinds, galera: true, slow: true},
 	{name: "galera-node-dies", play: nodeDies, kinds: galeraKinds, galera: true, slow: true},
 }
 
@@ -39,6 +41,22 @@ func nodesLag(s *stage) {
 		s.leave(w)
 	}
 	s.works(20)
+}
+
+// nodeFreezes: a node is frozen for longer than reply_timeout, which is a minute on a cluster. It still takes
+// connections. Each queue goes on over the other nodes while the node is frozen.
+func nodeFreezes(s *stage) {
+	node := s.nodes[s.IntN(len(s.nodes))]
+	s.must(node.Freeze())
+	s.sleep(75 * time.Second)
+	for queue := range queues {
+		done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1 AND id % ? = ?`, queues, queue) }
+		before := done()
+		s.until(fmt.Sprintf("queue %d goes on", queue), func() bool { return done() > before })
+	}
+	s.must(node.Thaw())
+	s.works(50)
+	s.awaitBalance()
 }
 
 // nodeDies: a node dies, the others go on without it, and it comes back.

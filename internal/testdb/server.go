@@ -86,6 +86,13 @@ func (s *Server) Kill() error { return s.say("kill") }
 // Start starts the server after [Server.Stop] or [Server.Kill], with the same port and data.
 func (s *Server) Start() error { return s.say("start") }
 
+// Freeze stops the processes of the server from running. Its host still takes connections and bytes for it. On
+// PostgreSQL only new connections freeze, because each one has a process of its own.
+func (s *Server) Freeze() error { return s.say("freeze") }
+
+// Thaw ends what [Server.Freeze] has begun.
+func (s *Server) Thaw() error { return s.say("thaw") }
+
 // Fill fills the disk of a server that [OwnDisk] returned.
 func (s *Server) Fill() error { return s.say("fill") }
 

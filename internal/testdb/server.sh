@@ -4,7 +4,7 @@
 # and a pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the
 # first node FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server
 # answers. Then it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start
-# (again, with the same port and data), fill (the disk) and free (the disk). If that fails it prints "failed", and
+# (again, with the same port and data), freeze and thaw (its process), fill (the disk) and free (the disk). If that fails it prints "failed", and
 # DIR/log has the cause. When stdin ends, the script kills the server. The kernel ends stdin whenever the other process
 # ends.
 #
@@ -115,6 +115,8 @@ obey() {
 		start) start || return ;;
 		stop) log end $stop ;;
 		kill) log end $kill ;;
+		freeze) kill -STOP "$server" ;;
+		thaw) kill -CONT "$server" ;;
 		fill) log fill ;;
 		free) rm "$DIR/data/filler" ;;
 		esac
