@@ -23,7 +23,7 @@ type Status struct {
 	Work              processor.Stats
 	Backlog           BacklogStatus // of the queues that the server owns
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
-	FailingQueues     int           // number of queues of which all calls have failed for ten minutes
+	FailingQueues     int           // number of queues whose calls have all failed for ten minutes
 
 	// Conditions is the number of conditions that the server sees and that last, by kind. Those of the roster, such as a
 	// failed run, each server of the task type sees. Problems of runs are at most 30 s old.

@@ -96,7 +96,7 @@ type rosterRows struct {
 	alerts  []EventRecord // that no other check reports, the newest first
 }
 
-// eachQueue returns what a check says of the queues, without those of which it says nothing.
+// eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.
 func (r rosterRows) eachQueue(say func(QueueRecord) string) (list []string) {
 	for _, q := range r.queues {
 		if text := say(q); text != "" {

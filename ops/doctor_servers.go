@@ -254,7 +254,7 @@ func (d queueCheck) failing(r rosterRows) {
 		return fmt.Sprintf("%s (%s)", q.QueueID, time.Duration(*q.FailingFor)*time.Second)
 	})
 	if len(list) > 0 {
-		d.add(condition.QueueFailing, "queues of which all calls have failed, while others may succeed: %s",
+		d.add(condition.QueueFailing, "queues whose calls have all failed, while others may succeed: %s",
 			firstFive(list)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
 	}
 }

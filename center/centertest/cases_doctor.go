@@ -248,7 +248,7 @@ func testFailingQueue(t *testing.T, c *center.Center) {
 		found := func(want bool) {
 			t.Helper()
 			list := r.findings("failing")
-			if want != (len(list) == 1 && strings.HasPrefix(list[0], "PROBLEM queues of which all calls have failed, while others may succeed: 1 (15m")) || !want && len(list) > 0 {
+			if want != (len(list) == 1 && strings.HasPrefix(list[0], "PROBLEM queues whose calls have all failed, while others may succeed: 1 (15m")) || !want && len(list) > 0 {
 				t.Fatalf("findings %q, want one about queue 1: %t", list, want)
 			}
 		}

@@ -290,6 +290,49 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		h.setEpochs(0)
 		h.want(h.check("A"), true, true, false) // the ten minutes are over
 	})
+	t.Run("H8 no epoch is left", func(t *testing.T) {
+		h := newHistory(t, c, "raise-too-high")
+		h.exec("UPDATE schedule_task_running SET epoch_high = 999999999990 WHERE task_type = '%s'", h.task)
+		h.setEpochs(0)
+		_, err := h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), h.memories["A"].Snapshot(), kept)
+		wantErrors(t, map[string]error{"no epoch is left below 1000000000000": err})
+	})
+	t.Run("H8 the doctor reports a loss until an operator acknowledges it", func(t *testing.T) {
+		h := newHistory(t, c, "raise-doctor")
+		reported := func() int {
+			list, err := ops.New(h.c).Diagnose(t.Context(), h.task)
+			h.must(err)
+			return len(slices.DeleteFunc(list, func(c condition.Condition) bool {
+				return c.Kind != condition.HistoryLost || c.Status != condition.Problem
+			}))
+		}
+		acknowledge := func() error {
+			change, err := ops.AckLoss{}.Prepare(t.Context(), ops.New(h.c))
+			if err == nil {
+				_, err = change.Do(t.Context(), "alice")
+			}
+			return err
+		}
+		if n := reported(); n != 0 {
+			t.Fatalf("%d findings before the loss", n)
+		}
+		h.setEpochs(0)
+		h.want(h.check("A"), true, true, false)
+		if n := reported(); n != 1 {
+			t.Fatalf("%d findings, want 1", n)
+		}
+		h.must(acknowledge())
+		if n := reported(); n != 0 {
+			t.Fatalf("%d findings after the acknowledgement", n)
+		}
+		if err := acknowledge(); !errors.Is(err, roster.ErrNoLoss) {
+			t.Fatalf("acknowledge again: error %v, want ErrNoLoss", err)
+		}
+	})
+}
+
+// testQueuesBelowTheFloor checks what raises a queue that is not above the epoch_floor, and what waits for that.
+func testQueuesBelowTheFloor(t *testing.T, c *center.Center) {
 	t.Run("H8 a paused task type raises its epochs", func(t *testing.T) {
 		h := newHistory(t, c, "raise-paused")
 		h.must(h.c.Roster().Operator("alice").Pause(t.Context(), h.task, true))
@@ -392,45 +435,6 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		h.must(errors.Join(errs[:]...))
 		if checks[0].Raised == checks[1].Raised || !checks[0].Lost || !checks[1].Lost {
 			t.Fatalf("the checks are %+v, want that one of them has raised the epochs", checks)
-		}
-	})
-	t.Run("H8 no epoch is left", func(t *testing.T) {
-		h := newHistory(t, c, "raise-too-high")
-		h.exec("UPDATE schedule_task_running SET epoch_high = 999999999990 WHERE task_type = '%s'", h.task)
-		h.setEpochs(0)
-		_, err := h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), h.memories["A"].Snapshot(), kept)
-		wantErrors(t, map[string]error{"no epoch is left below 1000000000000": err})
-	})
-	t.Run("H8 the doctor reports a loss until an operator acknowledges it", func(t *testing.T) {
-		h := newHistory(t, c, "raise-doctor")
-		reported := func() int {
-			list, err := ops.New(h.c).Diagnose(t.Context(), h.task)
-			h.must(err)
-			return len(slices.DeleteFunc(list, func(c condition.Condition) bool {
-				return c.Kind != condition.HistoryLost || c.Status != condition.Problem
-			}))
-		}
-		acknowledge := func() error {
-			change, err := ops.AckLoss{}.Prepare(t.Context(), ops.New(h.c))
-			if err == nil {
-				_, err = change.Do(t.Context(), "alice")
-			}
-			return err
-		}
-		if n := reported(); n != 0 {
-			t.Fatalf("%d findings before the loss", n)
-		}
-		h.setEpochs(0)
-		h.want(h.check("A"), true, true, false)
-		if n := reported(); n != 1 {
-			t.Fatalf("%d findings, want 1", n)
-		}
-		h.must(acknowledge())
-		if n := reported(); n != 0 {
-			t.Fatalf("%d findings after the acknowledgement", n)
-		}
-		if err := acknowledge(); !errors.Is(err, roster.ErrNoLoss) {
-			t.Fatalf("acknowledge again: error %v, want ErrNoLoss", err)
 		}
 	})
 }

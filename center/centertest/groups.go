@@ -55,6 +55,7 @@ var groups = map[string]group{
 	// cases_history.go
 	"H7 witnesses":     {run: testHistoryWitnesses, about: Session},
 	"H8 raised epochs": {run: testRaisedEpochs, about: Session},
+	"H8 low queues":    {run: testQueuesBelowTheFloor, about: Session},
 
 	// cases_hung.go
 	"hung queues":      {run: testHungQueues, about: Session},

@@ -46,8 +46,8 @@ func (d durability) notes() []sqldb.Note {
 	}}
 	if d.commit != "on" && d.commit != "remote_apply" {
 		list[0] = note("synchronous_commit", "ALTER ROLE ... SET synchronous_commit = on, if that is not intended",
-			"synchronous_commit = %s: the transactions of the roster and those that are fenced set it to on; what dealers "+
-				"commit otherwise, a crash of the server may take back", d.commit)
+			"synchronous_commit = %s: Rota's own transactions and fenced ones set it to on; a crash of the server may "+
+				"take back what dealers commit without the fence", d.commit)
 	}
 	if d.fsync != "on" {
 		list = append(list, note("fsync", "fsync = on in postgresql.conf",

@@ -51,8 +51,8 @@ func TestDurabilityOfAServer(t *testing.T) {
 	)
 	want(u.String(), durable, fsync)
 	exec("ALTER ROLE app SET synchronous_commit = off")
-	want(u.String(), `NOTE synchronous_commit = off: the transactions of the roster and those that are fenced set it to on; `+
-		`what dealers commit otherwise, a crash of the server may take back`, fsync)
+	want(u.String(), `NOTE synchronous_commit = off: Rota's own transactions and fenced ones set it to on; `+
+		`a crash of the server may take back what dealers commit without the fence`, fsync)
 	exec("ALTER ROLE app RESET ALL")
 	testdb.Standby(t, primary)
 	want(u.String(), durable, fsync, behind+`this role may not see by how much \(GRANT pg_monitor\)`+lost)

@@ -55,7 +55,7 @@ tasks:
 			orders += 4
 			execute(t, db, fmt.Sprintf("INSERT INTO orders (id) VALUES (%d)", orders))
 			stdout, _, _ := runRota(t, dir, "doctor", "settle")
-			return strings.Contains(stdout, "queues of which all calls have failed, while others may succeed: 1 (20m") &&
+			return strings.Contains(stdout, "queues whose calls have all failed, while others may succeed: 1 (20m") &&
 				count(t, db, fmt.Sprintf("orders WHERE id = %d AND state = 'SETTLED'", orders)) == 1
 		})
 		execute(t, db, "DELETE FROM away")

@@ -73,7 +73,7 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		"0 if none runs.", func(s manager.Status) float64 { return age(s.Work.OldestCallSince, 0) }),
 	gauge("rota_failing_seconds", "How long the calls of the dealer have done nothing but fail; 0 if they do not.",
 		failing),
-	gauge("rota_queues_failing", "Owned queues of which all calls have failed for ten minutes.",
+	gauge("rota_queues_failing", "Owned queues whose calls have all failed for ten minutes.",
 		func(s manager.Status) float64 { return float64(s.FailingQueues) }),
 	counter("rota_selects_total", "Selects that have ended.",
 		func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Other hosts can reach the console only if it knows who looks, and passwords do not cross the network as plain text.
+// The console listens for other hosts only with a sign-in and TLS: no password crosses the network as plain text.
 func TestConsoleFlags(t *testing.T) {
 	t.Parallel()
 	tls := consoleServer{tlsCert: "c", tlsKey: "k"}

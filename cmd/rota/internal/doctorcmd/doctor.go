@@ -165,7 +165,7 @@ func holderFinding(task string, h *sqldealer.Holder) []condition.Condition {
 		"%sprocess %d (%s, %s) ends its transaction, which has written", since, h.PID, h.Application, h.State)
 }
 
-// diagnoseStatements checks the statements of a task. A worker reports those that are no statements of a dealer.
+// diagnoseStatements checks the statements of a task. A worker itself reports a statement that no dealer can use.
 func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) []condition.Condition {
 	dealer, err := sqldealer.New(task, c.Dialect())
 	if err != nil {

@@ -146,7 +146,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 		return v.show(cmd, change)
 	}
 	if v.out.IsTable() {
-		for _, o := range change.Objects { // also for the person who is asked
+		for _, o := range change.Objects { // the question to the operator shows them, too
 			if len(o.Differences) > 0 {
 				sc := cli.ScreenOf(cmd.OutOrStdout())
 				fmt.Fprintln(cmd.OutOrStdout(), strings.Join(differencesText(sc, o), "\n")) //nolint:errcheck // the report tells
