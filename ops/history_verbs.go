@@ -12,13 +12,15 @@ type AckLoss struct{}
 var ackLoss = verb[AckLoss](Verb{
 	Name: "doctor ack", Right: RightOperate,
 	Short: "Acknowledge that the database has lost history",
-	Long: `Acknowledge that the database has lost history that it had acknowledged, as when
-a standby that lagged is promoted, or a backup is restored. "rota doctor" does
-not report the loss any more. The servers have raised the epochs of all queues
-when they found the loss. If they find another one within ten minutes, they wait
-for this acknowledgement before they do so again.`,
+	Long: `Acknowledge that the database has lost commits that it had confirmed, for
+example because a lagging standby was promoted, or a backup was restored. From
+then on, "rota doctor" does not report this loss.
+
+When servers find a loss, they raise the epochs of all queues. If they find
+another one within ten minutes, they wait for the acknowledgement before they
+raise the epochs again.`,
 	Example: "  rota doctor ack",
-	NoPage:  "it is about the environment, and every page about a task type",
+	NoPage:  "it is about the environment, and each page with buttons is about a task type",
 })
 
 // Prepare implements Operation.
