@@ -133,12 +133,17 @@ func testWitness(t *testing.T, c *center.Center) {
 }
 
 // testEndingAttempts ends a process while another transaction has the lock row, and while a row of a queue is held.
-// B, which gets queues by the first plan, can work them while it waits for the next attempt.
+// A server that gets queues by the first plan can work them while B waits for the next attempt.
 func testEndingAttempts(t *testing.T, c *center.Center) {
 	needsRowLocks(t, c)
+	c, err := c.In("attempts")
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	r.register("B")
+	r.register("C")
 	const lock = "boot.8@0:1/8"
 	r.exec("UPDATE schedule_server SET witness = '"+lock+"' WHERE uuid = '%s'", r.uuid("A"))
 	var e roster.Ending
@@ -167,9 +172,32 @@ func testEndingAttempts(t *testing.T, c *center.Center) {
 		if first := i == 0; (len(done.Silences) == 1) != first || len(done.Skipped) != 1 || again != want {
 			t.Errorf("attempt %d with a row that is held: %+v, again after %s; want a pause of %s", i, done, again, want)
 		}
-		r.wantOwners("B", "A")
+		owners := r.readColumn("SELECT cur_server FROM schedule_queue WHERE task_type = '%s' ORDER BY queue_index", r.task)
+		if owners[0] == "A" || owners[1] != "A" {
+			t.Errorf("attempt %d: the owners are %v, want that only the row that is held is still A's", i, owners)
+		}
 	}
+	wantNoPlan(t, r, lock)
 	r.must(tx.Rollback())
+}
+
+// wantNoPlan checks that C, which has not expired the server, does not take the lock row for a queue whose row is held.
+// It looks again if so much time has passed that a plan is due.
+func wantNoPlan(t *testing.T, r *fixture, lock string) {
+	var locks int
+	r.c.Roster().OnLock = func(string, time.Duration) { locks++ }
+	for range 50 {
+		_, err := r.c.Roster().DB.Exec(t.Context(), `UPDATE schedule_task_running SET last_assign_time = {now}
+			WHERE task_type = ?`, r.task)
+		r.must(err)
+		before := locks
+		var e roster.Ending
+		_, again, err := e.Attempt(t.Context(), r.c.Roster().Planner(r.task, r.uuid("C")), []string{lock})
+		if r.must(err); locks == before && again == 0 {
+			return
+		}
+	}
+	t.Error("a server that has not expired the ended one plans for the rows that are held")
 }
 
 // testOneExpires ends a process while the database still has one of its rows. All processes of the host notice at once.

@@ -29,8 +29,8 @@ func NewServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
 	}
 }
 
-// serverLog logs what net/http writes: panics, and connections that clients break off. The latter are frequent on a port
-// that other hosts can reach.
+// serverLog logs what net/http writes: panics, and connections that clients break off. The latter are frequent on a
+// port that other hosts can reach.
 type serverLog struct{ log logrus.FieldLogger }
 
 // Write implements io.Writer.
