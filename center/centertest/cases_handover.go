@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -155,7 +154,7 @@ func testPendingHandovers(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	pending, err := c.Roster().Server(r.task, r.uuid("B")).PendingHandovers(t.Context())
 	r.must(err)
-	if len(pending) != 1 || pending[0].Owner != r.uuid("A") || pending[0].Queues != 2 || pending[0].JudgeDeadInterval != 10*time.Second {
+	if len(pending) != 1 || pending[0].Owner != r.uuid("A") || pending[0].Queues != 2 || pending[0].JudgeDeadInterval != judgeDeadInterval {
 		t.Fatalf("pending hand-overs %+v, want 2 queues of A", pending)
 	}
 	if got, want := pending[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in flight; requested 0s ago"; got != want {

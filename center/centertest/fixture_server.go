@@ -8,6 +8,10 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
+// judgeDeadInterval of the servers is longer than any case takes, on the slowest machine: a server is dead when the case
+// says so.
+const judgeDeadInterval = 10 * time.Minute
+
 // serverSteps are what the servers of a task type do.
 type serverSteps struct {
 	*taskType
@@ -32,7 +36,7 @@ func (r serverSteps) registerHung(name string, given center.Settings, queues ...
 	r.Helper()
 	reg, err := r.c.Roster().Register(r.Context(), roster.ServerInfo{
 		UUID: r.uuid(name), TaskType: r.task, Host: "host-" + name, PID: 1,
-		JudgeDeadInterval: 10 * time.Second, HeartbeatToken: "first", HungQueues: queues, GivenSettings: given.Given(),
+		JudgeDeadInterval: judgeDeadInterval, HeartbeatToken: "first", HungQueues: queues, GivenSettings: given.Given(),
 	})
 	r.must(err)
 	r.tokens[name] = "first"
