@@ -190,7 +190,8 @@ func (c *Center) logLineHeld(ctx context.Context, taskType string) {
 		slog.String("task_type", taskType), slog.String("own_sign", c.ownSign))
 }
 
-// DialectOf returns the kind of a database, without connecting to it. It returns the error of a malformed URL.
+// DialectOf returns the kind of a database by its URL, without connecting to it. Center.Dialect returns what the server
+// has said. DialectOf returns the error of a malformed URL.
 func DialectOf(db Database) (schema.Dialect, error) {
 	if db.Err != nil {
 		return "", db.Err
@@ -210,7 +211,7 @@ func (c *Center) Close() error { return c.db.Close() }
 // connections Rota's calls of dealers use. A connection that was idle for a minute is closed.
 func (c *Center) DB() *sql.DB { return c.db.Dealers }
 
-// Dialect returns the kind of database.
+// Dialect returns the kind of database, by the vendor and the version of the server.
 func (c *Center) Dialect() schema.Dialect { return c.db.Name }
 
 // DefaultOwnSign is the environment of a Center if Options.OwnSign is empty.

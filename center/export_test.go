@@ -12,7 +12,7 @@ import (
 )
 
 // FenceByWriting makes a Center fence as on Galera, where share locks do not reach the other nodes (F3).
-func (c *Center) FenceByWriting() { c.roster.WriteFence = true }
+func (c *Center) FenceByWriting() { c.db.Dialect = c.db.WithWriteFence() }
 
 // Store returns the pool for the roster's own statements.
 func (c *Center) Store() *sql.DB { return c.db.Store }

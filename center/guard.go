@@ -41,18 +41,18 @@ const (
 	tablesTimeout = 2 * time.Minute  // bounds the wait for a process that creates the tables, and their creation
 )
 
-// server connects, and returns an error for a server that cannot hold a roster.
+// server connects, and chooses the dialect. It returns an error for a server that cannot hold a roster.
 func (g guard) server(open context.Context) error {
 	ctx, cancel := context.WithTimeout(open, serverTimeout)
 	defer cancel()
 	if err := sqldb.Connect(ctx, g.db.Store); err != nil {
 		return g.markUnreachable(open, err)
 	}
-	server, err := g.db.Database.Probe(ctx, g.db.Store)
+	found, err := g.db.Database.Probe(ctx, g.db.Store)
 	if err != nil {
 		return g.markUnreachable(open, err)
 	}
-	g.roster.WriteFence = server.WriteFence
+	g.db.Dialect = found
 	return nil
 }
 

@@ -17,10 +17,11 @@ import (
 // behind it.
 func Migrate(ctx context.Context, db Database) (from, to int64, err error) {
 	err = withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
-		if _, err := db.Probe(ctx, pool); err != nil {
+		found, err := db.Probe(ctx, pool)
+		if err != nil {
 			return err
 		}
-		from, to, err = schema.Up(ctx, pool, db.Dialect.Name)
+		from, to, err = schema.Up(ctx, pool, found.Name)
 		if err == nil && db.CheckTables != nil {
 			err = db.CheckTables(ctx, pool)
 		}

@@ -13,6 +13,8 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -270,4 +272,29 @@ func (n notifier) Write(line []byte) (int, error) {
 	default:
 	}
 	return len(line), nil
+}
+
+// One URL may lead to servers of several vendors: the server's answer decides about the dialect.
+func TestTheServerDecidesAboutTheDialect(t *testing.T) {
+	t.Parallel()
+	d := sqlite.URL("sqlite:" + t.TempDir() + "/r.db")
+	asked, found := d.Probe, *d.Dialect
+	d.Probe = func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
+		_, err := asked(ctx, db)
+		return &found, err
+	}
+	c, err := center.Open(t.Context(), d, center.Options{})
+	must(t, err)
+	if c.Roster().DB.Dialect != &found {
+		t.Error("Open goes on with the dialect of the URL")
+	}
+	must(t, c.Close())
+	found.Name = "other"
+	const want = `unknown database dialect "other"`
+	if _, _, err := center.Migrate(t.Context(), d); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("migrate: got %v, want %s", err, want)
+	}
+	if _, err := center.Open(t.Context(), d, center.Options{}); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("open: got %v, want %s", err, want)
+	}
 }

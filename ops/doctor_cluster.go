@@ -24,7 +24,7 @@ const nodeConnections = 9
 
 // nodes reports what the roster does on a cluster whose nodes all accept writes, and compares the clocks of its nodes.
 func (d clusterCheck) nodes(ctx context.Context) error {
-	if !d.c.roster.WriteFence {
+	if !d.c.db.WriteFence {
 		return nil
 	}
 	const hint = "let all workers write through one node where possible"

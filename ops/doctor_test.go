@@ -69,7 +69,7 @@ func TestDiagnoseReportsDatabase(t *testing.T) {
 	t.Run("MySQL", func(t *testing.T) {
 		c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
 		wantFinding(t, c, "database", "OK isolation REPEATABLE READ")
-		c.Roster().WriteFence = true
+		c.Roster().DB.Dialect = c.Roster().DB.WithWriteFence()
 		wantFinding(t, c, "database", "NOTE a Galera cluster")
 		centertest.Define(t, c, "gone", center.Settings{Queues: 1})
 		centertest.Define(t, c, "settle", center.Settings{Queues: 1})

@@ -58,6 +58,9 @@ var dialect = &sqldb.Dialect{
 	Denied:   denied,
 }
 
+// galera is the dialect of a cluster whose nodes all accept writes.
+var galera = dialect.WithWriteFence()
+
 const serversIn = ` FROM JSON_TABLE(?,
 	'$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
 	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`

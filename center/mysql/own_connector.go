@@ -47,12 +47,12 @@ func Connector(c sqldriver.Connector) sqldb.Database {
 		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
 			return sql.OpenDB(sessions(r, newOwn(c, r, o, nil), newOwn(c, r, o, map[string]string{syncVariable: syncWait}))), nil
 		},
-		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
-			s, err := probe(ctx, db)
+		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
+			d, err := probe(ctx, db)
 			if err == nil {
 				err = checkDriver(ctx, db)
 			}
-			return s, err
+			return d, err
 		},
 		CheckTables: func(ctx context.Context, db *sql.DB) error {
 			if err := checkTables(ctx, db); err != nil {

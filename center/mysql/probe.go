@@ -17,20 +17,20 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-func probe(ctx context.Context, db *sql.DB) (s sqldb.Server, err error) {
+func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	var version string
 	var readOnly int
 	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@global.read_only").Scan(&version, &readOnly); err != nil {
-		return s, fmt.Errorf("ask for the version: %w", err)
+		return nil, fmt.Errorf("ask for the version: %w", err)
 	}
 	if err := checkVersion(version); err != nil {
-		return s, err
+		return nil, err
 	}
 	if readOnly != 0 {
-		return s, sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?): connect to the primary")
+		return nil, sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?): connect to the primary")
 	}
 	if err := checkBinaryLog(ctx, db); err != nil {
-		return s, err
+		return nil, err
 	}
 	return replication(ctx, db)
 }
@@ -171,25 +171,28 @@ const (
 
 func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }
 
-// replication asks how the server shares its data with others.
-func replication(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
+// replication asks how the server shares its data with others, and returns its dialect.
+func replication(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	values, err := show(ctx, db, "VARIABLES", wsrepOn, singlePrimary)
 	if err != nil {
-		return sqldb.Server{}, fmt.Errorf("ask for the replication: %w", err)
+		return nil, fmt.Errorf("ask for the replication: %w", err)
 	}
 	return writers(values)
 }
 
-// writers returns what the variables say about the servers that accept writes. A server without Galera or Group
-// Replication does not know the variables. Group Replication with several primaries has stale reads as Galera has them,
-// and a variable of its own against them, with which Rota is not tested: writers refuses it (F8).
-func writers(values map[string]string) (s sqldb.Server, err error) {
+// writers returns the dialect by what the variables say about the servers that accept writes. A server without Galera
+// or Group Replication does not know the variables. Group Replication with several primaries has stale reads as Galera
+// has them, and a variable of its own against them, with which Rota is not tested: writers refuses it (F8).
+func writers(values map[string]string) (*sqldb.Dialect, error) {
 	if mode, known := values[singlePrimary]; known && !isOn(mode) {
-		return s, fmt.Errorf("this server is set to a Group Replication with several primaries (%s = %s), "+
+		return nil, fmt.Errorf("this server is set to a Group Replication with several primaries (%s = %s), "+
 			"in which the fence does not hold: "+
 			"switch the group to single-primary mode", singlePrimary, mode)
 	}
-	return sqldb.Server{WriteFence: isOn(values[wsrepOn])}, nil
+	if isOn(values[wsrepOn]) {
+		return galera, nil
+	}
+	return dialect, nil
 }
 
 // node asks the node of Galera behind a connection for its name and for the setting of the session.

@@ -11,7 +11,7 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
+func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	var version int
 	var name, readOnly, source string
 	var standby bool
@@ -31,7 +31,7 @@ func probe(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
 	case readOnly == "on":
 		err = sqldb.TakesNoWrites("this PostgreSQL is read-only (default_transaction_read_only): a roster needs to write")
 	}
-	return sqldb.Server{}, err
+	return dialect, err
 }
 
 func notes(ctx context.Context, db *sql.DB, cfg pq.Config) ([]sqldb.Note, error) {

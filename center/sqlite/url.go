@@ -35,8 +35,8 @@ func URL(raw string) sqldb.Database {
 			}
 			return sql.Open("sqlite", dataSource(path, r, o.Create))
 		},
-		Probe: func(ctx context.Context, db *sql.DB) (sqldb.Server, error) {
-			return sqldb.Server{}, probe(ctx, db, path)
+		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
+			return dialect, probe(ctx, db, path)
 		},
 		CheckTx: checkTx,
 	}

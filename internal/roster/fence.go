@@ -26,7 +26,7 @@ type FenceTx interface {
 // Fence makes the transaction commit only while the server owns the queues under their epochs (F1). The queues
 // must be in the byte order of their ids. It returns ErrFenced if the server has lost one of them.
 func (s Server) Fence(ctx context.Context, tx FenceTx, queues []QueueEpoch) error {
-	if s.roster.WriteFence {
+	if s.roster.DB.WriteFence {
 		return s.FenceByWriting(ctx, tx, queues, ``)
 	}
 	return s.fenceByReading(ctx, tx, queues)

@@ -16,7 +16,7 @@ func TestFenceByWriting(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		c := centertest.Open(t, url, center.Options{})
-		c.Roster().WriteFence = true
+		c.Roster().DB.Dialect = c.Roster().DB.WithWriteFence()
 		centertest.Fence(t, c)
 	})
 }

@@ -287,7 +287,7 @@ func (b Heartbeat) allDrainedColumn() string {
 // do not wait for the cluster, so that their node may lag: it does not know a row that this process has just written on
 // another node. The store waits, and its answer counts (F7). Without a cluster, the reply of the heartbeat is enough.
 func (b Heartbeat) confirmGone(ctx context.Context, r *Roster, replies map[string]HeartbeatReply) error {
-	if !r.WriteFence || len(replies) == len(b.Servers) {
+	if !r.DB.WriteFence || len(replies) == len(b.Servers) {
 		return nil
 	}
 	missing := slices.DeleteFunc(b.uuids(), func(uuid string) bool { _, ok := replies[uuid]; return ok })

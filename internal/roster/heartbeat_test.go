@@ -37,7 +37,7 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 		if gone, err := gone("x"); err != nil || !gone {
 			t.Errorf("without a cluster: gone %t, error %v, want a server that is gone", gone, err)
 		}
-		r.WriteFence = true
+		r.DB.Dialect = r.DB.WithWriteFence()
 		if _, err := gone("x"); err == nil {
 			t.Error("the store has the row: no error, want one")
 		}

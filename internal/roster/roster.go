@@ -23,8 +23,6 @@ type Roster struct {
 	OwnSign string
 	// PlannerVersion is the newest version of the planner's rules that the program knows: plan.Version.
 	PlannerVersion int
-	// WriteFence says that share locks do not reach all writers, so that fences write (F3).
-	WriteFence bool
 	// IdleTxTimeout is how long a fenced transaction may be idle before the database ends it (F6). Zero leaves the
 	// database's own setting.
 	IdleTxTimeout time.Duration

@@ -10,6 +10,8 @@ import (
 // Database describes a database that is not open yet: its dialect, its address, and what a program does only with
 // databases of its kind. postgres.URL, mysql.URL and sqlite.URL return one.
 type Database struct {
+	// Dialect is what the URL says about the dialect. It serves until Probe has asked the server: it classifies the errors
+	// of connecting.
 	Dialect *Dialect
 	Address string // the URL without its password
 	Local   bool   // on this host, so that a mistyped URL cannot create a second roster elsewhere
@@ -21,8 +23,9 @@ type Database struct {
 	// Pool returns a pool of connections for a role, which are not connected yet.
 	Pool func(r Role, o PoolOptions) (*sql.DB, error)
 
-	// Probe asks the server for its version and refuses one on which the promises of the roster cannot hold.
-	Probe func(context.Context, *sql.DB) (Server, error)
+	// Probe asks the server for its vendor and version, and returns the dialect to speak with it. Servers of several
+	// vendors may answer to one URL. Probe refuses a server on which the promises of the roster cannot hold.
+	Probe func(context.Context, *sql.DB) (*Dialect, error)
 
 	// CheckTables refuses tables that cannot take part in transactions. Nil if the database has no such tables.
 	CheckTables func(context.Context, *sql.DB) error
@@ -74,13 +77,6 @@ func (o PoolOptions) ReplyLimit(alone bool) time.Duration {
 		return time.Minute
 	}
 	return 15 * time.Minute
-}
-
-// Server is what Probe learns about a server.
-type Server struct {
-	// WriteFence means that share locks do not reach all writers (F3): a cluster such as Galera compares the rows that
-	// transactions have written, and not the rows that they have read.
-	WriteFence bool
 }
 
 // Note is something that an operator should know about a database.

@@ -12,7 +12,7 @@ import (
 
 // DB is an open database: a pool for each role, and counts of the attempts. Its methods may be called concurrently.
 type DB struct {
-	*Dialect
+	*Dialect // of Database, until the caller of Open has set what Probe returns
 	Database Database
 
 	Store     *sql.DB // transactions of the roster

@@ -28,7 +28,10 @@ type Dialect struct {
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
 
-	Share       string // ends a SELECT that keeps its rows unchanged until the commit
+	Share string // ends a SELECT that keeps its rows unchanged until the commit
+	// WriteFence means that share locks do not reach all writers, so that the fence writes (F3): a cluster such as Galera
+	// compares the rows that transactions have written, and not the rows that they have read.
+	WriteFence  bool
 	SkipLocked  string // ends a SELECT that locks the rows of q that are free (L5); empty if the database cannot
 	LockServers string // ends a SELECT that locks the rows of s
 
@@ -56,6 +59,13 @@ type Dialect struct {
 	Time     func(time.Time) any // a parameter that compares with a column of times
 	Classify func(error) Class   // what an error of the driver means for the transaction
 	Denied   func(error) bool    // reports whether the role lacks a right
+}
+
+// WithWriteFence returns the dialect of a cluster of the servers of d (F3).
+func (d *Dialect) WithWriteFence() *Dialect {
+	cluster := *d
+	cluster.WriteFence = true
+	return &cluster
 }
 
 // SQL translates a statement into the dialect.
