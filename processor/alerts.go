@@ -10,7 +10,7 @@ import (
 // watch finds what is wrong with the selects of a lane, and alerts it. Only the lane's select uses it.
 type watch struct {
 	crashesAlerted bool      // the alert about crashes was sent
-	parkedAt       time.Time // when the alert about parked items was last sent (X2), zero while there is no reason
+	parkedAt       time.Time // when the alert about parked items was last sent (X2); zero while nothing is to be alerted
 	comparedAt     time.Time // when the items of a page were last compared with each other
 	repeats        repeats
 }
@@ -46,8 +46,8 @@ func (w *watch) alertCrashes(c *selectCall) {
 // notifies operators.
 const alertPause = time.Minute
 
-// alertParked sends an alert if the selects may miss items behind failed ones, because more than most have failed (X2).
-// The select of a Paged dealer goes on behind them.
+// alertParked sends an alert if the selects may miss items behind failed ones, because more items have failed than the
+// given bound (X2). The select of a Paged dealer goes on behind them, so it misses none.
 func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 	switch {
 	case parked <= int64(most) || c.capabilities.paged && !c.lane.pass.ignored:
@@ -84,10 +84,10 @@ func (e *foreignError) Error() string {
 	return fmt.Sprintf("QueueOf names queue %s, which was not selected; items skipped: %d", e.queue, e.items)
 }
 
-// inspect looks at a page that the dealer has returned, and that was filtered. The signature of the page is equal for
-// pages with an equal first item. There is none if the items cannot be distinguished, for pages that hold failed items,
-// and in sweeps, which have a trail. A dead item at the head of a page counts: the cursor passes it at once, so that
-// the next select returns it only if it ignores the cursor.
+// inspect sends the alerts about a page, and computes its signature, which is equal for pages with an equal first item.
+// returned are the items of the dealer, and p is what the filter has left of them. A page has no signature if its items
+// cannot be distinguished, if it holds failed items, or in a sweep, which has a trail. But it has one if its first item
+// is dead and the cursor passes it: the next select returns that item only if it ignores the cursor.
 func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 	w.alertLimit(c, p)
 	if err := w.alertDuplicates(c, returned); err != nil {
@@ -104,11 +104,11 @@ func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 	return err
 }
 
-// compareEvery is the pause between two pages of a lane that are searched for an item that occurs twice. A select that
-// returns some twice, such as a join, mostly does so in any page, and the search needs the key of each item.
+// compareEvery is the pause between two pages of a lane that are searched for an item that occurs twice. The search
+// needs the key of each item, and one page a minute is enough: a join that returns items twice does so in most pages.
 const compareEvery = time.Minute
 
-// alertDuplicates reports an item that the dealer has returned twice.
+// alertDuplicates sends an alert if the dealer has returned an item twice.
 func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 	if !c.capabilities.tracksItems() || returned.size() < 2 || c.began.Sub(w.comparedAt) < compareEvery {
 		return nil
@@ -130,8 +130,9 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 	return err
 }
 
-// alertLimit sends an alert if the select seems to ignore its limit. Either it returned more items. Or it returned only
-// items that back off or are dead, and exactly fetch_number of them or not all: other items may be behind them.
+// alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also
+// sends one if the select returned only items that back off or are dead, and either fewer than there are of them, or
+// exactly fetch_number although the limit is larger: other items may be behind them.
 func (w *watch) alertLimit(c *selectCall, p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted

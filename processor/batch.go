@@ -119,9 +119,9 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// performRecorded returns the outcome of an item that is not executed. One whose Discard is due fails with its
-// recorded error again. The cursor passes a dead item when its record is in the store. The cursor of a sweep passes
-// no failed item (X3).
+// performRecorded returns the outcome of an item that is not executed. An item whose Discard is due fails with its
+// recorded error again. The cursor passes a dead item when the record of the item is in the store. The cursor of a
+// sweep passes no failed item (X3).
 func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err
@@ -310,7 +310,7 @@ func (b *batch) evidence(round uint64) evidence {
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
 	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
 	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause && !e.inconclusive && !e.known {
-		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them say no more
+		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them would prove nothing more
 			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
 		}
 	}

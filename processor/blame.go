@@ -32,8 +32,9 @@ const (
 	passOver                // it is the only attempt of a sweep, which passes the item
 )
 
-// judge returns what the failure means, if an item has so many attempts; 0 is any number. The probes of an outage wait
-// in a sweep, too (X5). A cursor passes no failed item (X3): the sweep fails, and the next sweep begins with that item.
+// judge returns what the failure means for an item that has mostAttempts attempts; 0 stands for any number of attempts.
+// A sweep lets an item wait if it failed as the probe of an outage (X5), and passes any other. A cursor passes no
+// failed item (X3): passOver then fails the sweep, and the next sweep begins with that item.
 func (f failure) judge(mostAttempts int) verdict {
 	switch {
 	case f.sweeps && (f.inOrder || f.passes()):
@@ -46,9 +47,9 @@ func (f failure) judge(mostAttempts int) verdict {
 	return attempt
 }
 
-// counts reports whether the failure is an attempt of the item. It is none before the pause of the item is over,
-// because attempts count at the pace of the retry policy at most. It is none either while nothing succeeds: an attempt
-// that is made while a service is away says nothing about the item (X5).
+// counts reports whether the failure is an attempt of the item. It is not before the pause of the item is over, because
+// attempts count at the pace of the retry policy at most. It is not while nothing else succeeds, because a failure
+// while a service is away says nothing about the item (X5).
 func (f failure) counts() bool {
 	switch {
 	case f.discardDue, f.permanent:

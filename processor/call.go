@@ -75,7 +75,8 @@ func (c *call) classify(err error) outcome {
 	return failed
 }
 
-// inTime calls the dealer with a context that ends after BatchTimeout. An error that this may have caused names it.
+// inTime calls the dealer with a context that ends after BatchTimeout. If this may have caused an error, the error
+// names the setting.
 func (c *call) inTime(ctx context.Context, f func(context.Context) error) error {
 	limit := c.settings.BatchTimeout
 	if limit == 0 {

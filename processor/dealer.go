@@ -81,8 +81,9 @@ type Queue struct {
 	// it is at least the number of takeovers without progress.
 	Crashes int
 
-	// FailingSince is when the first of the calls ended that failed for the earlier owner, if QueueState.Failing was set
-	// there and nothing of the queue has succeeded since. The queue then fails until a call says otherwise.
+	// FailingSince is QueueFailure.Since of the earlier owner, if all calls for the queue failed there
+	// (QueueState.Failing) and nothing of the queue has succeeded since. The queue then counts as failing until a call
+	// succeeds.
 	FailingSince time.Time
 }
 
@@ -111,9 +112,9 @@ type Run struct {
 // after item_max_attempts, while its queue goes on. Settings.NotSleep needs it. A sweep passes a failing item: it
 // counts the item and does not execute it again under this grant.
 type Keyed[T any] interface {
-	// Key returns the identity of item. Every select must return the same key for the same item. The key must be
-	// unique among all items of the task type: a new item under the key of a dead item counts as dead. One select
-	// should not return a key twice: the alert BAD_PAGE tells it.
+	// Key returns the identity of item. Every select must return the same key for the same item. The key must be unique
+	// among all items of the task type: a new item under the key of a dead item counts as dead. One select should not
+	// return a key twice: the alert BAD_PAGE reports it.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
 	// select, for the first item of a page, for all items of one page of a queue per minute, and for all in a sweep,
@@ -125,12 +126,14 @@ type Keyed[T any] interface {
 // Cursored is an optional capability of a TaskDealer: its queues are append-only sources, such as a log, that are read
 // in order. Select returns the items after s.Queue.Cursor, in their order.
 //
-// What the cursor has passed is not selected again. So no item may appear behind it later. Two items must not have the
-// same cursor, because the cursor of one passes the other. A number that a transaction draws before its commit does not
-// suffice: a transaction that commits late adds an item behind the cursor, which is lost. Three ways are safe. On
-// PostgreSQL, a column of type xid8 with the default pg_current_xact_id(), the cursor (xid, id), and the condition
-// xid < pg_snapshot_xmin(pg_current_snapshot()). Elsewhere, a select that leaves out items for longer than any
-// transaction lasts. Or a source that commits in the order of the cursor, such as a single writer.
+// What the cursor has passed is not selected again. So no item may later appear before the cursor. Two items must not
+// have the same cursor, because the cursor of one passes the other. A number that a transaction draws before its commit
+// does not suffice: if item 8 is committed before item 7, the cursor passes 7, which is lost. Three ways are safe:
+//
+//   - on PostgreSQL, a column of type xid8 with the default pg_current_xact_id(), the cursor (xid, id), and the
+//     condition xid < pg_snapshot_xmin(pg_current_snapshot())
+//   - a select that leaves out items until they are older than any transaction can be
+//   - a source that commits in the order of the cursor, such as a single writer
 //
 // One batch of a queue runs at a time. After Execute has returned nil, the cursor moves to the last item of the batch.
 // If Execute returns an error, the cursor must not have moved. The processor then loads the cursor again, because what
@@ -179,9 +182,9 @@ type SetSelector[T any] interface {
 	// one SelectSet runs at a time. It may modify owned.
 	SelectSet(ctx context.Context, s Selection, owned []Queue) ([]T, error)
 
-	// QueueOf returns the ID of the queue that item belongs to. The executor that selected item calls it once per
-	// item. If the queue was not among the owned ones, the processor skips the item, and the select fails with an
-	// error that names the queue. The alert BAD_PAGE tells it.
+	// QueueOf returns the ID of the queue that item belongs to. The executor that selected item calls it once per item. If
+	// the queue was not among the owned ones, the processor skips the item, and the select fails with an error that names
+	// the queue. The alert BAD_PAGE reports it.
 	QueueOf(item T) string
 }
 
@@ -229,13 +232,13 @@ func RunOf(ctx context.Context) (*Run, bool) {
 // Backlogger is an optional capability of a TaskDealer: it tells how much work a queue has left. Without it, Rota does
 // not know.
 type Backlogger interface {
-	// Backlog counts the items that selects of s.Queue would return, now or later, were s.Limit not there. s is a
-	// Selection without a limit. An estimate will do. The owner of the queue calls it from one goroutine, beside selects
-	// and batches, in mode CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time: if one
-	// worker owns all queues, the call after one of 50 ms begins 5 s later. Where that would leave a queue uncounted for
-	// more than about 30 s, they take more, up to a tenth of the time of each worker. The first call for a queue that is
-	// new to a worker waits for no other. ctx expires after 10 s, and is cancelled when the process stops. After
-	// ErrNoBacklog the process does not call it again.
+	// Backlog counts the items that selects of s.Queue would return, now or later, without a limit. s has no limit. An
+	// estimate is enough. The owner of the queue calls Backlog from one goroutine, beside selects and batches, in mode
+	// CONTINUOUS. The calls of a task type, of all its workers together, take 1 % of the time: if one worker owns all
+	// queues, the call after one of 50 ms begins 5 s later. If a queue would stay uncounted for more than about 30 s at
+	// that pace, the calls take more, up to a tenth of the time of each worker. The first call for a queue that is new to
+	// a worker waits for no other. ctx expires after 10 s, and is cancelled when the process stops. After ErrNoBacklog the
+	// process does not call Backlog again.
 	Backlog(ctx context.Context, s Selection) (Backlog, error)
 }
 

@@ -20,7 +20,7 @@
 //	batch.conclude             finds the outcome; batch.blame records failed items, batch.saveCursor moves the cursor
 //	batch.finishLocked         counts the items, and lets the lane rest after its last batch
 //
-// What has to be decided on this way is decided by values, from their arguments alone. The calls and the scheduler
+// The decisions on this way are pure: each depends on its arguments and its value alone. The calls and the scheduler
 // collect the arguments, and carry out what is decided:
 //
 //	filter.judge        whether an item of a page is executed now, and in which batch, by its record
@@ -48,10 +48,10 @@
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
 //	                  └──nothing──► idle, for sleep_time_nodata
 //
-// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, for each lane alone: a lane
-// is selected again when nothing of it is in flight, and a lane never waits for another. In NOTSLEEP a lane is idle as
-// soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more queues,
-// it takes only its own items out. A sweep has no sleep_time_nodata.
+// After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane on its own:
+// a lane is selected again when nothing of it is in flight, and it never waits for another lane. In NOTSLEEP it is idle
+// as soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more
+// queues, it takes only its own items out. A sweep has no sleep_time_nodata.
 //
 // # The life of an item
 //
@@ -67,9 +67,9 @@
 // committed since, because its snapshot is older than its result. The select therefore notes the batches of its lane
 // that are in flight when it begins, under the lock under which batches are claimed. It drops their items from its
 // result (X1). No other item of the lane can get in flight during the select, because items get in flight only through
-// a select and there is one at a time. The alternative is a set of all keys in flight, updated for every item. It would
-// need the same moment under the lock, and a map operation for each item. The present way asks only for the keys of
-// pages that were selected beside running batches.
+// a select and there is one at a time. The alternative is a set of all keys in flight. It would need the lock just as
+// long, and a map operation for each item. The present way asks only for the keys of pages that were selected beside
+// running batches.
 //
 // # Failing items
 //
@@ -121,14 +121,14 @@
 // opens, and the selects try 1, 2, 4 ... 100 items that were not tried yet. These back off without an attempt. Some
 // seconds later a sample holds a healthy row, which closes the breaker. The items that were tried are retried at once,
 // and now their failures count, because something else has succeeded. They open no breaker any more, because they
-// failed before that success. The bad rows that were not tried yet may open it again, but only if as many of them fail
-// in a row as a block of poison explains. If the service is away instead, all items fail, each at most once in a round,
-// until the service is back: then the retries succeed, and no attempt was lost.
+// failed before that success. The bad rows that were not tried yet may open it again, but only if twice as many of them
+// fail as in the first block, or if they fail for ten seconds. If the service is away instead, all items fail, each at
+// most once in a round, until the service is back: then the retries succeed, and no attempt was lost.
 //
 // A call that was in flight when the service went away may still succeed. If that closed the breaker, it would open
 // again only after twice as many items, and failures of the outage would count. So once three items have failed, only
-// the success of a call that began after the first of these failures counts. Before that each success counts: poison
-// that fails fast, beside slow healthy items, has successes of older calls behind it, and is no outage.
+// the success of a call that began after the first of these failures counts. Before that each success counts, because
+// poison may fail fast beside slow healthy items: their calls began earlier, and still prove that the service is there.
 //
 // setup.rounds orders failures and successes: it rises with a success after a failure. A record keeps the rounds of the
 // first and of the last failure of its item. An item counts as evidence if it fails alone, by name in Failures, or
@@ -141,10 +141,10 @@
 // errors are quicker, and so is Settings.CountInOutage. A healthy item that arrives is the next probe, and closes the
 // breaker.
 //
-// A sweep has no attempts to count, and its end waits for each item that waits. sweptRun.givesUp says for how long.
-// Rejected: to pass each probe, so that an outage of minutes fails a small queue; a fixed limit, which is too long for
-// poison or too short for an outage; to expect as many failures as before, whichever items fail, because an outage
-// during a rerun then fails healthy items.
+// A sweep counts no attempts, and it cannot end while an item waits for the end of an outage. sweptRun.givesUp says for
+// how long. Three alternatives are worse. If the sweep passed each probe that fails, an outage of minutes would fail a
+// small queue. A fixed limit is too long for poison or too short for an outage. If a rerun expected as many failures as
+// the run before it, whichever items fail, an outage during the rerun would fail healthy items.
 //
 // The breakers of the servers are independent: one server may reach the service while another cannot. One breaker for
 // all servers in the database would need a write per failure and a leader for the probe.
@@ -213,7 +213,7 @@
 // is called.
 //
 // Package github.com/cenkalti/backoff computes the jitter of pauses, and golang.org/x/time/rate the rate. Both are
-// small and proven. Our own code would be as long as the calls.
+// small and proven. Code of our own would be as long as the calls.
 //
 // # Not promised
 //

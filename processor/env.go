@@ -28,7 +28,7 @@ type Env struct {
 	Lost func(err error) bool
 
 	// DataError reports whether an error of the dealer means that the database has refused the data: a value that is too
-	// long, a constraint that is violated. Such a failure is the item's and no outage. Nil always means false.
+	// long, a constraint that is violated. Then the item is at fault, and it is no outage. Nil always means false.
 	DataError func(err error) bool
 
 	// Items keeps the failed items of Keyed and Cursored dealers beyond this process. Nil keeps them in memory, until

@@ -22,16 +22,16 @@ type failureLog struct {
 // errRecordChanged ends a batch whose failed item has another record now, because an operator changed it.
 var errRecordChanged = errors.New("the record of the failed item has changed")
 
-// everyone is what Load takes of the gate, so that it is apart from Find, Save and Delete, which take 1. The gate is no
-// sync.RWMutex, because a goroutine that waits for a mutex is not durably blocked for testing/synctest.
-const everyone = math.MaxInt64
+// exclusive is what Load takes of the gate, so that it never runs beside Find, Save or Delete, which take 1 each. The
+// gate is no sync.RWMutex, because a goroutine that waits for a mutex is not durably blocked for testing/synctest.
+const exclusive = math.MaxInt64
 
 func newFailureLog(store ItemStore) *failureLog {
-	return &failureLog{store: store, gate: semaphore.NewWeighted(everyone)}
+	return &failureLog{store: store, gate: semaphore.NewWeighted(exclusive)}
 }
 
-// enter waits for the gate, also if the call is cancelled: the calls that are in it end then, too. The caller calls
-// leave.
+// enter waits for the gate, even if the call is cancelled: the calls that are inside are cancelled too, and leave soon.
+// The caller calls leave.
 func (l *failureLog) enter(n int64) (leave func()) {
 	_ = l.gate.Acquire(context.Background(), n)
 	return func() { l.gate.Release(n) }
@@ -49,9 +49,10 @@ type update struct {
 // crash of an owner leaves at most one.
 const startedRoom = 100
 
-// load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload. A
-// sweep loads once, and only finds out whether the store has records of the queue: memory holds the failures of the
-// sweep, and if the store has others, each select looks them up.
+// load replaces the failed items of a queue by the failed items of the store, once per grant and after each Reload.
+//
+// Memory holds the failures of a sweep. For a sweep, load therefore only finds out, once, whether the store has records
+// of the queue. If it has, each select looks up the records of its items.
 func (l *failureLog) load(c *selectCall, g *grant) error {
 	version := c.reloads.Load() + 1
 	if l.store == nil || !c.capabilities.tracksItems() || g.failures.version == version ||
@@ -59,7 +60,7 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 		return nil
 	}
 	c.lane.pass = pass{}
-	defer l.enter(everyone)()
+	defer l.enter(exclusive)()
 	most, mostDead := g.failures.room()
 	if c.lane.sweep != nil {
 		most, mostDead = 0, 0
@@ -90,9 +91,9 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 	return nil
 }
 
-// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one,
-// or no queue if the item does not matter. find asks the store only for queues of which memory may not hold all
-// records.
+// find returns the records of n items of a call that memory does not hold. item returns the queue and the key of one
+// item, or no queue if the item does not matter. find asks the store only about queues whose records may not all be in
+// memory.
 func (l *failureLog) find(c *call, n int, item func(i int) (*grant, string)) (map[string]record, error) {
 	found := map[string]record{}
 	for _, g := range c.grants {
@@ -126,7 +127,7 @@ func (l *failureLog) lookUp(c *call, g *grant, keys []string, found map[string]r
 	return nil
 }
 
-// unknown returns the keys of the items of a queue of which memory knows nothing.
+// unknown returns the keys of those of the n items that belong to the queue and have no record in memory.
 func (l *failureLog) unknown(g *grant, n int, item func(i int) (*grant, string)) (keys []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,8 +161,9 @@ func (l *failureLog) recall(g *grant, key string) (record, bool) {
 // mostDoubted bounds the items whose failures were no attempts, in memory: some megabytes.
 const mostDoubted = 50_000
 
-// keep replaces the record of an item in memory only. An outage may fail any number of items, so beyond a bound those
-// whose failure was no attempt are forgotten, and tried again. A sweep forgets none: it ends when each has passed.
+// keep replaces the record of an item in memory only. An outage may fail any number of items. So beyond mostDoubted
+// records, keep drops the record of an item whose failure was no attempt, and the item is tried again. A sweep keeps
+// each record, because it ends only when none of its items waits any more.
 func (l *failureLog) keep(u update) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -26,7 +26,7 @@ type failures struct {
 // record is what is known about one failed item.
 type record struct {
 	attempts   int
-	retryAt    time.Time // the item is not executed before
+	retryAt    time.Time // the earliest time at which the item is executed again
 	cause      error     // of the last failure
 	batchLimit int       // of a suspect: the largest size of its next batch; else 0
 	first      uint64    // the round in which the item first failed alone, as far as this process knows; 0 if it has not
@@ -98,8 +98,8 @@ func (f *failures) removeRecordLocked(key string) {
 	}
 }
 
-// keepLocked replaces the record under key. Of a dead item that the store has, memory holds the key only. Beyond the
-// bounds, memory holds nothing that the store has.
+// keepLocked replaces the record under key. If the store has the record too, memory holds only the key of a dead item,
+// and nothing beyond the bounds.
 func (f *failures) keepLocked(key string, r record) {
 	f.removeLocked(key)
 	switch {
@@ -112,7 +112,7 @@ func (f *failures) keepLocked(key string, r record) {
 	}
 }
 
-// recallLocked returns the record under key. Of a dead item it may hold nothing else.
+// recallLocked returns the record under key. The record of a dead item may say only that the item is dead.
 func (f *failures) recallLocked(key string) (record, bool) {
 	if r, ok := f.records[key]; ok {
 		return r, true
@@ -185,7 +185,7 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 }
 
 const (
-	// beforeRounds is the round in which an item has failed twice, in processes before this one: it is known to be poison.
+	// beforeRounds is the round of an item that has failed twice in processes before this one, so that it is poison.
 	beforeRounds = 1
 
 	// firstRound is the round before the first success in this process.
@@ -202,7 +202,8 @@ func (f *failures) rememberLocked(r *Run) {
 	}
 }
 
-// record returns the record of an item of the store. After an outage that is over, it keeps its pause.
+// record returns the record of an item of the store. The item waits for the rest of its pause, even if an outage has
+// caused the pause and is over.
 func (i FailedItem) record(c *call, now time.Time) record {
 	if c.lane.sweep != nil {
 		return i.recordInSweep()
@@ -222,8 +223,8 @@ func (i FailedItem) record(c *call, now time.Time) record {
 	return r
 }
 
-// recordInSweep returns what the record means in a sweep. An item that is dead has ended its process, or died in mode
-// CONTINUOUS: the sweep passes it. Another one is executed alone, and a success deletes its record.
+// recordInSweep returns what the record means in a sweep. The sweep passes a dead item, which has ended its process or
+// died in mode CONTINUOUS. Any other item is executed alone, and a success deletes its record.
 func (i FailedItem) recordInSweep() record {
 	if i.Dead {
 		return record{dead: true, stored: true, cause: Permanent(fmt.Errorf("item %s is dead: %s", i.Key, i.LastError))}
@@ -231,8 +232,8 @@ func (i FailedItem) recordInSweep() record {
 	return record{batchLimit: 1, stored: true}
 }
 
-// item returns the update in the form of the store, which keeps the time at which an item starts that is executed
-// alone.
+// item returns the update in the form of the store. An item that is executed alone has no pause, so that the time of
+// its next attempt in the store is the time at which it starts.
 func (u *update) item(now time.Time) FailedItem {
 	f := FailedItem{Key: u.key, Attempts: u.attempts, Dead: u.dead, Started: u.started}
 	if u.cause != nil {
@@ -335,5 +336,6 @@ type budget struct {
 	most int64
 }
 
-// room returns how many more memory may hold. Executors that ask at the same time may exceed the bound by one each.
+// room returns how many more of its kind memory may hold. Executors that ask at the same time may exceed the bound by
+// one each.
 func (b *budget) room() int64 { return b.most - b.held.Load() }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// filter says what becomes of an item of a page, from its record alone.
+// filter decides from the record of an item of a page whether the item is executed now, and in which batch.
 type filter struct {
 	now           time.Time
 	round         uint64      // setup.rounds when the select began
@@ -17,8 +17,8 @@ type filter struct {
 	executeNumber int
 }
 
-// class says what an item of a page is to be executed for. A page has its items in this order, unless they are in order
-// of a cursor: then all are fresh.
+// class says why an item of a page is executed now, or why it is not. A page has its items in the order of the classes,
+// unless the dealer is Cursored: then they keep the order of the cursor, all in class fresh.
 type class int
 
 const (
@@ -250,10 +250,14 @@ func (l *lane) spread(indexes []int32, n int) []int32 {
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
 const retryShare = 6
 
-// retriesAllowed bounds the items that have failed before, so that poison does not take the executors from healthy
-// items (X2). A page that is full of other items has retries only now and then: enough for all executors at a time,
-// because a page with one more call than there are executors takes twice the time. Another page has about a second of
-// them. The rest waits for the next page.
+// retriesAllowed bounds the retries of a page, so that poison does not take the executors from healthy items (X2). The
+// other retries wait for the next page.
+//
+// Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
+// for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
+// rounds of calls, and so does one with 8 retries: so 8 of them come together, after 48 calls. A page that is not full
+// has as many retries as it may have items, which is about a second of work. If a full page of a Paged dealer holds few
+// other items, it has a sixth of them.
 func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	others := len(d.of[fresh]) + len(d.of[suspected])
 	if others < c.wanted {

@@ -20,8 +20,8 @@ func (q Queue) crashed(s *Settings) bool {
 	return s.MaxCrashes > 0 && q.Crashes > q.mostCrashes(s)
 }
 
-// mostCrashes returns with how many crashes the queue is worked as usual. A run fails its queue after MaxCrashes
-// takeovers, so that the last owner before that must find the item.
+// mostCrashes returns the largest number of crashes with which the queue is worked as usual. A run fails its queue
+// after MaxCrashes takeovers, so the owner before the last of them must find the item.
 func (q Queue) mostCrashes(s *Settings) int {
 	if q.Run != nil {
 		return s.MaxCrashes - 1
@@ -139,9 +139,9 @@ func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) erro
 	return l.store.Delete(ctx, g.queue, []string{key})
 }
 
-// declareDead declares the items dead that an earlier owner has started alone and not ended: that owner was expired,
-// and so were others before it. A Discarder gets the items before they are dead. With fewer crashes, declareDead does
-// nothing: the owner has left, or could not delete a record. A sweep has no Discard.
+// declareDead declares the items dead that an earlier owner has started alone and not ended, if as many owners in a row
+// were expired as isolate the queue. With fewer crashes it does nothing: the owner may have left, without being able to
+// delete the record. If the dealer is a Discarder, the items are dead after their Discard, except in a sweep.
 func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {

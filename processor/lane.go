@@ -7,8 +7,7 @@ import (
 )
 
 // lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. The scheduler's lock guards
-// the fields up to sweep. It has more than 20 fields, because all that concerns one queue alone is here, by what uses
-// it.
+// the fields up to sweep. It has more than 20 fields, because it holds all that concerns one queue alone.
 type lane struct {
 	grants       []*grant
 	selecting    bool  // a select is in flight
@@ -24,7 +23,7 @@ type lane struct {
 	order     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
-	closes  uint32 // how often the breaker had closed when the last select was claimed, which may read it
+	closes  uint32 // how often the breaker had closed when the last select was claimed; that select may read it
 	untried bool   // while the breaker is open: the lane may have items that the outage has not tried
 	probes  int    // number of items that were probes; only the lane's select uses it
 
@@ -52,9 +51,9 @@ func (l *lane) selectable() bool {
 // sweepEnded reports whether the lane has a sweep and it has ended.
 func (l *lane) sweepEnded() bool { return l.sweep != nil && l.sweep.Ended() }
 
-// idle reports whether no call in flight and no page keeps the lane from being selected. In NOTSLEEP, batches in flight
-// do not. But a sweep that found nothing waits for them even then: an empty select proves the end only when nothing is
-// in flight.
+// idle reports whether the lane may be selected: it has no select in flight, no page, and no batches in flight. In
+// NOTSLEEP it may have batches in flight, unless its items are executed one by one, or its sweep has found nothing: an
+// empty select proves the end of a sweep only when nothing is in flight.
 func (l *lane) idle(notSleep bool) bool {
 	waits := l.batches > 0 && (!notSleep || l.isolated || l.sweep != nil && l.foundNothing)
 	return !l.selecting && l.page == nil && !waits

@@ -13,10 +13,10 @@ type limiter struct {
 	rate    *rate.Limiter // nil until it is first needed
 	current bool          // rate has the share of the present queues and settings
 	share   float64       // items per second of this server
-	until   time.Time     // no batch may start before
+	until   time.Time     // the earliest start of the next batch
 	probing bool          // the breaker is open: at most probesPerSecond
 
-	part   float64 // of SetRateShare
+	part   float64 // the argument of SetRateShare
 	parted bool    // SetRateShare was called
 }
 
@@ -107,7 +107,7 @@ func (l *limiter) update(now time.Time, s *Settings, grants map[string]*grant) {
 // inFlight bounds the batches in flight by this server's share of max_in_flight (P10). The scheduler's lock guards it.
 type inFlight struct {
 	batches int
-	most    int // of SetMaxInFlight
+	most    int // the argument of SetMaxInFlight
 }
 
 // unbounded is the bound before the first call of SetMaxInFlight.
@@ -190,13 +190,13 @@ func (b *batch) measurePaceLocked(s *scheduler) {
 	s.pace.measure(b.took, b.size())
 }
 
-// onlyPageBatches is the number of batches for each executor that a page has at least if no other page is there. With
-// fewer batches, executors would often wait for the last batch of the page.
+// onlyPageBatches is the least number of batches per executor of a page that has all executors. With fewer batches,
+// executors would often wait for the last batch of the page.
 const onlyPageBatches = 4
 
-// pageSizeLocked returns the number of items that the next page of a lane should have, which is being selected: about
-// pageTime of work for the executors, and of the rate, that are left beside the other pages. It is at most
-// fetch_number.
+// pageSizeLocked returns how many items the select of a lane should return: about pageTime of work for the lane's share
+// of the executors, at most what its share of the rate allows in that time, and at most fetch_number. The lanes that
+// have a page, are being selected or are due share alike.
 func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 	executors := max(1, min(s.settings.ThreadNumber, s.inFlight.most))
 	pages := min(executors, len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
@@ -209,8 +209,9 @@ func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 	return size
 }
 
-// pageSize returns how many items of a page beside others the executors execute in pageTime, and at most fetch_number.
-// Each executor gets at least a batch, however long it takes. Until a batch was measured, it is fetch_number.
+// pageSize returns how many items a page has if it shares the executors with other pages: as many as its executors
+// execute in pageTime, at least a batch for each of them, and at most fetch_number. With 8 executors, 2 pages and 50 ms
+// per item, it is 80 items. Until a batch was measured, it is fetch_number.
 func (p pace) pageSize(s *Settings, executors, pages int, cursored bool) int {
 	if p == 0 {
 		return s.FetchNumber

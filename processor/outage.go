@@ -55,7 +55,8 @@ type outage struct {
 	since       time.Time           // the first of these failures
 	lastFailure time.Time           // the last failure of any item that may be an outage's
 
-	// The most items that failed in a row of late before one succeeded, so that they were a block of poison and no outage.
+	// The largest number of items that failed in a row before one succeeded, so that they were a block of poison and no
+	// outage. It is forgotten blockFor after the last such block, at blockAt.
 	block   int
 	blockAt time.Time
 
@@ -179,7 +180,7 @@ func (o *outage) end() (closed bool) {
 	return closed
 }
 
-// quiet reports whether an open breaker has seen no failure for so long that no probe is left to close it.
+// quiet reports whether the breaker is open and nothing has failed for so long that no probe is left to close it.
 func (o *outage) quiet(now time.Time, s *Settings) bool {
 	return o.open() && now.Sub(o.lastFailure) > quietProbes*s.ProbeMax
 }
@@ -232,9 +233,9 @@ func (o *outage) probePause(now time.Time, s *Settings) time.Duration {
 // thousand bad items hide a healthy one for half a minute, and a service that is away gets a bounded number of calls.
 type sample struct {
 	width  int           // the items of the present round
-	failed int           // of these
-	tried  int           // since the breaker opened
-	next   time.Time     // no select begins before
+	failed int           // how many of these have failed
+	tried  int           // the probes that have failed since the breaker opened
+	next   time.Time     // the earliest start of the next select
 	usual  time.Duration // the usual duration of a call before the breaker opened; 0 if none was measured
 }
 

@@ -152,8 +152,8 @@ func (p *page) grants(dst []*grant, s *span) ([]*grant, context.Context) {
 	return dst, p.parts[p.partOf[s.from]].ctx
 }
 
-// endBatch counts the end of a batch. whole says that it was executed to its end. It reports whether the page was, so
-// that its queues have survived it (S14).
+// endBatch counts the end of a batch. whole says that the batch was executed to its end. endBatch reports whether all
+// batches of the page were, so that the queues have survived the page (S14).
 func (p *page) endBatch(whole bool) bool {
 	p.ended++
 	p.cut = p.cut || !whole

@@ -39,9 +39,10 @@ const (
 	stuck             // the page ends where the page before it ended: the dealer ignores Selection.After
 )
 
-// start begins a new pass if it is due, and returns the position of the select that begins at a time. The breaker had
-// closed so often when the select was claimed. whole says that a pass goes to the end of the source: a sweep has no
-// retries, and new items belong to the next run, and the samples of an outage go round.
+// start begins a new pass if it is due at the begin of a select, and returns the position of the select. closes is how
+// often the breaker had closed then: after an outage the next pass is due at once. whole says that a pass goes to the
+// end of the source. This holds for a sweep, which has no retries and leaves new items to the next run, and for the
+// samples of an outage, which go round the source.
 func (p *pass) start(began time.Time, closes uint32, whole bool) (after string) {
 	due := p.arrived && !began.Before(p.againAt())
 	if whole {

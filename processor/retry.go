@@ -62,7 +62,7 @@ type repetition struct {
 type rest struct {
 	repetition           // of the page
 	failures   int       // number of pauses in a row
-	notBefore  time.Time // the page holds only retries: no select begins before
+	notBefore  time.Time // the earliest time of the next select after a page that holds only retries
 }
 
 // nextPause returns the pause after one more failure. It is after, if that is positive.
@@ -74,7 +74,7 @@ func (r *rest) nextPause(s *Settings, after time.Duration) time.Duration {
 	return s.queuePause(r.failures)
 }
 
-// observe counts a batch of the page. stops says that it met the loss of a queue.
+// observe counts a batch of the page. stops says that the batch met the loss of a queue.
 func (r *rest) observe(b repetition, stops bool) {
 	if b.pause || stops {
 		r.pause, r.retryAfter = true, max(r.retryAfter, b.retryAfter)

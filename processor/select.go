@@ -172,7 +172,7 @@ func (c *selectCall) limit() int {
 }
 
 // roomForParked returns the number of items that the select may return although they have failed. Beyond the bound, the
-// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert tells it.
+// select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
 	parked := int64(l.uncached)
@@ -238,8 +238,8 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 	return nil
 }
 
-// findStep finds what the select means for the pass of its lane, from the items as the dealer returned them. The sample
-// of an outage goes on behind each page.
+// findStep finds what the select means for the pass of its lane. It looks at the items as the dealer returned them. In
+// an outage the next select always goes on behind the page, so that the samples are of different items.
 func (c *selectCall) findStep(returned items, p *page) (err error) {
 	switch {
 	case !c.capabilities.paged:

@@ -196,8 +196,8 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// caught turns a panic into an error. It cuts the text of an error here, where it enters, so that all that logs, stores
-// or counts the error has a short one. The caller defers it.
+// caught turns a panic into an error, and cuts the text of an error. It does so here, where errors enter the package,
+// so that they are short wherever they are logged or stored. The caller defers it.
 func caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}

@@ -33,7 +33,7 @@ func (s *streak) failing(after int) bool { return after > 0 && s.calls >= int64(
 
 func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 
-// observe counts a call for the given queues, which have counted it already.
+// observe counts a call for the given queues. Their own streaks have counted it already.
 func (s *streak) observe(e evidence, grants []*grant, sweeps bool) {
 	switch {
 	case e.success:
@@ -56,18 +56,18 @@ type queueStreak struct {
 	calls   int64
 	since   time.Time // when the first of them ended
 	last    time.Time // when the last of them ended
-	err     error     // of the last
-	selects bool      // the last was a select
+	err     error     // of the last of them
+	selects bool      // the last of them was a select
 	wide    bool      // a call has failed for no single item: a select, or a batch of a dealer that does not know items
 	items   []string  // the keys of items that have failed alone or by name, at most manyItems
 	carried bool      // an earlier owner of the queue has found that it fails
 
 	doneAt time.Time // when an item of the queue last succeeded
-	round  uint64    // then
+	round  uint64    // setup.rounds at that time
 }
 
-// manyItems is how many distinct items of a queue must fail until the cause is taken for the queue's, if each item
-// fails alone. The first item of a cursor stops its queue.
+// manyItems is how many distinct items of a queue must fail alone or by name before the queue counts as failing. With
+// fewer, the items may be poison. A cursor waits for its first failing item, so there one item is enough.
 const manyItems = 3
 
 // failing reports whether the queue does nothing but fail.

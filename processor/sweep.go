@@ -241,8 +241,8 @@ func (r sweptRun) givesUp(left remainder, s *Settings, openSince, now time.Time)
 	return poison && !left.untested && waited >= max(worked, patientPauses*s.Retry)
 }
 
-// sweepsWaitLocked reports whether sweeps wait for the end of an outage, and whether they wait no longer for one. While
-// they wait, nothing fails a sweep.
+// sweepsWaitLocked reports whether sweeps wait for the end of an outage, or have given up waiting for it. While they
+// wait, nothing fails a sweep.
 func (s *scheduler) sweepsWaitLocked(now time.Time) (wait, giveUp bool) {
 	if !s.outage.open() {
 		return false, false
