@@ -298,3 +298,19 @@ func TestTheServerDecidesAboutTheDialect(t *testing.T) {
 		t.Errorf("open: got %v, want %s", err, want)
 	}
 }
+
+// F8: a server that is neither of the supported databases is refused before anything is created.
+func TestOpenRefusesOtherProducts(t *testing.T) {
+	t.Parallel()
+	raw := testdb.URL(t, testdb.Postgres)
+	execURL(t, raw, `CREATE FUNCTION public.version() RETURNS text LANGUAGE sql AS $$ SELECT 'CockroachDB CCL v24.3.5' $$`)
+	raw += "&search_path=public,pg_catalog"
+	const want = `this server is CockroachDB (it says "CockroachDB CCL v24.3.5"), which Rota does not support: ` +
+		`use PostgreSQL 14, MariaDB 10.6, MySQL 8.0, or a newer one, or SQLite`
+	if got := openError(t, raw, center.Options{Schema: center.SchemaCreate}); !strings.HasSuffix(got, want) {
+		t.Errorf("open: got %s, want %s", got, want)
+	}
+	if _, _, err := center.Migrate(t.Context(), anydb.URL(raw)); err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("migrate: got %v, want %s", err, want)
+	}
+}

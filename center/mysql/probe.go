@@ -18,13 +18,12 @@ import (
 )
 
 func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
-	var version string
-	var readOnly int
-	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@global.read_only").Scan(&version, &readOnly); err != nil {
-		return nil, fmt.Errorf("ask for the version: %w", err)
-	}
-	if err := checkVersion(version); err != nil {
+	if err := checkVendor(ctx, db); err != nil {
 		return nil, err
+	}
+	var readOnly int
+	if err := db.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil {
+		return nil, fmt.Errorf("ask whether the server is read-only: %w", err)
 	}
 	if readOnly != 0 {
 		return nil, sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?): connect to the primary")

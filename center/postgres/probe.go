@@ -12,6 +12,9 @@ import (
 )
 
 func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
+	if err := checkVendor(ctx, db); err != nil {
+		return nil, err
+	}
 	var version int
 	var name, readOnly, source string
 	var standby bool

@@ -87,6 +87,18 @@ var fenceMutants = []mutant{
 		"TestServersThatSeveralWritersShare",
 	},
 	{
+		"F8", "another product passes for PostgreSQL or MySQL",
+		"Refuse", "if strings.Contains(strings.ToLower(text), vendor.Word) {",
+		"if strings.ToLower(text) == vendor.Word {",
+		"TestOtherProductsThanPostgreSQLAreRefused",
+	},
+	{
+		"F8", "a product that nobody knows passes for PostgreSQL",
+		"checkVendor", "case !genuine.MatchString(says):",
+		"case !genuine.MatchString(says) && err != nil:",
+		"TestOtherProductsThanPostgreSQLAreRefused",
+	},
+	{
 		"F2", "a fence in another roster passes for a lost queue",
 		"owned", "return err == nil",
 		"return err != nil && ctx.Err() != nil",

@@ -1,0 +1,52 @@
+package mysql
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// F8: what servers say in VERSION() and version_comment: those of MySQL and MariaDB by several packagers and hosts, and those
+// of other products.
+func TestOtherProductsThanMySQLAreRefused(t *testing.T) {
+	t.Parallel()
+	for says, product := range map[[2]string]string{
+		{"8.4.0", "MySQL Community Server - GPL"}:                                                                           "",
+		{"8.0.36-0ubuntu0.22.04.1", "(Ubuntu)"}:                                                                             "",
+		{"8.0.35-27", "Percona Server (GPL), Release 27, Revision 2f8eeab"}:                                                 "",
+		{"8.0.28", "Source distribution"}:                                                                                   "", // Aurora MySQL
+		{"8.0.31-google", "(Google)"}:                                                                                       "",
+		{"10.11.14-MariaDB-0+deb12u2", "Debian 12"}:                                                                         "",
+		{"11.4.2-MariaDB", "mariadb.org binary distribution"}:                                                               "",
+		{"8.0.11-TiDB-v8.5.3", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible"}:                  "TiDB",
+		{"8.0.11-TiDB-v8.5.3-serverless", ""}:                                                                               "TiDB",
+		{"8.0.36", "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible"}:                              "TiDB", // with another server-version in its settings
+		{"8.0.30-Vitess", "Version: 18.0.0-SNAPSHOT (Git revision 122ee758cf4f20f20e8703fcb21dea93765e3e2b branch 'main')"}: "Vitess",
+		{"8.0.23-PlanetScale", "PlanetScale"}:                                                                               "PlanetScale",
+		{"5.7.25-OceanBase-v4.2.1.0", "OceanBase_CE 4.2.1.0"}:                                                               "OceanBase",
+		{"5.7.32", "SingleStoreDB source distribution (compatible; MySQL Enterprise & MySQL Commercial)"}:                   "SingleStore",
+		{"5.7.25-TDDL-5.4.19-20251031", "PolarDB-X"}:                                                                        "PolarDB-X",
+		{"8.0.30-MatrixOne-v4.0.0-rc3", "MatrixOne"}:                                                                        "MatrixOne",
+		{"8.0.33", "Dolt"}: "Dolt",
+		{"5.7.99", "Doris version doris-2.0.3-rc06-37d31a5"}: "Apache Doris",
+		{"8.0.33", "StarRocks version 3.3.0"}:                "StarRocks",
+	} {
+		err := checkVendor(t.Context(), testdb.Answering(t, map[string][]any{"VERSION()": {says[0], says[1]}}))
+		wantProduct(t, says[0], err, product)
+	}
+}
+
+func wantProduct(t *testing.T, says string, err error, product string) {
+	t.Helper()
+	if product == "" && err != nil || product != "" && (err == nil || !strings.HasPrefix(err.Error(), "this server is "+product+" (it says ")) {
+		t.Errorf("%s: got error %v, want %q", says, err, product)
+	}
+}
+
+// The probe asks for the vendor first: the other questions may mean nothing to another product.
+func TestMySQLIsAskedForTheVendorFirst(t *testing.T) {
+	t.Parallel()
+	_, err := probe(t.Context(), testdb.Answering(t, map[string][]any{"VERSION()": {"8.0.11-TiDB-v8.5.3", ""}}))
+	wantProduct(t, "probe", err, "TiDB")
+}
