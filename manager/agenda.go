@@ -32,9 +32,9 @@ const (
 // does next follows from it and the time alone, and what a heartbeat's reply asks for follows from the reply and what
 // is known. The parts of the session add to it, and the session performs it.
 //
-// A duty is off the agenda as soon as its job starts. A job that fails puts nothing back: what it was for is found due
-// again after the next heartbeat. Whether there is anything to do shows when the job is made, so the parts add a duty
-// whenever there may be.
+// A duty is off the agenda as soon as its job starts. A job that fails puts nothing back: the next heartbeat finds its
+// duty due again. A part adds a duty whenever there may be something to do, because only the function that makes the
+// job finds out whether there is.
 type agenda [duties]time.Time
 
 // add makes duties due at a moment, unless they are due earlier.
@@ -65,8 +65,8 @@ type known struct {
 	openRuns bool // a run had not ended, as of the last reply
 }
 
-// after returns the agenda after a heartbeat's reply. What an earlier reply has asked for, and this one does not, is no
-// longer due.
+// after returns the agenda after a heartbeat's reply. A duty that an earlier reply has asked for is no longer due if
+// this reply does not ask for it.
 func (a agenda) after(r heartbeatReply, k known, now time.Time) agenda {
 	for d, asked := range map[duty]bool{
 		readSettings: r.SettingsVersion >= 0 && r.SettingsVersion != k.settings,

@@ -23,7 +23,8 @@ type Alert struct {
 }
 
 // Alerter takes alerts to people: to a pager, a chat, a metric. The server of the task type calls Alert in its own
-// goroutine and waits for it, so Alert must leave slow work to another goroutine. A condition that lasts is told once.
+// goroutine and waits for it, so Alert must leave slow work to another goroutine. It is called once for a condition
+// that lasts.
 type Alerter interface {
 	Alert(a Alert)
 }
@@ -35,7 +36,7 @@ const (
 	waitLogEvery = 10 * time.Second
 )
 
-// alerter raises what an operator should know. It looks with every heartbeat, and a job tells the roster.
+// alerter looks with every heartbeat for conditions that an operator should know. A job tells the roster of them.
 type alerter struct {
 	*base
 	incoming <-chan condition.Condition // from the executors
@@ -94,7 +95,7 @@ func (a *alerter) awaited(ctx context.Context) (owners []string, err error) {
 	return owners, err
 }
 
-// checkStandby notes that this server has had no queue for long (S9). It is one condition of the roster.
+// checkStandby notes that this server has had no queue for long (S9). All servers of the task type share the condition.
 func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 	if p.Owned > 0 || p.Incoming > 0 || p.State != ops.StateStandby || p.Paused {
 		a.lastBusy = time.Now()
@@ -150,7 +151,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	}
 }
 
-// checkWaits notes that the owners that the server waits for are to be logged: first when that has lasted longer than a
+// checkWaits decides whether to log the owners that the server waits for: first when it has waited for longer than a
 // hand-over takes, and then at intervals.
 func (a *alerter) checkWaits(waiting bool) {
 	switch {
@@ -178,7 +179,7 @@ type episode struct {
 	condition.Condition
 	toldAt time.Time // when the roster was last told
 	by     source
-	seen   bool // by the present look of its source
+	seen   bool // since its source last looked for all its conditions
 }
 
 // source says how this server learns of a condition. The checks of heartbeats and the looks for problems of runs see it
@@ -220,8 +221,8 @@ func (e *episodes) see(c condition.Condition, by source) {
 	}
 }
 
-// checked notes that a source has looked for all its conditions: those that it has not seen have ended. It forgets
-// reported when it cannot last any more.
+// checked notes that a source has looked for all its conditions. A condition that it has not seen has ended. checked
+// forgets a reported condition when so much time has passed that another report would begin a new episode.
 func (e *episodes) checked(by source) {
 	counts := map[string]int{}
 	for key, one := range e.open {
@@ -278,8 +279,8 @@ func (a *alerter) tellRoster() *job {
 	}
 }
 
-// tell tells the roster of a condition, and reports whether an episode begins with that. What only the roster knows it
-// adds to the condition.
+// tell tells the roster of a condition, and reports whether an episode begins with that. It adds to the condition what
+// only the roster knows.
 func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Settings) (begins bool, err error) {
 	switch c.Kind {
 	case condition.Failing:
@@ -293,8 +294,8 @@ func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Set
 	return a.roster.Roster().Alert(ctx, *c, condition.KindOf(c.Kind).Alert.Gap(settings.HeartbeatInterval))
 }
 
-// told takes a new episode to the log and to the Alerter. A condition of which the roster could not be told is told
-// when it is seen again.
+// told takes a new episode to the log and to the Alerter. If the roster could not be told of the condition, the next
+// look tries again.
 func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, err error) {
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text),

@@ -24,8 +24,9 @@ const (
 	// backlogShare is the inverse of the part of the time that the counts of a task type take, over all servers, while
 	// each queue is counted within backlogRound.
 	backlogShare = 100
-	// backlogRound is how long the pauses between the counts of all queues of a server take together. So counts that take
-	// long do not become so old that nobody can use them (ops.FreshBacklog).
+	// backlogRound is how long the pauses after the counts of all queues of a server take together, at the most, unless
+	// backlogMaxShare demands longer ones. If a server owns 30 queues and a count takes 0.1 s, the pause is 1 s and not
+	// 9.9 s. Otherwise a count would be five minutes old before the next one, and nobody could use it (ops.FreshBacklog).
 	backlogRound = 30 * time.Second
 	// backlogMaxShare is the inverse of the part of the time that the counts of a server take at the most.
 	backlogMaxShare = 10
@@ -48,7 +49,7 @@ type backlogMeter struct {
 	part     float64                   // of all queues that the processor holds
 	windows  map[string]*backlogWindow // by queue; of the present grants
 	pending  []ops.QueueBacklog        // counted and not recorded; Age is not set yet
-	counted  []time.Time               // when
+	counted  []time.Time               // when each of pending was counted
 	rests    time.Time                 // until when only queues that are new here are counted
 	failing  time.Time                 // until when nothing is counted, after a failure
 	failures int                       // in a row
@@ -174,8 +175,9 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	m.rest(took)
 }
 
-// rest notes for how long to pause after a call. It is as long as the share of the time demands, but no longer than
-// lets all queues be counted in backlogRound, unless the server would then do little else than count.
+// rest notes for how long to pause after a call. The pause keeps the counts to backlogShare of the time, but it is
+// shorter if the pauses of all queues would take longer than backlogRound. It is never so short that the counts take
+// more than backlogMaxShare.
 func (m *backlogMeter) rest(took time.Duration) {
 	pause := time.Duration((backlogShare/m.part - 1) * float64(took))
 	longest := max(backlogRound/time.Duration(max(1, m.held)), (backlogMaxShare-1)*took)
@@ -254,7 +256,7 @@ func (m *backlogMeter) sum() {
 // servers.
 func (a *alerter) checkBacklog() {
 	if b := a.backlog.status(); b.Failures >= backlogFailures {
-		const text = "%d counts of the backlog in a row have failed, and they go on more and more seldom; the last error: %v"
+		const text = "%d counts of the backlog in a row have failed, and the pauses between them grow; the last error: %v"
 		a.see(condition.Condition{
 			Kind: condition.Backlog, Since: b.FailingSince, Text: fmt.Sprintf(text, b.Failures, b.LastError),
 		})
@@ -271,9 +273,9 @@ func (m *backlogMeter) status() BacklogStatus {
 	return m.total
 }
 
-// backlogWindow holds the last counts of a queue under one epoch. Its verdict needs no thresholds, as that of
-// LinkedIn's Burrow: it only compares each count with the one before. Burrow compares the offsets of a consumer. A
-// queue has none, so the oldest item takes their place.
+// backlogWindow holds the last counts of a queue under one epoch. Like LinkedIn's Burrow it judges them without
+// thresholds, by comparing each count with the one before. Burrow also compares the offsets of a consumer. A queue has
+// no offsets, so the oldest item takes their place.
 type backlogWindow struct {
 	epoch  int64
 	counts []backlogCount // at least one

@@ -93,22 +93,22 @@ func shortened(text string) string {
 }
 
 // failingQueues records which queues fail entirely (X7). The row of the queue holds it, because the next owner must
-// know it: items that have failed often back off for hours, and it would take hours to find the failure again. A server
-// that is expired records nothing, and its row would be gone.
+// know it: items that have failed often back off for hours, and it would take hours to find the failure again. The row
+// of the server could not hold it, because it is gone when the server is expired.
 type failingQueues struct {
 	*base
 	reconciler *reconciler
 }
 
 const (
-	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than failingAlert, because a queue
-	// alone may be one customer's, whose system is restarted.
+	// queueFailsAfter is how long a queue fails until that is a problem. It is longer than failingAlert, because a single
+	// queue may be the data of one customer, whose system is restarted.
 	queueFailsAfter = 10 * time.Minute
 
 	// failingPerJob is how many rows one job writes at the most, so that more urgent jobs need not wait for long.
 	failingPerJob = 20
 
-	// alertedQueues is how many failing queues of a server have an alert each.
+	// alertedQueues is how many failing queues of a server have an alert of their own.
 	alertedQueues = 5
 )
 

@@ -44,8 +44,8 @@ func newToken() string {
 	return hex.EncodeToString(id[8:])
 }
 
-// add makes the heartbeater keep a registration alive. It sends a heartbeat at once: the server works nothing before
-// the reply (S11), and the servers that were there may have a longer interval.
+// add makes the heartbeater keep a registration alive. It sends a heartbeat at once, because the server works nothing
+// before the reply (S11), and the next heartbeat of the other servers of the process may be far off.
 func (h *heartbeater) add(r *registration) {
 	h.mu.Lock()
 	h.registrations[r.uuid] = r
@@ -235,9 +235,10 @@ type announcement struct {
 	judgeDead time.Duration // what the heartbeat writes into the row
 }
 
-// announce returns what the heartbeat with the token writes as judge_dead_interval: the longer one of that of the
-// lease and the one that is wanted (S5). So the row follows the lease when the interval falls, and the lease the row
-// when it rises. A heartbeat that is sent again writes the same, because the first one may arrive later.
+// announce returns what the heartbeat with the token writes as judge_dead_interval: the longer of the interval that the
+// lease follows and the interval that is wanted (S5). So the row never says less than the lease: when the interval
+// falls, first the lease becomes shorter and then the row, and when it rises, first the row becomes longer. A heartbeat
+// that is sent again writes the same, because the first one may arrive later.
 func (r *registration) announce(token string) time.Duration {
 	r.lapsesBefore = r.lapses.Load()
 	if r.next.token != token {

@@ -28,9 +28,9 @@ func (s *session) leaving(stop context.Context) stateFunc {
 	return nil
 }
 
-// drainAll waits until nothing is in flight, and a server that reserves its queues has announced that: an idle one has
-// drained at once. If this takes longer than drain_timeout, or the lease expires, drainAll
-// cancels the calls and returns the queues that do not drain within the grace.
+// drainAll waits until nothing is in flight. If the server reserves its queues, it also waits until that is announced,
+// because an idle server has nothing in flight from the beginning. If this takes longer than drain_timeout, or the
+// lease expires, drainAll cancels the calls and returns the queues that do not drain within the grace.
 func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	deadline, cancel := context.WithTimeout(ctx, s.settings.DrainTimeout)
 	defer cancel()

@@ -71,23 +71,23 @@ type Config struct {
 	// days.
 	ItemRetention time.Duration
 
-	// Weight is the part of the queues that this process gets, from 0 to ops.MaxWeight: the processes of a task type
-	// own queues in proportion to their weights, within one queue, and so make calls. With 0 it owns only queues that no
-	// other process may own, or has room for; it stands by. If all have 0, they count alike. An operator can change it
-	// while the process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
+	// Weight says how much this process gets, from 0 to ops.MaxWeight: the processes of a task type own queues in
+	// proportion to their weights, within one queue, and share max_in_flight in the same proportion. A process of weight 0
+	// stands by: it owns only queues that no other process may own or has room for. If all have 0, they count alike. An
+	// operator can change it while the process runs (ops.WeighServers). Defaults to 1; new(3) is a pointer to 3.
 	Weight *int
 
 	// Labels say what this process has: its zone, its disk. The settings Require and Spread refer to them. They stay for
 	// the life of the process. See ops.CheckLabels. Defaults to none.
 	Labels map[string]string
 
-	// Name is the name of this process, such as that of its pod in a StatefulSet or of its host: a process that is started
-	// later has it, too, and no other process has it at the same time. It is for ReturnWithin. Defaults to none.
+	// Name is a name that the next process after a restart has too, and no other process at the same time: that of the pod
+	// in a StatefulSet, or of the host. ReturnWithin needs it. Defaults to none.
 	Name string
 
-	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. For at most this
-	// long nobody works them; then other processes get them. So a process that is restarted gets its queues back, and no
-	// queue moves. It is for restarts that take seconds. At most ops.MaxReturn; it needs Name. Defaults to 0: other
+	// ReturnWithin makes Run, when its context is done, keep the queues for a process of the same Name. No process works
+	// them for at most this long; then other processes get them. So a process that is restarted gets its queues back, and
+	// no queue moves. It is for restarts that take seconds. At most ops.MaxReturn; it needs Name. Defaults to 0: other
 	// processes get the queues at once.
 	ReturnWithin time.Duration
 

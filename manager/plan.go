@@ -72,7 +72,7 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 }
 
 // expireEnded returns the job that makes the next attempt to expire the servers of processes that have ended on this
-// host (S15). If another process of the host does so, this server only reads its queues, which may be more by then.
+// host (S15). If another process of the host has expired them, this server only reads whether it got more queues.
 func (p *planner) expireEnded() *job {
 	var done roster.RebalanceResult
 	var again time.Duration

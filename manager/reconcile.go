@@ -23,7 +23,7 @@ type reconciler struct {
 	crashes *crashCounts
 	history *historian
 
-	steps []action // that take a call, as they were decided on last
+	steps []action // the steps decided on last that call the database, and are not taken yet
 
 	drains  map[string]time.Time // when the drain of a queue began
 	lost    map[string]bool      // queues that were taken away and have not drained yet
@@ -165,9 +165,9 @@ func (r *reconciler) retire(id string, epoch int64) {
 	r.retired[id] = epoch
 }
 
-// moveQueues returns a job for the most urgent of the steps that were decided on last and take a call, or nil if
-// there are none. As soon as a release or a removal is sent the queue is not worked again under its epoch, whatever
-// the reply (H3), so the processor forgets the queue first.
+// moveQueues returns a job for the most urgent of the steps that call the database, or nil if there are none. As soon
+// as a release or a removal is sent, the queue is not worked again under its epoch, whatever the reply (H3), so the
+// processor forgets the queue first.
 func (r *reconciler) moveQueues() *job {
 	defer func() {
 		if len(r.steps) > 0 {

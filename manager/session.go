@@ -91,7 +91,7 @@ func newSession(s *server) *session {
 	}
 	ss.failures = &failingQueues{base: &b, reconciler: ss.reconciler}
 	for id := range ss.hung.listed {
-		ss.reconciler.lost[id] = true // by a former session, which has said so
+		ss.reconciler.lost[id] = true // by a former session, which has logged it
 	}
 	return ss
 }
@@ -354,9 +354,9 @@ func (s *session) report() roster.ServerReport {
 	return b
 }
 
-// awaitLateReplies finds out, while the lease is expired, whether heartbeats arrive, so that no other server expires
-// this one, and their replies come too late to renew its lease, so that it works nothing. Over a slow link it would
-// keep its queues idle for as long as the link is slow (S12). It looks at intervals, and closes the channel when two
+// awaitLateReplies finds out whether heartbeats arrive although the lease is expired, because their replies come too
+// late to renew it. Over a slow link such a server would keep its queues idle for as long as the link is slow: it works
+// nothing, and no other server expires it (S12). awaitLateReplies looks at intervals, and closes the channel when two
 // looks in succession have found a fresh heartbeat in the roster. stop ends it.
 func awaitLateReplies(
 	ctx context.Context, every time.Duration, server roster.Server, l *lease,

@@ -25,8 +25,8 @@ type Status struct {
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 	FailingQueues     int           // number of queues whose calls have all failed for ten minutes
 
-	// Conditions is the number of conditions that the server sees and that last, by kind. Those of the roster, such as a
-	// failed run, each server of the task type sees. Problems of runs are at most 30 s old.
+	// Conditions is the number of conditions that the server sees and that last, by kind. Each server of the task type
+	// sees those of the roster, such as a failed run. Problems of runs are at most 30 s old.
 	Conditions map[string]int
 
 	InRuns bool            // the mode is RUN, and the server has ticked

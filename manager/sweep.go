@@ -22,7 +22,7 @@ type sweep struct {
 	before  runs.Progress // of earlier sweeps of the queue in this run
 	saved   runs.Progress
 	savedAt time.Time
-	waits   string        // for what it waited, as it was saved last
+	waits   string        // runs.Progress.Waits as it was saved last
 	last    runs.Progress // as the processor reported it last
 	failed  []runs.ItemFailure
 	over    bool // the queue of the run no longer belongs to this sweep
@@ -105,8 +105,8 @@ func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch
 	return queues
 }
 
-// begin begins the sweeps that were claimed. One whose queue must not be worked any more is suspended at once. begin
-// reports whether there is such a sweep.
+// begin begins the sweeps that were claimed. A sweep whose queue must not be worked any more is suspended at once.
+// begin reports whether there is such a sweep.
 func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
 	for _, c := range claimed {
 		before := runs.Progress{ItemsDone: c.ItemsDone} // failed items are tried again, however the earlier sweep ended

@@ -17,9 +17,9 @@ const (
 	idleTickInterval = time.Minute
 )
 
-// runTicker ticks, and keeps what the last tick found. A tick opens, ends and fires what is due
-// in the runs of a task type. Every server ticks: there is no leader. The heartbeat's reply reports new runs and
-// triggers, so that no server ticks while there is nothing to do.
+// runTicker ticks, and keeps what the last tick found. A tick fires the triggers of a task type that are due, and opens
+// and ends its runs. Every server ticks: there is no leader. The heartbeat's reply reports new runs and triggers, so
+// that no server ticks while there is nothing to do.
 type runTicker struct {
 	*base
 	active bool                            // a run has not ended, as of the last heartbeat

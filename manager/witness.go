@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/internal/witness"
 )
 
-// witnessing proves to the other processes of the host when this process has ended, and notices when another one has
+// witnessing lets the other processes of the host notice when this process has ended, and notices when another one has
 // (S15). All servers of the process share it. Without a directory, and after a failure, it does nothing: the servers
 // are expired after judge_dead_interval.
 type witnessing struct {
@@ -41,7 +41,7 @@ func (w *witnessing) open() (err error) {
 	return nil
 }
 
-// lockID is what the rows of the process's servers say.
+// lockID returns the id of the lock, for the rows of the process's servers.
 func (w *witnessing) lockID() string {
 	if w.lock == nil {
 		return ""

@@ -54,8 +54,8 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		func(s manager.Status) float64 { return float64(s.InFlight) }),
 	gauge("rota_max_in_flight", "Calls of Execute that this process may have in flight, its share of max_in_flight; "+
 		"+Inf without a limit.", maxInFlight),
-	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted, "+
-		"with queues that have not been counted yet taken for as full as the others; NaN if fewer than half have, "+
+	gauge("rota_queue_backlog_items", "Items that the owned queues have left, as last counted; "+
+		"queues that have not been counted yet are taken for as full as the others; NaN if fewer than half are counted, "+
 		"or the dealer does not count.", backlogItems),
 	gauge("rota_queue_backlog_counted", "Owned queues whose backlog was counted since this process got them.",
 		func(s manager.Status) float64 { return float64(s.Backlog.Counted) }),

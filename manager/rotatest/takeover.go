@@ -13,8 +13,8 @@ import (
 // return center.ErrFenced. The worker notices the loss with its next heartbeat and joins again. Until then, the
 // queues belong to the other workers of the test, or to none.
 //
-// Call it in Execute before the transaction begins. A queue whose fenced transaction is open cannot be taken over:
-// TakeOver waits for its end then, and so for ever. It may be called concurrently.
+// Call it in Execute before the transaction begins. While a fenced transaction is open, its queues cannot be taken
+// over: TakeOver would wait for its end for ever. TakeOver may be called concurrently.
 func (r *Roster) TakeOver(ctx context.Context) error {
 	b, ok := center.BatchFrom(ctx)
 	if !ok {

@@ -25,7 +25,8 @@ type Worker struct {
 // join.
 //
 // In a bubble, Start defines the task types with a HeartbeatInterval of a minute and pauses of half a minute between
-// selects that find nothing (SleepTimeNoData), unless the settings say otherwise: each costs time, and hours pass.
+// selects that find nothing (SleepTimeNoData), unless the settings say otherwise. A test in a bubble lets hours pass,
+// and with the usual intervals it would take long to send all heartbeats of these hours.
 func (r *Roster) Start(tasks ...manager.Task) *Worker {
 	r.tb.Helper()
 	if inBubble() {
