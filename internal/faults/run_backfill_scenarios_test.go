@@ -114,7 +114,7 @@ func allDieInBackfill(s *stage) {
 func killAtMoving(s *stage) {
 	id := s.startBackfill()
 	for _, m := range moments {
-		w := s.awaitBreak(s.breakAt(moving, 0, m, killWorker), m.String()+": the backfill makes a run")
+		w := s.awaitBreak(s.breakAt(moving, m, killWorker), m.String()+": the backfill makes a run")
 		s.dies(w)
 		s.launch()
 	}

@@ -29,7 +29,7 @@ const (
 	suspending step = "attempt = attempt - 1"          // the owner hands over a queue during its sweep
 	firing     step = "UPDATE schedule_trigger SET version"
 	resolving  step = "o.trigger_name = r.trigger_name" // the upstreams of a run have succeeded
-	fencing    step = "SELECT q.queue_id, q.cur_server, q.epoch"
+	fencing    step = "SELECT q.queue_id, q.epoch, q.cur_server"
 )
 
 // stepScenarios are faults before and after each step of a run.
@@ -64,7 +64,15 @@ func some[T any](s *stage, all []T) []T {
 
 // breakAt sets a breakpoint for the given workers, or for all live workers if none is given. It calls do for the first
 // worker that sends the statement, and returns the channel of that worker.
-func (s workerSteps) breakAt(at step, skip int, m testdb.Moment, do func(*worker) (pass bool),
+func (s workerSteps) breakAt(at step, m testdb.Moment, do func(*worker) (pass bool),
+	targets ...*worker,
+) (reached <-chan *worker) {
+	return s.breakWhen(at, func(*worker) bool { return true }, m, do, targets...)
+}
+
+// breakWhen does what breakAt does for the first worker that sends the statement when a condition holds. A goroutine of
+// the worker's proxy asks for it.
+func (s workerSteps) breakWhen(at step, when func(*worker) bool, m testdb.Moment, do func(*worker) (pass bool),
 	targets ...*worker,
 ) (reached <-chan *worker) {
 	if len(targets) == 0 {
@@ -73,7 +81,8 @@ func (s workerSteps) breakAt(at step, skip int, m testdb.Moment, do func(*worker
 	first := make(chan *worker, 1)
 	var taken atomic.Bool
 	for _, w := range targets {
-		w.proxy.Break(testdb.Breakpoint{Text: string(at), Skip: skip, Moment: m, Reached: func() bool {
+		stops := func() bool { return when(w) }
+		w.proxy.Break(testdb.Breakpoint{Text: string(at), When: stops, Moment: m, Reached: func() bool {
 			if !taken.CompareAndSwap(false, true) {
 				return true
 			}
@@ -109,7 +118,7 @@ func killWorker(w *worker) bool {
 func killAt(at step) func(*stage) {
 	return func(s *stage) {
 		for _, m := range some(s, moments) {
-			reached := s.breakAt(at, 0, m, killWorker)
+			reached := s.breakAt(at, m, killWorker)
 			id := s.submit("")
 			s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, at)))
 			s.launch()
@@ -122,7 +131,7 @@ func killAt(at step) func(*stage) {
 func killAtListing(s *stage) {
 	s.addItems(40)
 	m := moments[s.IntN(len(moments))]
-	reached := s.breakAt(listing, 0, m, killWorker)
+	reached := s.breakAt(listing, m, killWorker)
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, fmt.Sprintf("%s: %s", m, listing)))
 	s.launch()
@@ -180,7 +189,7 @@ func killInDrain(s *stage) {
 func (s workerSteps) leaveOrDie(m testdb.Moment) (killed bool) {
 	s.t.Helper()
 	w := s.any()
-	reached := s.breakAt(suspending, 0, m, killWorker, w)
+	reached := s.breakAt(suspending, m, killWorker, w)
 	s.leave(w)
 	if killed = len(reached) > 0; killed {
 		s.dies(w)
@@ -192,7 +201,7 @@ func (s workerSteps) leaveOrDie(m testdb.Moment) (killed bool) {
 func replyLostAt(steps ...step) func(*stage) {
 	return func(s *stage) {
 		for _, at := range some(s, steps) {
-			reached := s.breakAt(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+			reached := s.breakAt(at, testdb.AfterCommit, func(*worker) bool { return false })
 			id := s.submit("")
 			s.awaitBreak(reached, "the reply is lost: "+string(at))
 			s.succeeds(id)
@@ -206,8 +215,13 @@ func wakesToFinish(s *stage) {
 	release, from := make(chan struct{}), time.Now()
 	free := sync.OnceFunc(func() { close(release) })
 	s.t.Cleanup(free)
-	// There are no items, so that the worker takes a fence for each of its two claims, and then for the DONE.
-	reached := s.breakAt(fencing, queues/workers, testdb.BeforeStatement, holdWorker(release))
+	// There are no items, so that a worker that has claimed all of its queues takes its next fence for a DONE. How many
+	// fences it takes before depends on how many queues it claims at once.
+	claimed := func(w *worker) bool {
+		return s.count(`SELECT COUNT(*) FROM schedule_run_queue WHERE server LIKE ?`, fmt.Sprintf("%%:%d:%%", w.pid)) ==
+			queues/workers
+	}
+	reached := s.breakWhen(fencing, claimed, testdb.BeforeStatement, holdWorker(release))
 	first := s.submit("")
 	w := s.awaitBreak(reached, "the fence of a DONE")
 	s.awaitExpiry(w, from)
@@ -241,7 +255,7 @@ func holdWorker(release <-chan struct{}) func(*worker) bool {
 // pauseInFinishing: a worker stands still between the DONE and its commit. The queue and the run wait for it.
 func pauseInFinishing(s *stage) {
 	from := time.Now()
-	reached := s.breakAt(finishing, 0, testdb.BeforeCommit, func(w *worker) bool {
+	reached := s.breakAt(finishing, testdb.BeforeCommit, func(w *worker) bool {
 		_ = syscall.Kill(w.pid, syscall.SIGSTOP)
 		return true
 	})

@@ -73,7 +73,7 @@ func fireOften(overlap string) func(*stage) {
 func killAtFiring(s *stage) {
 	s.trigger(runs.OverlapSkip)
 	for _, m := range moments {
-		w := s.awaitBreak(s.breakAt(firing, 0, m, killWorker), m.String()+": the trigger fires")
+		w := s.awaitBreak(s.breakAt(firing, m, killWorker), m.String()+": the trigger fires")
 		s.dies(w)
 		s.launch()
 		s.fires(2)
@@ -141,7 +141,7 @@ func (s graphSteps) wantGraph(id string) {
 func killAtResolving(s *stage) {
 	s.diamond()
 	for _, m := range moments {
-		reached := s.breakAt(resolving, 0, m, killWorker)
+		reached := s.breakAt(resolving, m, killWorker)
 		id := s.submit("")
 		s.dies(s.awaitBreak(reached, m.String()+": a run is resolved"))
 		s.launch()
@@ -153,7 +153,7 @@ func killAtResolving(s *stage) {
 func replyLostInGraph(s *stage) {
 	s.diamond()
 	for _, at := range []step{closing, resolving} {
-		reached := s.breakAt(at, 0, testdb.AfterCommit, func(*worker) bool { return false })
+		reached := s.breakAt(at, testdb.AfterCommit, func(*worker) bool { return false })
 		id := s.submit("")
 		s.awaitBreak(reached, "the reply is lost: "+string(at))
 		s.wantGraph(id)
@@ -166,7 +166,7 @@ func dependantWithoutServers(s *stage) {
 	_, err := ops.New(s.c).Tasks().Define(s.t.Context(), "left", dependantSettings(s.settings))
 	s.must(err)
 	s.must(centertest.RunAfter(s.t.Context(), s.c, "left", runs.After{Upstream: taskType}))
-	reached := s.breakAt(closing, 0, testdb.AfterCommit, killWorker)
+	reached := s.breakAt(closing, testdb.AfterCommit, killWorker)
 	id := s.submit("")
 	s.dies(s.awaitBreak(reached, "the run is closed"))
 	s.succeeds(id)

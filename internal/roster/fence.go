@@ -62,8 +62,9 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 		QueueEpoch
 		Owner sqldb.Text
 	}
-	rows, err := sqldb.Records[owned](ctx, sqldb.Strict{Eacher: s.roster.DB.On(q)}, `SELECT q.queue_id, q.epoch,
-		q.cur_server`+from+and+` ORDER BY q.queue_id`+lock, append(args, params...)...)
+	db := sqldb.Strict{Eacher: s.roster.DB.On(q)}
+	rows, err := sqldb.Records[owned](ctx, db, `SELECT q.queue_id, q.epoch, q.cur_server`+from+and+
+		` ORDER BY q.queue_id`+lock, append(args, params...)...)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ func (m Moment) String() string {
 
 // Breakpoint stops a transaction at a proxy.
 type Breakpoint struct {
-	Text   string // a part of the statement
-	Skip   int    // the number of matching statements to let pass first
+	Text   string      // a part of the statement
+	When   func() bool // reports whether to stop at a matching statement; nil: at the first one
 	Moment Moment
 
 	// Reached is called once, at the moment, from a goroutine of the proxy. Its connection stands still until it returns.
@@ -71,10 +71,10 @@ func (l *link) meets(b []byte) bool {
 	if p.breakpoint == nil || !bytes.Contains(b, []byte(p.breakpoint.Text)) {
 		return false
 	}
-	if p.breakpoint.Skip--; p.breakpoint.Skip >= 0 {
+	if when := p.breakpoint.When; when != nil && !when() {
 		return false
 	}
-	p.breakpoint.Skip = 0
+	p.breakpoint.When = nil
 	l.breakpoint, p.breakpoint = p.breakpoint, nil
 	return true
 }

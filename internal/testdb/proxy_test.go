@@ -56,7 +56,8 @@ func TestBreakpoint(t *testing.T) {
 			}
 			defer c.Close()
 			var answered, reached atomic.Int64
-			p.Break(Breakpoint{Text: "mark", Skip: 1, Moment: moment, Reached: func() bool {
+			afterFirst := func() bool { return answered.Load() > 1 }
+			p.Break(Breakpoint{Text: "mark", When: afterFirst, Moment: moment, Reached: func() bool {
 				reached.Store(answered.Load())
 				return pass
 			}})
