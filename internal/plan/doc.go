@@ -18,27 +18,27 @@
 // Three measures say how much each server should get. The input decides which one a plan takes.
 //
 // Shares (rounding), if all servers may get all queues: the shares are in proportion to the weights, rounded down or up
-// (P2). 10 queues on three servers of one weight are 4, 3 and 3. Which server has the 4 is free, so that it is one that
-// has 4 already.
+// (P2). 10 queues on three servers of one weight are 4, 3 and 3. Any of the servers may have the 4, so a server that
+// has 4 already keeps them.
 //
 // Squares (flow), if pins (P14) or calls that hang (P9) keep some server from some queue. Suppose that four queues are
 // pinned to a zone with two servers. They should be two for each, and the other queues of these servers make room for
 // them: so the quotas do not follow from the weights alone. The plan makes the sum of the squared numbers, each divided
 // by the weight, as small as the pins allow: 4 and 0 are 16, and 2 and 2 are 8. It moves queues along chains of servers
-// while that makes the sum smaller, and then undoes the moves that the sum does not need. To assign the pinned queues
-// first, one by one, and to let the others even out the rest, left all four with one server.
+// while that makes the sum smaller, and then undoes the moves that the sum does not need. A simpler way was tried: to
+// assign the pinned queues first, one by one, and to even out the rest by the others. It left all four with one server.
 //
 // The squares could not replace the shares. Two queues on servers of the weights 4, 1, 1, 1 and 1 are shares of 1 for
 // the first one and a quarter for each other. By the squares, the first one has both: 2*2/4 is less than 1*1/4 + 1*1/1.
 //
 // Loads (loadBalancing), if the loads of the queues are to be even and not their numbers (P16). It is a search by
-// single moves. Each move makes the busier of two servers less busy. The steps of the other measures would not do.
-// They rest on rows that can stand in for each other: a quota is a number of rows of a group, and a chain leads over
-// groups. If each row has its own load, each is a group of its own. With 2,000 such queues on 200 servers, the steps by
-// number take 350 ms when a server joins, nearly a hundred times as long as the search by load (4 ms), and more than
-// five times as long for twice the roster. The other way round, the search by load left a chain that helps in 124 of
-// 2,384 small rosters with pins, when all loads were alike. For loads that is good enough: they are measured to a few
-// percent, and nothing moves within 15. Packing the queues anew evens the loads better, and moves nearly all of them.
+// single moves. Each move makes the busier of two servers less busy. The steps of the other measures are too slow for
+// loads. They need rows that can stand in for each other: a quota is a number of rows of a group, and a chain leads
+// from group to group. But if each row has its own load, each is a group of its own. With 2,000 such queues on 200
+// servers, these steps take 350 ms when a server joins, and more than five times as long for twice the roster. The
+// search by load takes 4 ms. Nor can it replace the other two: with equal loads, it missed a chain that helps in 124 of
+// 2,384 small rosters with pins. For loads it is good enough, because they are measured to a few percent, and nothing
+// moves within 15. Packing the queues anew evens the loads better, and moves nearly all of them.
 //
 // All three count in a tally what servers and zones get, or will get, and find the next taker in a ranking.
 //
@@ -52,8 +52,8 @@
 // # Reasons
 //
 // Each change carries the Rule that moves the queue (P8): the first one that would be broken if the queue stayed. The
-// measure knows it when the plan has decided. To derive it afterwards from the rows and the settings was tried, in
-// another package. It named a rule that happened to be set.
+// measure knows it when the plan has decided. Before, another package derived it from the rows and the settings, and
+// named any rule that happened to be set.
 //
 // # Programs of two versions
 //

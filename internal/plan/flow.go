@@ -190,7 +190,8 @@ func (f *flow) next(g *split) int {
 	return best
 }
 
-// compareTakers puts the server first that should rather get a row: one with room, then what gain says.
+// compareTakers puts the server first that should rather get a row: a server with room, and then the one with which the
+// servers become more even, as gain says.
 func (f *flow) compareTakers(s, t int) int {
 	v, w := f.weights[s], f.weights[t]
 	if c := cmp.Or(compareTrue(f.hasRoom(s), f.hasRoom(t)), compareTrue(v > 0, w > 0)); c != 0 {
@@ -204,9 +205,9 @@ func (f *flow) compareTakers(s, t int) int {
 	return f.has[s].takes().compare(f.has[t].takes())
 }
 
-// gain says whether the servers become more even if one gives a row and another, which has room, takes one: more for 1,
-// less for -1. A server over its limit is to give rows, and a server without a weight is to have none (P2). Of two
-// zones, each has its part before the servers have theirs (P14).
+// gain says whether the servers become more even if one gives a row and another, which has room, takes one. It returns
+// 1 if they do, and -1 if they become less even. A server over its limit is to give rows, and a server without a weight
+// is to have none (P2). Between servers of two zones, the parts of the zones decide before those of the servers (P14).
 func (f *flow) gain(from, to int) int {
 	v, w := f.weights[from], f.weights[to]
 	switch {
@@ -242,9 +243,9 @@ func (f *flow) giveSurplus() {
 	}
 }
 
-// choose moves a row that any server may get to a server that is to be rounded up, from one of the same weight and zone
-// that is rounded up and is not to be (P15). It does so for each such server, and reports whether there was one. The
-// plan is as even as before.
+// choose makes the choice of BalanceTotals (P15). Suppose that A has three rows and B two, with the same weight in the
+// same zone, and that B is to be rounded up and A is not. Then A gives B a row that any server may get, and the plan is
+// as even as before. choose does so for each such server, and reports whether there was one.
 func (f *flow) choose() (chose bool) {
 	free := f.splits[len(f.splits)-1]
 	if len(free.servers) < len(f.has) {

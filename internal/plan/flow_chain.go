@@ -25,7 +25,7 @@ func (c *chains) improve() bool {
 		if i := slices.IndexFunc(takers, func(s int) bool { return f.zones[s] != zone }); i >= 0 {
 			best = []int{best[0], takers[i]}
 		}
-		c.search++ // what a server that has more could not improve, one that has less cannot either
+		c.search++ // one for all givers of the zone: what could not help a server that has more cannot help this one
 		for _, from := range givers {
 			gains := func(to int) bool { return f.hasRoom(to) && f.gain(from, to) > 0 }
 			if f.has[from].queues == 0 || c.seen[from] == c.search {
@@ -56,8 +56,8 @@ func (c *chains) makeRoom(g *split) bool {
 	return true
 }
 
-// reach follows all chains from the servers. It returns the server at the end of a chain that should get a row before
-// all other accepted servers, or none. The chains have the fewest steps.
+// reach follows all chains from the servers, and finds those with the fewest steps. Of the accepted servers at their
+// ends, it returns the one that should get a row first, or none.
 func (c *chains) reach(at []int, accept func(s int) bool) int {
 	best := none
 	for i := 0; i < len(at); i++ {

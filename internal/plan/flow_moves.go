@@ -24,10 +24,10 @@ type saving struct {
 	nodes int
 }
 
-// saveStep leads from a server to a group whose row it gives, from a group to a server that takes one, from a
-// server to the standing that it would have with one row more, or from a standing to a server that has it and may give
-// a row. A row that comes to a server costs a move, unless the server owns it. One that goes saves a move if the server
-// does not own it.
+// saveStep leads from a server to a group whose row it gives, from a group to a server that takes one, from a server to
+// the standing that it would have with one row more, or from a standing to a server that has it and may give a row. A
+// row that comes to a server costs a move, unless the server owns it. A row that goes saves a move if the server does
+// not own it.
 type saveStep struct {
 	from, to, cost int
 	slot           slot // of the server and the group
@@ -68,8 +68,9 @@ func newSaving(f *flow) *saving {
 	return v
 }
 
-// cycle returns the steps of a cycle with negative costs. Without one, it returns none. The costs of the ways to the
-// nodes become smaller without end along such a cycle, and only there: so the best ways run in a circle some time.
+// cycle returns the steps of a cycle with negative costs, or none. It improves the best ways to the nodes until nothing
+// becomes cheaper. Along such a cycle the costs would fall without end, so that after some time the best ways run in a
+// circle, which is the cycle.
 func (v *saving) cycle() (steps []saveStep) {
 	cost, last := make([]int, v.nodes), make([]*saveStep, v.nodes) // of the best ways to the nodes
 	for changed := true; changed; {

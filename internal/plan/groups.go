@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// group is the rows that the same servers that get queues may get. The servers that may get a row are told apart by its
-// pin (P14) and by calls of it that hang (P9). Rows of a group can stand in for each other. So with a thousand queues
-// that are pinned to one of three zones, a plan looks at three cases and not at a thousand.
+// group is a set of rows that the same servers may get. The pin of a row (P14) and the calls of it that hang (P9)
+// decide which servers these are. Rows of a group can stand in for each other. So with a thousand queues that are
+// pinned to one of three zones, a plan looks at three cases and not at a thousand.
 type group struct {
 	servers []int  // the positions of the servers, ascending
 	barred  string // for each server that gets queues: 1 if it must not get the rows

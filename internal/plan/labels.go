@@ -109,7 +109,7 @@ type term struct {
 }
 
 // ParseSelector parses a list such as "disk=ssd|nvme,zone=b": a server must have all the labels, each with one of the
-// values. The label host is the name of its host. With an error it returns a selector that no server matches: nobody
+// values. The label host is the name of its host. With an error it returns a selector that no server matches: no server
 // gets a queue by a rule that cannot be read.
 func ParseSelector(text string) (Selector, error) {
 	s := Selector{text: text}
@@ -152,8 +152,8 @@ func (s Selector) Matches(server Server) bool {
 	return !s.never && !slices.ContainsFunc(s.terms, lacks)
 }
 
-// zones returns for each server the number of its value of the label. The values count in the order of their oldest
-// servers. Without a label, all are in zone 0.
+// zones returns the zone of each server: the number of its value of the label. The values are numbered in the order of
+// their oldest servers. Without a label, all servers are in zone 0.
 func zones(servers []Server, label string) []int {
 	list := make([]int, len(servers))
 	if label == "" {

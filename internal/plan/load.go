@@ -41,12 +41,11 @@ const (
 // leastBusy is a load at which a server has so little to do that nothing moves because of it.
 const leastBusy = 0.1
 
-// mostLevel bounds how much more than its part, without the queues that are too large, a server may have because of
-// such a queue of another one.
+// mostLevel bounds evenParts.level, in multiples of evenParts.least.
 const mostLevel = 1.5
 
-// leastGain is the part by which the server that gets a queue must be less busy then than the other one was, unless it
-// stays within its bound. With less, loads that vary would move queues to and fro.
+// leastGain says by how much a move must help if the server that gets the queue exceeds its bound: with the queue, it
+// must be a tenth less busy than the other server was. With less, loads that vary would move queues to and fro.
 const leastGain = 0.1
 
 // LoadResult is what a plan by load does to the loads.
@@ -198,8 +197,8 @@ func (b *loadBalancing) compareIdle(s, t int, more float64) int {
 		s-t)
 }
 
-// busy returns how busy a server is if it gets so much more load, for comparison with what it returns for another one:
-// its load multiplied with the weight of the other one. So it is exact where a division would not be.
+// busy returns how busy a server is if it gets so much more load, for a comparison with another server: its load times
+// the weight of the other one. A load divided by its own weight would not be exact.
 func (b *loadBalancing) busy(s, other int, more float64) float64 {
 	return (b.sums[s] + more) * float64(max(1, b.weights[other]))
 }
@@ -216,7 +215,7 @@ func (b *loadBalancing) idlest(row int, accept func(s int) bool) int {
 	return best
 }
 
-// loadsOf returns the loads of the rows. Without any that is known, all are alike.
+// loadsOf returns the loads of the rows. If none is known, all are alike.
 func loadsOf(r *roster) []float64 {
 	list := make([]float64, len(r.rows))
 	var known float64
@@ -240,7 +239,7 @@ func loadsOf(r *roster) []float64 {
 	return list
 }
 
-// usable returns a load that can be added up. One that is no number counts as none.
+// usable returns a load that can be added up. A load that is no number counts as none.
 func usable(load float64) float64 {
 	if math.IsNaN(load) {
 		load = 0
@@ -251,9 +250,10 @@ func usable(load float64) float64 {
 func rounded(load float64) float64 { return math.Round(load/loadUnit) * loadUnit }
 
 // evenParts are the parts of a server with the weight 1, if the loads were divided evenly. Of the loads 8, 1, 1, 1 and
-// 1, two servers have a fair part of 6 each. But one of them must have the 8, so that the other one can have 4 at most:
-// least. The first one cannot have less than 8, and the other one need not give queues away until it has as much, or
-// half more than least: level is 6.
+// 1, two servers have a fair part of 6 each. But one of them must have the 8, so that only 4 are left for the other
+// one: its part is 4 (least). Some server has a load of 8 anyway, so little is gained by moving queues away from
+// another one that has less. But no server should have more than one and a half times its part because of a large queue
+// elsewhere. So a server has too much only beyond 6 (level).
 type evenParts struct {
 	fair  float64 // of the whole load
 	least float64 // without the queues that are larger than the part of a server, and the servers that they fill

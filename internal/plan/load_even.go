@@ -7,7 +7,7 @@ import (
 
 // fill gives rows to the servers with a weight that have none or are new, until they have all but Stop of their part.
 // Suppose that two servers have a load of 6 each, in rows of 1, and a third one joins. The parts are 4, so that it gets
-// rows until it has 3.4 or more: one from the busiest server after the other, which makes four rows, two of each.
+// rows until it has 3.4 or more. Each row comes from the busiest server, so that both give two of the four rows.
 func (b *loadBalancing) fill() {
 	for to, weight := range b.weights {
 		if weight == 0 || len(b.mine[to]) > 0 && !b.servers[to].New {
@@ -31,7 +31,7 @@ type filling struct {
 	to int
 }
 
-// enough returns the load from which on a server does not lack any.
+// enough returns the least load with which a server does not lack any: its part less Stop.
 func (f filling) enough(s int) float64 {
 	return f.b.least * float64(f.b.weights[s]) * (1 - f.b.limits.Loads.Stop)
 }
@@ -64,7 +64,7 @@ func (f filling) anyRow(from int) int {
 	return f.firstThatHelps(f.b.mine[from], from)
 }
 
-// firstThatHelps returns the first of these rows with which the server does not become as busy as the other one was.
+// firstThatHelps returns the first of these rows with which the server stays less busy than the other one was.
 func (f filling) firstThatHelps(rows []int, from int) int {
 	b, to := f.b, f.to
 	for _, row := range rows {
@@ -136,8 +136,9 @@ func (r relief) choose() (row, to int) {
 	return none, none
 }
 
-// helped returns the idlest server to which a row may go, if it stays within its bound, or is at least by leastGain
-// less busy than the row's server was.
+// helped returns the idlest server to which a row may go, or none if the move does not help. With fits, it helps if
+// that server stays within its bound. Otherwise it helps if that server becomes less busy than the row's server was, by
+// leastGain.
 func (r relief) helped(row int, fits bool) int {
 	b := r.b
 	to := b.idlest(row, func(s int) bool { return b.open(row, s) })

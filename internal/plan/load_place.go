@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// grantByLoad gives the queues without an owner to the idlest servers, the largest first. What a server owns takes
-// room, and not what it has requested: a queue without an owner comes before one that another server works.
+// grantByLoad gives the queues without an owner to the idlest servers, the largest first. Only the queues that a server
+// owns count towards its limit, and not those that it has requested: a queue without an owner comes before a queue that
+// another server works.
 func (p *planning) grantByLoad() {
 	b := newLoadBalancing(p.roster)
 	for s := range b.has {
@@ -42,8 +43,9 @@ func (p *planning) assignByLoad() []int {
 	return b.at
 }
 
-// balance makes the moves that a rule demands, then those to servers that join, and then those that even the loads. It
-// does so until nothing moves: a row that goes to another server can make room for one that must.
+// balance makes the moves that a rule demands, then the moves to servers that join, and then the moves that even the
+// loads. It repeats this until nothing moves, because a row that goes to another server can make room for a row that
+// must leave its server.
 func (b *loadBalancing) balance() {
 	for range len(b.rows) + 1 { // a bound: twice is mostly enough
 		was := slices.Clone(b.at)
@@ -88,8 +90,8 @@ func (b *loadBalancing) obey() {
 	}
 }
 
-// surplus returns the rows of servers with a weight that are beyond max_queues_per_server or the part of their zone:
-// first those that a server does not own yet, then those with the smallest loads.
+// surplus returns rows of servers with a weight that exceed max_queues_per_server or the part of their zone, as many as
+// are too many: first the rows that the server does not own yet, then the rows with the smallest loads.
 func (b *loadBalancing) surplus() (rows []int) {
 	byStay := func(i, j int) int {
 		return cmp.Or(compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]), b.byLoad(i, j))

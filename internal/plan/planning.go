@@ -11,8 +11,8 @@ type planning struct {
 
 // measure is what a plan makes even: rounding, flow or loadBalancing. It says why rows move.
 type measure interface {
-	// rule returns the first rule in rank, from Spread on, that breaks if a row stays with one server and does not go
-	// to another one, which has no less weight than 1 if the first one has.
+	// rule returns the first rule in rank, from Spread on, that breaks if a row stays with one server and does not go to
+	// another one. If the first one has a weight, the other one has one too.
 	rule(from, to int) Rule
 	// size returns how many rows a server gets.
 	size(s int) int
@@ -49,7 +49,7 @@ func (p *planning) grant(row, s int) { p.rows[row].owner, p.rows[row].rule = s, 
 // request writes a request for each queue that belongs to another server than its owner, with the rule that moves it,
 // and withdraws every other request (P5).
 func (p *planning) request() {
-	for i, to := range p.settled() {
+	for i, to := range p.destinations() {
 		r, from := &p.rows[i], p.holder(i)
 		r.requester = none
 		if to == r.owner || to == none || r.owner == none {
@@ -62,8 +62,8 @@ func (p *planning) request() {
 	}
 }
 
-// settled returns for each row the position of the server that should own it in the end, or none, as assign does.
-func (p *planning) settled() []int {
+// destinations returns for each row the position of the server that should own it in the end, or none, as assign does.
+func (p *planning) destinations() []int {
 	if p.limits.Loads != nil {
 		return p.assignByLoad()
 	}
@@ -121,8 +121,9 @@ func (q quota) keep(assigned, owners []int) {
 // quota (P4). Where the limits leave room for some queues only, a queue without an owner comes before a queue whose
 // owner has too many.
 //
-// There are thousands of servers, and most are full in the end. So after, for a full server, skips the full servers
-// behind it that are known (union-find): a walk over all of them would make a plan quadratic in the number of servers.
+// There are thousands of servers, and most are full in the end. A walk over the full ones for each row would make a
+// plan quadratic in the number of servers. So for each server, after has the next one that may have room, as far as it
+// is known (union-find).
 func (p *planning) assignRest(assigned []int, q quota) {
 	n, left := len(q.servers), 0
 	after := make([]int, n)

@@ -37,10 +37,10 @@ func (p *planning) exactShares(owners []int) []int {
 }
 
 // divide divides the rows in proportion to the weights. The share of a server that would exceed its limit is the limit,
-// and the others divide the rest: ten queues on servers of the weights 1, 1 and 2 with a limit of four are 3, 3 and
-// 4. A server of weight 0 gets what the limits of the others leave (P2). The shares are rounded down or up, never by
-// one or more as by divisor methods. Each zone gets its part of the servers that are rounded up (P14). The sum is
-// less than the number of rows if the limits leave no room.
+// and the others divide the rest: ten queues on servers of the weights 1, 1 and 2 with a limit of four are 3, 3 and 4.
+// A server of weight 0 gets what the limits of the others leave (P2). A share differs from the exact one by less than a
+// queue, which divisor methods do not guarantee. Each zone gets its part of the servers that are rounded up (P14). The
+// sum is less than the number of rows if the limits leave no room.
 func divide(r *roster, owners []int) *rounding {
 	n := len(r.weights)
 	d := &rounding{
@@ -92,9 +92,9 @@ func (d *rounding) divideAmong(total int, weight func(s int) int) (rest int) {
 }
 
 // roundUp chooses which of the open servers are rounded up: as many as the sum of the parts by which they were rounded
-// down. Each zone gets its part of them, rounded down or up (P14). Where it can be either, the zone comes first whose
-// next server does, then the one with the larger remainder, then the one whose next server's process has less
-// elsewhere, then the one that owns most.
+// down. Each zone gets its part of them, rounded down or up (P14). The zones that are rounded up are chosen as the
+// servers are: first by what compareGain says of their next servers, then by the larger remainder, then by what the
+// process of the next server has elsewhere, then by what the zone owns.
 func (d *rounding) roundUp(left int) {
 	d.byZone = make([]zonePart, 1+slices.Max(d.zones))
 	for _, s := range d.open {

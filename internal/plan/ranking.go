@@ -52,9 +52,9 @@ func (r *ranking) change(s int, change func()) {
 	}
 }
 
-// first yields the servers of which one is the first for a row of the group, without one server: the first one of each
-// kind that may get the row. If few servers may, such as one of 10,000, it yields these, as it could have to pass all
-// others in the lists.
+// first yields the servers that can be the first for a row of the group: of each kind, the first one that may get the
+// row. It leaves out the server without. If few servers may get the row, such as one of 10,000, it yields each of
+// these, because it might have to pass all others in the lists.
 func (r *ranking) first(g *group, without int) iter.Seq[int] {
 	return func(yield func(s int) bool) {
 		kinds := r.kinds

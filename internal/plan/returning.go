@@ -5,7 +5,7 @@ type returning struct {
 	mayOwn func(Server) bool
 	named  map[string][]Server // the live servers of each name
 	leaves map[string]string   // the names of the servers that are about to leave, by their uuids
-	absent map[string]bool     // the names of those that leave or have not returned, and for which a queue waits
+	absent map[string]bool     // the names for which a queue waits: their servers leave, or have not returned
 }
 
 func newReturning(servers []Server, mayOwn func(Server) bool) returning {

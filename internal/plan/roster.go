@@ -77,8 +77,8 @@ func byAge(a, b Server) int {
 // mayOwn reports whether a server may get queues, as far as its state and require say so (P14).
 func (l Limits) mayOwn(s Server) bool { return s.Eligible && l.Require.Matches(s) }
 
-// prefer takes their weights from the servers that lack a label of the setting prefer, if a server that has a weight
-// has it: they become a reserve (P2, P14). It reports whether there is such a server.
+// prefer gives weight 0 to the servers that lack a label of the setting prefer, so that they become a reserve (P2,
+// P14). It does so only if a server with a weight has the labels, and reports whether there is one.
 func (l Limits) prefer(servers []Server) bool {
 	preferred := slices.ContainsFunc(servers, func(s Server) bool {
 		return l.mayOwn(s) && s.Weight > 0 && l.Prefer.Matches(s)
@@ -94,11 +94,11 @@ func (l Limits) prefer(servers []Server) bool {
 // choose reports whether the limits choose which servers get queues.
 func (l Limits) choose() bool { return l.InFlight > 0 || l.Servers > 0 || l.ServersPerHost > 0 }
 
-// chosen returns the servers that get queues, the oldest first. The limits choose the heaviest, among equals those that
-// own most queues, so that few queues move, then those whose processes have fewer queues elsewhere (P15), and then the
-// older ones (P10, P12). If the queues came before the weights, a light server that has given its last queue to a heavy
-// one would make room for a server that then gets queues: planning again would change something. absent servers, which
-// return soon, keep their places (P13).
+// chosen returns the servers that get queues, the oldest first. The limits choose the servers with the largest weights
+// (P10, P12). Among equals, the servers with most queues come first, so that few queues move, then those whose
+// processes have fewer queues elsewhere (P15), and then the older ones. If the queues came before the weights, planning
+// again would change something: a light server that has given its last queue to a heavy one would lose its place to
+// another server, which then gets queues. absent servers, which return soon, keep their places (P13).
 func (l Limits) chosen(servers []Server, owned map[string]int, absent int) (list []Server) {
 	servers = slices.DeleteFunc(slices.Clone(servers), func(s Server) bool { return !l.mayOwn(s) })
 	if !l.choose() {

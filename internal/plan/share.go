@@ -20,9 +20,9 @@ type Share struct {
 // ShareOut sets the targets of all servers of a task type and raises what is granted. The order of the shares, the
 // oldest server first, decides between equals. limit is max_in_flight; 0 means no limit.
 //
-// The targets follow from the queues. Granted never falls here: a server lowers its own, when it has no more calls in
-// flight. It rises only while the sum over all servers is at most the limit (P10). Sharing out the result again changes
-// nothing.
+// The targets follow from the queues. ShareOut never lowers what is granted: a server lowers its own number as its
+// calls end. ShareOut raises it only while the sum over all servers is at most the limit (P10). Sharing out the result
+// again changes nothing.
 func ShareOut(limit int, shares []Share) []Share {
 	next := slices.Clone(shares)
 	if limit == 0 {

@@ -2,7 +2,7 @@ package plan
 
 import "cmp"
 
-// fraction is a number for a weight. Products of it must fit (MaxWeight).
+// fraction is a number divided by a weight. Products of two of them must fit (MaxWeight).
 type fraction struct{ over, under int }
 
 func (f fraction) compare(g fraction) int { return cmp.Compare(f.over*g.under, g.over*f.under) }
@@ -67,8 +67,8 @@ func (t *tally) size(s int) int { return t.has[s].queues }
 // zone returns what the servers of a server's zone have.
 func (t *tally) zone(s int) amount { return t.zoneHas[t.zones[s]] }
 
-// beyond returns by how many rows a server exceeds max_queues_per_server: by some, if no other server may get them. It
-// is 0 if the server is full, and negative if it has room.
+// beyond returns by how many rows a server exceeds max_queues_per_server, which it may if no other server may get them.
+// It is 0 if the server is full, and negative if it has room.
 func (t *tally) beyond(s int) int {
 	if t.limits.QueuesPerServer == 0 {
 		return -1

@@ -101,7 +101,7 @@ type step struct{ from, to *openServer }
 func (l *balancing) add(task Task, number map[string]int) *openTask {
 	p := newPlanning(task.Queues, task.Servers, task.Limits)
 	p.assignOwnerless()
-	planned := p.settled()
+	planned := p.destinations()
 	for i, row := range p.rows {
 		if planned[i] == none {
 			planned[i] = row.owner
@@ -144,9 +144,10 @@ func (l *balancing) add(task Task, number map[string]int) *openTask {
 	return o
 }
 
-// swappable returns the servers whose numbers of rows may be exchanged, by a move of a row that any server may get,
-// although some rows are restricted: those that have one more and such a row, and those that have one less. It looks at
-// the servers of the weight that most of them have.
+// swappable returns the servers that may swap their numbers of rows although some rows are restricted. Suppose that A
+// has three rows and B two, of the same weight. If any server may get one of A's rows, A can give it to B, and both are
+// as even as before. A counts as rounded up then, and B as rounded down. swappable looks only at the servers of the
+// weight that most of them have.
 func swappable(p *planning, planned []int) *rounding {
 	n := len(p.weights)
 	r := &rounding{up: make([]bool, n), parts: make([]int, n)}

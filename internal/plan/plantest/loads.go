@@ -7,9 +7,9 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// FewestMoves returns a number of moves below which no plan by load gets each server within the bound (P16). Some
-// server has the largest queue in the end, and only the rest of the bound for others. Each server gives away what is
-// too much, at best its largest queues.
+// FewestMoves returns a number of moves below which no plan by load gets each server within the bound (P16). In the end
+// some server has the largest queue, and beside it only as much as the bound leaves. Each server must give away what is
+// too much, and it needs the fewest moves if these are its largest queues.
 func FewestMoves(queues []plan.Queue, loads map[string]float64, bound float64) int {
 	largest := slices.MaxFunc(queues, func(a, b plan.Queue) int { return cmp.Compare(loads[a.ID], loads[b.ID]) })
 	others := map[string][]float64{}

@@ -247,8 +247,8 @@ func (e end) brokenByLoad(id string, a, b plan.Server) plan.Rule {
 	return ruleIf(several || busy(a, load) > busy(b, 0), plan.Load)
 }
 
-// worse compares the sum of the squares, each divided by the weight, of two servers or zones if the first one has one
-// queue more and the second one less, with what it is: 1 if it becomes larger.
+// worse returns 1 if the sum of the squares of two servers or zones, each divided by the weight, becomes larger when
+// one queue goes back from the second one to the first one. It returns -1 if the sum becomes smaller.
 func worse(from, to, weightFrom, weightTo int) int {
 	square := func(n, weight int) *big.Rat { return big.NewRat(int64(n)*int64(n), int64(max(1, weight))) }
 	is := new(big.Rat).Add(square(from, weightFrom), square(to, weightTo))
