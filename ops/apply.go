@@ -198,9 +198,9 @@ func changesText(changes []runs.Difference) string {
 	return strings.Join(list, ", ")
 }
 
-// CompareGiven does what Compare does for a part of the settings: it leaves those alone that given does not name, and
-// lists them in Left if they differ from their defaults. given has names as in rota.yaml. cron and every replace each
-// other. If the task type has no row, the settings that are left out have their defaults.
+// CompareGiven does what Compare does for the settings that given names, as in rota.yaml. It leaves the other settings
+// as they are, and lists them in Left if they differ from their defaults. cron and every replace each other. If the
+// task type has no row, the settings that are left out have their defaults.
 func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Settings,
 	given []string,
 ) (SettingsDiff, error) {

@@ -36,7 +36,8 @@ func (v *Verb) CallOf(o Operation) *Call { return &Call{Verb: v, args: reflect.V
 // Operation returns the arguments of the call.
 func (c *Call) Operation() Operation { return c.args.Interface().(Operation) }
 
-// Current returns the call with the values in force in place of those that it lacks, if its verb begins with them.
+// Current fills in the values in force for the arguments that the call lacks, if the form of its verb begins with these
+// values.
 func (c *Call) Current(ctx context.Context, center *Client) (*Call, error) {
 	e, ok := c.Operation().(editor)
 	if !ok {

@@ -18,7 +18,7 @@ type Change struct {
 	Says      []string // sentences about what happens then
 	Warnings  []string // sentences about why to think twice
 	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
-	Version   string   // changes if what was read has changed since; "0" if it is made; empty if that does not matter
+	Version   string   // of what was read, to notice later changes; "0" if it does not exist yet; empty if they do not matter
 	Objects   []Object // what it is done to, at least one
 
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
@@ -87,7 +87,7 @@ type Done struct {
 	// Rest is what is left to do after [Change.Step] has stopped the change, or after an error; nil if nothing is.
 	Rest Operation
 
-	some bool // it was done before an error
+	some bool // a part of it was done before an error
 }
 
 // String is a line that says what was done.
@@ -99,8 +99,8 @@ func (d Done) String() string {
 	return line
 }
 
-// Do makes the change for each object, also after an error of another: a server may leave meanwhile. It returns what
-// was done, also in part, and the errors joined. The events name the actor.
+// Do makes the change for each object, even if it fails for another one, such as a server that has left meanwhile. It
+// returns what was done, also in part, and the errors joined. The events name the actor.
 func (c *Change) Do(ctx context.Context, actor string) (done []Done, err error) {
 	var errs []error
 	for _, o := range c.Objects {

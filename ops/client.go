@@ -10,8 +10,8 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Client reads and changes a roster for operators and for programs that submit runs. Its bundles, such as Tasks and
-// Queues, are one for each kind of thing. All methods may be called concurrently. They obey their context.
+// Client reads and changes a roster for operators and for programs that submit runs. It has a bundle of methods for
+// each kind of thing, such as Tasks and Queues. All methods may be called concurrently. They obey their context.
 type Client struct {
 	*center.Center
 

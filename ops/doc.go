@@ -4,10 +4,10 @@
 // [Client.Triggers], [Client.Backfills] and [Client.Events], list what there is, and [Client.Diagnose] checks the
 // database and all rosters. Records are read without locks, because the protocol does not depend on them.
 //
-// A [Verb] says what it is called, which arguments
-// it takes and which right it needs. Its [Call] checks the arguments and returns a [Change], which says what would
-// happen and then does it. The commands of rota, with their flags and their help, and the forms of the console derive
-// from the verbs, so that both have the same verbs, the same words and the same previews.
+// A [Verb] says what it is called, which arguments it takes and which right it needs. Its [Call] checks the arguments
+// and returns a [Change], which says what would happen and then does it. The commands of rota, with their flags and
+// their help, and the forms of the console derive from the verbs, so that both have the same verbs, the same words and
+// the same previews.
 //
 // A program can do the same with the arguments of a verb as a struct:
 //

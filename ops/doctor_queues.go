@@ -22,9 +22,9 @@ import (
 // queueCheck checks the queues of a task type and their failed items.
 type queueCheck struct{ *diagnosis }
 
-// ownerless reports queues that no server works on. If no server is eligible, it reports nothing, because availability
-// has done so, and if none has the labels of require, the check of the labels does. A queue that no audit can have seen
-// yet is being assigned: its server has just joined, or it has just lost its owner.
+// ownerless reports queues that no server works on. It reports nothing if no server is eligible, because availability
+// reports that, and nothing if no server has the labels of require, because requirement reports that. A queue that has
+// been without an owner for so short a time that no audit can have seen it counts as being assigned.
 func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Selector) error {
 	if r.eligible() == 0 {
 		return nil
@@ -240,7 +240,7 @@ func (d queueCheck) backlog(r rosterRows) {
 	if r.task.Paused {
 		return
 	}
-	// An autoscaler cannot rely on queues whose owners have counted them, and do not any more, or not often enough.
+	// An autoscaler cannot rely on a count if the owner of the queue does not count often enough, or not any more.
 	d.list(condition.BacklogOld, fmt.Sprintf("counts are older than %s, so /scale goes by the other queues, "+
 		"or answers 503 if they are fewer than half", FreshBacklog), r.eachQueue(func(q QueueRecord) string {
 		if q.BacklogAge == nil || *q.BacklogAge <= FreshBacklog.Seconds() || q.Status != "HELD" {

@@ -173,7 +173,7 @@ func (d serverCheck) stalledCalls(r rosterRows, after time.Duration) {
 // maxErrors is how many errors of servers are findings.
 const maxErrors = 5
 
-// byError returns the servers with a last error by its text, and the first of the texts in their order.
+// byError returns the selected servers by the text of their last error, and these texts in the order of the servers.
 func (r rosterRows) byError(selects func(ServerRecord) bool) (texts []string, servers map[string][]ServerRecord) {
 	servers = map[string][]ServerRecord{}
 	for _, s := range r.servers {

@@ -32,7 +32,7 @@ func (p Preview) Moved() (n int) {
 	return n
 }
 
-// LoadMoves counts the moves that only even the load and are not requested yet: those that load_moves_per_hour bounds.
+// LoadMoves counts the moves that load_moves_per_hour bounds: they only even the load, and are not requested yet.
 func (p Preview) LoadMoves() (n int) {
 	for _, m := range p.Moves {
 		if m.Rule == plan.Load.String() && !m.Requested {
@@ -48,7 +48,7 @@ type Move struct {
 	CurServer  *string `json:"cur_server"`
 	NextServer *string `json:"next_server"`
 	Requested  bool    `json:"requested"` // the next server has requested it already
-	// that would be broken if the queue stayed, such as "pin", or that no server meets
+	// the rule that would be broken if the queue stayed, such as "pin", or that no server meets
 	Rule   string   `json:"rule"`
 	Reason string   `json:"reason"` // the rule, in words
 	Load   *float64 `json:"load"`   // executors that the queue needs; nil: not measured, or not read
@@ -93,8 +93,8 @@ type Scenario struct {
 
 	// ByLoad makes the plan even the loads that the owners of the queues have measured, whatever balance is, and leaves
 	// load_moves_per_hour out of account. The load of a queue is the number of executors that it needs to keep up with
-	// what arrives, as in the column demand of schedule_backlog, and a thousandth more. Without any, Plan returns
-	// ErrNoLoad.
+	// what arrives, as in the column demand of schedule_backlog, and a thousandth more. If no load is measured, Plan
+	// returns ErrNoLoad.
 	ByLoad bool
 }
 
@@ -275,8 +275,8 @@ func (in planInput) move(c plan.Change, to string) Move {
 	return m
 }
 
-// reason says in words why the queue moves. The planner knows no servers that do not live, and why others may own
-// nothing.
+// reason says in words why the queue moves. It says more than the planner, which does not know dead servers, and does
+// not know why a live one may own no queues.
 func (in planInput) reason(c plan.Change) string {
 	at := slices.IndexFunc(in.servers, func(s roster.ServerRow) bool { return s.UUID == c.OldOwner })
 	switch {

@@ -60,7 +60,7 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Remove %s", Change{
 		Says: []string{
-			"Its owner drains it, then the row goes. Items of this name are no longer processed. To add it again before " +
+			"Its owner drains it, then the row goes. Items of this name are no longer processed. Adding it again before " +
 				"that cancels the removal.",
 		},
 		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed",

@@ -47,7 +47,7 @@ type QueueRecord struct {
 	Pin            string     `json:"pin"` // labels that a server must have to own the queue; empty: none
 	// FailingFor is for how long all calls of the queue have failed; nil: they have not.
 	FailingFor *float64 `json:"failing_s"`
-	// WaitsFor says why the queue has no owner: the rule that no server meets; nil: it has one, or no plan has said.
+	// WaitsFor is the rule that no server meets, so that the queue has no owner; nil: it has one, or no plan was made yet.
 	WaitsFor *string `json:"waits_for"`
 	Status   string  `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
 	Removing bool    `json:"removing" db:"-"` // it is removed as soon as it is drained
@@ -149,9 +149,9 @@ const (
 // FreshBacklog is how old a count may be that an autoscaler uses. An owner counts each of its queues about every 10 s.
 const FreshBacklog = time.Minute
 
-// EstimateBacklog returns how many items a number of queues have left, if those of them that were counted have a
-// number of items: it takes the others for as full as these, and never for empty. It knows nothing if fewer than half
-// were counted.
+// EstimateBacklog returns how many items a number of queues have left. items is the sum over the counted queues. The
+// others are taken for as full as these, and never for empty: with 60 items in 6 counted queues of 10, the estimate is
+// 100. It is not known if fewer than half were counted.
 func EstimateBacklog(items, counted, queues int64) (estimate int64, known bool) {
 	if counted == 0 || 2*counted < queues {
 		return 0, false

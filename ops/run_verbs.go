@@ -99,7 +99,7 @@ func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return change, nil
 }
 
-// submission reads the values. A duration counts from this computer's clock: the person who types one looks at it.
+// submission reads the values. A duration is added to this computer's clock, because its user looks at that clock.
 func (a SubmitRun) submission() (s runs.Submission, err error) {
 	s = runs.Submission{Key: a.Key, Params: a.Params, Priority: a.Priority, MaxAttempts: a.Attempts}
 	var early, late error
@@ -141,7 +141,7 @@ wait for its success fail.` + runHelp,
 // Prepare implements Operation.
 func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return runChange(ctx, c, a.Run, "Cancel", "It ends at once. Servers at work on it stop within two seconds; what they "+
-		"have started may still take effect. Runs that need its success fail. To rerun it lets it go on where it was.",
+		"have started may still take effect. Runs that need its success fail. A rerun goes on where it was.",
 		"cancelled", "", (*runs.Runs).Cancel)
 }
 
@@ -230,8 +230,8 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	r, err := c.Runs().Get(ctx, a.Run)
 	if err == nil {
-		return changeOfRun(c, r, "Acknowledge the failure of", "The failure is no problem any more. So are the earlier "+
-			"failures of the same trigger, and the runs that failed because of this one. The next run that fails is a problem "+
+		return changeOfRun(c, r, "Acknowledge the failure of", "The failure, the earlier failures of the same trigger, "+
+			"and the runs that failed because of this run are no problems any more. The next run that fails is a problem "+
 			"again.", "acknowledged", "", (*runs.Runs).Ack), nil
 	}
 	if !errors.Is(err, runs.ErrUnknownRun) {

@@ -28,7 +28,7 @@ var (
 )
 
 // Scale returns how many workers the task type should have if each is to have perWorker items: the items that are left,
-// or those in flight if they are more, divided by perWorker and rounded up. It never is more than the queues, because
+// or those in flight if they are more, divided by perWorker and rounded up. It is never more than the queues, because
 // further workers would stand by, and never less than one, because without a worker nobody counts. A queue without an
 // owner asks for one worker more than there are. A paused task type asks for one.
 //

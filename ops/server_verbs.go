@@ -284,14 +284,14 @@ func nameServers(servers []ServerRecord) string {
 	return human.Count(len(servers), "server", "servers")
 }
 
-// handOver says where the queues go that a server hands over in order. alone says what happens while no other server
-// can take them.
-func (f future) handOver(alone string) string {
+// handOver says where the queues go that a server hands over in order. otherwise says what happens while no other
+// server can take them.
+func (f future) handOver(otherwise string) string {
 	switch {
 	case f.Queues == 0:
 		return "it owns no queues, and gets none until it is resumed"
 	case f.others == 0:
-		return fmt.Sprintf("no other server can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), alone)
+		return fmt.Sprintf("no other server can take its %s now: %s", human.Count(f.Queues, "queue", "queues"), otherwise)
 	}
 	return fmt.Sprintf("its %s to %s as it finishes what it has in flight",
 		human.Count(f.Queues, "queue goes", "queues go"), human.Count(f.others, "other server", "other servers"))

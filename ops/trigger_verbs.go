@@ -111,8 +111,8 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) 
 	return change, err
 }
 
-// triggerChange completes a change of a trigger, which must exist. do gets the triggers that refuse to change it if an
-// operator has changed it meanwhile.
+// triggerChange completes a change of a trigger, which must exist. do gets a bundle of triggers that refuses the change
+// if an operator has changed the trigger meanwhile.
 func triggerChange(ctx context.Context, c *Client, name string, change Change, past, effect string,
 	do func(context.Context, *runs.Triggers, string) (Done, error),
 ) (*Change, error) {
@@ -215,7 +215,7 @@ func (a ApplyTrigger) Current(ctx context.Context, c *Client) (Operation, error)
 	return ApplyOf(was.Trigger), nil
 }
 
-// ApplyOf returns the arguments by which a trigger is as it is.
+// ApplyOf returns the arguments with which ApplyTrigger makes a trigger such as t.
 func ApplyOf(t runs.Trigger) ApplyTrigger {
 	a := ApplyTrigger{
 		Trigger: t.Name, TaskType: t.Target, TimeZone: t.TimeZone, Start: timeText(t.StartAt), End: timeText(t.EndAt),

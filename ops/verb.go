@@ -10,7 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 )
 
-// Right is what a person must be allowed to, to use a verb.
+// Right is a right that a person needs in order to use a verb.
 type Right string
 
 // The rights to change something. None includes the other.
@@ -29,7 +29,7 @@ type Operation interface {
 // editor is an operation whose form begins with the values in force.
 type editor interface {
 	Operation
-	// Current returns the operation with the values in force in place of those that it lacks.
+	// Current returns the operation with the values in force for the arguments that it lacks.
 	Current(ctx context.Context, c *Client) (Operation, error)
 }
 
@@ -88,7 +88,7 @@ type Arg struct {
 	Choices []string // the values that it can have, if they are few
 	Default string   // if a call does not set it
 
-	// CommandOnly arguments are not in forms: they need a person who waits. FormOnly arguments are not in commands.
+	// CommandOnly arguments are not in forms, because the call then takes long. FormOnly arguments are not in commands.
 	CommandOnly, FormOnly bool
 
 	field []int
