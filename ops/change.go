@@ -18,7 +18,7 @@ type Change struct {
 	Says      []string // sentences about what happens then
 	Warnings  []string // sentences about why to think twice
 	Loses     string   // what nobody can undo, after "About to": "delete trigger nightly$BASE"; empty if there is nothing
-	Version   string   // of what was read, to notice later changes; "0" if it does not exist yet; empty if they do not matter
+	Version   string   // of what was read, to notice later changes; "0" if nothing exists yet; empty if they do not matter
 	Objects   []Object // what it is done to, at least one
 
 	// Everywhere says that the change holds in all environments of the database: the right is needed in each of them.
