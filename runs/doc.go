@@ -2,8 +2,8 @@
 // schedule_run_queue, schedule_run_item, schedule_run_dep, schedule_trigger, schedule_task_after and schedule_backfill.
 // Where several processes decide at the same time, it works under the lock row of package roster.
 //
-// Package manager calls it for the sweeps of a server and for the tick; package ops calls it for
-// operators. The rules R1 to R20 are in docs/protocol.md.
+// Package manager calls it for the sweeps of a server and for the tick; package ops calls it for operators. The rules
+// R1 to R20 are in docs/protocol.md.
 //
 // # The life of a run
 //
@@ -71,8 +71,8 @@
 //
 // # Where things are
 //
-// The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; package ops
-// uses [Runs], [Triggers], [Backfills] and [Dependencies]. In the order of the life of a run:
+// The [Engine] holds the parts. Package manager uses the [Scheduler] and the [Sweeps]; package ops uses [Runs],
+// [Triggers], [Backfills] and [Dependencies]. In the order of the life of a run:
 //
 //	engine.go         the Engine and its parts, and how many runs it has ended
 //	run.go            the records and states of runs, and what every step does with a row: read, lock, move

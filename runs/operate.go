@@ -115,9 +115,8 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	return resetDependants(ctx, l.Tx, runID)
 }
 
-// reopenQueues lets the queues begin again that failed or were cancelled. Their failed items and the
-// number of these stay until a sweep has been through the whole queue: the next sweep need not find out again which
-// items fail.
+// reopenQueues lets the queues begin again that failed or were cancelled. Their failed items, and the number of these,
+// stay until a sweep has been through the whole queue, so that the next sweep need not find out again which items fail.
 func reopenQueues(ctx context.Context, t sqldb.Tx, runID string) error {
 	_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET state = '`+QueuePending+`', attempt = 0, recoveries = 0,
 		next_attempt_at = NULL, last_error = '', finished_at = NULL

@@ -226,8 +226,8 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 }
 
 // Cancelled lists the runs that an operator cancelled although they had not failed, those of each trigger as one
-// record, until a later run of the trigger succeeds or an operator acknowledges them. That is no problem: it was
-// meant so.
+// record, until a later run of the trigger succeeds or an operator acknowledges them. They are no problem, because
+// somebody cancelled them on purpose.
 func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
 	list, err := rs.endings(ctx, taskType, onlyCancelled, condition.RunCancelled)
 	return list, sqldb.Wrap(err, "list the cancelled runs")
@@ -251,8 +251,8 @@ func (rs *Runs) otherProblems(ctx context.Context, taskType string) ([]Problem, 
 }
 
 const (
-	// failedStates are the states of runs that have not done their work although no operator has cancelled them,
-	// failedOrCancelled with those that an operator has cancelled.
+	// failedStates are the states of runs that have not done their work although no operator has cancelled them.
+	// failedOrCancelled adds the state of the runs that an operator has cancelled.
 	failedStates      = `('` + Failed + `', '` + DependentFailed + `')`
 	failedOrCancelled = `('` + Failed + `', '` + DependentFailed + `', '` + Cancelled + `')`
 	// unresolved is the condition that a run has failed and that nobody has acknowledged it. A run that was cancelled in a

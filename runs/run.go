@@ -41,7 +41,8 @@ const (
 	QueueCancelled = "CANCELLED" // the run was cancelled, or the queue was removed
 )
 
-// openStates are the states of a run that has not ended, unfinished those of a queue of a run that is not finished.
+// openStates are the states of a run that has not ended. unfinished are the states of a queue of a run that is not
+// finished.
 const (
 	openStates = `('` + Waiting + `', '` + Ready + `', '` + Running + `')`
 	unfinished = `('` + QueuePending + `', '` + QueueRunning + `')`
@@ -106,8 +107,8 @@ type Run struct {
 	Version     int64     `json:"version"`
 }
 
-// Ended reports whether the run has ended. Only a rerun changes it after that, or a submission of
-// the key of a SKIPPED run.
+// Ended reports whether the run has ended. After that, only a rerun changes it, or a submission of the key of a SKIPPED
+// run.
 func (r Run) Ended() bool {
 	return r.State != Waiting && r.State != Ready && r.State != Running
 }

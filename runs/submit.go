@@ -29,11 +29,11 @@ type Submission struct {
 	After  []string // the ids of runs that must succeed first
 
 	Priority    int       // the READY run with the highest priority is opened first
-	NotBefore   time.Time // the run is not opened before. Defaults to no bound.
+	NotBefore   time.Time // the earliest time at which the run is opened. Defaults to no bound.
 	EndBefore   time.Time // the run fails if it has not ended by then. Defaults to run_timeout from its opening on.
 	MaxAttempts int       // of each queue. Defaults to queue_max_attempts of the task type.
 
-	Actor string // the operator whom an event names. Defaults to no event.
+	Actor string // the operator that an event names. Defaults to no event.
 }
 
 func (s Submission) validate() error {

@@ -186,8 +186,7 @@ func (t Trigger) runKey(slot time.Time) string {
 	return t.ID + "/" + slot.UTC().Format(time.RFC3339Nano)
 }
 
-// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if no trigger
-// has that name.
+// ReadTrigger returns a trigger under its target's lock row. It returns ErrUnknownTrigger if no trigger has that name.
 func ReadTrigger(ctx context.Context, l *roster.LockTx, name string) (Trigger, error) {
 	t, found, err := sqldb.Record[Trigger](ctx, l, `SELECT {columns} FROM schedule_trigger
 		WHERE own_sign = ? AND name = ?`, l.OwnSign, name)

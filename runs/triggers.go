@@ -378,7 +378,7 @@ func (ts *Triggers) Fire(ctx context.Context, name, actor string) (runID string,
 }
 
 // IfStill returns a copy for a caller that has read a trigger. SetPaused, Delete and Fire of the copy return
-// roster.ErrChanged if the trigger is defined otherwise by then. Its firings are no reason.
+// roster.ErrChanged if the trigger is defined otherwise by then. A firing does not count as a change.
 func (ts *Triggers) IfStill(seen Trigger) *Triggers {
 	copied := *ts
 	copied.seen = &seen
