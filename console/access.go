@@ -51,7 +51,7 @@ func (a Actor) rights() string {
 	return strings.Join(list, ", ")
 }
 
-// withinOwnSign takes all rights except that to look from requests about other environments.
+// withinOwnSign leaves only the right to look to requests about other environments.
 func withinOwnSign(ownSign string, access func(*http.Request) (Actor, error)) func(*http.Request) (Actor, error) {
 	only := lookOnly(access)
 	return func(r *http.Request) (Actor, error) {
@@ -81,7 +81,7 @@ func deny(w http.ResponseWriter, err error) int {
 	return http.StatusForbidden
 }
 
-// lookOnly takes all rights but that to look from everybody.
+// lookOnly leaves only the right to look to everybody.
 func lookOnly(access func(*http.Request) (Actor, error)) func(*http.Request) (Actor, error) {
 	return func(r *http.Request) (Actor, error) {
 		a, err := access(r)
@@ -102,7 +102,7 @@ func Loopback(a Actor) func(*http.Request) (Actor, error) {
 	}
 }
 
-// onThisHost refuses requests of clients on other hosts, and those that may come from there.
+// onThisHost refuses requests of clients on other hosts, and requests that may come from there.
 func onThisHost(r *http.Request) error {
 	if !fromThisHost(r) {
 		return fmt.Errorf("the console serves only clients on its own host, and not %s", r.RemoteAddr)

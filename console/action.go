@@ -55,8 +55,8 @@ type formField struct {
 // changeLimit is how long a change may take.
 const changeLimit = 10 * time.Second
 
-// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". As those
-// of the pages they are on one level.
+// pathOf returns the address of a verb, which has one unless it has no page: /server-drain of "server drain". Like the
+// addresses of the pages, it is on the top level.
 func pathOf(v *ops.Verb) string { return "/" + strings.ReplaceAll(v.Name, " ", "-") }
 
 // serveVerb returns the handler of a verb. A GET shows what it would do, and asks. A POST with confirm=yes does it. A
@@ -72,7 +72,7 @@ func (s *console) serveVerb(verb *ops.Verb) http.Handler {
 			v.refuse(r.Context(), w, formStatus(err), fmt.Errorf("read the form: %w", err))
 			return
 		}
-		// A browser that goes away in the middle changes nothing about a change that it has begun.
+		// A change that has begun goes on when the browser goes away.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), changeLimit)
 		defer cancel()
 		v.serveChange(ctx, w, verb)

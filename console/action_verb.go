@@ -91,8 +91,7 @@ func prepareVerb(ctx context.Context, v *viewer, form url.Values, verb *ops.Verb
 }
 
 // A request takes at most stepsPerRequest steps of a change of many things, and begins no other after stepsLimit: it
-// must end before changeLimit. The page then asks for the rest: to close it ends the change, and nothing goes on behind
-// people's backs.
+// must end before changeLimit. The page then asks for the rest. So a person who closes the page ends the change.
 const (
 	stepsPerRequest = 10
 	stepsLimit      = changeLimit / 4
@@ -106,7 +105,7 @@ func stopLater() func(ops.Done) bool {
 	}
 }
 
-// askFor returns a field for each argument that is a value, and hides those that name what is changed.
+// askFor returns a field for each argument that is a value. It hides the arguments that name what is changed.
 func (c *change) askFor(ctx context.Context, v *viewer, call *ops.Call, version string) (fields []formField) {
 	for _, a := range call.Verb.Args {
 		switch values := call.Values(a); {

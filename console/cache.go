@@ -27,7 +27,7 @@ const (
 	patience = readLimit + 100*time.Millisecond
 	// maxQueries is how many queries run at a time.
 	maxQueries = 4
-	// maxCached is how many bytes of results are kept. Those that viewers have not used for the longest time go first.
+	// maxCached is how many bytes of results are kept. The results that were not used for the longest time go first.
 	maxCached = 128 << 20
 	// keptFor is how long a result is kept after its last use.
 	keptFor = 10 * time.Minute
@@ -144,7 +144,7 @@ func (c *cache) run(ctx context.Context, r request, changes int) part {
 	return p
 }
 
-// keep keeps a result, unless a query that began after a later change has ended before.
+// keep keeps a result, unless the cache has the result of a query that began after a later change.
 func (c *cache) keep(key string, p part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +174,7 @@ func (c *cache) dropOldestLocked() {
 	delete(c.byKey, oldest)
 }
 
-// sweep drops what nobody has used for long, and comes again while anything is left.
+// sweep drops what nobody has used for long, and runs again later while anything is left.
 func (c *cache) sweep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

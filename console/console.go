@@ -18,11 +18,11 @@ type Options struct {
 	// Passwords.Access and Proxy.Access are three of many ways. Defaults to clients on the same host, which may look.
 	Access func(*http.Request) (Actor, error)
 
-	// OwnSignOnly leaves nothing except the right to look in environments other than that of the center. Settings, which
-	// hold in all environments, cannot be changed then if there are others. Defaults to false.
+	// OwnSignOnly leaves only the right to look in environments other than that of the center. Settings, which hold in all
+	// environments, cannot be changed then if there are others. Defaults to false.
 	OwnSignOnly bool
 
-	// ReadOnly takes all rights but that to look from everybody. Defaults to false.
+	// ReadOnly leaves only the right to look to everybody. Defaults to false.
 	ReadOnly bool
 
 	// Logger gets the errors of queries and of templates. Defaults to no output.

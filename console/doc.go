@@ -20,11 +20,11 @@
 // # One read for all viewers
 //
 // The pages read through a cache that all viewers share. The result of a query serves them for two seconds, and for
-// five in a roster of more than 1,000 queues. Viewers who need the same data then wait for the same query, and so
-// what viewers cost the database does not grow with their number. A query may take a second; the checks of the
-// doctor, which are many queries, ten. A page is as old as its oldest part, and says so. An earlier cache let queries
-// rest for minutes while a small query said that nothing had changed. It was cheaper, but failed items did not change
-// that query's result, and the page said "1 s old" beside a list of five minutes ago.
+// five in a roster of more than 1,000 queues. Viewers that need the same data then wait for the same query, so that
+// what viewers cost the database does not grow with their number. A query may take a second; the checks of the doctor,
+// which are many queries, ten. A page is as old as its oldest part, and says so. An earlier cache let queries rest for
+// minutes while a small query said that nothing had changed. It was cheaper, but failed items did not change that
+// query's result, and the page said "1 s old" beside a list of five minutes ago.
 //
 // The cache holds at most 128 MB, and nothing that no viewer has used for ten minutes.
 //
@@ -35,9 +35,9 @@
 //
 // Each change is a verb of package ops, with an address of its own. A GET shows what it would do and asks, a POST with
 // confirm=yes does it, and the page after it says what was done. The verb names the right that it needs; the rest
-// follows from it: the check on the server, the form, and the test of all refusals. A change of very many items hands
-// on to the next request how far it is. There is no work in the background, which would go on after the person has
-// left, and end with the process.
+// follows from it: the check on the server, the form, and the test of all refusals. A change of very many items takes
+// several requests, each of which tells the next one how far the change has come. Work in the background was rejected:
+// it would go on after the person has left, and end with the process.
 //
 // # Updates
 //
@@ -51,8 +51,8 @@
 // Without Options.Access the console serves only clients on the same host, which may look and change nothing. It
 // refuses requests whose Host is not this host, because a web page could reach it under a name of its own (DNS
 // rebinding), and requests that a proxy has forwarded, because the client is elsewhere then. Passwords makes people
-// sign in by HTTP Basic, and Proxy trusts the name that a proxy tells. There are no sessions: those of before were
-// 412 lines with a limit of attempts that any client could make forget, and that kept names of 1 MB. The
-// Content-Security-Policy allows nothing but the console's own style sheet and scripts. There is no inline script,
-// and html/template escapes all that is read from the database.
+// sign in by HTTP Basic, and Proxy trusts the name that a proxy tells. There are no sessions. An earlier version had
+// them, in 412 lines: any client could reset their limit of attempts, and they kept names of 1 MB. The
+// Content-Security-Policy allows nothing but the console's own style sheet and scripts. There is no inline script, and
+// html/template escapes all that is read from the database.
 package console

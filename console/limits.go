@@ -64,8 +64,8 @@ func (l *limits) of(address string) *rate.Limiter {
 	return limiter
 }
 
-// addressOf returns the address of a client. Those of IPv6 are the first 64 bits: a client has all that begin with
-// them.
+// addressOf returns the address of a client. Of an IPv6 address it returns the first 64 bits, because a client has all
+// addresses that begin with them.
 func addressOf(r *http.Request) string {
 	ip, err := clientOf(r)
 	if err != nil {

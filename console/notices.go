@@ -9,7 +9,7 @@ import (
 )
 
 // notices keeps what changes have done, until the page after the change has shown it. The address of that page has a
-// number and not the text, so that nobody can make a link that puts words into the console's mouth.
+// number and not the text, so that a link cannot make the console show a text that it has not written.
 type notices struct {
 	mu   sync.Mutex
 	list map[string]notice

@@ -26,7 +26,7 @@ const (
 	// minCost and maxCost bound the cost of a hash: from a twentieth of a second to some seconds.
 	minCost = 10
 	maxCost = 15
-	// newCost is that of new hashes.
+	// newCost is the cost of new hashes.
 	newCost = 12
 )
 

@@ -56,7 +56,7 @@ type Passwords struct {
 	people *people
 }
 
-// people are those of one state of the file.
+// people are the persons of one state of the file.
 type people struct {
 	byName  map[string]user
 	dummy   []byte // as costly as the hashes, for names that nobody has
@@ -75,8 +75,8 @@ type people struct {
 // HASH is a bcrypt hash, as PasswordLine or htpasswd -B makes it. RIGHTS is a list of look, operate and change; without
 // it the person has all three. Empty lines and lines that begin with # mean nothing. An error names the line.
 //
-// A change of the file takes effect within two seconds. While the file cannot be read or a line is wrong, the people of
-// before may go on. log gets that, and each sign-in that succeeds or fails. A password that was right needs no
+// A change of the file takes effect within two seconds. While the file cannot be read or a line is wrong, the previous
+// lines stay in force. log gets that, and each sign-in that succeeds or fails. A password that was right needs no
 // comparison for five minutes.
 func OpenPasswords(path string, log *slog.Logger) (*Passwords, error) {
 	if log == nil {
@@ -144,8 +144,8 @@ func (s *people) rightAt(mac string) (at time.Time, known bool) {
 	return at, known
 }
 
-// signIn compares a password. One that was right before takes no part in the limits, and so the failures of others with
-// the same address, such as that of a proxy, do not lock its owner out.
+// signIn compares a password. A password that was right before does not count towards the limits, so that failures of
+// others with the same address, such as that of a proxy, do not lock its owner out.
 func (p *Passwords) signIn(r *http.Request, people *people, mac, name, password string) error {
 	address := addressOf(r)
 	log := func(level slog.Level, text string) {
@@ -179,7 +179,7 @@ func (s *people) check(name, password string) bool {
 	return bcrypt.CompareHashAndPassword(u.hash, []byte(password)) == nil && known && len(password) <= maxPassword
 }
 
-// current returns the people of the file, and those of before if it is broken.
+// current returns the people of the file, or of its last valid state if it is broken.
 func (p *Passwords) current() *people {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,7 +201,7 @@ func (p *Passwords) current() *people {
 	}
 	if err != nil {
 		p.log.LogAttrs(context.Background(), slog.LevelError, "read the changed passwords of the console: "+
-			"those of before remain", slog.Any("error", err))
+			"the previous ones stay in force", slog.Any("error", err))
 		return p.people
 	}
 	p.log.LogAttrs(context.Background(), slog.LevelInfo, "the passwords of the console have changed")

@@ -20,7 +20,7 @@ func plain(page []byte) []byte {
 }
 
 // unseen reports whether a character is a control or format character, such as those of Unicode's bidirectional text.
-// Those that only space the HTML are none.
+// Characters that only space the HTML do not count.
 func unseen(r rune) bool {
 	return r != '\n' && r != '\t' && r != '\r' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

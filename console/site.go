@@ -25,7 +25,7 @@ type site struct {
 	others map[string]http.Handler // by own_sign
 }
 
-// maxEnvironments is how many environments are kept besides the first. More begin anew with each look.
+// maxEnvironments is how many environments are kept besides the first. Further ones are made anew for each request.
 const maxEnvironments = 100
 
 func newSite(c *center.Center, o Options) *site {
