@@ -5,7 +5,7 @@ const (
 	Standby      = "STANDBY"
 	NoFetch      = "NO_FETCH"
 	Stalled      = "STALLED"
-	Unheard      = "UNHEARD"
+	LateReplies  = "LATE_REPLIES"
 	Crashes      = "CRASHES"
 	Killer       = "KILLER"
 	Unserved     = "UNSERVED"
@@ -96,7 +96,8 @@ var kinds = []Kind{
 		"find out what it waits for (its log, the database's locks); batch_timeout ends such calls",
 	},
 	{
-		Unheard, "alerts", Note, Told, "the replies to a server's heartbeats come too late, so it has given its queues away",
+		LateReplies, "alerts", Note, Told,
+		"the replies to a server's heartbeats come too late, so it has given its queues away",
 		"shorten the way to the database, or raise judge_dead_interval",
 	},
 	{

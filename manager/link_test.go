@@ -85,7 +85,7 @@ func TestWorkOverASlowLink(t *testing.T) {
 
 // S12: the heartbeats of a worker arrive, and their replies do not. The other worker cannot see that. The worker gives
 // its queues away, says so in an alert, and joins again later.
-func TestWorkerThatIsUnheard(t *testing.T) {
+func TestWorkerWhoseRepliesComeLate(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
 		var near, far atomic.Int64
@@ -106,7 +106,7 @@ func TestWorkerThatIsUnheard(t *testing.T) {
 		proxy.Break(atReply)
 		proxy.Reset() // on a new connection the statement is not prepared, and the proxy knows it
 		until(t, "an alert", func() bool {
-			return a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'UNHEARD: %'") > 0
+			return a.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'LATE_REPLIES: %'") > 0
 		})
 		until(t, "the near worker owns all queues", func() bool {
 			return a.count(t, "SELECT COUNT(*) FROM schedule_queue WHERE cur_server = '"+uuid+"'") == quick.Queues

@@ -394,7 +394,9 @@ func (s *session) giveUp(ctx context.Context) {
 		const text = "giving the queues away failed; the other servers take over after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
-	c := condition.Condition{Kind: condition.Unheard, TaskType: s.taskType, Subject: s.server.host, Text: text}.Complete()
+	c := condition.Condition{
+		Kind: condition.LateReplies, TaskType: s.taskType, Subject: s.server.host, Text: text,
+	}.Complete()
 	begins, err := s.alerter.tell(call, &c, *s.settings)
 	s.alerter.told(ctx, c, begins, err)
 }

@@ -138,7 +138,7 @@ var serverMutants = []mutant{
 		"S12", "a server whose replies come too late keeps its queues",
 		"awaitLateReplies", "err != nil || age > 2*every || ",
 		"err != nil || age >= 0 || ",
-		"TestWorkerThatIsUnheard",
+		"TestWorkerWhoseRepliesComeLate",
 	},
 	{
 		"S13", "an absurd interval in one row fails the heartbeats of all servers",
