@@ -124,8 +124,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "failing_after", Column: "failing_after", Default: 5,
-		Help: "failed calls in a row, of more than one item, after which a worker is not ready; after half a minute it " +
-			"raises the alert FAILING, and for a queue alone, after ten minutes, QUEUE_FAILING",
+		Help: "failed calls in a row, of more than one item, after which a worker is not ready; if they go on for half a " +
+			"minute, it raises the alert FAILING, and QUEUE_FAILING if those of a single queue go on for ten minutes",
 		field: func(s *Settings) any { return &s.FailingAfter }, least: 1, most: 1_000_000,
 	},
 	{
