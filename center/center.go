@@ -27,17 +27,18 @@ const (
 
 // Options are the settings of a Center. The zero value is ready to use.
 type Options struct {
-	// OwnSign separates environments that share one database: servers and queues of different
-	// own_signs never meet. Defaults to BASE. At most 50 bytes.
+	// OwnSign separates environments that share one database: servers and queues of different own_signs never meet.
+	// Defaults to BASE. At most 50 bytes.
 	OwnSign string
 
 	// Schema says what Open does if the tables are missing. Defaults to SchemaAuto: Open creates them on SQLite or a
 	// loopback host and returns an error on other hosts, so that a mistyped URL cannot make a second roster.
 	Schema SchemaMode
 
-	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. One
-	// that was idle for a minute is closed. With fewer connections than busy executors, some batches connect anew. The
-	// roster has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to 16.
+	// IdleDealerConns is how many connections for dealers (Center.DB) stay open between their batches, on servers. A
+	// connection that was idle for a minute is closed. With fewer connections than busy executors, some batches connect
+	// anew. The roster has at most 5 connections of its own: 4 for its transactions and one for heartbeats. Defaults to
+	// 16.
 	IdleDealerConns int
 
 	// Logger gets messages that no call returns as an error. docs/logging.md lists the names of the fields. Defaults to no
@@ -132,9 +133,9 @@ type Center struct {
 type Database = sqldb.Database
 
 // Open connects to the database and checks that it can hold a roster: version, writable, transactional tables, schema.
-// It waits for a database that cannot be reached, unless Options.FailUnreachable is set.
-// While another process creates or upgrades the tables, Open waits for it, for a minute; its error then names that
-// process. It also returns the error of a malformed URL:
+// It waits for a database that cannot be reached, unless Options.FailUnreachable is set. While another process creates
+// or upgrades the tables, Open waits for it, for a minute; its error then names that process. It also returns the error
+// of a malformed URL:
 //
 //	c, err := center.Open(ctx, postgres.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
@@ -183,7 +184,7 @@ func (c *Center) logInvalid(ctx context.Context, taskType string, v roster.Inval
 		slog.String("table", v.Table), slog.String("row", v.Row), slog.String("column", v.Column))
 }
 
-// logLineHeld logs that a lock row was free without the line before it.
+// logLineHeld logs that another session holds the advisory lock in front of a lock row that was free.
 func (c *Center) logLineHeld(ctx context.Context, taskType string) {
 	c.log.LogAttrs(ctx, slog.LevelWarn, "a session that is no transaction of the roster holds the advisory lock in "+
 		"front of the lock row: see pg_locks",

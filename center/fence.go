@@ -25,8 +25,8 @@ type Batch struct {
 	OwnSign  string
 	Queues   []QueueEpoch
 
-	// Cursor, if not nil, is saved in the one queue of the batch by the fencing statement itself
-	// (F4): the position after the batch's last item.
+	// Cursor, if not nil, is the position after the batch's last item. The fencing statement itself saves it in the one
+	// queue of the batch (F4).
 	Cursor *string
 	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
 	// queue in the run, and the fence also fails if the run's queue no longer belongs to this sweep.
@@ -100,9 +100,9 @@ func Fence(ctx context.Context, tx Tx) error {
 	return sqldb.Wrap(err, "fence %s$%s", b.TaskType, b.OwnSign)
 }
 
-// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a
-// queue of the batch. The statement does not reach the fence then, or its reply is not waited for. An unknown commit
-// stays one: the fence may have let it pass before.
+// lostSince adds ErrFenced to the error of a statement whose context was cancelled because the server has lost a queue
+// of the batch. The statement does not reach the fence then, or its reply is not waited for. A commit whose outcome is
+// unknown stays unknown: the fence may have let it pass before.
 func lostSince(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	if err == nil || errors.Is(err, ErrFenced) || errors.Is(err, ErrUnknownCommit) || !errors.Is(cause, ErrFenced) {
@@ -165,13 +165,12 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // then returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
 //
 // db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
-// *sqlx.DB or a *bun.DB. InTx asks such a pool for what
-// the fence needs in a transaction of its own, before the first use, and returns ErrUnfitPool for a setting that would
-// break the fence: on PostgreSQL client_encoding and transaction_read_only; on MySQL and MariaDB the character sets,
-// and wsrep_sync_wait on Galera; on SQLite _txlock, and the driver, which must be modernc.org/sqlite. Any isolation
-// level will do, and clientFoundRows is not needed. InTx assumes that all connections of a pool are alike.
-// Options.IdleTxTimeout holds for the transactions of such a pool on PostgreSQL only: on MySQL and MariaDB InTx logs
-// a warning if theirs may be idle for longer.
+// *sqlx.DB or a *bun.DB. InTx asks such a pool for what the fence needs in a transaction of its own, before the first
+// use, and returns ErrUnfitPool for a setting that would break the fence: on PostgreSQL client_encoding and
+// transaction_read_only; on MySQL and MariaDB the character sets, and wsrep_sync_wait on Galera; on SQLite _txlock, and
+// the driver, which must be modernc.org/sqlite. Any isolation level will do, and clientFoundRows is not needed. InTx
+// assumes that all connections of a pool are alike. Options.IdleTxTimeout holds for the transactions of such a pool on
+// PostgreSQL only: on MySQL and MariaDB InTx logs a warning if theirs may be idle for longer.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	if !ok {

@@ -24,7 +24,7 @@ func (p *ownPools) isFit(db *sql.DB) bool {
 	return p.fit[weak.Make(db)]
 }
 
-// add remembers a pool, and forgets those that the garbage collector has freed.
+// add remembers a pool, and forgets the pools that the garbage collector has freed.
 func (p *ownPools) add(db *sql.DB) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

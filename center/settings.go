@@ -71,9 +71,9 @@ type Settings struct {
 	// MaxQueuesPerServer is the most queues that one server may own. Queues beyond all limits wait for more servers.
 	// Defaults to no limit.
 	MaxQueuesPerServer int
-	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the heaviest servers,
-	// among equal ones the servers with most queues, and then the oldest. The others stand by, and take over when one of
-	// them is gone. Default to no limit.
+	// MaxServers is the most servers that own queues, and MaxServersPerHost the most of one host: the servers with the
+	// largest weights, among equal ones those with most queues, and then the oldest. The others stand by, and take over
+	// when one of them is gone. Default to no limit.
 	MaxServers        int
 	MaxServersPerHost int
 
@@ -82,7 +82,7 @@ type Settings struct {
 	// Defaults to none.
 	Require string
 	// Prefer says which labels a server should have, as Require does. The others own queues only if no server with a
-	// weight has the labels, or what those have no room for. Defaults to none.
+	// weight has the labels, or if the servers that have them have no room. Defaults to none.
 	Prefer string
 	// Spread is the name of a label, such as zone, whose values share the queues evenly, in proportion to the weights of
 	// their servers: the loss of one value takes at most its share. Defaults to none.
@@ -157,7 +157,7 @@ type Settings struct {
 	// RunTimeout is how long a run may take from its opening on. After that it fails, whatever the state of its queues.
 	// Defaults to 24 h.
 	RunTimeout time.Duration
-	// RunStartTimeout is how long a run may wait until it is opened. After that it fails. It counts from the moment in
+	// RunStartTimeout is how long a run may wait until it is opened. After that it fails. It counts from the moment at
 	// which the run is made or reopened. Defaults to no limit.
 	RunStartTimeout time.Duration
 	// Coalesce lets a run that a trigger has caused end SKIPPED if its upstreams have succeeded while another run of the

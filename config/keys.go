@@ -31,7 +31,7 @@ type key struct {
 	set func(f *File, text string) error
 }
 
-// connectionKeys are those that each command has which connects to a roster.
+// connectionKeys are the keys of each command that connects to a roster.
 var connectionKeys = []key{
 	{name: "database", help: "URL of the roster's database: postgres://, mysql:// or sqlite:FILE"},
 	{name: "database_file", help: "file whose one line is the URL, such as a mounted secret, instead of --database"},
@@ -49,7 +49,7 @@ var connectionKeys = []key{
 	}},
 }
 
-// keys are all of them. A key may refer to one above it.
+// keys are all keys, in an order in which each key may refer to those above it.
 var keys = append(slices.Clone(connectionKeys),
 	key{
 		"http",
@@ -174,7 +174,7 @@ func setDuration(to *time.Duration, text string, most time.Duration, want string
 	return rule(err == nil && *to > 0 && *to <= most, want)
 }
 
-// isFlag reports whether the key is true or false.
+// isFlag reports whether the value of the key is true or false.
 func (k key) isFlag() bool { return k.name == "console" || k.name == "exit_on_unreachable" }
 
 func (k key) flag() string     { return strings.ReplaceAll(k.name, "_", "-") }

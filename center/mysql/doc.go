@@ -9,8 +9,8 @@
 // matched rows and not the changed ones; interpolateParams, so that a statement is one round trip; rejectReadOnly, so
 // that after a fail-over the pool leaves the old primary; UTC in the session and in the driver (loc); and autocommit,
 // also where the server's default is autocommit=0. A connection whose character set is not utf8mb4 is refused, whatever
-// has set it: in GBK and its kin an interpolated parameter can end its quotes. url.go says what happens to each
-// parameter of the URL.
+// has set it: in GBK and similar character sets an interpolated parameter can end its quotes. url.go says what happens
+// to each parameter of the URL.
 //
 // On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
 // silently. A transaction that has waited for a lock for a second gives up and is retried

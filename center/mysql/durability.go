@@ -36,8 +36,8 @@ func durabilityNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 	return d.notes(), nil
 }
 
-// readReplicas counts the replicas that are connected. MariaDB's status tells anyone. On MySQL each replica has a
-// thread, which a user without the right PROCESS does not see.
+// readReplicas counts the replicas that are connected. MariaDB's status shows their number to every user. On MySQL each
+// replica has a thread, which a user without the right PROCESS does not see.
 func (d *durability) readReplicas(ctx context.Context, db *sql.DB) error {
 	const (
 		semiSync, semiSyncOld = "rpl_semi_sync_source_status", "rpl_semi_sync_master_status"

@@ -1,6 +1,6 @@
 // Package racetest says which tests the race detector runs. It makes a test about ten times slower, and finds something
-// only where goroutines share memory in a way that no faster test has. The tests of a model or of random histories, and
-// those that play hours or large numbers in a bubble, have nothing more for it.
+// only where goroutines share memory in a way that no faster test has. So it need not run the tests of a model or of
+// random histories, nor the tests that play hours or large numbers in a bubble.
 package racetest
 
 import "testing"

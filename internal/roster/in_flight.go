@@ -34,8 +34,8 @@ type InFlightLowering struct {
 }
 
 // lowering writes the part of the heartbeat's UPDATE that lowers shares. It writes nothing if no server of the process
-// lowers its share, as is nearly always so. A heartbeat that arrives after a plan has written the
-// share lowers nothing, because it has another version: the server may have more calls in flight by then.
+// lowers its share, as is nearly always so. A heartbeat that arrives after a plan has written the share lowers nothing,
+// because it has another version: the server may have more calls in flight by then.
 func (b Heartbeat) lowering(set *strings.Builder, value func(of func(ServerReport) any, otherwise string)) {
 	if !slices.ContainsFunc(b.Servers, func(s ServerReport) bool { return s.Lowering.Version != 0 }) {
 		return

@@ -245,7 +245,7 @@ func (l *LockTx) passLine(ctx context.Context) error {
 	if !l.mayPassLine || l.Dialect.WaitInLine == "" {
 		return nil
 	}
-	// Without a row, another transaction has it, and this one waits in the line.
+	// If the statement finds no row, another transaction has it, and this one waits in the line.
 	_, free, err := sqldb.Record[int](ctx, l, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
 		l.Dialect.Limits+l.Dialect.SkipLocked, l.TaskType, l.OwnSign)
 	l.passedLine = free

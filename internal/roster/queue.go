@@ -341,8 +341,8 @@ func writePin(ctx context.Context, l *LockTx, queueID, labels string) error {
 	return err
 }
 
-// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It deletes those of
-// queues that were deleted by hand.
+// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It first deletes pins
+// that are left of queues that were deleted by hand.
 func clonePins(ctx context.Context, l *LockTx) error {
 	err := l.deleteRows(ctx, "schedule_pin", `1 = 1`)
 	if err != nil || l.OwnSign == DefaultOwnSign {

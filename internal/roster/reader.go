@@ -219,7 +219,7 @@ const newFor = 10 * time.Second
 
 // isNew is a column of schedule_server, 1 if the server counts as new. A time in the future was written before the
 // clock was set back, when the server was there already. A server whose name another server had within the longest
-// return is a restart: it has got back its queues, or other servers have had them long enough.
+// return is a restart and not new: it has got its queues back, or other servers have had them for long enough.
 var isNew = fmt.Sprintf(`CASE WHEN register_time > {ago %d} AND register_time <= {now} THEN
 	CASE WHEN name <> '' AND EXISTS (SELECT 1 FROM schedule_server_history h WHERE h.task_type = schedule_server.task_type
 		AND h.own_sign = schedule_server.own_sign AND h.name = schedule_server.name AND h.left_time > {ago %d})

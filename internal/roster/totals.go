@@ -15,8 +15,8 @@ import (
 // errOvertaken says that something has changed since the totals were read. The next audit reads them again.
 var errOvertaken = errors.New("overtaken")
 
-// RoundingUp says of which servers the shares are to be rounded up before those of others (P15), as of the versions
-// that it was computed from.
+// RoundingUp names the servers whose shares are to be rounded up before those of others (P15), as of the versions that
+// it was computed from.
 type RoundingUp struct {
 	version     int64               // of the environment
 	memberships map[string]int64    // of the task types
@@ -24,8 +24,8 @@ type RoundingUp struct {
 }
 
 // BalanceTotals evens the numbers of queues that the processes of the environment have of all task types, once per
-// audit interval and environment (P15). It only chooses the servers whose shares are rounded up, by the
-// column rounded_up. The plans that are due then move the queues.
+// audit interval and environment (P15). It only chooses the servers whose shares are rounded up, by the column
+// rounded_up. The plans that are due then move the queues.
 func (p Planner) BalanceTotals(ctx context.Context) error {
 	choice, err := p.ChooseRoundingUp(ctx)
 	if err == nil {

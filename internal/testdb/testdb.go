@@ -6,8 +6,8 @@
 // unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
 // databases.
 //
-// The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise. ROTA_TEST_DIR names another
-// directory.
+// The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise.
+// ROTA_TEST_DIR names another directory.
 //
 // Tests never use a server that runs on the machine unless a variable names it.
 package testdb

@@ -101,8 +101,8 @@ func (d *Directory) check() error {
 // others and so delay, but never bring about, that the end of a process is noticed.
 func (d *Directory) Shared() bool { return d.shared }
 
-// mode returns the mode of a lock file. A user who may open it may lock it, so that the others may only where the
-// workers have several users.
+// mode returns the mode of a lock file. Other users may open the file only where the workers have several users,
+// because a user that may open it may also lock it.
 func (d *Directory) mode() uint32 {
 	if d.shared {
 		return 0o644

@@ -24,8 +24,8 @@ type Cell struct {
 // Row is the cells of a record.
 type Row []Cell
 
-// Drop returns the cell with the rank of its column: a table that is too wide drops those of the highest rank first.
-// Columns without a rank stay.
+// Drop returns the cell with the rank of its column: a table that is too wide drops the columns of the highest rank
+// first. Columns without a rank stay.
 func (c Cell) Drop(rank int) Cell {
 	c.dropRank = rank
 	return c

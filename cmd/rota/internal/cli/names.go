@@ -13,13 +13,13 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// The newest runs and items that a shell is offered.
+// How many of the newest runs and items completion offers.
 const (
 	listedRuns  = 50
 	listedItems = 1_000
 )
 
-// listers are by what an argument names, as ops.Arg says it.
+// listers has a lister for each kind of thing that an argument can name (ops.Arg.Names).
 var listers = map[string]Lister{
 	"task":            listTasks,
 	"run task":        listRunTasks,

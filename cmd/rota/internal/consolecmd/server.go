@@ -34,7 +34,7 @@ func (s *consoleServer) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "http", defaultConsole, "serve at this `ADDRESS`; port 0 takes a free one")
 	flags.BoolVar(&s.allowChanges, "allow-changes", false, "offer changes to people who have the right")
-	flags.StringVar(&s.passwords, "passwords", "", "make people sign in who are in this `FILE`: "+
+	flags.StringVar(&s.passwords, "passwords", "", "let in the people of this `FILE`, who sign in: "+
 		"lines NAME:BCRYPT[:RIGHTS]")
 	flags.StringVar(&s.userHeader, "user-header", "", "`HEADER` in which a proxy says who makes the request")
 	flags.StringSliceVar(&s.proxies, "proxy", nil, "`ADDRESSES` of that proxy, such as 10.1.2.3 or 10.1.0.0/16")
@@ -105,7 +105,7 @@ func passwordAccess(path string, log *slog.Logger) (func(*http.Request) (console
 	return p.Access, nil
 }
 
-// proxyAccess trusts the header of the proxies. Everybody whom they let through has all rights.
+// proxyAccess trusts the header of the proxies. Everybody that they let through has all rights.
 func (s *consoleServer) proxyAccess() (func(*http.Request) (console.Actor, error), error) {
 	p := console.Proxy{Header: s.userHeader, May: func(string, console.Right, string) bool { return true }}
 	for _, text := range s.proxies {

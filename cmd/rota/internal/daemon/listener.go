@@ -22,10 +22,9 @@ type connections struct {
 	ended bool
 }
 
-// limitConnections returns a listener with at most n open connections, and at
-// most half as many of an address. Those of an address beyond that are closed at
-// once, if none of its other connections is idle. The next ones of all wait in
-// the kernel. The server tells by its ConnState which connections are idle.
+// limitConnections returns a listener with at most n open connections, and at most half as many of one address. If an
+// address has that many and none of them is idle, its next connection is closed at once. If there are n in all and none
+// is idle, further connections wait in the kernel. The ConnState of the server says which connections are idle.
 func limitConnections(l net.Listener, server *http.Server, n int) net.Listener {
 	c := &connections{most: n, perAddress: max(1, n/2), open: map[net.Conn]string{}, count: map[string]int{}}
 	c.room = sync.NewCond(&c.mu)
@@ -66,8 +65,8 @@ func (c *connections) waitForRoom() bool {
 	return !c.ended
 }
 
-// dropIdleLocked closes the connection that has been idle for the longest time,
-// of an address if that is not empty.
+// dropIdleLocked closes the connection that has been idle for the longest time. If an address is given, it looks only
+// at the connections of that address.
 func (c *connections) dropIdleLocked(address string) bool {
 	for _, conn := range c.idle {
 		if address == "" || c.open[conn] == address {

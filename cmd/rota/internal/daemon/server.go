@@ -16,7 +16,7 @@ import (
 // maxConnections is more than a few people, scrapers and probes need.
 const maxConnections = 64
 
-// NewServer limits the time for which a client can hold a connection.
+// NewServer returns a server that limits the time for which a client can hold a connection.
 func NewServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
 	return &http.Server{
 		Handler:           handler,

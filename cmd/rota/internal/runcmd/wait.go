@@ -169,8 +169,7 @@ func (w *waiter) report(err error) error {
 	return nil
 }
 
-// Show redraws the bar on a terminal, and writes a line into a pipe if there is
-// news.
+// show redraws the bar on a terminal, and writes a line into a pipe if there is news.
 func (w *waiter) show(blocker string) error {
 	if s := cli.ScreenOf(w.out); s.Width > 0 {
 		w.printed = ""

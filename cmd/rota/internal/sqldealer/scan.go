@@ -109,9 +109,9 @@ func tableOf(source, name string) string {
 	return name
 }
 
-// wholeKey returns a table and an index of it that a plan of MySQL does not use for the position behind which
-// the select goes on; empty if there is none. MariaDB prefers such a plan if the position is
-// also a range of the primary key.
+// wholeKey returns the table and the index with which a plan of MySQL finds the rows of a select, but does not skip the
+// rows before its position; empty if the plan does. MariaDB prefers such a plan if the position is also a range of the
+// primary key.
 func (sh *shape) wholeKey(plan string) (table, key string) {
 	var tree any
 	if len(sh.ordered) == 0 || json.Unmarshal([]byte(plan), &tree) != nil {
@@ -185,7 +185,7 @@ func scanned(dialect schema.Dialect, plan string) (tables []string) {
 			if len(words) < 2 || words[0] != "SCAN" && words[0] != "SEARCH" {
 				continue
 			}
-			// an index of the moment
+			// AUTOMATIC: an index that SQLite would make for this statement
 			if all = append(all, words[1]); words[0] == "SCAN" || strings.Contains(line, " USING AUTOMATIC ") {
 				tables = append(tables, words[1])
 			}

@@ -172,7 +172,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 	return err
 }
 
-// Show writes what would be done.
+// show writes what would be done.
 func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
 	return v.write(cmd, change.Records(), func(s cli.Screen) string {
 		var lines []string
@@ -260,7 +260,7 @@ func slotLines(change *ops.Change) (lines []string) {
 	return lines
 }
 
-// Write writes one record as an object, and a list if the verb takes a name that stands for several objects.
+// write writes one record as an object, and a list if the verb takes a name that stands for several objects.
 func (v *Verb) write(cmd *cobra.Command, list []records.Object, text func(cli.Screen) string) error {
 	r := cli.Result{Records: list, Text: text}
 	if args := v.Call.Verb.Args; len(args) == 0 || args[0].Type.Kind() != reflect.Slice {
