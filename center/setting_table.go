@@ -239,8 +239,8 @@ var settingTable = []Setting{
 	},
 	{
 		Name: "load_moves_per_hour", Column: "load_moves_per_hour", Default: 60,
-		Help: "with `balance: LOAD`, how many queues may move only to even the load: so many at once, " +
-			"then one in each part of an hour",
+		Help: "with `balance: LOAD`, how many queues an hour may move only to even the load: with 60, 60 may move " +
+			"at once, and then one a minute",
 		field: func(s *Settings) any { return &s.LoadMovesPerHour }, least: 1, most: 1_000_000,
 	},
 	{

@@ -89,8 +89,9 @@ type Settings struct {
 	Spread string
 	// Balance says what is even among the servers: BalanceQueues or BalanceLoad. Defaults to BalanceQueues.
 	Balance string
-	// LoadMovesPerHour is how many queues may move only to even the load, with BalanceLoad: so many at once, and then
-	// one in each part of an hour. Queues that move because a server joins, leaves or dies do not count. Defaults to 60.
+	// LoadMovesPerHour is how many queues an hour may move only to even the load, with BalanceLoad: with 60, 60 may move
+	// at once, and then one a minute. Queues that move because a server joins, leaves or dies do not count. Defaults to
+	// 60.
 	LoadMovesPerHour int
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration

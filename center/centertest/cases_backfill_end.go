@@ -61,7 +61,7 @@ func testBackfillEnds(t *testing.T, c *center.Center) {
 	})
 }
 
-// testBackfillProblems checks which problems the runs of a backfill are, and which they end.
+// testBackfillProblems checks which runs of a backfill are problems, and which problems they end.
 func testBackfillProblems(t *testing.T, c *center.Center) {
 	t.Run("R19 failures of a backfill and of its trigger are acknowledged apart", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)

@@ -9,7 +9,7 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// wantLoad checks how many failed items a queue loads if it wants at most so many that are dead and so many others, and
+// wantLoad checks how many failed items a queue loads if it asks for limited numbers of dead items and of others, and
 // whether Load says that there may be more.
 func (r itemSteps) wantLoad(queue string, most, want int, wantMore bool) {
 	r.Helper()

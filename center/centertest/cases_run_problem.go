@@ -421,7 +421,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 	})
 }
 
-// stalledFor lets the open run be opened, and make its last progress, so long ago.
+// stalledFor sets the times of the open run, as if it had been opened and made its last progress that long ago.
 func (r *fixture) stalledFor(d time.Duration) {
 	at := r.now().Add(-d).UTC().Format(timeLayout)
 	r.exec("UPDATE schedule_run SET started_at = '%s' WHERE task_type = '%s' AND state = 'RUNNING'", at, r.task)

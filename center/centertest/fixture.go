@@ -39,7 +39,7 @@ func newFixture(t *testing.T, c *center.Center, s center.Settings) *fixture {
 	return r
 }
 
-// fixtureOf returns the fixture of a task type, which may be missing yet.
+// fixtureOf returns the fixture of a task type, which need not exist yet.
 func fixtureOf(t *taskType) *fixture {
 	return &fixture{
 		taskType: t, queueSteps: queueSteps{t}, itemSteps: itemSteps{t}, runSteps: runSteps{queueSteps{t}}, triggerSteps: triggerSteps{taskType: t},

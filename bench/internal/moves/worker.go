@@ -57,7 +57,7 @@ func Work(ctx context.Context) error {
 	return m.Run(ctx)
 }
 
-// alerts prints alerts: nobody expects one while the workers are measured.
+// alerts prints alerts, because a measurement with an alert has to be explained.
 type alerts struct{}
 
 // Alert implements manager.Alerter.

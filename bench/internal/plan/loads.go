@@ -27,7 +27,7 @@ type LoadResult struct {
 	Before, After float64       // the load of the busiest server, by what is possible
 	Mean          float64       // the same after, by the mean of the servers
 	Took          time.Duration // until it was within 15 percent
-	Moves, Least  int           // changes of owner until then, and a number below which none gets there
+	Moves, Least  int           // changes of owner until then, and a lower bound of their number
 	Later         int           // changes of owner in the hour after that, while the loads vary by five percent
 }
 
@@ -127,7 +127,7 @@ func (l *loads) total() (sum float64) {
 	return sum
 }
 
-// possible returns a load that the busiest server has at least: the mean, or the largest queue.
+// possible returns a lower bound of the load of the busiest server: the mean, or the largest queue.
 func (l *loads) possible() float64 {
 	largest := slices.Max(slices.Collect(maps.Values(l.actual)))
 	return max(l.total()/loadServers, largest)

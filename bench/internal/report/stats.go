@@ -36,5 +36,5 @@ func Millis(of ...time.Duration) (list []float64) {
 	return list
 }
 
-// MS returns a text for milliseconds, with so many decimals.
+// MS returns a text for milliseconds with this number of decimals.
 func MS(decimals int, ms float64) string { return fmt.Sprintf("%.*f ms", decimals, ms) }
