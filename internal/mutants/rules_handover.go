@@ -88,7 +88,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H7", "an expired server counts as lost",
-		"compare", "schedule_server_history WHERE uuid = ?",
+		"remainsOf", "schedule_server_history WHERE uuid = ?",
 		"schedule_server_history WHERE uuid = ? AND 1 = 0",
 		"TestConformance",
 	},

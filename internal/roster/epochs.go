@@ -35,7 +35,7 @@ type HistoryCheck struct {
 	// Registered are the sessions with lost heartbeats that still have rows. No process renews these.
 	Registered []string
 
-	rows map[string]ownership // of the queues in the memory
+	Rows map[string]Ownership // of the queues in the memory
 }
 
 // CheckHistory compares what a process remembers with the rows (H7). If they contradict it, it compares again under the
@@ -45,29 +45,39 @@ type HistoryCheck struct {
 //
 // retention is how long the history of servers is kept.
 func (p Planner) CheckHistory(ctx context.Context, m Memory, retention time.Duration) (c HistoryCheck, err error) {
-	proofs, rows, err := m.contradictions(ctx, p.roster.DB, p, retention)
+	proofs, rows, err := p.contradictions(ctx, p.roster.DB, m, retention)
 	if err != nil || len(proofs) == 0 {
-		return HistoryCheck{rows: rows}, sqldb.Wrap(err, "check the history of %s$%s", p.taskType, p.roster.OwnSign)
+		return HistoryCheck{Rows: rows}, sqldb.Wrap(err, "check the history of %s$%s", p.taskType, p.roster.OwnSign)
 	}
 	if err := p.roster.insertEnvironment(ctx); err != nil {
 		return c, err
 	}
 	err = p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
-		proofs, rows, err := m.contradictions(ctx, l, p, retention)
-		c = HistoryCheck{rows: rows}
+		proofs, rows, err := p.contradictions(ctx, l, m, retention)
+		c = HistoryCheck{Rows: rows}
 		if err != nil || len(proofs) == 0 {
 			return err
 		}
 		c.Lost = true
 		for _, proof := range proofs {
-			if proof.uuid != "" {
-				c.Registered = append(c.Registered, proof.uuid)
+			if proof.UUID != "" {
+				c.Registered = append(c.Registered, proof.UUID)
 			}
 		}
-		c.Raised, c.Waiting, err = p.reportLoss(ctx, l, proofs, m.high())
+		c.Raised, c.Waiting, err = p.reportLoss(ctx, l, proofs, m.High())
 		return err
 	})
 	return c, sqldb.Wrap(err, "check the history of")
+}
+
+// contradictions compares what a process remembers with the rows. It also returns the rows of its queues.
+func (p Planner) contradictions(ctx context.Context, q sqldb.Eacher, m Memory, retention time.Duration,
+) ([]Contradiction, map[string]Ownership, error) {
+	r, err := p.rows(ctx, q, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Contradictions(r, p.taskType, retention), r.Queues, nil
 }
 
 // Loss is a loss of history that no operator has acknowledged.
@@ -98,7 +108,7 @@ func (r *Roster) Loss(ctx context.Context) (Loss, bool, error) {
 
 // reportLoss raises the epoch_floor of the environment, unless another server has done so since the process last heard
 // of the roster, or a short time ago. It writes what is known of the loss.
-func (p Planner) reportLoss(ctx context.Context, l *LockTx, proofs []contradiction, high int64,
+func (p Planner) reportLoss(ctx context.Context, l *LockTx, proofs []Contradiction, high int64,
 ) (raised, waiting bool, err error) {
 	e, err := readEnvironment(ctx, l, l.OwnSign)
 	if err != nil {
@@ -107,9 +117,9 @@ func (p Planner) reportLoss(ctx context.Context, l *LockTx, proofs []contradicti
 	var texts []string
 	covered := true
 	for _, proof := range proofs {
-		covered = covered && proof.epoch <= e.Floor
+		covered = covered && proof.Epoch <= e.Floor
 		if len(texts) < mostProofs {
-			texts = append(texts, proof.text)
+			texts = append(texts, proof.Text)
 		}
 	}
 	report := strings.Join(texts, "; ")

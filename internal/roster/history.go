@@ -13,12 +13,12 @@ import (
 // Memory is what a process remembers of what the database has acknowledged to it, for one task type and over all its
 // sessions. If the rows contradict it, the database has lost history (H7). It is not safe for concurrent use.
 type Memory struct {
-	queues map[string]ownership // the highest epoch of each queue that the process had or released, by id
+	queues map[string]Ownership // the highest epoch of each queue that the process had or released, by id
 	ended  []Beats              // of sessions whose rows were gone
 }
 
-// ownership is the owner of a queue and its epoch.
-type ownership struct {
+// Ownership is the owner of a queue and its epoch.
+type Ownership struct {
 	Owner string
 	Epoch int64
 }
@@ -45,7 +45,7 @@ func (b *Beats) Add(token string, at time.Time, floor int64) {
 }
 
 // NewMemory returns a memory of nothing.
-func NewMemory() *Memory { return &Memory{queues: map[string]ownership{}} }
+func NewMemory() *Memory { return &Memory{queues: map[string]Ownership{}} }
 
 // Snapshot returns a copy that another goroutine may read.
 func (m *Memory) Snapshot() Memory {
@@ -64,14 +64,14 @@ func (m *Memory) EndSession(b Beats) {
 // Note remembers the queues that a server owns in its view.
 func (m *Memory) Note(v View, uuid string) {
 	for _, q := range v.Queues {
-		if now := (ownership{q.Owner, q.Epoch}); q.Owner == uuid && q.Epoch > m.queues[q.ID].Epoch {
+		if now := (Ownership{q.Owner, q.Epoch}); q.Owner == uuid && q.Epoch > m.queues[q.ID].Epoch {
 			m.queues[q.ID] = now
 		}
 	}
 }
 
 // Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch.
-func (m *Memory) Released(h Handover) { m.queues[h.QueueID] = ownership{h.Requester, h.Epoch + 1} }
+func (m *Memory) Released(h Handover) { m.queues[h.QueueID] = Ownership{h.Requester, h.Epoch + 1} }
 
 // Forget forgets a queue that is removed.
 func (m *Memory) Forget(queueID string) { delete(m.queues, queueID) }
@@ -82,7 +82,7 @@ func (m *Memory) Doubts(v View, uuid string) bool {
 	owned := make(map[string]bool, len(v.Queues))
 	for _, q := range v.Queues {
 		owned[q.ID] = q.Owner == uuid
-		if m.queues[q.ID].contradictedBy(ownership{q.Owner, q.Epoch}) {
+		if m.queues[q.ID].contradictedBy(Ownership{q.Owner, q.Epoch}) {
 			return true
 		}
 	}
@@ -103,7 +103,7 @@ func (m *Memory) Settle(checked Memory, c HistoryCheck) {
 		return slices.ContainsFunc(checked.ended, func(e Beats) bool { return e.UUID == b.UUID })
 	})
 	for id := range checked.queues {
-		row, there := c.rows[id]
+		row, there := c.Rows[id]
 		switch known := m.queues[id]; {
 		case known != checked.queues[id]: // a later read has more
 		case !there, known.contradictedBy(row): // the plans raise its epoch, and the next owner notes it
@@ -114,8 +114,8 @@ func (m *Memory) Settle(checked Memory, c HistoryCheck) {
 	}
 }
 
-// high returns the highest epoch that the process knows.
-func (m *Memory) high() (epoch int64) {
+// High returns the highest epoch that the process knows.
+func (m *Memory) High() (epoch int64) {
 	for _, q := range m.queues {
 		epoch = max(epoch, q.Epoch)
 	}
@@ -127,20 +127,57 @@ func (m *Memory) high() (epoch int64) {
 
 // contradictedBy reports whether a row proves that the database has lost what it had acknowledged. No statement lowers
 // the epoch of a queue, or gives it another owner under the same epoch (H6).
-func (o ownership) contradictedBy(row ownership) bool {
+func (o Ownership) contradictedBy(row Ownership) bool {
 	return row.Epoch < o.Epoch || row.Epoch == o.Epoch && row.Owner != o.Owner
 }
 
-// remains is what the tables have of a session: its row, or that in the history of servers.
-type remains struct {
+// Remains are what the tables have of a session: its row, or that in the history of servers.
+type Remains struct {
 	Token      string
 	Heartbeat  time.Time
 	Registered bool
 }
 
+// Rows are what the tables have of what a process remembers. A queue without a row, and a session that is in no table,
+// are missing.
+type Rows struct {
+	Queues   map[string]Ownership // by id
+	Sessions map[string]Remains   // by uuid
+	Now      time.Time            // by the database's clock
+}
+
+// Contradiction is a proof that the database has lost history.
+type Contradiction struct {
+	Text  string // for people
+	Epoch int64  // a floor that is not below it was raised since: another server has found the loss
+	UUID  string // of a session whose row is still there; empty: none
+}
+
+// Contradictions compares the memory with the rows. The history of servers is kept for the retention.
+func (m *Memory) Contradictions(r Rows, taskType string, retention time.Duration) (list []Contradiction) {
+	for _, b := range m.ended {
+		left, found := r.Sessions[b.UUID]
+		if text := b.lostBy(left, found, r.Now, retention); text != "" {
+			c := Contradiction{Text: text, Epoch: b.Floor + 1}
+			if left.Registered {
+				c.UUID = b.UUID
+			}
+			list = append(list, c)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.queues)) {
+		known := m.queues[id]
+		if row, there := r.Queues[id]; there && known.contradictedBy(row) {
+			text := fmt.Sprintf("queue %s of %s is at %s, and was at %s", id, taskType, row, known)
+			list = append(list, Contradiction{Text: text, Epoch: known.Epoch})
+		}
+	}
+	return list
+}
+
 // lostBy says how the remains of a session prove that its heartbeats are lost; empty: they do not. The history of
 // servers is deleted after a time: a session that was silent for longer proves nothing by missing.
-func (b Beats) lostBy(r remains, found bool, now time.Time, retention time.Duration) string {
+func (b Beats) lostBy(r Remains, found bool, now time.Time, retention time.Duration) string {
 	last := len(b.Tokens) - 1
 	at := slices.Index(b.Tokens, r.Token)
 	switch {
@@ -155,62 +192,41 @@ func (b Beats) lostBy(r remains, found bool, now time.Time, retention time.Durat
 // clock writes a time of the database for people.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") + " UTC" }
 
-// contradiction is a proof that the database has lost history.
-type contradiction struct {
-	text  string // for people
-	epoch int64  // a floor that is not below it was raised since: another server has found the loss
-	uuid  string // of a session whose row is still there; empty: none
-}
-
-// contradictions compares the memory with the rows. It also returns the rows of its queues.
-func (m *Memory) contradictions(ctx context.Context, q sqldb.Eacher, p Planner, retention time.Duration,
-) (list []contradiction, rows map[string]ownership, err error) {
+// rows reads what the tables have of what the process remembers.
+func (p Planner) rows(ctx context.Context, q sqldb.Eacher, m Memory) (r Rows, err error) {
+	r.Sessions = make(map[string]Remains, len(m.ended))
 	for _, b := range m.ended {
-		proof, err := b.compare(ctx, q, retention)
+		left, found, err := remainsOf(ctx, q, b.UUID)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read what is left of %s: %w", b.UUID, err)
+			return r, fmt.Errorf("read what is left of %s: %w", b.UUID, err)
 		}
-		if proof.text != "" {
-			list = append(list, proof)
-		}
-	}
-	ids := slices.Sorted(maps.Keys(m.queues))
-	if rows, err = p.ownerships(ctx, q, ids); err != nil {
-		return nil, nil, fmt.Errorf("read the epochs of the queues: %w", err)
-	}
-	for _, id := range ids {
-		known := m.queues[id]
-		if row, there := rows[id]; there && known.contradictedBy(row) {
-			text := fmt.Sprintf("queue %s of %s is at %s, and was at %s", id, p.taskType, row, known)
-			list = append(list, contradiction{text: text, epoch: known.Epoch})
+		if found {
+			r.Sessions[b.UUID] = left
 		}
 	}
-	return list, rows, nil
+	if r.Now, _, err = sqldb.Record[time.Time](ctx, q, `SELECT {now}`); err != nil {
+		return r, err
+	}
+	if r.Queues, err = p.ownerships(ctx, q, slices.Sorted(maps.Keys(m.queues))); err != nil {
+		return r, fmt.Errorf("read the epochs of the queues: %w", err)
+	}
+	return r, nil
 }
 
-// compare reads what is left of a session, and returns the proof of a loss. Its text is empty if there is none.
-func (b Beats) compare(ctx context.Context, q sqldb.Eacher, retention time.Duration) (c contradiction, err error) {
-	now, _, err := sqldb.Record[time.Time](ctx, q, `SELECT {now}`)
-	if err != nil {
-		return c, err
-	}
-	r, found, err := sqldb.Record[remains](ctx, q, `SELECT beat_token, heartbeat_time, 1 FROM schedule_server
+// remainsOf reads what the tables have of a session.
+func remainsOf(ctx context.Context, q sqldb.Eacher, uuid string) (r Remains, found bool, err error) {
+	return sqldb.Record[Remains](ctx, q, `SELECT beat_token, heartbeat_time, 1 FROM schedule_server
 		WHERE uuid = ? UNION ALL
-		SELECT beat_token, heartbeat_time, 0 FROM schedule_server_history WHERE uuid = ?`, b.UUID, b.UUID)
-	c = contradiction{text: b.lostBy(r, found, now, retention), epoch: b.Floor + 1}
-	if r.Registered {
-		c.uuid = b.UUID
-	}
-	return c, err
+		SELECT beat_token, heartbeat_time, 0 FROM schedule_server_history WHERE uuid = ?`, uuid, uuid)
 }
 
 // ownerships reads the owners and epochs of queues.
-func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (map[string]ownership, error) {
+func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (map[string]Ownership, error) {
 	type row struct {
 		ID string
-		ownership
+		Ownership
 	}
-	rows := make(map[string]ownership, len(ids))
+	rows := make(map[string]Ownership, len(ids))
 	for part := range slices.Chunk(ids, changesPerStatement) {
 		from, args, err := p.roster.DB.SelectQueues(part, p.taskType, p.roster.OwnSign)
 		if err != nil {
@@ -222,14 +238,14 @@ func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (
 			return nil, err
 		}
 		for _, r := range list {
-			rows[r.ID] = r.ownership
+			rows[r.ID] = r.Ownership
 		}
 	}
 	return rows, nil
 }
 
 // String describes the epoch and the owner for people.
-func (o ownership) String() string {
+func (o Ownership) String() string {
 	if o.Owner == "" {
 		return fmt.Sprintf("epoch %d without an owner", o.Epoch)
 	}

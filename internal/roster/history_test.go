@@ -10,18 +10,18 @@ import (
 // H7: which rows of a queue contradict what its process remembers.
 func TestOwnershipIsContradicted(t *testing.T) {
 	t.Parallel()
-	known := ownership{"A", 7}
+	known := Ownership{"A", 7}
 	for _, c := range []struct {
-		row  ownership
+		row  Ownership
 		want bool
 	}{
-		{ownership{"A", 7}, false},
-		{ownership{"B", 8}, false},
-		{ownership{"", 8}, false},
-		{ownership{"A", 6}, true},
-		{ownership{"B", 6}, true},
-		{ownership{"B", 7}, true},
-		{ownership{"", 7}, true},
+		{Ownership{"A", 7}, false},
+		{Ownership{"B", 8}, false},
+		{Ownership{"", 8}, false},
+		{Ownership{"A", 6}, true},
+		{Ownership{"B", 6}, true},
+		{Ownership{"B", 7}, true},
+		{Ownership{"", 7}, true},
 	} {
 		if got := known.contradictedBy(c.row); got != c.want {
 			t.Errorf("%v contradicts %v: %t, want %t", c.row, known, got, c.want)
@@ -48,7 +48,7 @@ func TestBeatsAreLost(t *testing.T) {
 		{"", false, 59 * time.Minute, "the registration of host:1:00000001 is lost"},
 		{"", false, time.Hour, ""},
 	} {
-		got := b.lostBy(remains{Token: c.token, Heartbeat: last}, c.found, last.Add(c.after), time.Hour)
+		got := b.lostBy(Remains{Token: c.token, Heartbeat: last}, c.found, last.Add(c.after), time.Hour)
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q, want %q", c, got, c.want)
 		}
@@ -100,13 +100,13 @@ func TestMemoryDoubts(t *testing.T) {
 	}
 
 	known := m.Snapshot()
-	rows := map[string]ownership{"0": {"other", 8}, "1": {"me", 5}}
-	m.Settle(known, HistoryCheck{Waiting: true, rows: rows})
-	if m.queues["0"] != (ownership{"me", 5}) || m.high() != 6 {
+	rows := map[string]Ownership{"0": {"other", 8}, "1": {"me", 5}}
+	m.Settle(known, HistoryCheck{Waiting: true, Rows: rows})
+	if m.queues["0"] != (Ownership{"me", 5}) || m.High() != 6 {
 		t.Fatalf("the memory is %v, want it unchanged while an operator is waited for", m.queues)
 	}
-	m.Settle(known, HistoryCheck{rows: rows})
-	if _, there := m.queues["1"]; there || m.queues["0"] != (ownership{"other", 8}) || m.Doubts(view(), "me") {
+	m.Settle(known, HistoryCheck{Rows: rows})
+	if _, there := m.queues["1"]; there || m.queues["0"] != (Ownership{"other", 8}) || m.Doubts(view(), "me") {
 		t.Fatalf("the memory is %v, want the row of queue 0, and nothing of queue 1", m.queues)
 	}
 }
