@@ -28,10 +28,11 @@ type call struct {
 	reread    bool   // release: the view was read again meanwhile
 	queue     string // retake, remove
 	epoch     int64
-	hung      []string      // register: the hung queues; clear: the queues that no longer hang
-	judgeDead time.Duration // that register and a heartbeat write
-	token     int           // of a heartbeat; the row has the one before
-	stale     bool          // a heartbeat: the lease has expired since it was sent
+	hung      []string       // register: the hung queues; clear: the queues that no longer hang
+	judgeDead time.Duration  // that register and a heartbeat write
+	token     int            // of a heartbeat; the row has the one before
+	stale     bool           // a heartbeat: the lease has expired since it was sent
+	memory    *roster.Memory // history: what the process remembers
 
 	done     bool // the reply
 	blocked  []string
@@ -40,6 +41,8 @@ type call struct {
 	since    time.Time // register's reply, heartbeat's argument
 	reply    *roster.HeartbeatReply
 	view     roster.View
+	floor    int64 // of register
+	check    roster.HistoryCheck
 }
 
 type callKind int
@@ -56,10 +59,11 @@ const (
 	callAnnounce
 	callLeave
 	callClear
+	callHistory
 )
 
 func (k callKind) String() string {
-	return [...]string{"register", "heartbeat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave", "clear"}[k]
+	return [...]string{"register", "heartbeat", "assign", "audit", "view", "retake", "release", "remove", "announce", "leave", "clear", "history"}[k]
 }
 
 func (c *call) String() string {
@@ -104,6 +108,8 @@ func (w *world) apply(c *call) {
 		w.leave(c)
 	case callClear:
 		w.clearHung(c)
+	case callHistory:
+		w.checkHistory(c)
 	}
 }
 
@@ -163,6 +169,7 @@ func (w *world) deliver(p *process) {
 		p.registered, p.gone = false, true
 	default:
 		p.start, p.reply, p.token, p.watched, p.replyStale = c.sent, c.reply, c.token, 0, c.stale && !w.without.sentAfter
+		p.heard(c.reply.Now, c.reply.EpochFloor)
 		p.watch.observe(c.reply.Now, w.local(p))
 		p.judgeDead = p.next.intervals.judgeDead
 		p.watch.intervals = p.next.intervals

@@ -15,8 +15,11 @@ func (w *world) fail(format string, args ...any) {
 
 // own changes the owner of a row. Each change but an edit by hand must raise the epoch (invariant 1).
 func (w *world) own(q *queueRow, cur string, epoch int64, why string) {
-	if cur != q.cur && epoch <= q.top || epoch < q.epoch {
+	if cur != q.cur && epoch <= q.top && !w.inLost(q.epoch) || epoch < q.epoch {
 		w.fail("queue %s goes from %s, epoch %d, to %s, epoch %d: %s", q.id, q.cur, q.epoch, cur, epoch, why)
+	}
+	if cur != "" && epoch != q.epoch && epoch <= w.db.adopted {
+		w.fail("queue %s goes to %s under epoch %d, which a lost history may have used: %s", q.id, cur, epoch, why)
 	}
 	if to := w.db.server(cur); cur != "" && cur != q.cur && (to == nil || !to.eligible()) {
 		w.fail("queue %s goes to %s, which is not eligible: %s", q.id, cur, why)
@@ -46,7 +49,7 @@ func (w *world) checkHung(uuid string, q *queueRow, why string) {
 func (w *world) checkExpiry(uuid string) {
 	for i := range w.procs {
 		p := &w.procs[i]
-		if p.state != away && p.uuid == uuid && p.registered && w.trusted(p) {
+		if p.state != away && p.uuid == uuid && p.registered && w.trusted(p) && p.lost == "" {
 			w.fail("%s is expired while its lease is valid", uuid)
 		}
 	}
@@ -77,7 +80,7 @@ func (w *world) checkStart(p *process, e execution) {
 	}
 	q := w.db.row(e.queue)
 	if q.edited >= e.epoch {
-		return // after an edit by hand only the fence is promised
+		return // after an edit by hand, or a loss of history, only the fence is promised
 	}
 	if q.cur != e.uuid || q.epoch != e.epoch {
 		w.fail("%s starts queue %s under epoch %d, which belongs to %s, epoch %d", e.uuid, e.queue, e.epoch, q.cur, q.epoch)

@@ -21,6 +21,9 @@ func (w *world) converge() int {
 	for ; rounds < bound && w.wrong == "" && (rounds < beat || w.unfinished() != ""); rounds++ {
 		w.round()
 	}
+	if why := w.missed(); why != "" {
+		w.fail("%s", why)
+	}
 	if why := w.unfinished(); why != "" {
 		w.fail("not converged after %d rounds: %s", rounds, why)
 	}

@@ -21,6 +21,8 @@ type database struct {
 	rules                     int           // in force (P11)
 	servers                   []serverRow   // in the order of their age
 	rows                      []queueRow
+	past                      map[string]int // the history of servers: the last token by uuid; replaced, never changed
+	floor, adopted            int64          // epoch_floor of the environment and of the lock row
 }
 
 type serverRow struct {
@@ -38,7 +40,7 @@ type serverRow struct {
 type queueRow struct {
 	id, cur, req string
 	epoch        int64
-	edited       int64 // up to this epoch, an operator edited the row by hand
+	edited       int64 // up to this epoch, an operator edited the row by hand, or history was lost
 
 	pin           string // the name of the process that alone may own it
 	busy          bool   // it has work, if the plan evens the loads
@@ -86,7 +88,7 @@ func (w *world) register(c *call) {
 		since = now
 	}
 	w.insert(c, since)
-	c.done, c.at, c.since = true, now, since
+	c.done, c.at, c.since, c.floor = true, now, since, w.db.adopted
 	w.db.membership++
 }
 
@@ -139,6 +141,7 @@ func (w *world) heartbeat(c *call) {
 		UUID: c.uuid, Now: now, Paused: w.db.halted, PlanVersion: w.db.plan, MembershipVersion: w.db.membership, PlanDue: w.planDue(), Skipped: w.db.skipped,
 		AuditDue: now.Sub(w.db.audited) > modelAudit || w.db.audited.After(now), AnyDead: slices.ContainsFunc(w.db.servers, w.dead),
 		SettingsVersion: int64(w.db.judgeDead), // the session reads them in a job of its own
+		EpochFloor:      w.db.adopted,
 	}
 	if s.suspended && !s.draining {
 		c.reply.State = ops.StatePaused
@@ -187,7 +190,7 @@ func (w *world) awaits(p *process) (a roster.Incoming) {
 func (w *world) release(c *call) {
 	for _, h := range c.handover {
 		q, to := w.db.row(h.QueueID), w.db.server(h.Requester)
-		if w.locked(q.id) || q.cur != c.uuid || q.epoch != h.Epoch && !w.without.releaseEpoch {
+		if w.locked(q.id) || q.cur != c.uuid || q.epoch != h.Epoch && !w.without.releaseEpoch || w.low(q.epoch) {
 			continue
 		}
 		if !w.without.requester && (q.req != h.Requester || !w.without.eligibleCheck && (to == nil || !to.eligible()) || to != nil && slices.Contains(to.hung, q.id)) {
@@ -206,7 +209,7 @@ func (w *world) stamp(q *queueRow) { q.plan = w.db.plan + 1 }
 
 func (w *world) retake(c *call) {
 	q := w.db.row(c.queue)
-	if w.locked(q.id) || q.cur != c.uuid || q.epoch != c.epoch {
+	if w.locked(q.id) || q.cur != c.uuid || q.epoch != c.epoch || w.low(q.epoch) {
 		return
 	}
 	epoch := q.epoch + 1
@@ -244,6 +247,7 @@ func (w *world) leave(c *call) {
 		}
 	}
 	w.reserve(c.uuid)
+	w.db.toHistory(*w.db.server(c.uuid))
 	w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool { return s.uuid == c.uuid })
 	w.db.membership++
 	w.assign(c.uuid, false, false)

@@ -3,6 +3,7 @@ package manager
 import (
 	"flag"
 	"hash/maphash"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,6 +90,7 @@ var menus = []struct {
 	{"loads", 3, 6, []stepKind{stepLoad, stepQuit, stepFail}, false, false, false, true, false},
 	{"planner versions", 3, 6, []stepKind{stepUpgrade, stepCrash, stepQuit}, false, false, false, false, true},
 	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false, false, false},
+	{"lost history", 2, 6, []stepKind{stepRestore, stepPause, stepCrash}, false, false, false, false, false},
 	{"all", 3, 4, nil, false, false, false, false, false},
 }
 
@@ -102,6 +104,9 @@ func TestModelExhaustively(t *testing.T) {
 				w.scene.faults, w.menu, w.witness, w.retimed, w.placed, w.rolled = m.faults, m.kinds, m.witness, m.retimed, m.placed, m.rolled
 				if m.returns {
 					w.returns = modelJudgeDead
+				}
+				if slices.Contains(m.kinds, stepRestore) {
+					w.mayLose()
 				}
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {

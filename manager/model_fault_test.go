@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad, stepUpgrade:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad, stepUpgrade, stepRestore:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -66,6 +66,10 @@ func (w *world) inject(p *process, s step) {
 		p.upgraded = !p.upgraded
 	case stepProve:
 		w.prove(s.n)
+	case stepBackUp:
+		w.backUp()
+	case stepRestore:
+		w.restore()
 	case stepReturn:
 		if p.calls[s.n].hangs = false; p.calls[s.n].cancelled {
 			w.finish(p, s.n)
@@ -149,6 +153,12 @@ func (w *world) faultsOfAll(steps []step) []step {
 	}
 	if w.retimed {
 		steps = append(steps, step{kind: stepSettings})
+	}
+	if w.loses && !w.restored {
+		steps = append(steps, step{kind: stepBackUp})
+		if w.backup != nil {
+			steps = append(steps, step{kind: stepRestore})
+		}
 	}
 	steps = w.placements(steps)
 	for i := range clockSteps {

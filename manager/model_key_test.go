@@ -2,6 +2,7 @@ package manager
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,9 @@ func (w *world) key(b []byte) []byte {
 	}
 	for i := range w.late {
 		k.call(&w.late[i])
+	}
+	if w.loses {
+		k.history()
 	}
 	return k.b
 }
@@ -170,6 +174,20 @@ func (k *key) process(p *process) {
 	k.call(p.heartbeat)
 	k.call(p.request)
 	k.call(p.job)
+}
+
+// history writes what tells whether history was lost. Versions count beside those of the backup, too.
+func (k *key) history() {
+	db := &k.w.db
+	k.ints(db.floor, db.adopted, db.membership, db.plan)
+	k.flags(k.w.restored, k.w.unnoticed)
+	k.b = fmt.Appendf(k.b, "%v", db.past)
+	for i := range k.w.procs {
+		p := &k.w.procs[i]
+		k.ints(p.membership, p.plan, p.floor)
+		k.text(p.lost)
+		k.b = fmt.Appendf(k.b, "%v", p.memory)
+	}
 }
 
 func (k *key) handovers(all []roster.Handover) {

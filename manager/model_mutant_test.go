@@ -10,7 +10,9 @@ import (
 // other rules cover them. S2, queues read before the version, or not stamped with it: a heartbeat's reply is compared by
 // counts and sums too, and a release for an earlier requester is rejected. S6, a fresh read before work resumes: while the
 // row is there no other server has taken a queue, and the retired epochs are known. S6, a heartbeat that inserts the row
-// again: heartbeats from the future count as dead, and the epochs have risen meanwhile.
+// again: heartbeats from the future count as dead, and the epochs have risen meanwhile. H7, a comparison because of a
+// view: a server reads its rows after a heartbeat, which is lost too. H8, no release below the floor: a plan raises the
+// row before, unless a transaction holds it just then.
 var mutants = []struct {
 	name  string
 	lacks without
@@ -51,6 +53,8 @@ var mutants = []struct {
 	{"no plan requests a queue to even the servers (P8)", without{balance: true}, false},
 	{"any server gets a pinned queue (P14)", without{pins: true}, false},
 	{"a server gets more queues than its limit (P7)", without{limit: true}, false},
+	{"the next session begins with an empty memory (H7)", without{memory: true}, false},
+	{"after a loss the epochs stay (H8)", without{raise: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }
 

@@ -32,6 +32,7 @@ func (w *world) expire(c *call) {
 		}
 		if dead {
 			w.checkExpiry(s.uuid)
+			w.db.toHistory(s)
 		}
 		return dead
 	})
@@ -43,7 +44,7 @@ func (w *world) expire(c *call) {
 // planDue is the planDue of internal/roster.
 func (w *world) planDue() bool {
 	since := w.dbNow().Sub(w.db.assigned)
-	return w.db.membership != w.db.planned || !w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(w.dbNow()) || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
+	return w.db.adopted < w.db.floor || w.db.membership != w.db.planned || !w.db.reservedUntil.IsZero() && !w.db.reservedUntil.After(w.dbNow()) || w.db.skipped != nil && (since < 0 || since > modelSkipRetry)
 }
 
 // assign rebalances if a plan is due, or in any case. retry says that the caller has drained the queues that an earlier
@@ -52,13 +53,14 @@ func (w *world) assign(actor string, always, retry bool) {
 	if !w.planDue() && !always && (!retry || w.db.skipped == nil) {
 		return
 	}
+	held := w.raiseEpochs()
 	if !w.mayPlan(actor) {
 		w.giveUp(actor)
 		return
 	}
 	w.checkRules(actor)
 	changes := w.planned()
-	var skipped []string
+	skipped := held // nil if no row is held
 	changed := false
 	for _, c := range changes {
 		q := w.db.row(c.QueueID)
@@ -66,7 +68,7 @@ func (w *world) assign(actor string, always, retry bool) {
 			if skipped == nil {
 				skipped = []string{}
 			}
-			if c.ChangesOwner() || c.Requester != "" {
+			if (c.ChangesOwner() || c.Requester != "") && !slices.Contains(held, c.QueueID) {
 				skipped = append(skipped, c.QueueID)
 			}
 			continue

@@ -27,6 +27,10 @@ func (w *world) join(p *process) {
 	p.watch = watch{intervals: modelIntervals(p.judgeDead)}
 	p.view, p.reply, p.gone, p.handOverBy, p.token = roster.View{}, nil, false, time.Time{}, 0
 	p.blocked, p.retried, p.steps, p.agenda, p.asked = nil, nil, nil, agenda{}, nil
+	p.membership, p.plan, p.heardAt, p.floor = 0, 0, time.Time{}, 0
+	if w.loses && (p.memory == nil || w.without.memory) {
+		p.memory = roster.NewMemory()
+	}
 	p.listed = map[string]int64{}
 	for _, h := range slices.Clone(p.queues) {
 		if !w.forget(p, h.id) {
@@ -46,6 +50,10 @@ func (w *world) joined(p *process, c call, err bool) {
 		p.tried = w.local(p).Add(modelJudgeDead)
 	}
 	p.state, p.mustRead = serving, true
+	p.heard(c.at, c.floor)
+	if w.loses && !p.memory.Empty() {
+		p.agenda.add(longAgo, checkHistory)
+	}
 	p.agenda.add(longAgo, rebalance)
 	p.asked = &call{kind: callAssign}
 	w.lapse(p)
@@ -79,6 +87,7 @@ func (w *world) follow(p *process, reply *roster.HeartbeatReply) {
 		p.mustRead = true
 	}
 	p.unconfirmed, p.halted = p.replyStale, reply.Paused
+	p.followHistory(w, reply)
 	p.wanted = time.Duration(reply.SettingsVersion)
 	p.block(reply.Skipped)
 	switch paused := reply.State == ops.StatePaused; {
@@ -190,6 +199,11 @@ func (w *world) makeJob(p *process, d duty) *call {
 		if ended := p.endedHung(); len(ended) > 0 {
 			return &call{kind: callClear, hung: ended}
 		}
+	case checkHistory:
+		if !p.memory.Empty() {
+			known := p.memory.Snapshot()
+			return &call{kind: callHistory, memory: &known}
+		}
 	case rebalance:
 		copied := *p.asked
 		p.asked = nil
@@ -289,6 +303,8 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 	case callAudit:
 		p.mustRead = p.mustRead || c.done
 		return c.done
+	case callHistory:
+		return w.historyChecked(p, c, err)
 	case callClear:
 		if !err && c.done {
 			p.listed = maps.Clone(p.listed)
@@ -302,9 +318,17 @@ func (w *world) noteJob(p *process, c call, err bool) (more bool) {
 		if p.mustRead = !read || c.mustRead; read {
 			p.view = p.view.Without(c.released)
 		}
+		for _, h := range c.handover {
+			if !err && slices.Contains(c.released, h.QueueID) {
+				p.remember(func(m *roster.Memory) { m.Released(h) })
+			}
+		}
 		return !err && len(c.released) > 0
 	}
 	p.mustRead = true // after a retake or a removal
+	if c.kind == callRemove && !err && c.done {
+		p.remember(func(m *roster.Memory) { m.Forget(c.queue) })
+	}
 	return !err && c.done
 }
 
@@ -318,6 +342,7 @@ func (w *world) viewed(p *process, c call, err bool) {
 	if p.view, p.mustRead = c.view, false; p.job != nil {
 		p.job.reread = true
 	}
+	p.see(w)
 	w.decide(p, false)
 }
 
@@ -337,6 +362,7 @@ func (w *world) lost(p *process) {
 		if p.state = forgetting; p.job != nil {
 			w.abandon(&p.job)
 		}
+		p.endSession()
 	}
 }
 

@@ -65,6 +65,8 @@ const (
 	stepUpgrade  // a process that is away gets a program with the newer rules of the planner, or with the older ones again (P11)
 	stepProve    // server n is expired, because its process has ended
 	stepReturn   // call n ends if it was cancelled; otherwise it goes on as before
+	stepBackUp   // the database is backed up
+	stepRestore  // the database falls back to the backup (H7)
 	stepKinds    = iota
 )
 
@@ -72,7 +74,7 @@ func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "upgrade", "prove", "return",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "upgrade", "prove", "return", "back up", "restore",
 	}[k]
 }
 

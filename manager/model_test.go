@@ -34,6 +34,7 @@ type scene struct {
 	rolled  bool          // processes may start with another version of the planner's rules (P11)
 	placed  bool          // queues may be pinned, shares rounded up first, and loads be even (P14, P15, P16)
 	limit   int           // max_queues_per_server; 0: none
+	loses   bool          // the database may lose history (H7, H8)
 	without without
 }
 
@@ -44,6 +45,7 @@ type without struct {
 	unassignEpoch, grantEpoch, eligibleCheck, compare, removeEpoch, epochHigh                    bool
 	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
 	drainStop, balance, pins, limit, sentAfter                                                   bool
+	memory, raise                                                                                bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -58,6 +60,10 @@ type world struct {
 	outage bool
 	faults int
 	edited bool // by hand, so that only the audit repairs it
+
+	backup    *database // to which the database may fall back; nil: none; never changed
+	restored  bool      // the database has fallen back
+	unnoticed bool      // and no plan has raised the epochs since
 	// steady is the time before which the database's clock is not set again. Walks of tens of millions of steps find an
 	// assign that is applied minutes late, after the clock was set back twice to about the time of its reply, and that
 	// expires healthy servers. The real assign is given up after judge_dead_interval.
@@ -136,6 +142,12 @@ type process struct {
 	steps    []action         // that take a call; replaced, never changed
 	agenda   agenda           // its times tell only whether a duty is due
 	asked    *call            // the rebalance that is due; replaced, never changed
+
+	memory           *roster.Memory // replaced, never changed; nil if the database loses nothing
+	membership, plan int64          // the versions in the last reply
+	heardAt          time.Time      // when the newest acknowledged heartbeat of the session arrived
+	floor            int64          // the highest epoch_floor in its replies
+	lost             string         // what it knows and the database has lost; ends with the process
 
 	queues    []heldQueue // that the processor has
 	calls     []execution

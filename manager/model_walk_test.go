@@ -39,6 +39,7 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	if seed%returnEach == 3 {
 		k.scene.returns = modelJudgeDead
 	}
+	k.scene.loses = seed%loseEach == 14
 	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
 	for i := range w.procs {
 		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
@@ -88,6 +89,9 @@ const limitEach = 6
 
 // retimeEach: in one walk of so many, judge_dead_interval changes.
 const retimeEach = 5
+
+// loseEach: in one walk of so many, the database may lose history.
+const loseEach = 16
 
 // placeEach: in one walk of so many, queues are pinned, shares are rounded up and loads change, and in another one programs have
 // different versions of the rules of the planner.
@@ -223,6 +227,8 @@ func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 			weights[k] = 10 + r.IntN(60)
 		case kind.fault():
 			weights[k] = []int{0, 0, 1, 3, 12}[r.IntN(5)]
+		case kind == stepBackUp, kind == stepRestore:
+			weights[k] = 2
 		case kind == stepLate:
 			weights[k] = []int{0, 1, 1, 4}[r.IntN(4)]
 		case kind == stepWake, kind == stepUnsuspend, kind == stepUnhalt, kind == stepAdd, kind == stepHeal, kind == stepRecover, kind == stepReturn:

@@ -13,6 +13,7 @@ func (w *world) prove(n int) {
 	if s.session == w.procs[s.proc].sessions {
 		w.checkExpiry(s.uuid)
 	}
+	w.db.toHistory(s)
 	w.db.servers = append(w.db.servers[:n:n], w.db.servers[n+1:]...)
 	w.db.membership++
 	w.assign("witness", false, false)
