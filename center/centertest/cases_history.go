@@ -223,7 +223,13 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 			}
 			return list
 		}
-		before := versions()
+		unchanged := func() []int64 {
+			return []int64{
+				h.readInt("SELECT planner_version FROM schedule_task_running WHERE task_type = '%s'", h.task),
+				h.readInt("SELECT max_in_flight_version FROM schedule_server WHERE uuid = '%s'", h.uuid("A")),
+			}
+		}
+		before, rest := versions(), unchanged()
 		h.rebalance("B")
 		other.rebalance("C")
 		h.wantOwners("A", "A")
@@ -237,6 +243,12 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 			if version < before[i]+1_000_000 {
 				t.Errorf("version %d rose from %d to %d, want a million more", i, before[i], version)
 			}
+		}
+		if got := unchanged(); !slices.Equal(got, rest) {
+			t.Errorf("the versions of the planner and of the shares of calls are %v, want %v as before", got, rest)
+		}
+		if events := h.readColumn("SELECT epoch FROM schedule_event WHERE task_type = '%s' AND epoch = %d", h.task, floor+1); len(events) != 1 {
+			t.Errorf("%d events have the new epoch, want 1", len(events))
 		}
 		if p, _ := h.heartbeat("A"); p.EpochSum != 2*(floor+1) || p.EpochFloor != floor || p.PlanDue {
 			t.Fatalf("the reply is %+v, want the new epochs, and no plan due", p)

@@ -117,6 +117,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"H8", "the raise is no compare-and-set",
+		"raiseFloor", "WHERE own_sign = ? AND epoch_floor = ?`",
+		"WHERE own_sign = ? AND epoch_floor >= 0 * ?`",
+		"TestRaiseIsCompareAndSet",
+	},
+	{
 		"H8", "a second raise waits for nobody",
 		"reportLoss", "< raisePause",
 		"< 0",
@@ -132,6 +138,18 @@ var handoverMutants = []mutant{
 		"H8", "the versions stay",
 		"adoptFloor", "by := &l.versions, l.floorToReach-l.epochFloor",
 		"by := &l.versions, int64(1)",
+		"TestConformance",
+	},
+	{
+		"H8", "the rules of the planner rise, too",
+		"adoptFloor", "item_version = ?`",
+		"item_version = ?, planner_version = planner_version + 1`",
+		"TestConformance",
+	},
+	{
+		"H8", "the shares of calls rise, too",
+		"adoptFloor", "return sqldb.Wrap(err",
+		"l.Exec(ctx, `UPDATE schedule_server SET max_in_flight_version = max_in_flight_version + ?`, by)\n\treturn sqldb.Wrap(err",
 		"TestConformance",
 	},
 	{

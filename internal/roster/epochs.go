@@ -261,7 +261,7 @@ func raiseEpochs(ctx context.Context, l *LockTx, queues []plan.Queue, actor stri
 	}
 	reason := fmt.Sprintf("history was lost: the epochs of %s are raised above %d",
 		human.Count(len(low)-len(held), "queue", "queues"), l.epochFloor)
-	return held, l.Record(ctx, Event{Kind: EventHistory, Actor: actor, Reason: reason})
+	return held, l.Record(ctx, Event{Kind: EventHistory, epoch: l.epochFloor + 1, Actor: actor, Reason: reason})
 }
 
 // adoptFloor takes the epoch_floor of the environment over to the lock row. The versions rise as far, so that no server

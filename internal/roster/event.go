@@ -108,7 +108,7 @@ func RecordEvents(ctx context.Context, t sqldb.Tx, taskType, ownSign string, eve
 }
 
 func nullEpoch(e Event) any {
-	if e.queue == "" {
+	if e.queue == "" && e.epoch == 0 {
 		return nil
 	}
 	return e.epoch

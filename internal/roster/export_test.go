@@ -54,3 +54,13 @@ func (r *Roster) PlanAsOf(ctx context.Context, taskType, actor string, ago time.
 		return err
 	})
 }
+
+// RaiseFloorFrom raises the epoch_floor of the environment as a server does that has read this one.
+func (r *Roster) RaiseFloorFrom(ctx context.Context, taskType string, floor int64) error {
+	if err := r.insertEnvironment(ctx); err != nil {
+		return err
+	}
+	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		return r.Planner(taskType, "A").raiseFloor(ctx, l, environment{Floor: floor}, 0, "heartbeats are lost")
+	})
+}
