@@ -86,6 +86,13 @@ func (s *Server) Kill() error { return s.say("kill") }
 // Start starts the server after [Server.Stop] or [Server.Kill], with the same port and data.
 func (s *Server) Start() error { return s.say("start") }
 
+// Save copies the data of a server after [Server.Stop]. [Server.Restore] brings it back.
+func (s *Server) Save() error { return s.say("save") }
+
+// Restore replaces the data of a server after [Server.Stop] or [Server.Kill] by what [Server.Save] has copied, as an
+// operator does with a backup.
+func (s *Server) Restore() error { return s.say("restore") }
+
 // Freeze stops the processes of the server from running. Its host still takes connections and bytes for it. On
 // PostgreSQL only new connections freeze, because each one has a process of its own.
 func (s *Server) Freeze() error { return s.say("freeze") }

@@ -4,8 +4,8 @@
 # and a pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the
 # first node FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server
 # answers. Then it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start
-# (again, with the same port and data), freeze and thaw (its process), fill (the disk) and free (the disk). If that fails it prints "failed", and
-# DIR/log has the cause. When stdin ends, the script kills the server. The kernel ends stdin whenever the other process
+# (again, with the same port and data), save and restore (the data of a stopped server), freeze and thaw (its process),
+# fill (the disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the script kills the server. The kernel ends stdin whenever the other process
 # ends.
 #
 # fsync is off. A commit has still reached the operating system before it is acknowledged: a crash of the server loses
@@ -105,6 +105,10 @@ end() {
 	server=
 }
 
+save() { rm -rf "$DIR/saved" && cp -a "$DIR/data" "$DIR/saved"; }
+
+restore() { rm -rf "$DIR/data" && cp -a "$DIR/saved" "$DIR/data"; }
+
 fill() { cat /dev/zero >"$DIR/data/filler"; } # until there is no room
 
 obey() {
@@ -115,6 +119,8 @@ obey() {
 		start) start || return ;;
 		stop) log end $stop ;;
 		kill) log end $kill ;;
+		save) log save || return ;;
+		restore) log restore || return ;;
 		freeze) kill -STOP "$server" ;;
 		thaw) kill -CONT "$server" ;;
 		fill) log fill ;;

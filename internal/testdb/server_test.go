@@ -45,6 +45,40 @@ func TestServerKeepsCommits(t *testing.T) {
 	}
 }
 
+func TestServerFallsBackToSavedData(t *testing.T) {
+	t.Parallel()
+	for _, kind := range serverKinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			server := Own(t, kind)
+			db := connect(t, server.URL())
+			insert := func(id int) {
+				if _, err := db.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO orders VALUES (%d)", id)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id INT)"); err != nil {
+				t.Fatal(err)
+			}
+			insert(1)
+			steps := []func() error{server.Stop, server.Save, server.Start}
+			for i := range 2 { // the saved data stays as it is
+				for _, step := range steps {
+					if err := step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var n int
+				if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&n); err != nil || n != 1 {
+					t.Errorf("%d orders after step %d, want 1 (%v)", n, i, err)
+				}
+				insert(2)
+				steps = []func() error{server.Kill, server.Restore, server.Start}
+			}
+		})
+	}
+}
+
 // The test holds the port that the server gets first, as another process does that takes it while the server is
 // prepared.
 func TestServerWhosePortIsTaken(t *testing.T) {
