@@ -76,6 +76,8 @@ func (c *checker) index() {
 			for queue, grants := range c.grants {
 				c.raise(e, queue, grants[len(grants)-1].To)
 			}
+		case e.Kind == ops.EventHistory && e.Epoch > 0:
+			c.raiseAll(e)
 		}
 	}
 	for _, s := range c.Spans {
@@ -97,6 +99,18 @@ func (c *checker) raise(e Event, queue, to string) {
 		At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: to,
 		Epoch: last.Epoch + 1,
 	})
+}
+
+// raiseAll adds the changes that give all queues a new epoch because history was lost. A queue whose row a transaction
+// holds follows later, and does not move before.
+func (c *checker) raiseAll(e Event) {
+	for queue, grants := range c.grants {
+		if last := grants[len(grants)-1]; last.Epoch < e.Epoch {
+			c.grants[queue] = append(grants, Event{
+				At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: last.To, Epoch: e.Epoch,
+			})
+		}
+	}
 }
 
 func changesOwner(kind string) bool {

@@ -24,7 +24,8 @@
 //
 // A [Violation] cites the number of its invariant.
 //
-//	 1  A queue has one owner at a time. Each owner follows the previous one, under a higher epoch.
+//	 1  A queue has one owner at a time. Each owner follows the previous one, under a higher epoch. No epoch has two
+//	    owners, also where the database has lost history, once a worker has noticed that (H8).
 //	 2  No effect of an older epoch commits after the first effect of a newer owner. This holds without exception.
 //	 3  Two processes execute one queue at the same time only if the old owner was in trouble for longer than its
 //	    trust. They do so outside the database only if the old owner stood still: a running owner stops in time.

@@ -57,6 +57,7 @@ func scenarios() (list []scenario) {
 		{"limit", limitScenarios},
 		{"pooled", pooledScenarios},
 		{"standby", standbyScenarios},
+		{"lost", lostScenarios},
 		{"galera", galeraScenarios},
 		{"variant", variantScenarios},
 		{"block", blockScenarios},

@@ -73,7 +73,7 @@ type scene struct {
 	review    func(*stage, *History)
 	checked   func(History, []Violation)
 	oldest    time.Duration  // the greatest age of a survivor's heartbeat
-	promoted  time.Time      // when a standby replaced the server
+	fellBack  time.Time      // since when all work with a database that has lost history
 	proxied   bool           // each worker has a proxy of its own
 	c         *center.Center // the scenario's connection, which bypasses the proxies
 	workers   []*worker
