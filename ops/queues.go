@@ -159,7 +159,7 @@ func EstimateBacklog(items, counted, queues int64) (estimate int64, known bool) 
 	return extrapolate(items, counted, queues), true
 }
 
-// extrapolate returns the items of all queues by those of the counted ones.
+// extrapolate estimates the items of all queues from the items of the counted ones.
 func extrapolate(items, counted, queues int64) int64 {
 	if counted == 0 || counted >= queues {
 		return items

@@ -55,8 +55,8 @@ type LoadResult struct {
 	Before, After map[string]float64
 	// Fair is the load that a server with the weight 1 would have if queues could be divided.
 	Fair float64
-	// Incomplete says that nothing moves to even the loads, because those of some queues are known, and those of too
-	// many are not.
+	// Incomplete says that nothing moves to even the loads, because too many of them are not known. It is false if none is
+	// known: then all queues count alike.
 	Incomplete bool
 	// TooLarge are the queues that are larger than the part of a server by more than Start, the largest first: no plan
 	// evens their loads.
@@ -78,7 +78,7 @@ type loadBalancing struct {
 	before []float64 // of the servers: the sums in the beginning
 	joins  []bool    // of the servers: whether the server is new, or had no rows in the beginning
 
-	incomplete bool  // the loads of over a tenth of the rows that have owners are not known, and those of some are
+	incomplete bool  // some loads are known, and over a tenth of the loads of rows with owners are not
 	budget     int   // moves that are left; negative: any number
 	zoneMost   []int // of the zones: their parts of the rows, rounded up
 }

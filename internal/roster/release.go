@@ -198,9 +198,9 @@ func (w PendingHandover) String() string {
 		w.RequestedFor.Round(time.Second))
 }
 
-// takenOver returns when the waiting server may expire the owner at the latest. Another server may do so earlier. The
-// rule is that of expired: with an inherited watch the owner must be silent for half as long again, and the server's
-// own watch begins when it registers (S7).
+// takenOver returns when the waiting server may expire the owner at the latest. Another server may do so earlier. As in
+// expired, with an inherited watch the owner must be silent for half as long again, and the server's own watch begins
+// when it registers (S7).
 func (w PendingHandover) takenOver() string {
 	own := w.JudgeDeadInterval - min(w.SilentFor, w.Watched, w.Registered)
 	inherited := max(w.JudgeDeadInterval+w.JudgeDeadInterval/2-w.SilentFor, w.JudgeDeadInterval-w.Watched)

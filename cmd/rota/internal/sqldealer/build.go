@@ -239,8 +239,8 @@ func checkStart(placeholder string, start []string, of string, columns []string)
 	return nil
 }
 
-// checkColumns checks that select is ordered by the columns behind which it goes on, those of the cursor or of the key,
-// and compares all of them. A single one may be {{cursor}} or {{after}} alone.
+// checkColumns checks that select orders by the columns of the cursor or of the key, behind which it goes on, and
+// compares all of them. If there is only one, {{cursor}} and {{after}} stand for it.
 func checkColumns(sel *statement, placeholder, of string, columns []string) error {
 	if !slices.ContainsFunc(sel.parts, orderBy.MatchString) {
 		return fmt.Errorf(".select must return its rows in the order of the %s: add ORDER BY %s", of, listed(columns))
