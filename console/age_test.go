@@ -40,3 +40,21 @@ func TestPageTellsItsAge(t *testing.T) {
 		})
 	}
 }
+
+// A rate follows from two readings. Until there are two, the page says so, and not that it is zero.
+func TestRateNeedsTwoReadings(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	const page, unknown, zero = "/task?task=settle", "known after two readings", "<dt>Items a second</dt><dd>0 "
+	if body := s.get(page).body; !strings.Contains(body, unknown) || strings.Contains(body, zero) {
+		t.Fatalf("the first page does not say that the rate is unknown:\n%s", body)
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if body := s.get(page).body; strings.Contains(body, zero) && !strings.Contains(body, unknown) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the page never shows a rate")
+		}
+	}
+}
