@@ -29,7 +29,7 @@ type Problem struct {
 
 	// Since is when the first run failed, the open run began to wait or was opened, or the slot was due.
 	Since time.Time `json:"since,omitzero"`
-	Until time.Time `json:"until,omitzero"` // when the last run failed; the deadline of an open run
+	Until time.Time `json:"until,omitzero" db:"until_at"` // when the last run failed; the deadline of an open run
 }
 
 // Condition returns the problem as the doctor and the alerts know it.
@@ -161,7 +161,7 @@ const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_
 var (
 	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
 	overdueProblems = `SELECT '` + condition.RunOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
-			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until
+			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until_at
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `'
 		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`

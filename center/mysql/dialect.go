@@ -14,8 +14,7 @@ var dialect = &sqldb.Dialect{
 	},
 	// STRAIGHT_JOIN looks up the rows by their key. With IN, the optimizer may read the whole roster, and InnoDB locks
 	// what a statement reads.
-	QueuesIn: ` FROM JSON_TABLE(?,
-		'$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+	QueuesIn: ` FROM ` + ids + `
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
 	// Without FORCE INDEX, MySQL reads another index: to find one of a thousand servers, it reads all servers before it.
 	ByKey:         " FORCE INDEX (PRIMARY)",
@@ -35,8 +34,7 @@ var dialect = &sqldb.Dialect{
 	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version),
 		state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
-	// STRAIGHT_JOIN as above. MySQL evaluates SET from left to right (L6): an assignment that reads an old value comes
-	// before the one that overwrites it.
+	// STRAIGHT_JOIN as above.
 	ChangeQueues: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
 			id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.id',
 			old_cur VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.old_cur',
@@ -45,11 +43,7 @@ var dialect = &sqldb.Dialect{
 			req VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.req',
 			bump BIGINT PATH '$.bump', plan BIGINT PATH '$.plan')) AS v
 		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
-		SET q.req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		q.cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
-		q.cur_server = v.cur, q.req_server = v.req, q.epoch = q.epoch + v.bump, q.reserved_for = CASE
-		WHEN v.cur IS NULL THEN q.reserved_for END, q.reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
-		q.waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, q.plan_version = v.plan, q.gmt_modified = {now}
+		SET ` + sqldb.SetQueue + `
 		WHERE q.epoch = v.old_epoch AND q.cur_server <=> v.old_cur`,
 	ScheduledDay: "DATE_FORMAT(scheduled_at, '%Y-%m-%d')",
 
@@ -61,6 +55,9 @@ var dialect = &sqldb.Dialect{
 // galera is the dialect of a cluster whose nodes all accept writes.
 var galera = dialect.WithWriteFence()
 
-const serversIn = ` FROM JSON_TABLE(?,
-	'$[*]' COLUMNS (id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v
+// ids is a table of the ids of a JSON array.
+const ids = `JSON_TABLE(?, '$[*]' COLUMNS (
+	id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v`
+
+const serversIn = ` FROM ` + ids + `
 	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`

@@ -16,36 +16,25 @@ var dialect = &sqldb.Dialect{
 	Numbered: true,
 	// With an array PostgreSQL uses the index. For a join with the elements it estimates 100 elements, and reads all
 	// queues of a large roster for one of them.
-	QueuesIn: ` FROM schedule_queue AS q WHERE q.queue_id = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))
+	QueuesIn: ` FROM schedule_queue AS q WHERE q.queue_id = ` + anyID + `
 		AND q.task_type = ? AND q.own_sign = ?`,
 	Share:      " FOR SHARE OF q",
 	SkipLocked: " FOR UPDATE OF q SKIP LOCKED",
 	ServersIn: ` FROM schedule_server AS s
-		WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
+		WHERE s.uuid = ` + anyID,
 	LockServers: " FOR UPDATE OF s",
 	DeleteServers: `DELETE FROM schedule_server AS s
-		WHERE s.uuid = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`,
-	UpsertBacklog: ` ON CONFLICT (task_type, own_sign, queue_id) DO UPDATE SET epoch = excluded.epoch,
-		items = excluded.items,
-		oldest_at = excluded.oldest_at, measured_at = excluded.measured_at, took_ms = excluded.took_ms, rate = excluded.rate,
-		trend = excluded.trend, demand = COALESCE(excluded.demand, schedule_backlog.demand)
-		WHERE schedule_backlog.epoch <= excluded.epoch`,
-	UpsertItem: ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
-		partition_version = excluded.partition_version, state = excluded.state,
-		attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`,
-	Limits:     " AND " + limits,
-	WaitInLine: " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
-	TryLine:    " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
-	IdleLimit:  " AND " + idleLimit,
-	Durable:    " AND " + durable + " <> ''",
+		WHERE s.uuid = ` + anyID,
+	UpsertBacklog: sqldb.OnConflictBacklog,
+	UpsertItem:    sqldb.OnConflictItem,
+	Limits:        " AND " + limits,
+	WaitInLine:    " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
+	TryLine:       " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",
+	IdleLimit:     " AND " + idleLimit,
+	Durable:       " AND " + durable + " <> ''",
 	// The LIMIT tells PostgreSQL's planner the greatest number of rows, for the same reason: it uses the index for a few
 	// rows and a hash for many.
-	ChangeQueues: `UPDATE schedule_queue AS q SET cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
-		cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
-		req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
-		reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END, reserved_until = CASE
-		WHEN v.cur IS NULL THEN q.reserved_until END,
-		waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}
+	ChangeQueues: `UPDATE schedule_queue AS q SET ` + sqldb.SetQueue + `
 		FROM (SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb))
 			AS v(id text, old_cur text, old_epoch bigint, cur text, req text, bump bigint, plan bigint) LIMIT {rows}) AS v
 		WHERE q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id
@@ -99,6 +88,9 @@ func atMost(name, unit, limit string) string {
 // idleLimit is a condition that is always true and limits, for the transaction, how long its client may be silent:
 // between two statements, and while it does not take the rows of one (tcp_user_timeout, which only Linux has).
 var idleLimit = atMost(idleTimeout, "", mark) + ` || ` + unsentLimit(mark) + ` <> ''`
+
+// anyID is a list of the ids of a JSON array.
+const anyID = `ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(? AS jsonb))))`
 
 // mark is a parameter that is a text.
 const mark = "CAST(? AS text)"

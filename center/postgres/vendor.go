@@ -26,12 +26,12 @@ var vendors = sqldb.Vendors{
 	{"cratedb", "CrateDB"},
 }
 
-// genuine matches version() as PostgreSQL builds it. Packagers and hosts add to the middle of it. A product with another
-// text is refused even if it is unknown.
+// genuine matches version() as PostgreSQL builds it. Packagers and hosts add to the middle of it. A product with
+// another text is refused even if it is unknown.
 var genuine = regexp.MustCompile(`^PostgreSQL \d+\D.*, compiled by .+, (32|64)-bit$`)
 
-// checkVendor returns an error for a server that is not PostgreSQL (F8). Aurora DSQL says what PostgreSQL might say: its
-// system table tells.
+// checkVendor returns an error for a server that is not PostgreSQL (F8). Aurora DSQL says what PostgreSQL might say:
+// its system table tells.
 func checkVendor(ctx context.Context, db *sql.DB) error {
 	var says string
 	if err := db.QueryRowContext(ctx, `SELECT version()`).Scan(&says); err != nil {

@@ -198,8 +198,8 @@ func (l *LockTx) lockIfFree(ctx context.Context) error {
 
 // checkFree locks the row that lock is going to write, if it is free. Otherwise it returns sqldb.ErrBusy.
 func (l *LockTx) checkFree(ctx context.Context) error {
-	if l.Dialect.SkipLocked == "" {
-		return nil
+	if l.Dialect.OneWriter {
+		return nil // the transaction has the lock of all writers
 	}
 	line, args := l.lineCondition(l.Dialect.TryLine)
 	_, err := sqldb.One[int](ctx, l, sqldb.ErrBusy, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+

@@ -108,7 +108,7 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 			append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)...)
 		return true, err
 	})
-	if skips := o.NoWait && p.roster.DB.SkipLocked != ""; err == nil && !free && !skips {
+	if skips := o.NoWait && !p.roster.DB.OneWriter; err == nil && !free && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {

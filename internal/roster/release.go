@@ -59,36 +59,27 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 	for _, q := range queues {
 		wanted[q.QueueID] = q
 	}
-	for part := range slices.Chunk(slices.Sorted(maps.Keys(wanted)), changesPerStatement) {
-		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
-		if err != nil {
-			return nil, 0, err
+	rows, err := lockFree[requested](ctx, l, `q.queue_id, q.epoch, q.req_server, q.cur_server,
+		(SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
+		(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
+		(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
+		(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
+		(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
+		(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
+			AND p.queue_id = q.queue_id),
+		(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
+			AND r.own_sign = q.own_sign),
+		(SELECT r.epoch_floor FROM schedule_task_running r WHERE r.task_type = q.task_type
+			AND r.own_sign = q.own_sign)`, slices.Sorted(maps.Keys(wanted)))
+	for _, q := range rows {
+		if q.Owner == uuid && q.Handover == wanted[q.QueueID] && q.may() {
+			changes = append(changes, plan.Change{
+				QueueID: q.QueueID, OldOwner: uuid, OldEpoch: q.Epoch, Owner: q.Requester,
+			})
 		}
-		rows, err := sqldb.Records[requested](ctx, l, `SELECT q.queue_id, q.epoch, q.req_server, q.cur_server,
-			(SELECT s.state FROM schedule_server s WHERE s.uuid = q.req_server),
-			(SELECT s.host_name FROM schedule_server s WHERE s.uuid = q.req_server),
-			(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
-			(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
-			(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
-			(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
-				AND p.queue_id = q.queue_id),
-			(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
-				AND r.own_sign = q.own_sign),
-			(SELECT r.epoch_floor FROM schedule_task_running r WHERE r.task_type = q.task_type
-				AND r.own_sign = q.own_sign)`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
-		if err != nil {
-			return nil, 0, fmt.Errorf("lock the queues: %w", err)
-		}
-		for _, q := range rows {
-			if q.Owner == uuid && q.Handover == wanted[q.QueueID] && q.may() {
-				changes = append(changes, plan.Change{
-					QueueID: q.QueueID, OldOwner: uuid, OldEpoch: q.Epoch, Owner: q.Requester,
-				})
-			}
-			version = q.Version
-		}
+		version = q.Version
 	}
-	return changes, version, nil
+	return changes, version, err
 }
 
 // requested is a queue that may have a requester, with what says whether the requester may get it.

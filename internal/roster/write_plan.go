@@ -144,31 +144,37 @@ func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, 
 	return free, skipped, nil
 }
 
-// lockQueueRows locks the rows of queues. It skips the rows that another transaction holds, and returns the ids of the
-// others. SQLite has no row locks: there it returns all ids, and a stalled transaction delays each writer.
+// lockQueueRows locks the free rows of queues, and returns their ids. SQLite has no row locks: there it returns all ids,
+// and a stalled transaction delays each writer.
 func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[string]bool, err error) {
-	got = make(map[string]bool, len(list))
-	if l.Dialect.SkipLocked == "" {
-		for _, id := range list {
-			got[id] = true
+	ids := list
+	if !l.Dialect.OneWriter {
+		if ids, err = lockFree[string](ctx, l, `q.queue_id`, list); err != nil {
+			return nil, err
 		}
-		return got, nil
 	}
-	for part := range slices.Chunk(list, changesPerStatement) {
+	got = make(map[string]bool, len(ids))
+	for _, id := range ids {
+		got[id] = true
+	}
+	return got, nil
+}
+
+// lockFree locks the rows of queues, skips the rows that another transaction holds (L5), and returns the columns of the
+// others.
+func lockFree[T any](ctx context.Context, l *LockTx, columns string, queues []string) (rows []T, err error) {
+	for part := range slices.Chunk(queues, changesPerStatement) {
 		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
 		if err != nil {
 			return nil, err
 		}
-		ids, err := sqldb.Records[string](ctx, l, `SELECT q.queue_id`+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked,
-			args...)
+		free, err := sqldb.Records[T](ctx, l, `SELECT `+columns+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
 		}
-		for _, id := range ids {
-			got[id] = true
-		}
+		rows = append(rows, free...)
 	}
-	return got, nil
+	return rows, nil
 }
 
 // writeWaiting writes why queues have no owner after the plan, for people: waits_for names the rule that no server

@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -28,11 +29,16 @@ type Dialect struct {
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
 
-	Share string // ends a SELECT that keeps its rows unchanged until the commit
+	// Share ends a SELECT that keeps its rows unchanged until the commit. Empty if the database has no share locks: then
+	// OneWriter or WriteFence stands in for them.
+	Share string
 	// WriteFence means that share locks do not reach all writers, so that the fence writes (F3): a cluster such as Galera
 	// compares the rows that transactions have written, and not the rows that they have read.
-	WriteFence  bool
-	SkipLocked  string // ends a SELECT that locks the rows of q that are free (L5); empty if the database cannot
+	WriteFence bool
+	// SkipLocked ends a SELECT that locks the rows of q that are free (L5). Empty only with OneWriter. A database that has
+	// row locks and cannot skip them would lock the rows one by one without waiting: in package roster, lockFree locks
+	// queues, and checkFree, passLine and rebalanceDue lock the lock row.
+	SkipLocked  string
 	LockServers string // ends a SELECT that locks the rows of s
 
 	// Limits ends the WHERE of the first statement of a transaction. It makes the server end the transaction when its
@@ -66,6 +72,34 @@ func (d *Dialect) WithWriteFence() *Dialect {
 	cluster := *d
 	cluster.WriteFence = true
 	return &cluster
+}
+
+// SetQueue is the SET clause of ChangeQueues. q is the row, and v its change. MySQL evaluates SET from left to right
+// (L6): an assignment that reads an old value comes before the one that overwrites it.
+const SetQueue = `req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+	cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
+	cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
+	reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END,
+	reserved_until = CASE WHEN v.cur IS NULL THEN q.reserved_until END,
+	waits_for = CASE WHEN v.cur IS NULL THEN q.waits_for END, plan_version = v.plan, gmt_modified = {now}`
+
+// OnConflictItem is the UpsertItem of databases that have ON CONFLICT.
+const OnConflictItem = ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
+	partition_version = excluded.partition_version, state = excluded.state,
+	attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`
+
+// OnConflictBacklog is the UpsertBacklog of databases that have ON CONFLICT.
+const OnConflictBacklog = ` ON CONFLICT (task_type, own_sign, queue_id) DO UPDATE SET epoch = excluded.epoch,
+	items = excluded.items, oldest_at = excluded.oldest_at, measured_at = excluded.measured_at,
+	took_ms = excluded.took_ms, rate = excluded.rate, trend = excluded.trend,
+	demand = COALESCE(excluded.demand, schedule_backlog.demand)
+	WHERE schedule_backlog.epoch <= excluded.epoch`
+
+// ClampedMillis returns an SQL expression for a number of milliseconds that is at most MaxDuration in either direction,
+// where the database has LEAST and GREATEST.
+func ClampedMillis(ms string) string {
+	most := MaxDuration.Milliseconds()
+	return fmt.Sprintf("LEAST(GREATEST(%s, %d), %d)", ms, -most, most)
 }
 
 // SQL translates a statement into the dialect.

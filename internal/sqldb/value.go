@@ -2,7 +2,6 @@ package sqldb
 
 import (
 	"database/sql"
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -27,13 +26,6 @@ var (
 func ClampMillis(ms int64) time.Duration {
 	most := MaxDuration.Milliseconds()
 	return time.Duration(max(-most, min(ms, most))) * time.Millisecond
-}
-
-// ClampedMillis returns an SQL expression for a number of milliseconds that is at most MaxDuration in either direction,
-// where the database has LEAST and GREATEST.
-func ClampedMillis(ms string) string {
-	most := MaxDuration.Milliseconds()
-	return fmt.Sprintf("LEAST(GREATEST(%s, %d), %d)", ms, -most, most)
 }
 
 // clampTime returns a time within the bounds of a column.

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Vendors are products that speak the protocol of a supported database without being one. Word, in lower case, is in what
-// their servers say about themselves. Of several words in one text, the first of the list counts.
+// Vendors are products that speak the protocol of a supported database without being one. Word, in lower case, is in
+// what their servers say about themselves. Of several words in one text, the first of the list counts.
 type Vendors []struct{ Word, Product string }
 
 // Refuse returns an error if a server of one of the products has said one of these texts.
