@@ -44,7 +44,7 @@ func (m migrations) latest() int64 { return m.steps[len(m.steps)-1].Version }
 
 // mustRead reads the names of the files. It panics if one is malformed: a program that embeds it never works.
 func mustRead(files fs.FS) migrations {
-	steps, err := readSteps(files, Postgres)
+	steps, err := readSteps(files, grammars[0].name)
 	if err != nil {
 		panic(err)
 	}
@@ -82,17 +82,19 @@ var (
 
 // checks holds the result of Checks by dialect: every server audits each of its task types every 30 seconds, and to
 // read the migrations took a third of an audit's CPU time.
-var checks = map[Dialect]func() []ColumnCheck{
-	Postgres: sync.OnceValue(func() []ColumnCheck { return readChecks(Postgres) }),
-	MySQL:    sync.OnceValue(func() []ColumnCheck { return readChecks(MySQL) }),
-	SQLite:   sync.OnceValue(func() []ColumnCheck { return readChecks(SQLite) }),
-}
+var checks = sync.OnceValue(func() map[Dialect][]ColumnCheck {
+	all := map[Dialect][]ColumnCheck{}
+	for _, g := range grammars {
+		all[g.name] = readChecks(g.name)
+	}
+	return all
+})
 
 // Checks returns the CHECK constraints of the tables, in the order of the migrations. A program that wants to find
 // values that they refuse asks with the same conditions: a table may have lost its constraints, and a database may not
 // enforce them. The migrations are the only place that states the bounds.
 func Checks(d Dialect) []ColumnCheck {
-	return slices.Clone(checks[d]())
+	return slices.Clone(checks()[d])
 }
 
 func readChecks(d Dialect) (list []ColumnCheck) {

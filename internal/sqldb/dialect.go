@@ -76,7 +76,8 @@ func (d *Dialect) WithWriteFence() *Dialect {
 
 // SetQueue is the SET clause of ChangeQueues. q is the row, and v its change. MySQL evaluates SET from left to right
 // (L6): an assignment that reads an old value comes before the one that overwrites it.
-const SetQueue = `req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since ELSE {now} END,
+const SetQueue = `req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_server = v.req THEN q.req_since
+		ELSE {now} END,
 	cur_since = CASE WHEN v.bump = 0 THEN q.cur_since WHEN v.cur IS NULL THEN NULL ELSE {now} END,
 	cur_server = v.cur, req_server = v.req, epoch = q.epoch + v.bump,
 	reserved_for = CASE WHEN v.cur IS NULL THEN q.reserved_for END,

@@ -115,7 +115,7 @@ func TestKeyOfTwoColumnsUsesItsIndex(t *testing.T) {
 			"execute": {d.exec.text(len(rows)), d.exec.args(s.batch(7), rows, nil)},
 		} {
 			plan := s.plan(statement.text, statement.args)
-			if len(scanned(s.Dialect(), strings.ReplaceAll(plan, "SCAN 3 CONSTANT ROWS", ""))) > 0 {
+			if len(d.syntax.scanned(strings.ReplaceAll(plan, "SCAN 3 CONSTANT ROWS", ""))) > 0 {
 				t.Errorf("%s reads all rows:\n%s", name, plan)
 			}
 		}
@@ -126,7 +126,7 @@ func TestKeyOfTwoColumnsUsesItsIndex(t *testing.T) {
 func (s shop) plan(text string, args []any) (plan string) {
 	s.Helper()
 	err := inRolledBackTx(s.Context(), s.DB(), func(ctx context.Context, tx *sql.Tx) (err error) {
-		plan, err = explain(ctx, tx, s.Dialect(), text, args)
+		plan, err = syntaxes[s.Dialect()].planOf(ctx, tx, text, args)
 		return err
 	})
 	if err != nil {

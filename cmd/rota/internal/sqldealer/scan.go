@@ -11,7 +11,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
-	"github.com/dutyrota/rota/schema"
 )
 
 // LargeTable is the most rows of a table whose scans are not reported.
@@ -38,15 +37,13 @@ func (d *Dealer) ScanFirst(ctx context.Context, c *center.Center, s center.Setti
 	}
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	return d.FindScan(ctx, c.DB(), c.Dialect(), selection)
+	return d.FindScan(ctx, c.DB(), selection)
 }
 
 // FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
 // that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
 // use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
-func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialect,
-	s processor.Selection,
-) (found *Scan, err error) {
+func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, s processor.Selection) (found *Scan, err error) {
 	defer func() {
 		if err != nil {
 			found, err = nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
@@ -54,7 +51,7 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 	}()
 	var plan string
 	err = inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
-		plan, err = explain(ctx, tx, dialect, d.sel.text(0),
+		plan, err = d.syntax.planOf(ctx, tx, d.sel.text(0),
 			d.sel.values(func(name string) any { return d.firstArg(name, &s) }))
 		return err
 	})
@@ -62,7 +59,7 @@ func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, dialect schema.Dialec
 		return nil, err
 	}
 	source, _ := d.sel.source(0)
-	for _, name := range scanned(dialect, plan) {
+	for _, name := range d.syntax.scanned(plan) {
 		table := tableOf(source, name)
 		if large, err := isLarge(ctx, db, table); err != nil {
 			return nil, err
@@ -141,15 +138,9 @@ func isLarge(ctx context.Context, db *sql.DB, table string) (bool, error) {
 	return rows > LargeTable, err
 }
 
-// explain returns the plan of a statement with its values: a plan for unknown values may be another one.
-func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text string,
-	args []any,
-) (plan string, err error) {
-	verb := map[schema.Dialect]string{
-		schema.Postgres: "EXPLAIN (FORMAT JSON) ", schema.MySQL: "EXPLAIN FORMAT=JSON ",
-		schema.SQLite: "EXPLAIN QUERY PLAN ",
-	}[dialect]
-	rows, err := tx.QueryContext(ctx, verb+text, args...)
+// planOf returns the plan of a statement with its values: a plan for unknown values may be another one.
+func (sy syntax) planOf(ctx context.Context, tx *sql.Tx, text string, args []any) (plan string, err error) {
+	rows, err := tx.QueryContext(ctx, sy.explain+text, args...)
 	if err != nil {
 		return "", err
 	}
@@ -175,10 +166,10 @@ func explain(ctx context.Context, tx *sql.Tx, dialect schema.Dialect, text strin
 
 // scanned returns the tables that a plan reads without a condition on an index. A plan of one table must not sort
 // either.
-func scanned(dialect schema.Dialect, plan string) (tables []string) {
+func (sy syntax) scanned(plan string) (tables []string) {
 	var all []string
 	var sorts bool
-	if dialect == schema.SQLite {
+	if sy.planLines {
 		sorts = strings.Contains(plan, "USE TEMP B-TREE FOR ORDER BY")
 		for line := range strings.Lines(plan) {
 			words := strings.Fields(line)
@@ -192,7 +183,7 @@ func scanned(dialect schema.Dialect, plan string) (tables []string) {
 		}
 	}
 	var tree any
-	_ = json.Unmarshal([]byte(plan), &tree) // a plan of SQLite is no JSON
+	_ = json.Unmarshal([]byte(plan), &tree) // a plan of lines is no JSON
 	eachNode(tree, func(node map[string]any) {
 		kind, _ := node["Node Type"].(string)
 		sorts = sorts || node["filesort"] != nil || strings.HasSuffix(kind, "Sort")

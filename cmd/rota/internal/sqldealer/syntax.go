@@ -29,6 +29,9 @@ type syntax struct {
 	zeroDates    bool // there is a date 0000-00-00, which the driver returns as the zero time
 	dynamicTypes bool // a column holds values of any type, and a number is less than each text
 
+	explain   string // begins the statement that returns the plan of another one
+	planLines bool   // a plan is lines such as SCAN orders, and not JSON
+
 	binaries []string // the types that hold bytes
 	// by type, the form of a time that the driver does not bind exactly; "" is all other types
 	timeLayouts map[string]string
@@ -48,13 +51,13 @@ func (sy syntax) isBinary(kind string) bool {
 var syntaxes = map[schema.Dialect]syntax{
 	schema.Postgres: {
 		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535,
-		transactionIDs: true, textAsBytes: true,
+		transactionIDs: true, textAsBytes: true, explain: "EXPLAIN (FORMAT JSON) ",
 		binaries:    []string{"BYTEA"},
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
 	schema.MySQL: {
 		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
-		textAsBytes: true, zeroDates: true,
+		textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
 		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
 		inexact: map[string]string{
@@ -70,5 +73,6 @@ var syntaxes = map[schema.Dialect]syntax{
 	},
 	schema.SQLite: {
 		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
+		explain: "EXPLAIN QUERY PLAN ", planLines: true,
 	},
 }
