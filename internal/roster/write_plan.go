@@ -144,8 +144,8 @@ func lockFreeRows(ctx context.Context, l *LockTx, changes []plan.Change) (free, 
 	return free, skipped, nil
 }
 
-// lockQueueRows locks the free rows of queues, and returns their ids. SQLite has no row locks: there it returns all ids,
-// and a stalled transaction delays each writer.
+// lockQueueRows locks the free rows of queues, and returns their ids. A database with one lock for all writers has no
+// row locks: there it returns all ids, and a stalled transaction delays each writer.
 func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[string]bool, err error) {
 	ids := list
 	if !l.Dialect.OneWriter {
