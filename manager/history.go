@@ -14,7 +14,6 @@ type historian struct {
 	*base
 	memory  *roster.Memory
 	alerter *alerter
-	hung    *hungCalls
 
 	reads            int       // of the view, up to the last one that was compared
 	checkedAt        time.Time // when the last check began
@@ -58,7 +57,7 @@ func (h *historian) check() *job {
 		return nil
 	}
 	h.checkedAt = time.Now()
-	known, hung := h.memory.Snapshot(), h.hung.ids()
+	known := h.memory.Snapshot()
 	var found roster.HistoryCheck
 	var loss roster.Loss
 	var open bool
@@ -70,7 +69,12 @@ func (h *historian) check() *job {
 				return err
 			}
 			for _, uuid := range found.Registered {
-				if err := h.roster.Roster().Server(h.taskType, uuid).Leave(ctx, hung, roster.Reservation{}); err != nil {
+				if err := h.roster.Roster().Server(h.taskType, uuid).Withdraw(ctx); err != nil {
+					return err
+				}
+			}
+			if found.Raised { // the other servers find the lock row busy with each other's sessions
+				if _, err := h.ownPlanner().Rebalance(ctx, roster.RebalanceOptions{}); err != nil {
 					return err
 				}
 			}

@@ -145,7 +145,6 @@ func (w *world) checkHistory(c *call) {
 			w.db.toHistory(*s)
 			w.db.servers = slices.DeleteFunc(w.db.servers, func(s serverRow) bool { return s.uuid == p.UUID })
 			w.db.membership++
-			w.assign(p.UUID, false, false)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func newSession(s *server) *session {
 	ss.halt = &halt{base: &b}
 	ss.share = &callShare{base: &b}
 	ss.hung = &hungCalls{base: &b, listed: hungQueues(b.proc)}
-	ss.history = &historian{base: &b, memory: s.memory, alerter: ss.alerter, hung: ss.hung}
+	ss.history = &historian{base: &b, memory: s.memory, alerter: ss.alerter}
 	ss.window = &permitWindow{base: &b}
 	ss.config = &configurer{
 		base: &b, window: ss.window, rejected: &s.rejected, settingsVersion: unknownVersion,

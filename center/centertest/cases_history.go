@@ -259,6 +259,20 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		h.must(center.InTx(h.batch("A", "0"), h.c.DB(), nothing))
 		h.want(h.check("A"), false, false, false)
 	})
+	t.Run("H8 a former session leaves, and the next plan gives its queues away", func(t *testing.T) {
+		h := newHistory(t, c, "raise-withdraw")
+		for range 2 { // the second time it has left
+			h.must(h.c.Roster().Server(h.task, h.uuid("A")).Withdraw(t.Context()))
+			h.wantOwners("A", "A")
+		}
+		for _, rows := range []string{"schedule_server_history WHERE uuid", "schedule_event WHERE kind = 'LEFT' AND from_server"} {
+			if n := h.readInt("SELECT COUNT(*) FROM %s = '%s'", rows, h.uuid("A")); n != 1 {
+				t.Errorf("%d rows of %s, want 1", n, rows)
+			}
+		}
+		h.rebalance("B")
+		h.wantOwners("B", "B")
+	})
 	t.Run("H8 two servers that find one loss raise the epochs once", func(t *testing.T) {
 		h := newHistory(t, c, "raise-once")
 		h.setEpochs(0)
