@@ -177,9 +177,9 @@ func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error
 	return sqldb.Prefix(err, "leave")
 }
 
-// Withdraw deletes the row of a former session of this process, as an expiry does: a plan is due, and gives its queues to
-// other servers. Withdraw does not plan itself. Where history was lost, all sessions are withdrawn at once, and few plans
-// serve them all.
+// Withdraw deletes the row of a former session of this process, as an expiry does: a plan is due, and gives its queues
+// to other servers. Withdraw does not plan itself. Where history was lost, all sessions are withdrawn at once, and few
+// plans serve them all.
 func (s Server) Withdraw(ctx context.Context) error {
 	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
 		moved, err := MoveToHistory(ctx, l, reasonLeft, []ServerRow{{UUID: s.uuid}})
