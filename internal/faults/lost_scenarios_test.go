@@ -21,8 +21,8 @@ var lostScenarios = []scenario{
 	{name: "split-brain", play: splitBrain, kinds: pooledKinds, own: true, proxied: true, review: reviewLoss},
 }
 
-// backupRestored: an operator restores a backup while the workers run. Since the backup, a worker has joined and another
-// one has left.
+// backupRestored: an operator restores a backup while the workers run. Since the backup, a worker has joined and
+// another one has left.
 func backupRestored(s *stage) {
 	s.must(s.server.Stop())
 	s.must(s.server.Save())
@@ -36,8 +36,8 @@ func backupRestored(s *stage) {
 	s.fallsBack(from)
 }
 
-// standbyPromoted: the primary dies under load, and its standby takes over, which lags. It lacks the last moves of queues
-// and the last heartbeats.
+// standbyPromoted: the primary dies under load, and its standby takes over, which lags. It lacks the last moves of
+// queues and the last heartbeats.
 func standbyPromoted(s *stage) {
 	standby, from := s.lag()
 	s.must(s.server.Kill())
@@ -124,8 +124,8 @@ func (s *stage) fallsBack(from time.Time) {
 	s.works(20)
 }
 
-// reviewLoss checks that no epoch has two owners once the epochs have risen. Then it removes the calls under epochs from
-// before. A worker may act on a lost grant until its trust ends, and the fence rejects its effects. An owner with a
+// reviewLoss checks that no epoch has two owners once the epochs have risen. Then it removes the calls under epochs
+// from before. A worker may act on a lost grant until its trust ends, and the fence rejects its effects. An owner with a
 // valid grant may have lost items in flight: their updates find no row.
 func reviewLoss(s *stage, h *History) {
 	var risen Event
