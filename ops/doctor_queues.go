@@ -82,10 +82,21 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 
 // misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).
 func (d queueCheck) misplaced(r rosterRows) {
+	servers := make(map[string]plan.Server, len(r.servers))
+	for _, s := range r.servers {
+		servers[s.UUID] = s.planServer()
+	}
+	met := map[string]bool{} // by pin: a server has its labels. Thousands of queues may have one pin
 	misplaced := r.eachQueue(func(q QueueRecord) string {
+		if q.Pin == "" || q.CurServer == nil {
+			return ""
+		}
 		pin, err := plan.ParseSelector(q.Pin)
-		at := slices.IndexFunc(r.servers, func(s ServerRecord) bool { return q.CurServer != nil && s.UUID == *q.CurServer })
-		if at < 0 || r.eligibleWith(pin) > 0 || err == nil && pin.Matches(r.servers[at].planServer()) {
+		if _, known := met[q.Pin]; !known {
+			met[q.Pin] = r.eligibleWith(pin) > 0
+		}
+		owner, registered := servers[*q.CurServer]
+		if !registered || met[q.Pin] || err == nil && pin.Matches(owner) {
 			return ""
 		}
 		return fmt.Sprintf("%s (%s)", q.QueueID, q.Pin)
