@@ -14,16 +14,20 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// worn counts up the rows of its queues, again and again.
+// worn counts up the rows of its queues, again and again. An item is the row and its count: a dealer that returns an
+// item that it has executed is paused (NO_EFFECT).
 type worn struct{ db *sql.DB }
 
+const wornRows = 9
+
 func (w worn) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, w.db, fmt.Sprintf(`SELECT id FROM items WHERE id = %d`, s.Queue.Index))
+	query := fmt.Sprintf(`SELECT %d * n + id FROM items WHERE id = %d`, wornRows, s.Queue.Index)
+	return center.Column[int64](ctx, w.db, query)
 }
 
-func (w worn) Execute(ctx context.Context, ids []int64) error {
+func (w worn) Execute(ctx context.Context, items []int64) error {
 	return center.InTx(ctx, w.db, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, fmt.Sprintf(`UPDATE items SET n = n + 1 WHERE id = %d`, ids[0]))
+		_, err := tx.ExecContext(ctx, fmt.Sprintf(`UPDATE items SET n = n + 1 WHERE id = %d`, items[0]%wornRows))
 		return err
 	})
 }
@@ -33,7 +37,7 @@ func (w worn) Execute(ctx context.Context, ids []int64) error {
 func TestAFrozenWayStopsNoQueue(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
-		const queues = 9
+		const queues = wornRows
 		freezing, frozen := testdb.Through(t, url)
 		other, _ := testdb.Through(t, url)
 		balanced, _ := testdb.Balanced(t, freezing, other)
