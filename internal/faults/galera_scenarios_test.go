@@ -4,7 +4,9 @@ package faults
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -55,8 +57,24 @@ func nodeFreezes(s *stage) {
 		s.until(fmt.Sprintf("queue %d goes on", queue), func() bool { return done() > before })
 	}
 	s.must(node.Thaw())
+	s.awaitNode(node)
 	s.works(50)
 	s.awaitBalance()
+}
+
+// awaitNode waits until a node has joined the cluster again. Until then it refuses statements, also those that collect
+// the history.
+func (s *stage) awaitNode(node *testdb.Server) {
+	s.t.Helper()
+	u, err := url.Parse(node.URL())
+	s.must(err)
+	db, err := sql.Open("mysql", u.User.Username()+"@tcp("+u.Host+")/")
+	s.must(err)
+	defer db.Close()
+	s.until("the node has joined again", func() bool {
+		var tables int
+		return db.QueryRowContext(s.t.Context(), `SELECT COUNT(*) FROM information_schema.tables`).Scan(&tables) == nil
+	})
 }
 
 // nodeDies: a node dies, the others go on without it, and it comes back.
