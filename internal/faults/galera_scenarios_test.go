@@ -62,8 +62,8 @@ func nodeFreezes(s *stage) {
 	s.awaitBalance()
 }
 
-// awaitNode waits until a node has joined the cluster again. Until then it refuses statements, also those that collect
-// the history.
+// awaitNode waits until a node has joined the cluster again. Until then the node refuses all statements, and the reads
+// of the history would fail.
 func (s *stage) awaitNode(node *testdb.Server) {
 	s.t.Helper()
 	u, err := url.Parse(node.URL())

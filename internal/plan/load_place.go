@@ -6,8 +6,8 @@ import (
 )
 
 // grantByLoad gives the queues without an owner to the idlest servers, the largest first. Only the queues that a server
-// owns count towards its limit, and not those that it has requested: a queue without an owner comes before a queue that
-// another server works.
+// owns count towards its limit. The queues that it has requested do not, because a queue without an owner comes before
+// a queue that another server works.
 func (p *planning) grantByLoad() {
 	b := newLoadBalancing(p.roster)
 	for s := range b.has {
