@@ -134,15 +134,21 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 	if err != nil {
 		return err
 	}
+	// Not l.Now: a run of the task type that was open at that time may have ended before fireTriggers read the open runs,
+	// because a run ends without the lock row.
+	now, err := sqldb.Value[time.Time](ctx, l, `SELECT {now}`)
+	if err != nil {
+		return fmt.Errorf("read the clock: %w", err)
+	}
 	for part := range slices.Chunk(runs, roster.InsertRows/2) {
 		rows := slices.Clone(part)
 		for i := range rows {
 			r := &rows[i]
-			r.OwnSign, r.CreatedAt, r.Message = l.OwnSign, l.Now, sqldb.Clean(r.Message)
+			r.OwnSign, r.CreatedAt, r.Message = l.OwnSign, now, sqldb.Clean(r.Message)
 			if r.Ended() {
-				r.FinishedAt = l.Now
+				r.FinishedAt = now
 			} else {
-				r.DeadlineAt = r.startDeadline(l.Now, limits[r.TaskType])
+				r.DeadlineAt = r.startDeadline(now, limits[r.TaskType])
 			}
 		}
 		err := sqldb.Insert(ctx, l.Tx, "schedule_run", rows...)

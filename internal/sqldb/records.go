@@ -81,15 +81,11 @@ func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error 
 		var args []any
 		rows := make([]string, len(part))
 		for i, record := range part {
-			var values []string
-			for _, f := range Fields(record) {
-				if e, ok := f.Value.(Expr); ok {
-					values, args = append(values, e.SQL), append(args, e.Args...)
-				} else {
-					values, args = append(values, "?"), append(args, f.Param(t.Dialect))
-				}
+			fields := Fields(record)
+			for _, f := range fields {
+				args = append(args, f.Param(t.Dialect))
 			}
-			rows[i] = "(" + strings.Join(values, ", ") + ")"
+			rows[i] = "(" + Marks(len(fields)) + ")"
 		}
 		query := "INSERT INTO " + table + columnsOf[T]().expand(" ({columns}) VALUES ") + strings.Join(rows, ", ")
 		if _, err := t.Exec(ctx, query, args...); err != nil {
@@ -98,15 +94,6 @@ func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error 
 	}
 	return nil
 }
-
-// Expr is a value of a record that [Insert] writes as an expression of SQL, with its parameters.
-type Expr struct {
-	SQL  string
-	Args []any
-}
-
-// Now is the time of the database.
-var Now = Expr{SQL: "{now}"}
 
 // Update writes all columns of a record into the rows that a condition selects, and returns their number.
 func Update[T any](ctx context.Context, t Tx, table string, record T, where string, args ...any) (int, error) {
@@ -201,7 +188,7 @@ func listColumns(record reflect.Type) (list columnList) {
 // hasColumns reports whether a type is a record: a struct that is not itself the value of a column.
 func hasColumns(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	return t.Kind() == reflect.Struct && t != reflect.TypeFor[Expr]() && !p.Implements(reflect.TypeFor[sql.Scanner]()) &&
+	return t.Kind() == reflect.Struct && !p.Implements(reflect.TypeFor[sql.Scanner]()) &&
 		!p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) // also time.Time
 }
 
