@@ -12,9 +12,7 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-const backfillHelp = `
-
-BACKFILL is the id of a backfill, or a task type, which stands for its newest
+const backfillHelp = `BACKFILL is the id of a backfill, or a task type, which stands for its newest
 backfill.`
 
 func backfillExample(verb string) string {
@@ -38,7 +36,7 @@ type StartBackfill struct {
 var startBackfill = verb[StartBackfill](Verb{
 	Name: "run backfill", Right: RightOperate,
 	Short: "Make a run for each slot of a trigger in a range; list and control backfills",
-	Long: `Make a run for each slot of the trigger of a task type from --from on and before
+	Help: `Make a run for each slot of the trigger of a task type from --from on and before
 --to, and print the id of the backfill. The command returns at once. The workers
 of the task type make the runs, the oldest slot first; when one of them dies, the
 others go on. A time is in RFC 3339, or a day in the time zone of the trigger.
@@ -161,16 +159,16 @@ type PauseBackfill struct {
 
 var pauseBackfill = verb[PauseBackfill](Verb{
 	Name: "run backfill pause", Right: RightOperate,
-	Short: "Pause a backfill: no further slot gets a run",
-	Long: `Pause a backfill: no further slot gets a run, until "rota run backfill resume".
-The runs that it has made go on; "rota run pause" pauses one of them.` + backfillHelp,
+	Short:   "Pause a backfill",
+	Effect:  "No further slot gets a run until somebody resumes it. The runs that it has made go on.",
+	Help:    backfillHelp,
 	Example: backfillExample("pause"),
 })
 
 // Prepare implements Operation.
 func (a PauseBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return backfillChange(ctx, c, a.Backfill, "Pause", "No further slot gets a run. The runs that it has made go on.",
-		"paused", "the runs that it has made go on", pausing[*runs.Backfills](true))
+	return backfillChange(ctx, c, a.Backfill, pauseBackfill, "paused", "the runs that it has made go on",
+		pausing[*runs.Backfills](true))
 }
 
 // ResumeBackfill ends the pause of a backfill.
@@ -181,14 +179,14 @@ type ResumeBackfill struct {
 var resumeBackfill = verb[ResumeBackfill](Verb{
 	Name: "run backfill resume", Right: RightOperate,
 	Short:   "Resume a paused backfill",
-	Long:    `Resume a paused backfill with the next slot.` + backfillHelp,
+	Effect:  "It goes on with the next slot.",
+	Help:    backfillHelp,
 	Example: backfillExample("resume"),
 })
 
 // Prepare implements Operation.
 func (a ResumeBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return backfillChange(ctx, c, a.Backfill, "Resume", "It goes on with the next slot.", "resumed", "",
-		pausing[*runs.Backfills](false))
+	return backfillChange(ctx, c, a.Backfill, resumeBackfill, "resumed", "", pausing[*runs.Backfills](false))
 }
 
 // CancelBackfill ends a backfill and its open runs.
@@ -199,24 +197,22 @@ type CancelBackfill struct {
 var cancelBackfill = verb[CancelBackfill](Verb{
 	Name: "run backfill cancel", Right: RightOperate,
 	Short: "Cancel a backfill and its open runs",
-	Long: `Cancel a backfill and its open runs, also the open runs of the task types that
-run after its own. A server notices within two seconds; what it has started may
-still take effect. Runs that have ended stay as they are. A new backfill of the
-range makes the other runs, and with --rerun-failed also reruns the cancelled
-runs.` + backfillHelp,
+	Effect: "Its open runs end, also those of the task types that run after its own. A server notices within two " +
+		"seconds; what it has started may still take effect. Runs that have ended stay as they are.",
+	Help: `A new backfill of the range makes the other runs, and with --rerun-failed also
+reruns the cancelled runs.
+
+` + backfillHelp,
 	Example: backfillExample("cancel"),
 })
 
 // Prepare implements Operation.
 func (a CancelBackfill) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return backfillChange(ctx, c, a.Backfill, "Cancel",
-		"Its open runs end at once, also those of the task types that run after its own. Runs that have ended stay as they "+
-			"are.",
-		"cancelled", "", (*runs.Backfills).Cancel)
+	return backfillChange(ctx, c, a.Backfill, cancelBackfill, "cancelled", "", (*runs.Backfills).Cancel)
 }
 
 func backfillChange(
-	ctx context.Context, c *Client, name, title, says, past, effect string,
+	ctx context.Context, c *Client, name string, v *Verb, past, effect string,
 	do func(b *runs.Backfills, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
 	b, err := FindBackfill(ctx, c, name)
@@ -224,7 +220,8 @@ func backfillChange(
 		return nil, err
 	}
 	return &Change{
-		Title: fmt.Sprintf("%s the backfill of %s", title, b.TaskType), TaskTypes: []string{b.TaskType}, Says: []string{says},
+		Title:     fmt.Sprintf("%s the backfill of %s", v.Button(), b.TaskType),
+		TaskTypes: []string{b.TaskType}, Says: []string{v.Effect},
 		Objects: []Object{{
 			ID: b.ID, Name: fmt.Sprintf("backfill %s (%s)", b.ID, b.TaskType), Past: past, Effect: effect,
 			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Backfills, ctx, b.ID, actor) }),

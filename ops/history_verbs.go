@@ -12,7 +12,7 @@ type AckLoss struct{}
 var ackLoss = verb[AckLoss](Verb{
 	Name: "doctor ack", Right: RightOperate,
 	Short: "Acknowledge that the database has lost history",
-	Long: `Acknowledge that the database has lost commits that it had confirmed, for
+	Help: `Acknowledge that the database has lost commits that it had confirmed, for
 example because a lagging standby was promoted, or a backup was restored. From
 then on, "rota doctor" does not report this loss.
 

@@ -32,7 +32,8 @@ type RetryItems struct{ ItemChoice }
 
 var retryItems = verb[RetryItems](Verb{
 	Name: "item retry", Right: RightOperate,
-	Short: "Retry failed items at once, dead items included",
+	Short:  "Retry failed items at once, dead items included",
+	Effect: "They are executed at once, and begin with zero attempts.",
 	Example: `  rota item retry settle 4711 4712
   rota item retry settle --all
   rota item retry settle --all --state DEAD --error "account … is closed"`,
@@ -41,9 +42,8 @@ var retryItems = verb[RetryItems](Verb{
 // Prepare implements Operation.
 func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return itemVerb{
-		title: "Retry", past: "retried",
-		says: "They are executed at once, dead items included, and begin with zero attempts.",
-		do:   c.Items().Retry, rest: func(left ItemChoice) Operation { return RetryItems{left} },
+		Verb: retryItems, past: "retried", do: c.Items().Retry,
+		rest: func(left ItemChoice) Operation { return RetryItems{left} },
 	}.prepare(ctx, c, a.ItemChoice)
 }
 
@@ -52,10 +52,9 @@ type DropItems struct{ ItemChoice }
 
 var dropItems = verb[DropItems](Verb{
 	Name: "item drop", Right: RightChange, Asks: true,
-	Short: "Delete the records of failed items",
-	Long: `Delete the records of failed items, after the items were repaired or removed by
-hand. An item whose row still matches select is executed again as if it had
-never failed.`,
+	Short:  "Delete the records of failed items",
+	Effect: "The items stay. An item that a select still returns is executed again as if it had never failed.",
+	Help:   `Use it after the items were repaired or removed by hand.`,
 	Example: `  rota item drop settle 4711 4712
   rota item drop settle --all --queue 3 --yes`,
 })
@@ -63,9 +62,8 @@ never failed.`,
 // Prepare implements Operation.
 func (a DropItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	change, err := itemVerb{
-		title: "Drop", past: "dropped", do: c.Items().Drop, rest: func(left ItemChoice) Operation { return DropItems{left} },
-		says: "This deletes the records of the failures, and not the items. An item that a select still returns is " +
-			"executed again as if it had never failed.",
+		Verb: dropItems, past: "dropped", do: c.Items().Drop,
+		rest: func(left ItemChoice) Operation { return DropItems{left} },
 	}.prepare(ctx, c, a.ItemChoice)
 	if err == nil {
 		change.Loses = "delete the records of " + change.Objects[0].Name
@@ -75,9 +73,10 @@ func (a DropItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
 
 // itemVerb is what the verbs about failed items do not share.
 type itemVerb struct {
-	title, past, says string
-	do                func(ctx context.Context, taskType, actor string, keys ...string) (int, error)
-	rest              func(left ItemChoice) Operation
+	*Verb
+	past string
+	do   func(ctx context.Context, taskType, actor string, keys ...string) (int, error)
+	rest func(left ItemChoice) Operation
 }
 
 func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change, error) {
@@ -89,7 +88,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 		return nil, err
 	}
 	a.State = strings.ToUpper(a.State)
-	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.says}}
+	change := &Change{TaskTypes: []string{t.TaskType}, Says: []string{v.Effect}}
 	items := a.allOf(inEnvironment(c, t.TaskType))
 	if a.All {
 		all := human.Count(t.DeadItems+t.RetryItems, "failed item", "failed items")
@@ -104,7 +103,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 		}
 		items = human.Count(len(found), "failed item", "failed items") + " of " + inEnvironment(c, t.TaskType)
 	}
-	change.Title = v.title + " " + items
+	change.Title = v.Button() + " " + items
 	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
 		if a.All {
 			return v.changeAll(ctx, c, a, change.step, actor)

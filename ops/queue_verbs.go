@@ -16,9 +16,9 @@ type AddQueue struct {
 
 var addQueue = verb[AddQueue](Verb{
 	Name: "queue add", Right: RightChange,
-	Short: "Add a named queue, or cancel its removal",
-	Long: `Add a named queue, or cancel its removal. A server owns the queue at
-once. "rota task apply" changes the number of numbered queues.`,
+	Short:   "Add a named queue, or cancel its removal",
+	Effect:  "A server owns the queue at once. A queue that is being removed stays.",
+	Help:    `"rota task apply" changes the number of numbered queues.`,
 	Example: "  rota queue add settle west\n  rota queue add settle west --parameter '{\"zone\": 3}'",
 })
 
@@ -28,7 +28,7 @@ func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Add %s", Change{
-		Says: []string{"A server owns the queue at once. If it is being removed, it stays."},
+		Says: []string{addQueue.Effect},
 	}, "added", func(ctx context.Context, actor string) error {
 		return c.roster.Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
@@ -43,9 +43,8 @@ type RemoveQueue struct {
 var removeQueue = verb[RemoveQueue](Verb{
 	Name: "queue remove", Right: RightChange, Asks: true,
 	Short: "Remove a named queue after its owner has drained it",
-	Long: `Remove a named queue. Its owner finishes what it has in flight of the queue,
-then the row is deleted. Items of that name are no longer processed. "rota queue
-add" cancels the removal of a queue that is still there.`,
+	Effect: "Its owner finishes what it has in flight of the queue, then the row is deleted. Items of this name are no " +
+		"longer processed. Adding the queue again before that cancels the removal.",
 	Example: "  rota queue remove settle west --yes",
 })
 
@@ -59,10 +58,7 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Remove %s", Change{
-		Says: []string{
-			"Its owner drains it, then the row goes. Items of this name are no longer processed. Adding it again before " +
-				"that cancels the removal.",
-		},
+		Says: []string{removeQueue.Effect},
 		Loses: fmt.Sprintf("remove queue %s of %s, whose items are then no longer processed",
 			a.Queue, inEnvironment(c, a.TaskType)),
 	}, "removed as soon as its owner has drained it", func(ctx context.Context, actor string) error {
@@ -80,10 +76,10 @@ type PinQueue struct {
 var pinQueue = verb[PinQueue](Verb{
 	Name: "queue pin", Right: RightChange,
 	Short: "Let only workers with these labels own a queue",
-	Long: `Let only workers with these labels own a queue. LABELS is a list such as
-zone=b or disk=ssd|nvme,zone=b; host=web1 is the name of a host. An owner that
-lacks a label hands the queue over as soon as a worker has them all. If no
-worker has them and the queue has no owner, it waits.
+	Effect: "An owner that lacks a label hands the queue over as soon as a worker has them all. If no worker has them " +
+		"and the queue has no owner, it waits.",
+	Help: `LABELS is a list such as zone=b or disk=ssd|nvme,zone=b; host=web1 is the name
+of a host.
 
 A numbered queue loses its pin when "rota task apply" makes the queues fewer.`,
 	Example: `  rota queue pin settle 3 host=web1
@@ -97,10 +93,7 @@ func (a PinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	change := queueChange(c, a.TaskType, a.Queue, "Pin %s", Change{
-		Says: []string{
-			"An owner that lacks a label hands the queue over as soon as a server has them all. If no server has them and " +
-				"the queue has no owner, it waits.",
-		},
+		Says: []string{pinQueue.Effect},
 	}, "pinned to "+a.Labels, func(ctx context.Context, actor string) error {
 		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, a.Labels)
 	})
@@ -119,7 +112,7 @@ type UnpinQueue struct {
 var unpinQueue = verb[UnpinQueue](Verb{
 	Name: "queue unpin", Right: RightChange,
 	Short:   "Let any worker own a queue again",
-	Long:    `Let any worker own a queue again, as far as "require" of its task type allows.`,
+	Effect:  `Only "require" of its task type then says which workers may own it.`,
 	Example: "  rota queue unpin settle 3",
 })
 
@@ -129,7 +122,7 @@ func (a UnpinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Unpin %s", Change{
-		Says: []string{`Any server may own it again, as far as "require" of its task type allows.`},
+		Says: []string{unpinQueue.Effect},
 	}, "not pinned any more", func(ctx context.Context, actor string) error {
 		return c.roster.Operator(actor).PinQueue(ctx, a.TaskType, a.Queue, "")
 	}), nil

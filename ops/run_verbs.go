@@ -12,7 +12,7 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-const runHelp = "\n\nRUN is the id of a run, or a task type, which stands for its newest run."
+const runHelp = "RUN is the id of a run, or a task type, which stands for its newest run."
 
 func runExample(verb string) string {
 	return fmt.Sprintf("  rota run %[1]s reindex\n  rota run %[1]s 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c", verb)
@@ -33,7 +33,7 @@ type SubmitRun struct {
 var submitRun = verb[SubmitRun](Verb{
 	Name: "run submit", Right: RightOperate,
 	Short: "Submit a run of a task type and print its id",
-	Long: `Submit a run of a task type of mode RUN, and of everything that runs after it,
+	Help: `Submit a run of a task type of mode RUN, and of everything that runs after it,
 and print its id. There is one run per key: submitting the key again prints the
 id of the first run, and starts it if it was SKIPPED. A run starts when no other
 run of its task type is RUNNING and, with --after, when the named runs have
@@ -131,18 +131,16 @@ type CancelRun struct {
 
 var cancelRun = verb[CancelRun](Verb{
 	Name: "run cancel", Right: RightOperate,
-	Short: "Cancel an open run; the runs that depend on it fail",
-	Long: `Cancel an open run at once, whichever servers own its queues. A server notices
-within two seconds; what it has started may still take effect. The runs that
-wait for its success fail.` + runHelp,
+	Short: "Cancel an open run",
+	Effect: "It ends at once. Servers at work on it stop within two seconds; what they have started may still take " +
+		"effect. Runs that need its success fail. A rerun goes on where it was.",
+	Help:    runHelp,
 	Example: runExample("cancel"),
 })
 
 // Prepare implements Operation.
 func (a CancelRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, "Cancel", "It ends at once. Servers at work on it stop within two seconds; what they "+
-		"have started may still take effect. Runs that need its success fail. A rerun goes on where it was.",
-		"cancelled", "", (*runs.Runs).Cancel)
+	return runChange(ctx, c, a.Run, cancelRun, "cancelled", "", (*runs.Runs).Cancel)
 }
 
 // RerunRun lets a run go on that failed or was cancelled or skipped.
@@ -153,18 +151,16 @@ type RerunRun struct {
 var rerunRun = verb[RerunRun](Verb{
 	Name: "run rerun", Right: RightOperate,
 	Short: "Rerun what a run has not done that failed or was cancelled or skipped",
-	Long: `Rerun the unfinished queues of a run that failed or was cancelled, each from its
-current position. Finished queues stay finished. A run that was SKIPPED starts
-when no other run of its task type is RUNNING. The runs that failed or were
-skipped because of this run wait for it again.` + runHelp,
+	Effect: "Its failed and cancelled queues run again, each from its current position. Queues that are done stay " +
+		"done. A run that was SKIPPED starts when no other run of its task type is RUNNING. The runs that failed or were " +
+		"skipped because of it wait for it again.",
+	Help:    runHelp,
 	Example: runExample("rerun"),
 })
 
 // Prepare implements Operation.
 func (a RerunRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, "Rerun", "Its failed and cancelled queues begin again, each from its cursor. Queues "+
-		"that are done stay done. The runs that failed or were skipped because of it wait again.",
-		"reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
+	return runChange(ctx, c, a.Run, rerunRun, "reopened", "the queues that were not done run again", (*runs.Runs).Rerun)
 }
 
 // PauseRun stops the sweeps of an open run.
@@ -174,16 +170,16 @@ type PauseRun struct {
 
 var pauseRun = verb[PauseRun](Verb{
 	Name: "run pause", Right: RightOperate,
-	Short: "Pause an open run: its sweeps stop",
-	Long: `Pause an open run. Its sweeps stop and none starts, until "rota run resume". Its
-deadline does not change.` + runHelp,
+	Short: "Pause an open run",
+	Effect: "It is not opened, no server takes its queues, and those at work stop in between two batches, until " +
+		"somebody resumes it. Its deadline does not change.",
+	Help:    runHelp,
 	Example: runExample("pause"),
 })
 
 // Prepare implements Operation.
 func (a PauseRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, "Pause", "It is not opened, no server takes its queues, and those at work stop in "+
-		"between two batches. Its deadline does not change.", "paused", "its sweeps stop", pausing[*runs.Runs](true))
+	return runChange(ctx, c, a.Run, pauseRun, "paused", "its sweeps stop", pausing[*runs.Runs](true))
 }
 
 // ResumeRun ends the pause of a run.
@@ -194,13 +190,14 @@ type ResumeRun struct {
 var resumeRun = verb[ResumeRun](Verb{
 	Name: "run resume", Right: RightOperate,
 	Short:   "Resume a paused run",
-	Long:    `Resume a paused run, each queue from its current position.` + runHelp,
+	Effect:  "Each of its queues goes on from its current position.",
+	Help:    runHelp,
 	Example: runExample("resume"),
 })
 
 // Prepare implements Operation.
 func (a ResumeRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return runChange(ctx, c, a.Run, "Resume", "It goes on where it was.", "resumed", "", pausing[*runs.Runs](false))
+	return runChange(ctx, c, a.Run, resumeRun, "resumed", "", pausing[*runs.Runs](false))
 }
 
 // AckRun acknowledges a failed run, or all failed runs and missed slots of a task type.
@@ -210,14 +207,11 @@ type AckRun struct {
 
 var ackRun = verb[AckRun](Verb{
 	Name: "run ack", Right: RightOperate,
-	Short: "Acknowledge failed runs, missed and skipped slots: no problem any more",
-	Long: `Acknowledge that a run failed: its alert is not repeated, and "rota doctor" and
-"rota task list" do not count it any more. This also acknowledges the earlier
-failures of the same trigger or backfill, and the runs that failed because of
-this run, but no other submitted runs. The next run that fails is a problem
-again.
-
-RUN is the id of a failed run, or a task type, which stands for all its failed
+	Short: "Acknowledge failed runs, missed and skipped slots",
+	Effect: "The failure, the earlier failures of the same trigger or backfill, and the runs that failed because of " +
+		"this run are no problems any more: doctor does not count them, and their alerts are not repeated. The next run " +
+		"that fails is a problem again.",
+	Help: `RUN is the id of a failed run, or a task type, which stands for all its failed
 and cancelled runs and the missed and skipped slots of its triggers.`,
 	Example: `  rota run ack reindex
   rota run ack 019aa3c5-7f8e-7c31-b9a0-5d0e6a1f2b3c`,
@@ -230,9 +224,7 @@ func (a AckRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	r, err := c.Runs().Get(ctx, a.Run)
 	if err == nil {
-		return changeOfRun(c, r, "Acknowledge the failure of", "The failure, the earlier failures of the same trigger, "+
-			"and the runs that failed because of this run are no problems any more. The next run that fails is a problem "+
-			"again.", "acknowledged", "", (*runs.Runs).Ack), nil
+		return changeOfRun(c, r, "Acknowledge the failure of", ackRun, "acknowledged", "", (*runs.Runs).Ack), nil
 	}
 	if !errors.Is(err, runs.ErrUnknownRun) {
 		return nil, err
@@ -277,7 +269,7 @@ func pausing[T interface {
 }
 
 // runChange returns a change of the run with an id, or of the newest run of a task type.
-func runChange(ctx context.Context, c *Client, name, title, says, past, effect string,
+func runChange(ctx context.Context, c *Client, name string, v *Verb, past, effect string,
 	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
 ) (*Change, error) {
 	if name == "" {
@@ -287,15 +279,15 @@ func runChange(ctx context.Context, c *Client, name, title, says, past, effect s
 	if err != nil {
 		return nil, err
 	}
-	return changeOfRun(c, r, title, says, past, effect, do), nil
+	return changeOfRun(c, r, v.Button(), v, past, effect, do), nil
 }
 
-func changeOfRun(c *Client, r runs.Record, title, says, past, effect string,
+func changeOfRun(c *Client, r runs.Record, title string, v *Verb, past, effect string,
 	do func(r *runs.Runs, ctx context.Context, id, actor string) error,
 ) *Change {
 	return &Change{
 		Title: fmt.Sprintf("%s run %s of %s", title, r.Key, r.TaskType), TaskTypes: []string{r.TaskType},
-		Says: []string{says},
+		Says: []string{v.Effect},
 		Objects: []Object{{
 			ID: r.ID, Name: fmt.Sprintf("run %s (%s)", r.ID, r.TaskType), Past: past, Effect: effect,
 			do: done(func(ctx context.Context, actor string) error { return do(c.runs.Runs, ctx, r.ID, actor) }),

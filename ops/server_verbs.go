@@ -12,9 +12,7 @@ import (
 	"github.com/dutyrota/rota/internal/roster"
 )
 
-const serverHelp = `
-
-SERVER is a uuid; host:pid, which stands for all servers of that process; or a
+const serverHelp = `SERVER is a uuid; host:pid, which stands for all servers of that process; or a
 host, which stands for all servers of that host. The command prints what
 happens to each of them.`
 
@@ -35,22 +33,21 @@ type PauseServers struct {
 var pauseServers = verb[PauseServers](Verb{
 	Name: "server pause", Right: RightOperate,
 	Short: "Pause a server: it hands its queues over to other servers",
-	Long: `Pause a server. It finishes what it has in flight and hands its queues over to
-other servers, until "rota server resume". While there is no other server, its
-queues wait.` + serverHelp,
+	Effect: "It finishes what it has in flight first, and owns no queue until somebody resumes it. While there is no " +
+		"other server, its queues wait.",
+	Help:    serverHelp,
 	Example: "  rota server pause web1:4711\n  rota server pause web1 --dry-run         all servers of a host",
 })
 
 // Prepare implements Operation.
 func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return serverVerb{
-		past: "paused", says: "It finishes what it has in flight, then hands its queues over, until somebody resumes it.",
-		scenario: stopping,
-		effect:   func(f future) string { return f.handOver("they wait for one") },
+		Verb: pauseServers, past: "paused", scenario: stopping,
+		effect: func(f future) string { return f.handOver("they wait for one") },
 		do: func(ctx context.Context, uuid, actor string) error {
 			return c.roster.Operator(actor).PauseServer(ctx, uuid, true)
 		},
-	}.prepare(ctx, c, "Pause", a.Servers)
+	}.prepare(ctx, c, a.Servers)
 }
 
 // ResumeServers lets paused or drained servers own queues again.
@@ -61,20 +58,21 @@ type ResumeServers struct {
 var resumeServers = verb[ResumeServers](Verb{
 	Name: "server resume", Right: RightOperate,
 	Short:   "Resume a paused or drained server: it may own queues again",
-	Long:    `Resume a paused or drained server. It may own queues again.` + serverHelp,
+	Effect:  "It gets its share of the queues as the others hand over.",
+	Help:    serverHelp,
 	Example: "  rota server resume web1:4711",
 })
 
 // Prepare implements Operation.
 func (a ResumeServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return serverVerb{
-		past: "resumed", says: "It may own queues again, and gets its share as the others hand over.",
+		Verb: resumeServers, past: "resumed",
 		scenario: func(uuids []string) Scenario { return Scenario{Resume: uuids} },
 		effect:   func(future) string { return "it may own queues again" },
 		do: func(ctx context.Context, uuid, actor string) error {
 			return c.roster.Operator(actor).PauseServer(ctx, uuid, false)
 		},
-	}.prepare(ctx, c, "Resume", a.Servers)
+	}.prepare(ctx, c, a.Servers)
 }
 
 // DrainServers moves all queues away from servers until they are resumed.
@@ -87,15 +85,15 @@ type DrainServers struct {
 var drainServers = verb[DrainServers](Verb{
 	Name: "server drain", Right: RightOperate,
 	Short: "Move all queues away from a server until it is resumed",
-	Long: `Move all queues away from a server. It hands over each queue as soon as nothing
-of it is in flight, and owns none until "rota server resume". While there is no
-other server, it continues to work.
-
-With --force the queues move at once. When the server notices, it cancels what
+	Effect: "It hands over each queue as soon as nothing of it is in flight. The process goes on running and owns no " +
+		"queue until somebody resumes it. While there is no other server, it continues to work.",
+	Help: `With --force the queues move at once. When the server notices, it cancels what
 it has in flight. The fence rejects its late writes in fenced transactions;
 other effects, such as e-mails, cannot be undone. A queue in a fenced
 transaction moves when that transaction ends. The command waits for it as long
-as --wait says, and then fails and names the queues that are left.` + serverHelp,
+as --wait says, and then fails and names the queues that are left.
+
+` + serverHelp,
 	Example: `  rota server drain web1:4711 && rota server list --watch
   rota server drain web1:4711 --force
   rota server drain web1 --dry-run         all servers of a host`,
@@ -104,22 +102,22 @@ as --wait says, and then fails and names the queues that are left.` + serverHelp
 // Prepare implements Operation.
 func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	v := serverVerb{
-		past: "drained",
-		says: "It finishes what it has in flight, then hands over, queue by queue. The process goes on running and " +
-			"owns nothing until somebody resumes it.",
-		scenario: stopping,
-		effect:   func(f future) string { return f.handOver("it works on until one can") },
+		Verb: drainServers, past: "drained", scenario: stopping,
+		effect: func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {
 			_, err := c.roster.Operator(actor).DrainServer(ctx, uuid, false)
 			return err
 		},
 	}
 	if a.Force {
-		v.says = "Its queues move at once. It cancels what it has in flight when it notices."
 		v.effect = future.loseAll
 		v.do = func(ctx context.Context, uuid, actor string) error { return a.force(ctx, c, uuid, actor) }
 	}
-	return v.prepare(ctx, c, "Drain", a.Servers)
+	change, err := v.prepare(ctx, c, a.Servers)
+	if err == nil && a.Force {
+		change.Says = []string{"Its queues move at once. It cancels what it has in flight when it notices."}
+	}
+	return change, err
 }
 
 func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {
@@ -141,14 +139,14 @@ type WeighServers struct {
 var weighServers = verb[WeighServers](Verb{
 	Name: "server weight", Right: RightOperate,
 	Short: "Give a server more or fewer queues than others",
-	Long: `Give a server more or fewer queues than others. The servers of a task type own
-queues in proportion to their weights, within one queue. A server of weight 0
-owns only queues that no other server may own, or has room for. If all have
-weight 0, they count alike.
+	Effect: "The servers of a task type own queues in proportion to their weights, within one queue. A server of " +
+		"weight 0 owns only queues that no other server may own, or has room for. If all have weight 0, they count " +
+		"alike. The weight holds until the server leaves.",
+	Help: `When its process joins again, it has the weight of its settings, which is 1 if
+they say nothing (rota worker --weight). rota plan TASK --weight SERVER=WEIGHT
+shows which queues would move.
 
-The weight holds until the server leaves. Its process then joins with the
-weight of its settings, which is 1 if they say nothing (rota worker --weight).
-rota plan TASK --weight SERVER=WEIGHT shows which queues would move.` + serverHelp,
+` + serverHelp,
 	Example: "  rota server weight web1 3                 all servers of a host\n  rota server weight web1:4711 0",
 })
 
@@ -156,8 +154,7 @@ rota plan TASK --weight SERVER=WEIGHT shows which queues would move.` + serverHe
 func (a WeighServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	weight, invalid := ParseWeight(a.Weight)
 	change, err := serverVerb{
-		past: fmt.Sprintf("given weight %d", weight),
-		says: "The servers of a task type own queues in proportion to their weights. It holds until the server leaves.",
+		Verb: weighServers, past: fmt.Sprintf("given weight %d", weight),
 		scenario: func(uuids []string) Scenario {
 			s := Scenario{Weights: map[string]int{}}
 			for _, uuid := range uuids {
@@ -169,7 +166,7 @@ func (a WeighServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		do: func(ctx context.Context, uuid, actor string) error {
 			return c.roster.Operator(actor).SetWeight(ctx, uuid, weight)
 		},
-	}.prepare(ctx, c, "Weigh", a.Servers)
+	}.prepare(ctx, c, a.Servers)
 	if err == nil && invalid != nil {
 		change.Scenarios, change.Objects, err = nil, nil, invalid
 	}
@@ -192,19 +189,22 @@ func stopping(uuids []string) Scenario { return Scenario{Remove: uuids} }
 
 // serverVerb is what the verbs about servers do not share.
 type serverVerb struct {
-	past, says string
-	scenario   func(uuids []string) Scenario
-	effect     func(future) string
-	do         func(ctx context.Context, uuid, actor string) error
+	*Verb
+	past     string
+	scenario func(uuids []string) Scenario
+	effect   func(future) string
+	do       func(ctx context.Context, uuid, actor string) error
 }
 
 // prepare returns the change of the servers with the names, each once.
-func (v serverVerb) prepare(ctx context.Context, c *Client, title string, names []string) (*Change, error) {
+func (v serverVerb) prepare(ctx context.Context, c *Client, names []string) (*Change, error) {
 	servers, futures, err := readServers(ctx, c, names)
 	if err != nil {
 		return nil, err
 	}
-	change := &Change{Title: title + " " + nameServers(servers), Says: []string{v.says}, Scenarios: map[string]Scenario{}}
+	change := &Change{
+		Title: v.Button() + " " + nameServers(servers), Says: []string{v.Effect}, Scenarios: map[string]Scenario{},
+	}
 	uuids := map[string][]string{}
 	for _, f := range futures {
 		s := f.ServerRecord

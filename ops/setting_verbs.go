@@ -23,7 +23,7 @@ type SetTask struct {
 var setTask = verb[SetTask](Verb{
 	Name: "task set", Right: RightChange, Asks: true,
 	Short: "Change single settings of a task type",
-	Long: `Change single settings of a task type. Values are written as rota task show
+	Help: `Change single settings of a task type. Values are written as rota task show
 prints them; an empty value is the default. The command shows each difference
 before it writes, and does what rota task apply does with it.`,
 	Example: `  rota task set settle fetch_number=100 rate_per_second=50
@@ -91,7 +91,7 @@ var applyTasks = verb[ApplyTasks](Verb{
 	Name: "task apply", Right: RightChange, Asks: true,
 	NoPage: "it reads a file",
 	Short:  "Write the settings of a rota.yaml to the database",
-	Long: `Write the settings of a rota.yaml to the database, for all its task types or for
+	Help: `Write the settings of a rota.yaml to the database, for all its task types or for
 the named ones. A setting that the file leaves out stays as it is; the command
 names those that are not at their defaults, and --reset sets the defaults. The
 command shows each difference before it writes. It creates missing task types.

@@ -15,15 +15,14 @@ type PauseTask struct {
 var pauseTask = verb[PauseTask](Verb{
 	Name: "task pause", Right: RightOperate,
 	Short: "Pause a task type in this environment",
-	Long: `Pause a task type in this environment. Every server finishes what it has in
-flight and selects nothing more, until "rota task resume".`,
+	Effect: "Its servers finish what they have in flight and select nothing more, until somebody resumes it. They keep " +
+		"their queues. Runs stay open, and their deadlines do not change.",
 	Example: "  rota task pause settle\n  rota task pause settle --own-sign TEST",
 })
 
 // Prepare implements Operation.
 func (a PauseTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return pauseChange(ctx, c, a.TaskType, true, "Pause", "Its servers finish what they have in flight, and start "+
-		"nothing new. They keep their queues. Runs stay open, and their deadlines do not change.",
+	return pauseChange(ctx, c, a.TaskType, true, pauseTask,
 		Object{Past: "paused", Effect: "every server finishes what it has in flight"})
 }
 
@@ -35,19 +34,18 @@ type ResumeTask struct {
 var resumeTask = verb[ResumeTask](Verb{
 	Name: "task resume", Right: RightOperate,
 	Short:   "Resume a paused task type in this environment",
+	Effect:  "Its servers go on with their queues.",
 	Example: "  rota task resume settle\n  rota task resume settle --own-sign TEST",
 })
 
 // Prepare implements Operation.
 func (a ResumeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return pauseChange(ctx, c, a.TaskType, false, "Resume", "Its servers go on with their queues.",
+	return pauseChange(ctx, c, a.TaskType, false, resumeTask,
 		Object{Past: "resumed"})
 }
 
 // pauseChange returns the change that begins or ends the pause of a task type.
-func pauseChange(ctx context.Context, c *Client, name string, paused bool, title, says string,
-	o Object,
-) (*Change, error) {
+func pauseChange(ctx context.Context, c *Client, name string, paused bool, v *Verb, o Object) (*Change, error) {
 	t, err := readTask(ctx, c, name)
 	if err != nil {
 		return nil, err
@@ -57,7 +55,7 @@ func pauseChange(ctx context.Context, c *Client, name string, paused bool, title
 		return c.roster.Operator(actor).Pause(ctx, t.TaskType, paused)
 	})
 	change := &Change{
-		Title: title + " " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{says}, Objects: []Object{o},
+		Title: v.Button() + " " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{v.Effect}, Objects: []Object{o},
 	}
 	if paused && t.Paused {
 		change.Warnings = []string{t.TaskType + " is paused already."}
@@ -74,11 +72,11 @@ var deleteTask = verb[DeleteTask](Verb{
 	Name: "task delete", Right: RightChange, Asks: true,
 	NoPage: "it deletes in all environments what nobody can bring back, and the processes must have ended before",
 	Short:  "Delete a task type that no live server serves",
-	Long: `Delete a task type in all environments (own_sign): its settings, queues, failed
-items and triggers. Open runs are cancelled. The command refuses while a live
-server serves the task type, or another task type runs after it. Events and runs
-stay until their retention ends. Your own tables are not touched. Failed items
-are deleted first, in steps. After an interrupt the command can be repeated.`,
+	Effect: "Its settings, queues, failed items and triggers are deleted in all environments (own_sign), and its open " +
+		"runs are cancelled. Events and runs stay until their retention ends.",
+	Help: `The command refuses while a live server serves the task type, or another task
+type runs after it. Your own tables are not touched. Failed items are deleted
+first, in steps. After an interrupt the command can be repeated.`,
 	Example: "  rota task delete settle\n  rota task delete settle --yes",
 })
 
@@ -90,10 +88,7 @@ func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	change := &Change{
 		Title: "Delete " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says: []string{
-			"Its settings, queues, failed items and triggers are deleted in all environments, and its open runs are " +
-				"cancelled. Events and runs stay until their retention ends.",
-		},
+		Says: []string{deleteTask.Effect},
 		Loses: fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers",
 			t.TaskType),
 	}

@@ -18,22 +18,18 @@ type FireTrigger struct {
 var fireTrigger = verb[FireTrigger](Verb{
 	Name: "trigger fire", Right: RightOperate,
 	Short: "Make a run of a trigger now and print its id",
-	Long: `Make a run of a trigger now, whatever its slots and its status, and print its
-id. The slots do not change. The trigger's overlap applies: if another run is
-open and the new one is SKIPPED, the exit code is 1.`,
+	Effect: "Its status does not matter, and its slots do not change. If it skips slots while a run is open, and one " +
+		"is open, the new run ends at once as SKIPPED.",
+	Help: `The exit code is 1 if the run is SKIPPED.`,
 	Example: `  rota trigger fire nightly
   rota run wait $(rota trigger fire nightly)`,
 })
 
 // Prepare implements Operation.
 func (a FireTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return triggerChange(ctx, c, a.Trigger, Change{
-		Title: "Fire",
-		Says: []string{
-			"It makes a run now, in addition to its slots. If it skips slots while a run is open, and one is open, the run " +
-				"ends at once as SKIPPED.",
-		},
-	}, "fired", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+	return triggerChange(ctx, c, a.Trigger, fireTrigger, "fired", "", func(
+		ctx context.Context, triggers *runs.Triggers, actor string,
+	) (Done, error) {
 		id, err := triggers.Fire(ctx, a.Trigger, actor)
 		return Done{ID: id, Text: "it has made run " + id}, err
 	})
@@ -46,17 +42,16 @@ type PauseTrigger struct {
 
 var pauseTrigger = verb[PauseTrigger](Verb{
 	Name: "trigger pause", Right: RightOperate,
-	Short: "Pause a trigger; it misses its slots",
-	Long: `Pause a trigger. When it is resumed, its misfire says which of the missed slots
-fire. Open runs continue.`,
+	Short:   "Pause a trigger",
+	Effect:  "It misses its slots. When somebody resumes it, its misfire says which of them fire. Open runs continue.",
 	Example: "  rota trigger pause nightly",
 })
 
 // Prepare implements Operation.
 func (a PauseTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return triggerChange(ctx, c, a.Trigger, Change{
-		Title: "Pause", Says: []string{"It misses its slots. After a resume its misfire policy decides about them."},
-	}, "paused", "it misses its slots", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+	return triggerChange(ctx, c, a.Trigger, pauseTrigger, "paused", "it misses its slots", func(
+		ctx context.Context, triggers *runs.Triggers, actor string,
+	) (Done, error) {
 		return Done{}, triggers.SetPaused(ctx, a.Trigger, true, actor)
 	})
 }
@@ -68,18 +63,16 @@ type ResumeTrigger struct {
 
 var resumeTrigger = verb[ResumeTrigger](Verb{
 	Name: "trigger resume", Right: RightOperate,
-	Short: "Resume a paused trigger",
-	Long: `Resume a paused trigger, or a trigger in ERROR after its row was corrected. Its
-misfire says which of the missed slots fire.`,
+	Short:   "Resume a paused trigger, or one in ERROR after its row was corrected",
+	Effect:  "It fires its slots again. Its misfire says which of the missed slots fire.",
 	Example: "  rota trigger resume nightly",
 })
 
 // Prepare implements Operation.
 func (a ResumeTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return triggerChange(ctx, c, a.Trigger, Change{
-		Title: "Resume", Says: []string{"It fires its slots again. Its misfire policy decides about those that it has " +
-			"missed."},
-	}, "resumed", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+	return triggerChange(ctx, c, a.Trigger, resumeTrigger, "resumed", "", func(
+		ctx context.Context, triggers *runs.Triggers, actor string,
+	) (Done, error) {
 		return Done{}, triggers.SetPaused(ctx, a.Trigger, false, actor)
 	})
 }
@@ -91,17 +84,16 @@ type DeleteTrigger struct {
 
 var deleteTrigger = verb[DeleteTrigger](Verb{
 	Name: "trigger delete", Right: RightChange, Asks: true,
-	Short: "Delete a trigger; its runs stay",
-	Long: `Delete a trigger. Its runs stay. A later trigger of the same name fires none of
-its slots again.`,
+	Short:   "Delete a trigger",
+	Effect:  "It makes no more runs, and its runs stay. A later trigger of the same name fires none of its slots again.",
 	Example: "  rota trigger delete nightly\n  rota trigger delete nightly --yes",
 })
 
 // Prepare implements Operation.
 func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	change, err := triggerChange(ctx, c, a.Trigger, Change{
-		Title: "Delete", Says: []string{"It makes no more runs. The runs that it has made stay."},
-	}, "deleted", "", func(ctx context.Context, triggers *runs.Triggers, actor string) (Done, error) {
+	change, err := triggerChange(ctx, c, a.Trigger, deleteTrigger, "deleted", "", func(
+		ctx context.Context, triggers *runs.Triggers, actor string,
+	) (Done, error) {
 		return Done{}, triggers.Delete(ctx, a.Trigger, actor)
 	})
 	if err == nil {
@@ -113,7 +105,7 @@ func (a DeleteTrigger) Prepare(ctx context.Context, c *Client) (*Change, error) 
 
 // triggerChange completes a change of a trigger, which must exist. do gets a bundle of triggers that refuses the change
 // if an operator has changed the trigger meanwhile.
-func triggerChange(ctx context.Context, c *Client, name string, change Change, past, effect string,
+func triggerChange(ctx context.Context, c *Client, name string, v *Verb, past, effect string,
 	do func(context.Context, *runs.Triggers, string) (Done, error),
 ) (*Change, error) {
 	if name == "" {
@@ -126,15 +118,16 @@ func triggerChange(ctx context.Context, c *Client, name string, change Change, p
 	if err != nil {
 		return nil, err
 	}
-	change.Title += " trigger " + t.Name
-	change.TaskTypes, change.Version = []string{t.Target}, fmt.Sprint(t.Version)
-	change.Objects = []Object{{
-		Name: inEnvironment(c, t.Name), Past: past, Effect: effect,
-		do: func(ctx context.Context, actor string) (Done, error) {
-			return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
-		},
-	}}
-	return &change, nil
+	return &Change{
+		Title:     v.Button() + " trigger " + t.Name,
+		TaskTypes: []string{t.Target}, Version: fmt.Sprint(t.Version), Says: []string{v.Effect},
+		Objects: []Object{{
+			Name: inEnvironment(c, t.Name), Past: past, Effect: effect,
+			do: func(ctx context.Context, actor string) (Done, error) {
+				return do(ctx, c.runs.Triggers.IfStill(t.Trigger), actor)
+			},
+		}},
+	}, nil
 }
 
 // findTrigger returns the trigger with a name, or a record without a name if there is none.
@@ -173,7 +166,7 @@ type ApplyTrigger struct {
 var applyTrigger = verb[ApplyTrigger](Verb{
 	Name: "trigger apply", Right: RightChange,
 	Short: "Create a trigger, or change it to what the flags say",
-	Long: `Create a trigger, or change it to what the flags say. A flag that is left out
+	Help: `Create a trigger, or change it to what the flags say. A flag that is left out
 has its default. The command shows each difference before it writes, and the
 next slots. Any worker fires a trigger; each slot makes at most one run.
 

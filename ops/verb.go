@@ -37,7 +37,8 @@ type editor interface {
 type Verb struct {
 	Name    string // "server drain": the object and what is done to it
 	Short   string // a line for a list of verbs
-	Long    string // the text of the help
+	Effect  string // sentences about what happens to its object: a help has them after the line, a form before a call
+	Help    string // what only the help says, after the effect, in lines of at most 80 columns
 	Example string // lines of examples of the command
 	Right   Right
 	Asks    bool // a call loses something: a command asks before, and [Change.Loses] says what

@@ -37,7 +37,7 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 			continue
 		}
 		delete(verbs, v.Name)
-		if cmd.Short != v.Short || cmd.Long != v.Long || cmd.Example != v.Example {
+		if cmd.Short != v.Short || !strings.HasSuffix(cmd.Long, v.Help) || !says(cmd.Long, v.Effect) || cmd.Example != v.Example {
 			t.Errorf("%s has other texts than its verb", v.Name)
 		}
 		for _, a := range v.Args {
@@ -52,6 +52,11 @@ func TestCommandsAreTheVerbs(t *testing.T) {
 	for name := range verbs {
 		t.Errorf("%s has --dry-run and is no verb", name)
 	}
+}
+
+// says reports whether a text that is broken into lines has these sentences.
+func says(text, sentences string) bool {
+	return strings.Contains(strings.Join(strings.Fields(text), " "), sentences)
 }
 
 // A dry run and the page of the console say the same about a change.

@@ -57,7 +57,7 @@ func AddVerbs(cmd *cobra.Command, group string) {
 // Command returns the command, which has the last word of the verb's name.
 func (v *Verb) Command() *cobra.Command {
 	verb := v.Call.Verb
-	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: verb.Long, Example: verb.Example}
+	cmd := &cobra.Command{Use: verb.Word(), Short: verb.Short, Long: help(verb), Example: verb.Example}
 	cmd.Flags().BoolVar(&v.dryRun, "dry-run", false, "show what would happen and change nothing")
 	if verb.Asks {
 		cli.AddYes(cmd)
@@ -90,6 +90,14 @@ func (v *Verb) Command() *cobra.Command {
 		return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error { return v.run(ctx, cmd, c) })
 	}
 	return cli.Command(cmd, &v.out, listers...)
+}
+
+// help returns the help of a verb: what it does and its effect, as the console says it, then the rest.
+func help(v *ops.Verb) string {
+	if v.Effect == "" {
+		return v.Help
+	}
+	return strings.TrimSpace(cli.Screen{Width: 80}.Wrap(v.Short+". "+v.Effect) + "\n\n" + v.Help)
 }
 
 func (v *Verb) setPlaces(args []string) error {
