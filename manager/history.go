@@ -68,11 +68,6 @@ func (h *historian) check() *job {
 			if err != nil || !found.Lost {
 				return err
 			}
-			for _, uuid := range found.Registered {
-				if err := h.roster.Roster().Server(h.taskType, uuid).Withdraw(ctx); err != nil {
-					return err
-				}
-			}
 			if found.Raised { // the other servers find the lock row busy with each other's sessions
 				if _, err := h.ownPlanner().Rebalance(ctx, roster.RebalanceOptions{}); err != nil {
 					return err

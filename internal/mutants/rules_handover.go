@@ -172,8 +172,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H8", "a former session stays in the roster",
-		"check", "range found.Registered",
-		"range found.Registered[:0]",
-		"TestRestoredBackup",
+		"withdraw", `proof.UUID != ""`,
+		`proof.UUID == "" && false`,
+		"TestConformance",
 	},
 }

@@ -32,9 +32,6 @@ type HistoryCheck struct {
 	Lost    bool // the database has lost history
 	Raised  bool // this call has raised the epoch_floor
 	Waiting bool // the epochs were raised a short time ago, and an operator is to acknowledge that first
-	// Registered are the sessions with lost heartbeats that still have rows. No process renews these.
-	Registered []string
-
 	Rows map[string]Ownership // of the queues in the memory
 }
 
@@ -42,6 +39,7 @@ type HistoryCheck struct {
 // lock row, which only a writable primary lets it write, and raises the epoch_floor of the environment above all epochs
 // that the lost history may have used (H8). Of several servers that find one loss, the first does so, and the others
 // add their names to its report. Plans then raise the epochs of the queues, each task type under its own lock row.
+// CheckHistory also deletes the rows of the process's former sessions, which no process renews, as an expiry does.
 //
 // retention is how long the history of servers is kept.
 func (p Planner) CheckHistory(ctx context.Context, m Memory, retention time.Duration) (c HistoryCheck, err error) {
@@ -59,15 +57,35 @@ func (p Planner) CheckHistory(ctx context.Context, m Memory, retention time.Dura
 			return err
 		}
 		c.Lost = true
-		for _, proof := range proofs {
-			if proof.UUID != "" {
-				c.Registered = append(c.Registered, proof.UUID)
-			}
+		if c.Raised, c.Waiting, err = p.reportLoss(ctx, l, proofs, m.High()); err != nil {
+			return err
 		}
-		c.Raised, c.Waiting, err = p.reportLoss(ctx, l, proofs, m.High())
-		return err
+		return withdraw(ctx, l, proofs)
 	})
 	return c, sqldb.Wrap(err, "check the history of")
+}
+
+// withdraw deletes the rows of the sessions with lost heartbeats, as an expiry does: a plan is due, and gives their
+// queues to other servers. It does not plan itself: all processes withdraw at once, and few plans serve them all.
+func withdraw(ctx context.Context, l *LockTx, proofs []Contradiction) error {
+	var sessions []ServerRow
+	for _, proof := range proofs {
+		if proof.UUID != "" {
+			sessions = append(sessions, ServerRow{UUID: proof.UUID})
+		}
+	}
+	moved, err := MoveToHistory(ctx, l, reasonLeft, sessions)
+	if err != nil || len(moved) == 0 {
+		return err
+	}
+	var events []Event
+	for uuid := range moved {
+		events = append(events, Event{Kind: EventLeft, from: uuid, Actor: uuid})
+	}
+	if err := l.Record(ctx, events...); err != nil {
+		return err
+	}
+	return l.membershipChanged(ctx)
 }
 
 // contradictions compares what a process remembers with the rows. It also returns the rows of its queues.

@@ -177,23 +177,6 @@ func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error
 	return sqldb.Prefix(err, "leave")
 }
 
-// Withdraw deletes the row of a former session of this process, as an expiry does: a plan is due, and gives its queues
-// to other servers. Withdraw does not plan itself. Where history was lost, all sessions are withdrawn at once, and few
-// plans serve them all.
-func (s Server) Withdraw(ctx context.Context) error {
-	err := s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		moved, err := MoveToHistory(ctx, l, reasonLeft, []ServerRow{{UUID: s.uuid}})
-		if err != nil || !moved[s.uuid] {
-			return err
-		}
-		if err := l.Record(ctx, Event{Kind: EventLeft, from: s.uuid, Actor: s.uuid}); err != nil {
-			return err
-		}
-		return l.membershipChanged(ctx)
-	})
-	return sqldb.Prefix(err, "withdraw %s from", s.uuid)
-}
-
 // expire removes the servers that have been silent for their judge_dead_interval, by the clock that was read after
 // the lock, if the actor may expire servers. It also removes the servers whose processes have ended (S15). It returns
 // the others, and how long the removed ones had been silent. A server with a new heartbeat survives: its heartbeat is
