@@ -202,8 +202,10 @@ func (l *LockTx) checkFree(ctx context.Context) error {
 		return nil // the transaction has the lock of all writers
 	}
 	line, args := l.lineCondition(l.Dialect.TryLine)
-	_, err := sqldb.One[int](ctx, l, sqldb.ErrBusy, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
-		line+l.Dialect.SkipLocked, args...)
+	free, _, err := sqldb.Free[int](ctx, l, l.Dialect, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+line, args...)
+	if err == nil && len(free) == 0 {
+		err = sqldb.ErrBusy
+	}
 	return err
 }
 
@@ -246,9 +248,9 @@ func (l *LockTx) passLine(ctx context.Context) error {
 		return nil
 	}
 	// If the statement finds no row, another transaction has it, and this one waits in the line.
-	_, free, err := sqldb.Record[int](ctx, l, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
-		l.Dialect.Limits+l.Dialect.SkipLocked, l.TaskType, l.OwnSign)
-	l.passedLine = free
+	free, _, err := sqldb.Free[int](ctx, l, l.Dialect, `SELECT 1 FROM schedule_task_running q WHERE `+ofTask+
+		l.Dialect.Limits, l.TaskType, l.OwnSign)
+	l.passedLine = len(free) > 0
 	return err
 }
 

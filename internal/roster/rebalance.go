@@ -96,26 +96,28 @@ func (p Planner) rebalanceDue(ctx context.Context, o RebalanceOptions) (due, bus
 		condition += ` OR EXISTS (SELECT 1 ` + servers + `d.witness IN (` + sqldb.Marks(len(o.Ended)) + `))`
 	}
 	query := `SELECT CASE WHEN ` + condition + ` THEN 1 ELSE 0 END FROM schedule_task_running q WHERE ` + ofTask
-	if o.NoWait {
-		query += p.roster.DB.SkipLocked
-	}
-	var free bool
-	err = p.roster.DB.Retry(ctx, func() (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, sqldb.AttemptTimeout)
-		defer cancel()
+	args := append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)
+	var rows []bool
+	err = p.roster.DB.RetryRead(ctx, func(ctx context.Context) error {
 		var err error
-		due, free, err = sqldb.Record[bool](ctx, p.roster.DB, query,
-			append(sqldb.Args(o.Ended), p.taskType, p.roster.OwnSign)...)
-		return true, err
+		if o.NoWait {
+			rows, _, err = sqldb.Free[bool](ctx, p.roster.DB, p.roster.DB.Dialect, query, args...)
+		} else {
+			rows, err = sqldb.Records[bool](ctx, p.roster.DB, query, args...)
+		}
+		return err
 	})
-	if skips := o.NoWait && !p.roster.DB.OneWriter; err == nil && !free && !skips {
+	if skips := o.NoWait && !p.roster.DB.OneWriter; err == nil && len(rows) == 0 && !skips {
 		err = ErrUnknownTask
 	}
 	if err != nil {
 		return false, false, fmt.Errorf("rebalance %s$%s: check whether a plan is due: %w",
 			p.taskType, p.roster.OwnSign, err)
 	}
-	return due, !free, nil
+	if len(rows) == 0 {
+		return false, true, nil
+	}
+	return rows[0], false, nil
 }
 
 // RebalanceResult is the result of Rebalance.

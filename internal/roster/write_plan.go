@@ -164,13 +164,31 @@ func lockQueueRows(ctx context.Context, l *LockTx, list []string) (got map[strin
 // others.
 func lockFree[T any](ctx context.Context, l *LockTx, columns string, queues []string) (rows []T, err error) {
 	for part := range slices.Chunk(queues, changesPerStatement) {
-		from, args, err := l.Dialect.SelectQueues(part, l.TaskType, l.OwnSign)
-		if err != nil {
-			return nil, err
-		}
-		free, err := sqldb.Records[T](ctx, l, `SELECT `+columns+from+` ORDER BY q.queue_id`+l.Dialect.SkipLocked, args...)
+		free, err := lockFreeOf[T](ctx, l, columns, part)
 		if err != nil {
 			return nil, fmt.Errorf("lock the queues: %w", err)
+		}
+		rows = append(rows, free...)
+	}
+	return rows, nil
+}
+
+// lockFreeOf is lockFree with one statement. In a database that locks either all of the rows or none, it tries the
+// halves if one of them is held.
+func lockFreeOf[T any](ctx context.Context, l *LockTx, columns string, queues []string) ([]T, error) {
+	from, args, err := l.Dialect.SelectQueues(queues, l.TaskType, l.OwnSign)
+	if err != nil {
+		return nil, err
+	}
+	rows, held, err := sqldb.Free[T](ctx, l, l.Dialect, `SELECT `+columns+from+` ORDER BY q.queue_id`, args...)
+	half := len(queues) / 2
+	if err != nil || !held || half == 0 {
+		return rows, err
+	}
+	for _, part := range [][]string{queues[:half], queues[half:]} {
+		free, err := lockFreeOf[T](ctx, l, columns, part)
+		if err != nil {
+			return nil, err
 		}
 		rows = append(rows, free...)
 	}

@@ -16,6 +16,7 @@ type Class int
 const (
 	Other       Class = iota // no answer of the database: for example, the context has ended
 	Refused                  // the database refused, for a reason that lasts
+	Held                     // a row that the statement does not wait for is locked; nothing was done
 	RolledBack               // certainly rolled back, a retry may succeed: serialization, deadlock, lock timeout, busy
 	Interrupted              // took too long, or was killed; a rollback, or unknown if the commit was sent
 	Broken                   // the connection is gone; a rollback, or unknown if the commit was sent
@@ -28,7 +29,7 @@ const (
 // String returns the name of the class.
 func (c Class) String() string {
 	return [...]string{
-		"other", "refused", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate",
+		"other", "refused", "held", "rolled back", "interrupted", "broken", "read-only", "no table", "duplicate",
 		"bad data",
 	}[c]
 }
@@ -81,7 +82,7 @@ func (d *Dialect) Class(err error) Class {
 // Retryable reports whether the same transaction may succeed when it runs again at once.
 func (d *Dialect) Retryable(err error) bool {
 	c := d.Class(err)
-	return c == RolledBack || c == Interrupted || c == Broken
+	return c == Held || c == RolledBack || c == Interrupted || c == Broken
 }
 
 // Transient reports whether an error came from the connection or from a collision, so that the same call may succeed
@@ -102,7 +103,7 @@ func (d *Dialect) CommitError(ctx context.Context, err error) error {
 		err = context.Cause(ctx) // PostgreSQL may confirm a commit that its standby never saw
 	}
 	switch d.Class(err) {
-	case RolledBack, Refused, ReadOnly, NoTable, Duplicate, BadData:
+	case Held, RolledBack, Refused, ReadOnly, NoTable, Duplicate, BadData:
 		return err
 	case Other, Interrupted, Broken:
 	}

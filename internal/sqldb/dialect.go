@@ -35,9 +35,8 @@ type Dialect struct {
 	// WriteFence means that share locks do not reach all writers, so that the fence writes (F3): a cluster such as Galera
 	// compares the rows that transactions have written, and not the rows that they have read.
 	WriteFence bool
-	// SkipLocked ends a SELECT that locks the rows of q that are free (L5). Empty only with OneWriter. A database that has
-	// row locks and cannot skip them would lock the rows one by one without waiting: in package roster, lockFree locks
-	// queues, and checkFree, passLine and rebalanceDue lock the lock row.
+	// SkipLocked ends a SELECT that locks the rows of q that are free (L5). Empty only with OneWriter. In a database that
+	// cannot skip rows, the statement does not wait for them, and its error has the class Held: see [Free].
 	SkipLocked  string
 	LockServers string // ends a SELECT that locks the rows of s
 

@@ -72,6 +72,17 @@ func Value[T any](ctx context.Context, q Eacher, query string, args ...any) (T, 
 	return One[T](ctx, q, nil, query, args...)
 }
 
+// Free is [Records] for a SELECT of rows of q. It locks and returns the rows that no other transaction holds (L5). If
+// one of them is held and the database cannot skip it, Free locks none, and held is true.
+func Free[T any](ctx context.Context, q Eacher, d *Dialect, query string, args ...any,
+) (list []T, held bool, err error) {
+	list, err = Records[T](ctx, q, query+d.SkipLocked, args...)
+	if d.Class(err) == Held {
+		return nil, true, nil
+	}
+	return list, false, err
+}
+
 // insertRows is how many rows one INSERT writes at most, so that its parameters stay below the limit of each database.
 const insertRows = 500
 

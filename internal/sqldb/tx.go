@@ -117,6 +117,15 @@ func (db *DB) Retry(ctx context.Context, try func() (clean bool, err error)) err
 	return err
 }
 
+// RetryRead retries a read outside of a transaction as Retry does a transaction.
+func (db *DB) RetryRead(ctx context.Context, read func(context.Context) error) error {
+	return db.Retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, AttemptTimeout)
+		defer cancel()
+		return true, read(ctx)
+	})
+}
+
 // Counts has counts since a DB was opened. A try is one attempt of a transaction, or of a statement outside of
 // transactions.
 type Counts struct {

@@ -25,5 +25,5 @@ func (v Vendors) Refuse(says ...string) error {
 // is what the server says about itself.
 func Unsupported(product, says string) error {
 	return fmt.Errorf("this server is %s (it says %q), which Rota does not support: use PostgreSQL 14, MariaDB 10.6, "+
-		"MySQL 8.0, or a newer one, or SQLite", product, says)
+		"MySQL 8.0, TiDB 8.5, or a newer one, or SQLite", product, says)
 }
