@@ -161,11 +161,18 @@ type runQueue struct {
 	QueueID string `db:"queue_id"`
 }
 
+// newRunQueue has the columns of a new row of schedule_run_queue that not every database gives a default.
+type newRunQueue struct {
+	runQueue
+	Cursor    string `db:"cursor_value"`
+	LastError string `db:"last_error"`
+}
+
 func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues []roster.NamedQueue) error {
 	for part := range slices.Chunk(queues, roster.InsertRows) {
-		rows := make([]runQueue, len(part))
+		rows := make([]newRunQueue, len(part))
 		for i, q := range part {
-			rows[i] = runQueue{runID, q.ID}
+			rows[i].runQueue = runQueue{runID, q.ID}
 		}
 		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_queue", rows...); err != nil {
 			return fmt.Errorf("insert the queues of run %s: %w", runID, err)

@@ -126,9 +126,9 @@ func testBackfillPages(t *testing.T, c *center.Center) {
 			for at := i; at < min(i+400, 1200); at++ {
 				when := start.Add(time.Duration(at) * time.Second).UTC()
 				key := strings.Replace(r.run(slot.RunID).Key, start.UTC().Format(time.RFC3339Nano), when.Format(time.RFC3339Nano), 1)
-				rows = append(rows, fmt.Sprintf("('backfill-page-%d', '", at)+r.task+"', '"+key+"', '-', '"+when.Format(timeLayout)+"', 'SUCCESS')")
+				rows = append(rows, fmt.Sprintf("('backfill-page-%d', '", at)+r.task+"', '"+key+"', '-', '"+when.Format(timeLayout)+"', 'SUCCESS', '', '', '"+when.Format(timeLayout)+"')")
 			}
-			r.exec("%s", "INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state) VALUES "+strings.Join(rows, ", "))
+			r.exec("%s", "INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id, scheduled_at, state, params, message, created_at) VALUES "+strings.Join(rows, ", "))
 		}
 		b, err := c.Engine().Backfills.Start(t.Context(), runs.BackfillRange{TaskType: r.task, From: start, To: start.Add(1300 * time.Second)}, "test")
 		r.must(err)

@@ -118,7 +118,9 @@ func (r *fixture) inspectStatuses() {
 	r.exec("UPDATE schedule_queue SET cur_server = NULL, req_server = NULL WHERE task_type = '%s' AND queue_id = '0'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = 'nobody' WHERE task_type = '%s' AND queue_id = '2'", r.task)
 	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '4'", r.uuid("B"), r.task)
-	r.exec("INSERT INTO schedule_server (uuid, task_type, own_sign) VALUES ('%s', '%s', 'ELSEWHERE')", r.uuid("far"), r.task)
+	r.exec(`INSERT INTO schedule_server (uuid, task_type, own_sign, register_time, heartbeat_time, last_error, labels)
+		SELECT '%s', task_type, 'ELSEWHERE', register_time, heartbeat_time, '', '' FROM schedule_server WHERE uuid = '%s'`,
+		r.uuid("far"), r.uuid("A"))
 	defer r.exec("DELETE FROM schedule_server WHERE uuid = '%s'", r.uuid("far"))
 	r.exec("UPDATE schedule_queue SET cur_server = '%s' WHERE task_type = '%s' AND queue_id = '6'", r.uuid("far"), r.task)
 	list, err := ops.New(r.c).Queues().List(r.Context(), ops.QueueFilter{TaskType: r.task})

@@ -19,7 +19,7 @@ func testLockRow(t *testing.T, c *center.Center) {
 		defer other.Rollback()
 		for _, s := range []string{
 			"UPDATE schedule_task_running SET version = version + 1, membership_version = membership_version + 1 WHERE task_type = '" + r.task + "'",
-			"INSERT INTO schedule_server (uuid, task_type, state, register_time) VALUES ('" + r.uuid("B") + "', '" + r.task + "', 'SERVING', '2020-01-01 00:00:00.000000')",
+			"INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time, last_error, labels) VALUES ('" + r.uuid("B") + "', '" + r.task + "', 'SERVING', '2020-01-01 00:00:00.000000', '2020-01-01 00:00:00.000000', '', '')",
 		} {
 			_, err := other.ExecContext(t.Context(), s)
 			r.must(err)

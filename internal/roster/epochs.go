@@ -29,10 +29,10 @@ const (
 
 // HistoryCheck is the result of CheckHistory.
 type HistoryCheck struct {
-	Lost    bool // the database has lost history
-	Raised  bool // this call has raised the epoch_floor
-	Waiting bool // the epochs were raised a short time ago, and an operator is to acknowledge that first
-	Rows map[string]Ownership // of the queues in the memory
+	Lost    bool                 // the database has lost history
+	Raised  bool                 // this call has raised the epoch_floor
+	Waiting bool                 // the epochs were raised a short time ago, and an operator is to acknowledge that first
+	Rows    map[string]Ownership // of the queues in the memory
 }
 
 // CheckHistory compares what a process remembers with the rows (H7). If they contradict it, it compares again under the

@@ -108,9 +108,9 @@ func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDo
 		for _, q := range part {
 			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.Parameter, l.EpochHigh+1, windowDone)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, '', ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_parameter,
-			epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
+			cursor_value, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
 		}

@@ -72,8 +72,8 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number,
 				state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since,
 				library_version, hung_queues, given_settings, weight, planner_version, witness, name, process, labels,
-				max_in_flight, max_in_flight_target)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,
+				last_error, max_in_flight, max_in_flight_target)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '',
 				`+firstShare+`, `+firstShare+`)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
 			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since),
