@@ -99,30 +99,31 @@ func (s *Scheduler) tick(ctx context.Context, taskType string, p tickState) (err
 	return err
 }
 
-func (s *Scheduler) readState(ctx context.Context, taskType string) (tickState, error) {
+func (s *Scheduler) readState(ctx context.Context, taskType string) (p tickState, err error) {
 	const open = `FROM schedule_run w WHERE w.task_type = k.task_type AND w.own_sign = k.own_sign AND w.state `
 	truth := func(condition string) string { return `, CASE WHEN ` + condition + ` THEN TRUE ELSE FALSE END` }
-	p, found, err := sqldb.Record[tickState](ctx, s.db, `SELECT {now}, r.run_id, COALESCE(r.paused, FALSE), r.started_at,
+	query := `SELECT {now}, r.run_id, COALESCE(r.paused, FALSE), r.started_at,
 		(SELECT MIN(next_fire_at) FROM schedule_trigger g WHERE g.own_sign = k.own_sign AND g.target = k.task_type
-			AND g.status = '`+TriggerActive+`'),
-		(SELECT MIN(w.not_before) `+open+`= '`+Ready+`' AND w.not_before > {now}),
-		(SELECT w.scheduled_at `+open+`= '`+Success+`' ORDER BY w.scheduled_at DESC LIMIT 1)`+
-		truth(`r.cancel_requested OR r.deadline_at < {now}`)+
+			AND g.status = '` + TriggerActive + `'),
+		(SELECT MIN(w.not_before) ` + open + `= '` + Ready + `' AND w.not_before > {now}),
+		(SELECT w.scheduled_at ` + open + `= '` + Success + `' ORDER BY w.scheduled_at DESC LIMIT 1)` +
+		truth(`r.cancel_requested OR r.deadline_at < {now}`) +
 		truth(`r.run_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q
-			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`)+
+			WHERE q.run_id = r.run_id AND q.state IN `+unfinished+`)`) +
 		truth(`NOT k.paused AND k.requested_total IS NULL AND EXISTS (SELECT 1 `+open+`= '`+Ready+`'
-			AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`)`)+
+			AND NOT w.paused AND NOT w.cancel_requested AND `+mayBegin+`)`) +
 		truth(`EXISTS (SELECT 1 `+open+`IN ('`+Waiting+`', '`+Ready+`')
-			AND (w.cancel_requested OR w.deadline_at < {now}))`)+
-		truth(`EXISTS (SELECT 1 `+open+`= '`+Waiting+`' AND `+resolvable+`)`)+
+			AND (w.cancel_requested OR w.deadline_at < {now}))`) +
+		truth(`EXISTS (SELECT 1 `+open+`= '`+Waiting+`' AND `+resolvable+`)`) +
 		truth(`EXISTS (SELECT 1 FROM schedule_backfill b WHERE b.task_type = k.task_type AND b.own_sign = k.own_sign
-			AND `+backfillDue+`)`)+`
+			AND `+backfillDue+`)`) + `
 		FROM schedule_task_running k
-		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '`+Running+`'
-		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id DESC`, taskType, s.ownSign)
-	if err == nil && !found {
-		err = roster.ErrUnknownTask
-	}
+		LEFT JOIN schedule_run r ON r.task_type = k.task_type AND r.own_sign = k.own_sign AND r.state = '` + Running + `'
+		WHERE k.task_type = ? AND k.own_sign = ? ORDER BY r.run_id DESC`
+	err = s.db.RetryRead(ctx, func(ctx context.Context) error {
+		p, err = sqldb.One[tickState](ctx, s.db, roster.ErrUnknownTask, query, taskType, s.ownSign)
+		return err
+	})
 	return p, err
 }
 
