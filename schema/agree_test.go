@@ -118,13 +118,13 @@ func TestMigrationsAgree(t *testing.T) {
 
 func shapeOf(t *testing.T, g *grammar, step Migration) []string {
 	t.Helper()
-	text, err := embedded.ReadFile(fileName(g.name, step))
+	text, err := embedded.ReadFile(fileName(g, step))
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines, unknown := shape(string(text))
 	if len(unknown) > 0 {
-		t.Errorf("%s: the test does not understand:\n%s", fileName(g.name, step), strings.Join(unknown, "\n"))
+		t.Errorf("%s: the test does not understand:\n%s", fileName(g, step), strings.Join(unknown, "\n"))
 	}
 	return lines
 }

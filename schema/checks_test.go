@@ -22,7 +22,7 @@ func TestEachNumberHasACheck(t *testing.T) {
 				t.Errorf("%s: the constraint of %s.%s does not name the column: %s", g.name, c.Table, c.Column, c.Condition)
 			}
 		}
-		text, err := embedded.ReadFile(string(g.name) + "/00001_roster.sql")
+		text, err := embedded.ReadFile(g.dir + "/00001_roster.sql")
 		if err != nil {
 			t.Fatal(err)
 		}

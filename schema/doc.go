@@ -3,7 +3,8 @@
 // # Migrations
 //
 // The directories postgres, mysql and sqlite hold the same migrations under the same numbers, as SQL that a person
-// can read, review and apply by hand. docs/tables.md describes the result for users that query it.
+// can read, review and apply by hand. TiDB has those of mysql, without what it does not understand (dialect.go).
+// docs/tables.md describes the result for users that query it.
 //
 // Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises the edition,
 // which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of an

@@ -37,14 +37,14 @@ func withLater(latest int64) (migrations, error) {
 			return migrations{}, err
 		}
 	}
-	steps, err := readSteps(all, Postgres)
+	steps, err := readSteps(all, postgres.dir)
 	if err != nil {
 		return migrations{}, err
 	}
 	for _, later := range steps {
 		for _, g := range grammars {
 			if later.Version > latest {
-				delete(all, fileName(g.name, later))
+				delete(all, fileName(g, later))
 			}
 		}
 	}

@@ -158,6 +158,6 @@ func relations(t *testing.T, db *sql.DB, d Dialect) []string {
 	}[d])
 }
 
-func fileName(d Dialect, m Migration) string {
-	return fmt.Sprintf("%s/%05d_%s.sql", d, m.Version, m.Name)
+func fileName(g *grammar, m Migration) string {
+	return fmt.Sprintf("%s/%05d_%s.sql", g.dir, m.Version, m.Name)
 }

@@ -66,13 +66,11 @@ func (l *lease) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := fs.Sub(known.files, string(l.name))
+	dir, err := fs.Sub(known.files, l.dir)
 	if err != nil {
 		return err
 	}
-	if l.begin != "" {
-		dir = begunFiles{dir, l.begin}
-	}
+	dir = editedFiles{dir, l.grammar}
 	provider, err := goose.NewProvider(goose.DialectCustom, l.db, dir,
 		goose.WithStore(guardedStore{store, l}), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
@@ -107,20 +105,20 @@ func (s guardedStore) TableExists(context.Context, database.DBTxConn) (bool, err
 // upMark is the line of a migration after which its statements begin.
 const upMark = "-- +goose Up\n"
 
-// begunFiles holds migrations with a statement before their own. goose has no hook at the begin of a transaction. A
-// setting of the connection would reach other clients behind PgBouncer in transaction mode. A statement in each file
-// could be forgotten.
-type begunFiles struct {
+// editedFiles holds migrations as a dialect needs them: with a statement before their own, and in the words that
+// the database understands. goose has no hook at the begin of a transaction. A setting of the connection would
+// reach other clients behind PgBouncer in transaction mode. A statement in each file could be forgotten.
+type editedFiles struct {
 	fs.FS
-	statement string
+	*grammar
 }
 
-// Open returns a migration with the statement, or a directory as it is.
-func (b begunFiles) Open(name string) (fs.File, error) {
+// Open returns an edited migration, or a directory as it is.
+func (e editedFiles) Open(name string) (fs.File, error) {
 	if !strings.HasSuffix(name, ".sql") {
-		return b.FS.Open(name)
+		return e.FS.Open(name)
 	}
-	text, err := fs.ReadFile(b.FS, name)
+	text, err := fs.ReadFile(e.FS, name)
 	if err != nil {
 		return nil, err
 	}
@@ -128,21 +126,24 @@ func (b begunFiles) Open(name string) (fs.File, error) {
 	if !found {
 		return nil, fmt.Errorf("%s has no line %q", name, strings.TrimSpace(upMark))
 	}
-	f, err := b.FS.Open(name)
+	if e.edit != nil {
+		statements = e.edit.Replace(statements)
+	}
+	f, err := e.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	return begunFile{f, strings.NewReader(head + upMark + b.statement + "\n" + statements)}, nil
+	return editedFile{f, strings.NewReader(head + upMark + e.begin + "\n" + statements)}, nil
 }
 
-// begunFile is a file with another text.
-type begunFile struct {
+// editedFile is a file with another text.
+type editedFile struct {
 	fs.File
 	text *strings.Reader
 }
 
 // Read reads the text.
-func (f begunFile) Read(p []byte) (int, error) { return f.text.Read(p) }
+func (f editedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
 // retry repeats op while again reports true for its error, until limit has passed or ctx ends. A limit of 0 is none.
 func retry(ctx context.Context, again func(error) bool, limit time.Duration, op func() error) error {

@@ -153,7 +153,7 @@ func TestUpAfterHalfAMigration(t *testing.T) {
 	TeachLater(t, 3)
 	statements := slices.Clone(mysql.bookkeeping)
 	for _, m := range known.steps {
-		statements = append(statements, statementsOf(t, fileName(MySQL, m))...)
+		statements = append(statements, statementsOf(t, fileName(&mysql, m))...)
 	}
 	if len(statements) < 20 {
 		t.Fatalf("%d statements", len(statements))

@@ -44,16 +44,16 @@ func (m migrations) latest() int64 { return m.steps[len(m.steps)-1].Version }
 
 // mustRead reads the names of the files. It panics if one is malformed: a program that embeds it never works.
 func mustRead(files fs.FS) migrations {
-	steps, err := readSteps(files, grammars[0].name)
+	steps, err := readSteps(files, grammars[0].dir)
 	if err != nil {
 		panic(err)
 	}
 	return migrations{files: files, steps: steps}
 }
 
-// readSteps reads the versions and names of a dialect from file names such as 00001_roster.sql.
-func readSteps(files fs.FS, d Dialect) ([]Migration, error) {
-	entries, err := fs.ReadDir(files, string(d))
+// readSteps reads the versions and names of a directory from file names such as 00001_roster.sql.
+func readSteps(files fs.FS, dir string) ([]Migration, error) {
+	entries, err := fs.ReadDir(files, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ var (
 var checks = sync.OnceValue(func() map[Dialect][]ColumnCheck {
 	all := map[Dialect][]ColumnCheck{}
 	for _, g := range grammars {
-		all[g.name] = readChecks(g.name)
+		all[g.name] = readChecks(g.dir)
 	}
 	return all
 })
@@ -97,8 +97,8 @@ func Checks(d Dialect) []ColumnCheck {
 	return slices.Clone(checks()[d])
 }
 
-func readChecks(d Dialect) (list []ColumnCheck) {
-	for _, step := range mustGlob(embedded, string(d)+"/*.sql") {
+func readChecks(dir string) (list []ColumnCheck) {
+	for _, step := range mustGlob(embedded, dir+"/*.sql") {
 		text, err := embedded.ReadFile(step)
 		if err != nil {
 			panic(err) // embedded

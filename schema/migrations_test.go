@@ -19,7 +19,7 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 		}
 	}
 	for _, g := range grammars {
-		steps, err := readSteps(known.files, g.name)
+		steps, err := readSteps(known.files, g.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,13 +31,15 @@ func TestCheckMissing(t *testing.T) {
 	})
 }
 
-func bookkeeping(t *testing.T, d Dialect) []string {
+func bookkeeping(t *testing.T, d Dialect) []string { return grammarOf(t, d).bookkeeping }
+
+func grammarOf(t *testing.T, d Dialect) *grammar {
 	t.Helper()
 	g, err := d.grammar()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g.bookkeeping
+	return g
 }
 
 // refused checks what Check returns, and that Status returns no error.
@@ -121,7 +123,7 @@ func TestOlderProgramsBesideASchema(t *testing.T) {
 func oldestCompanion(t *testing.T, d Dialect) (version int64) {
 	t.Helper()
 	last := known.steps[len(known.steps)-1]
-	text, err := fs.ReadFile(known.files, fileName(d, last))
+	text, err := fs.ReadFile(known.files, fileName(grammarOf(t, d), last))
 	if err != nil {
 		t.Fatal(err)
 	}
