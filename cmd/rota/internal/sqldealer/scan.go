@@ -186,12 +186,10 @@ func (sy syntax) scanned(plan string) (tables []string) {
 	_ = json.Unmarshal([]byte(plan), &tree) // a plan of lines is no JSON
 	eachNode(tree, func(node map[string]any) {
 		kind, _ := node["Node Type"].(string)
-		sorts = sorts || node["filesort"] != nil || strings.HasSuffix(kind, "Sort")
-		for _, key := range []string{"Relation Name", "table_name"} { // of PostgreSQL, of MySQL
-			name, ok := node[key].(string)
-			if !ok {
-				continue
-			}
+		operator, _ := node["id"].(string) // of TiDB, such as TopN_8
+		sorts = sorts || node["filesort"] != nil || strings.HasSuffix(kind, "Sort") ||
+			strings.HasPrefix(operator, "TopN_") || strings.HasPrefix(operator, "Sort_")
+		if name := tableOfNode(node); name != "" {
 			if all = append(all, name); scans(node) {
 				tables = append(tables, name)
 			}
@@ -204,10 +202,29 @@ func (sy syntax) scanned(plan string) (tables []string) {
 	return tables
 }
 
+// tableOfNode returns the table that a node of a plan reads; empty if it reads none, or the rows that another node has
+// found in an index.
+func tableOfNode(node map[string]any) string {
+	for _, key := range []string{"Relation Name", "table_name"} { // of PostgreSQL, of MySQL
+		if name, ok := node[key].(string); ok {
+			return name
+		}
+	}
+	object, _ := node["accessObject"].(string) // of TiDB, such as "table:orders, index:state(state)"
+	if operator, _ := node["id"].(string); strings.HasPrefix(operator, "TableRowIDScan_") {
+		return ""
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(object, "table:"), ",")
+	return name
+}
+
 // scans reports whether a node of a plan reads a table, or a whole index, without a condition on an index.
 func scans(node map[string]any) bool {
 	if access, ok := node["access_type"].(string); ok { // MySQL
 		return access == "ALL" || access == "index"
+	}
+	if operator, ok := node["id"].(string); ok { // TiDB
+		return strings.Contains(operator, "FullScan_")
 	}
 	kind, _ := node["Node Type"].(string)
 	_, conditional := node["Index Cond"]

@@ -48,6 +48,29 @@ func (sy syntax) isBinary(kind string) bool {
 	return slices.Contains(sy.binaries, kind)
 }
 
+var mysqlSyntax = syntax{
+	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
+	textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
+	binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
+	timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
+	inexact: map[string]string{
+		"BIT":      "select CAST(%[1]s AS UNSIGNED) AS %[1]s",
+		"FLOAT":    "its text is rounded; select CAST(%[1]s AS DOUBLE) AS %[1]s",
+		"JSON":     "select CAST(%[1]s AS CHAR) AS %[1]s, and compare that",
+		"GEOMETRY": "give the rows a key of another type than %[1]s",
+	},
+	unordered: map[string]string{
+		"ENUM": "it is ordered by the number of the value; select and compare %[1]s + 0",
+		"SET":  "it is ordered by the number of the value; select and compare %[1]s + 0",
+	},
+}
+
+// explainedBy returns the syntax of a database that differs only in its plans.
+func (sy syntax) explainedBy(explain string) syntax {
+	sy.explain = explain
+	return sy
+}
+
 var syntaxes = map[schema.Dialect]syntax{
 	schema.Postgres: {
 		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535,
@@ -55,22 +78,8 @@ var syntaxes = map[schema.Dialect]syntax{
 		binaries:    []string{"BYTEA"},
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
-	schema.MySQL: {
-		hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
-		textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
-		binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
-		timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
-		inexact: map[string]string{
-			"BIT":      "select CAST(%[1]s AS UNSIGNED) AS %[1]s",
-			"FLOAT":    "its text is rounded; select CAST(%[1]s AS DOUBLE) AS %[1]s",
-			"JSON":     "select CAST(%[1]s AS CHAR) AS %[1]s, and compare that",
-			"GEOMETRY": "give the rows a key of another type than %[1]s",
-		},
-		unordered: map[string]string{
-			"ENUM": "it is ordered by the number of the value; select and compare %[1]s + 0",
-			"SET":  "it is ordered by the number of the value; select and compare %[1]s + 0",
-		},
-	},
+	schema.MySQL: mysqlSyntax,
+	schema.TiDB:  mysqlSyntax.explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
 	schema.SQLite: {
 		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
 		explain: "EXPLAIN QUERY PLAN ", planLines: true,
