@@ -86,7 +86,7 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	cfg.Loc = time.UTC
 	cfg.Params["autocommit"] = "1"   // against a global autocommit=0, too: no other server would see a heartbeat
 	cfg.Logger = &driver.NopLogger{} // it would write to stderr, among lines of JSON, what its errors say as well
-	cfg.Params["time_zone"] = utcIfUTF8
+	cfg.Params["time_zone"] = utcIfUTF8 + tidbSession
 	if !strings.Contains(cfg.ConnectionAttributes, "program_name:") {
 		cfg.ConnectionAttributes = strings.TrimPrefix(cfg.ConnectionAttributes+",program_name:rota", ",")
 	}
@@ -103,6 +103,7 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		// Without this setting a host that vanishes would keep the lock row until TCP notices, after hours. Only MariaDB has
 		// the variable, and only MariaDB reads such a comment.
 		atMost(cfg, "M!100300", idleVariable, 10*time.Second)
+		atMost(cfg, "T!", idleVariableOfTiDB, 10*time.Second)
 	}
 	if role.Brief() {
 		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
@@ -119,13 +120,14 @@ func force(cfg *driver.Config, role sqldb.Role) {
 	}
 }
 
-// limitIdle makes the server end a transaction whose client is silent (F6). MariaDB has a setting for it. MySQL has one
-// for idle connections only, in a transaction or not. Either reads only its own comment.
+// limitIdle makes the server end a transaction whose client is silent (F6). MariaDB and TiDB have a setting for it.
+// MySQL has one for idle connections only, in a transaction or not. Each reads only its own comment.
 func limitIdle(cfg *driver.Config, limit time.Duration) {
 	if limit <= 0 {
 		return
 	}
 	atMost(cfg, "M!100300", idleVariable, limit)
+	atMost(cfg, "T!", idleVariableOfTiDB, limit)
 	atMost(cfg, "!80000", "wait_timeout", limit)
 }
 

@@ -1,5 +1,6 @@
-// Package mysql opens rosters on MySQL 8 and newer and on MariaDB 10.6 and newer, through go-sql-driver/mysql. It is a
-// package of its own, so that a program links only the driver of the database that it uses:
+// Package mysql opens rosters on MySQL 8 and newer, on MariaDB 10.6 and newer and on TiDB 8.5 and newer, through
+// go-sql-driver/mysql. It is a package of its own, so that a program links only the driver of the database that it
+// uses:
 //
 //	c, err := center.Open(ctx, mysql.URL(os.Getenv("ROTA_DATABASE")), center.Options{})
 //
@@ -15,9 +16,10 @@
 // On the roster's own connections, those for migrations included: a strict sql_mode, so that nothing is cut off
 // silently. A transaction that has waited for a lock for a second gives up and is retried
 // (innodb_lock_wait_timeout): the end of a context closes the connection and not the statement, which would go on
-// waiting in the server, by default for 50 s. MariaDB ends a transaction whose client is gone after ten seconds
-// (idle_transaction_timeout). MySQL has no such setting. A server ends a connection whose client takes no rows for ten
-// seconds (net_write_timeout). Reads and writes have deadlines, except for migrations.
+// waiting in the server, by default for 50 s. MariaDB and TiDB end a transaction whose client is gone after ten seconds
+// (idle_transaction_timeout, tidb_idle_transaction_timeout). MySQL has no such setting. A server ends a connection
+// whose client takes no rows for ten seconds (net_write_timeout). Reads and writes have deadlines, except for
+// migrations.
 //
 // The server ends a statement that has run for ten seconds, because its client no longer waits (sqldb.IOTimeout):
 // MariaDB each statement (max_statement_time), MySQL only a SELECT (max_execution_time). On MySQL an abandoned UPDATE

@@ -18,17 +18,20 @@ func classify(err error) sqldb.Class {
 		return sqldb.Other
 	}
 	switch e.Number {
-	// deadlock, lock wait, NOWAIT, changed since the snapshot, conflict in a MySQL group, TiDB's conflict
-	case 1213, 1205, 3572, 1020, 3101, 9007:
+	// deadlock, lock wait, changed since the snapshot, conflict in a MySQL group; of TiDB: conflicts, another schema
+	case 1213, 1205, 1020, 3101, 8002, 8022, 8028, 9007:
 		return sqldb.RolledBack
+	case 3572: // NOWAIT
+		return sqldb.Held
 	case noSuchHandler, needReprepare:
 		return sqldb.RolledBack
-	case 1969, 3024, 1317: // took too long, by MariaDB's limit and MySQL's; killed
+	// took too long, by MariaDB's limit and MySQL's; killed; of TiDB: no number of its own, its storage is slow or away
+	case 1969, 3024, 1317, 1105, 9001, 9002, 9003, 9004, 9005:
 		return sqldb.Interrupted
 	// too many connections, no quorum, shutdown, killed, gone away, idle too long
 	case 1040, 1047, 1053, 1152, 1927, 2006, 2013, 3169, 4031:
 		return sqldb.Broken
-	case 1180: // the commit failed: on a Galera node without a quorum, the others may have it
+	case 1180, 8501: // the commit failed: on a Galera node without a quorum, the others may have it; unknown to TiDB
 		return sqldb.Broken
 	case 1062:
 		return sqldb.Duplicate

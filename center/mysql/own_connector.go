@@ -170,7 +170,7 @@ func ownNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 // statements of a fence change each row that they match.
 func checkTx(ctx context.Context, tx *sql.Tx, idle time.Duration) (sqldb.PoolFinding, error) {
 	values, err := show(ctx, tx, "VARIABLES", "character_set_client", "character_set_connection", wsrepOn, syncVariable,
-		idleVariable, "wait_timeout")
+		idleVariable, idleVariableOfTiDB, "wait_timeout", lockMode)
 	if err != nil {
 		return sqldb.PoolFinding{}, err
 	}
@@ -190,19 +190,27 @@ func unfit(values map[string]string) string {
 		return fmt.Sprintf("%s (%d) must be %s: a select on a node that lags returns items that are done", syncVariable, wait,
 			syncWait)
 	}
+	if mode, tidb := values[lockMode]; tidb && mode != "pessimistic" {
+		return fmt.Sprintf("%s (%s) must be pessimistic: the fence would lock nothing before the commit", lockMode, mode)
+	}
 	return ""
 }
 
-// idleVariable limits idle transactions on MariaDB. MySQL has only a limit for idle connections (F6).
-const idleVariable = "idle_transaction_timeout"
+// These variables limit idle transactions on MariaDB and on TiDB. MySQL has only a limit for idle connections (F6).
+const (
+	idleVariable       = "idle_transaction_timeout"
+	idleVariableOfTiDB = "tidb_idle_transaction_timeout"
+)
 
 // idleWarning says that the server lets transactions be idle for longer than the limit of the roster, if it does.
 func idleWarning(values map[string]string, limit time.Duration) string {
 	name, value := "wait_timeout", values["wait_timeout"]
-	if own, known := values[idleVariable]; known {
-		name = idleVariable
-		if own != "0" { // no limit but that for connections
-			value = own
+	for _, variable := range []string{idleVariable, idleVariableOfTiDB} {
+		if own, known := values[variable]; known {
+			name = variable
+			if own != "0" { // no limit but that for connections
+				value = own
+			}
 		}
 	}
 	seconds, err := strconv.Atoi(value)

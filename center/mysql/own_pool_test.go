@@ -15,6 +15,8 @@ func TestUnfitSessions(t *testing.T) {
 		"character_set_connection (latin1) must": {"character_set_connection": "latin1"},
 		"wsrep_sync_wait (0) must be 3: ":        {"wsrep_on": "ON", "wsrep_sync_wait": "0"},
 		"wsrep_sync_wait (1) must be 3: ":        {"wsrep_on": "ON", "wsrep_sync_wait": "1"},
+		"tidb_txn_mode (optimistic) must be":     {"tidb_txn_mode": "optimistic"},
+		"tidb_txn_mode () must be pessimistic":   {"tidb_txn_mode": ""},
 	} {
 		values := map[string]string{"character_set_client": "utf8mb4", "character_set_connection": "utf8mb4", "wsrep_on": "OFF"}
 		maps.Copy(values, changes)
@@ -45,12 +47,14 @@ func TestIdleWarning(t *testing.T) {
 		{"", "60", time.Minute, ""},
 		{"0", "28800", 0, ""},
 	} {
-		values := map[string]string{"wait_timeout": c.connection}
-		if c.transaction != "" {
-			values[idleVariable] = c.transaction
-		}
-		if got := idleWarning(values, c.limit); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%+v: %q", c, got)
+		for _, variable := range []string{idleVariable, idleVariableOfTiDB} {
+			values := map[string]string{"wait_timeout": c.connection}
+			if c.transaction != "" {
+				values[variable] = c.transaction
+			}
+			if got := idleWarning(values, c.limit); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("%s: %+v: %q", variable, c, got)
+			}
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
-	if err := checkVendor(ctx, db); err != nil {
+	d, err := askVendor(ctx, db)
+	if err != nil {
 		return nil, err
 	}
 	var readOnly int
@@ -27,6 +28,9 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	}
 	if readOnly != 0 {
 		return nil, sqldb.TakesNoWrites("this server is read-only (read_only = 1: a replica?): connect to the primary")
+	}
+	if d == tidb {
+		return d, nil
 	}
 	if err := checkBinaryLog(ctx, db); err != nil {
 		return nil, err

@@ -8,10 +8,10 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// vendors are products with MySQL's face. They accept lock clauses and ignore them, or lack the statements of the
-// roster. There is no list of what MySQL's own servers say: packagers and hosts write anything behind the version.
+// vendors are the products with MySQL's face that are refused. They accept lock clauses and ignore them, or lack the
+// statements of the roster. There is no list of what MySQL's own servers say: packagers and hosts write anything behind
+// the version.
 var vendors = sqldb.Vendors{
-	{"tidb", "TiDB"},
 	{"vitess", "Vitess"},
 	{"planetscale", "PlanetScale"},
 	{"oceanbase", "OceanBase"},
@@ -23,14 +23,18 @@ var vendors = sqldb.Vendors{
 	{"starrocks", "StarRocks"},
 }
 
-// checkVendor returns an error for a server that is neither MySQL nor MariaDB (F8), or too old.
-func checkVendor(ctx context.Context, db *sql.DB) error {
+// askVendor returns the dialect of the server's vendor. It returns an error for a server that is neither MySQL nor
+// MariaDB nor TiDB (F8), or too old.
+func askVendor(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	var version, comment string
 	if err := db.QueryRowContext(ctx, "SELECT VERSION(), @@version_comment").Scan(&version, &comment); err != nil {
-		return fmt.Errorf("ask for the version: %w", err)
+		return nil, fmt.Errorf("ask for the version: %w", err)
+	}
+	if isTiDB(version, comment) {
+		return tidb, checkTiDB(ctx, db)
 	}
 	if err := vendors.Refuse(version, comment); err != nil {
-		return err
+		return nil, err
 	}
-	return checkVersion(version)
+	return dialect, checkVersion(version)
 }
