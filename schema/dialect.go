@@ -159,6 +159,14 @@ var mysql = grammar{
 // TiDB is TiDB 8.5 and newer, through go-sql-driver/mysql.
 const TiDB Dialect = "tidb"
 
+// Family returns the dialect whose SQL the database understands for the most part: [MySQL] for TiDB, otherwise d itself.
+func (d Dialect) Family() Dialect {
+	if d == TiDB {
+		return MySQL
+	}
+	return d
+}
+
 // tidb has the migrations of MySQL without the defaults that are expressions, so that an INSERT by hand must name these
 // columns. It wants a comparison as a constraint.
 var tidb = grammar{

@@ -51,7 +51,7 @@ func (s faultSteps) execUnchecked(statement string) {
 	conn, err := s.c.DB().Conn(ctx)
 	s.must(err)
 	defer conn.Close()
-	for _, text := range []string{off[s.c.Dialect()], statement, on[s.c.Dialect()]} {
+	for _, text := range []string{off[s.c.Dialect().Family()], statement, on[s.c.Dialect().Family()]} {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
 			s.t.Fatalf("%s: %v", text, err)
 		}

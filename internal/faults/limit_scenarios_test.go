@@ -91,11 +91,11 @@ func readOnly(s *stage) {
 	on := map[schema.Dialect][]string{
 		schema.Postgres: {`ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`},
 		schema.MySQL:    {`SET GLOBAL read_only = 1`},
-	}[s.c.Dialect()]
+	}[s.c.Dialect().Family()]
 	off := map[schema.Dialect][]string{
 		schema.Postgres: {`ALTER SYSTEM RESET default_transaction_read_only`, `SELECT pg_reload_conf()`},
 		schema.MySQL:    {`SET GLOBAL read_only = 0`},
-	}[s.c.Dialect()]
+	}[s.c.Dialect().Family()]
 	s.blockHeartbeats(on, off)
 }
 
@@ -150,7 +150,7 @@ func statementTimeout(s *stage) {
 	s.exec(map[schema.Dialect]string{
 		schema.Postgres: `ALTER ROLE app SET statement_timeout = 150`,
 		schema.MySQL:    `SET GLOBAL max_statement_time = 0.15`,
-	}[s.c.Dialect()])
+	}[s.c.Dialect().Family()])
 	for _, w := range s.workers {
 		w.proxy.Cut() // open connections keep the old setting
 	}
@@ -282,7 +282,7 @@ func (s faultSteps) createGuest() string {
 		schema.Postgres: {`CREATE ROLE app LOGIN`},
 		// a new server opens the test database to all users
 		schema.MySQL: {`CREATE USER app`, `DELETE FROM mysql.db`, `FLUSH PRIVILEGES`},
-	}[s.c.Dialect()]...)
+	}[s.c.Dialect().Family()]...)
 	s.exec(s.perTable("GRANT ALL ON % TO " + guest)...)
 	if s.c.Dialect() == schema.Postgres {
 		s.exec(`GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO app`)
@@ -303,7 +303,7 @@ func (s faultSteps) perTable(format string) (statements []string) {
 	if strings.Contains(format, "schedule_%") {
 		prefix = "schedule_"
 	}
-	where := map[schema.Dialect]string{schema.Postgres: `'public'`, schema.MySQL: `DATABASE()`}[s.c.Dialect()]
+	where := map[schema.Dialect]string{schema.Postgres: `'public'`, schema.MySQL: `DATABASE()`}[s.c.Dialect().Family()]
 	s.rows(`SELECT table_name FROM information_schema.tables WHERE table_schema = `+where+` ORDER BY table_name`,
 		func(r *sql.Rows) error {
 			var name string

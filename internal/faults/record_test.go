@@ -151,5 +151,5 @@ func (s *scene) instant(column string) string {
 		schema.Postgres: "CAST(extract(epoch FROM " + column + ") * 1000000 AS bigint)",
 		schema.MySQL:    "CAST(UNIX_TIMESTAMP(" + column + ") * 1000000 AS SIGNED)",
 		schema.SQLite:   "CAST(ROUND((julianday(" + column + ") - 2440587.5) * 86400000) AS INTEGER) * 1000",
-	}[s.c.Dialect()]
+	}[s.c.Dialect().Family()]
 }

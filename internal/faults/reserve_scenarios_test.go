@@ -158,7 +158,7 @@ func reservedAfterNow(s *stage) {
 		schema.Postgres: `reserved_until + interval '1 day'`,
 		schema.MySQL:    `reserved_until + INTERVAL 1 DAY`,
 		schema.SQLite:   `strftime('%Y-%m-%d %H:%M:%f', reserved_until, '+1 day') || '000'`,
-	}[s.c.Dialect()]
+	}[s.c.Dialect().Family()]
 	from := time.Now()
 	s.exec(`UPDATE schedule_queue SET reserved_until = ` + later + ` WHERE reserved_until IS NOT NULL`)
 	if s.IntN(2) == 0 {

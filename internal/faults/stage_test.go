@@ -135,7 +135,7 @@ func (s *stage) open() {
 	}
 	s.c = c
 	s.t.Cleanup(func() { s.c.Close() })
-	for _, statement := range tables(c.Dialect()) {
+	for _, statement := range tables(c.Dialect().Family()) {
 		if _, err := c.DB().ExecContext(ctx, statement); err != nil {
 			s.t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ func TestBacklog(t *testing.T) {
 		s := openShop(t, url)
 		kinds := map[schema.Dialect][]string{
 			schema.Postgres: {"timestamptz", "timestamp", "date"}, schema.MySQL: {"DATETIME(6)", "TIMESTAMP(3)", "DATE"}, schema.SQLite: {"TEXT", "DATETIME", ""},
-		}[s.family()]
+		}[s.Dialect().Family()]
 		s.exec("CREATE TABLE job (id INTEGER PRIMARY KEY, a "+kinds[0]+", b "+kinds[1]+", c "+kinds[2]+")",
 			"INSERT INTO job VALUES (1, '2026-03-01 12:00:00', '2026-03-01 12:00:00', '2026-03-01')",
 			"INSERT INTO job VALUES (2, '2020-03-01 12:00:00', '2020-03-01 12:00:00', '2020-03-01')",

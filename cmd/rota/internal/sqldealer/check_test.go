@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 		for name, test := range checkCases {
 			t.Run(name, func(t *testing.T) {
 				err := s.dealer(test.sql).Check(t.Context(), s.DB())
-				want := map[schema.Dialect]string{schema.Postgres: test.postgres, schema.MySQL: test.mysql, schema.SQLite: test.sqlite}[s.family()]
+				want := map[schema.Dialect]string{schema.Postgres: test.postgres, schema.MySQL: test.mysql, schema.SQLite: test.sqlite}[s.Dialect().Family()]
 				switch got := errorText(err); {
 				case want == "":
 					if err != nil {

@@ -62,7 +62,7 @@ func (s shop) sell() {
 		schema.Postgres: "CREATE TABLE sales (id BIGSERIAL PRIMARY KEY, xid xid8 NOT NULL DEFAULT pg_current_xact_id(), total INTEGER)",
 		schema.MySQL:    "CREATE TABLE sales (id BIGINT AUTO_INCREMENT PRIMARY KEY, total INTEGER)",
 		schema.SQLite:   "CREATE TABLE sales (id INTEGER PRIMARY KEY AUTOINCREMENT, total INTEGER)",
-	}[s.family()], "CREATE TABLE seen (id BIGINT)")
+	}[s.Dialect().Family()], "CREATE TABLE seen (id BIGINT)")
 }
 
 func (r *salesReader) tick(d time.Duration) { r.clock.Add(int64(d)) }
@@ -211,7 +211,7 @@ func TestCursorWithLag(t *testing.T) {
 func TestCursorBesideWriters(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		forms := map[string]config.SQLDealer{"lag": lagSales}
-		switch openShop(t, url).family() {
+		switch openShop(t, url).Dialect().Family() {
 		case schema.Postgres:
 			forms["xid"] = xidSales
 		case schema.SQLite:

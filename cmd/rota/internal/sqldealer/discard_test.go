@@ -55,7 +55,7 @@ func TestDiscardFails(t *testing.T) {
 		if err := bin.Discard(s.batch(7), rows[0], long); err != nil {
 			t.Fatal(err)
 		}
-		s.want("SELECT "+map[bool]string{true: "CHAR_LENGTH", false: "LENGTH"}[s.family() == schema.MySQL]+"(note) FROM dead WHERE id = 1", "2003")
+		s.want("SELECT "+map[bool]string{true: "CHAR_LENGTH", false: "LENGTH"}[s.Dialect().Family() == schema.MySQL]+"(note) FROM dead WHERE id = 1", "2003")
 		if err := bin.Discard(s.batch(7), rows[1], long); err == nil || !strings.HasPrefix(err.Error(), "run discard: ") {
 			t.Errorf("a row that is there: %v", err)
 		}

@@ -71,8 +71,8 @@ func TestKeyOfTwoColumns(t *testing.T) {
 		for name, c := range map[string]config.SQLDealer{
 			"keys":            {Select: open, Execute: batch, Key: key},
 			"row by row":      {Select: open, ExecuteEach: each, Key: key},
-			"after":           {Select: behindStock(s.family(), after), Execute: batch, Key: key, AfterStart: start},
-			"cursor":          {Select: behindStock(s.family(), cursor), Execute: batch, Key: key, CursorStart: start, CommitsInOrder: true},
+			"after":           {Select: behindStock(s.Dialect().Family(), after), Execute: batch, Key: key, AfterStart: start},
+			"cursor":          {Select: behindStock(s.Dialect().Family(), cursor), Execute: batch, Key: key, CursorStart: start, CommitsInOrder: true},
 			"the other order": {Select: open, ExecuteEach: each, Key: []string{"ID", "REGION"}},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestKeyOfTwoColumnsUsesItsIndex(t *testing.T) {
 		for range 10 { // 7,000 rows
 			s.exec("INSERT INTO stock (region, id) SELECT region, id + (SELECT MAX(id) FROM stock) FROM stock")
 		}
-		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE stock", schema.MySQL: "ANALYZE TABLE stock", schema.SQLite: "ANALYZE stock"}[s.family()])
+		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE stock", schema.MySQL: "ANALYZE TABLE stock", schema.SQLite: "ANALYZE stock"}[s.Dialect().Family()])
 		d := s.dealer(config.SQLDealer{
-			Select: behindStock(s.family(), after), Key: []string{"region", "id"}, AfterStart: []string{"!", "0"},
+			Select: behindStock(s.Dialect().Family(), after), Key: []string{"region", "id"}, AfterStart: []string{"!", "0"},
 			Execute: "UPDATE stock SET times = times + 1 WHERE (region, id) IN ({{keys}})",
 		})
 		rows := s.selectRows(d)

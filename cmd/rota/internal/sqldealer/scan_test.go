@@ -66,7 +66,7 @@ func TestFindScan(t *testing.T) {
 		fill(0, LargeTable/10)
 		want(d, "") // a small table
 		fill(LargeTable/10, LargeTable+10)
-		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE orders", schema.MySQL: "ANALYZE TABLE orders", schema.SQLite: "ANALYZE orders"}[s.family()])
+		s.exec(map[schema.Dialect]string{schema.Postgres: "ANALYZE orders", schema.MySQL: "ANALYZE TABLE orders", schema.SQLite: "ANALYZE orders"}[s.Dialect().Family()])
 		const scan = "each select may read all of orders, which has more than 100000 rows, as no index serves it" +
 			" -> create an index on what the select compares with a value, then on what it sorts by"
 		want(d, scan)

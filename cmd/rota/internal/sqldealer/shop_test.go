@@ -12,7 +12,6 @@ import (
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
-	"github.com/dutyrota/rota/schema"
 )
 
 const owner = "web1:4711:0000abcd"
@@ -40,14 +39,6 @@ func openShop(t testing.TB, url string) shop {
 	}
 	s.exec("UPDATE schedule_queue SET cur_server = '" + owner + "', epoch = 7 WHERE queue_id = '1'")
 	return s
-}
-
-// family is the dialect whose SQL the database speaks.
-func (s shop) family() schema.Dialect {
-	if s.Dialect() == schema.TiDB {
-		return schema.MySQL
-	}
-	return s.Dialect()
 }
 
 func (s shop) exec(statements ...string) {

@@ -100,7 +100,7 @@ func TestColumnTypes(t *testing.T) {
 		if s.Dialect() == schema.Postgres {
 			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
 		}
-		for i, c := range typeCases[s.family()] {
+		for i, c := range typeCases[s.Dialect().Family()] {
 			t.Run(strings.TrimSpace(c.kind+" "+strings.Join(c.values, " ")), func(t *testing.T) {
 				typeTable{shop{t, s.Center}, c, fmt.Sprintf("t%d", i)}.test()
 			})
