@@ -58,6 +58,19 @@ var mutants = []struct {
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
 }
 
+// begins are the seeds of walks that noticed a mutant that few walks notice. The search begins there, because it would
+// take many seconds otherwise. It goes on from there if a change of the model has made these walks others.
+var begins = map[string]uint64{
+	"no heartbeat at the join, because another server of the process has a longer interval (S1)": 3890,
+	"a reply to a heartbeat from before the lease expired counts (S11)":                          1622,
+	"the next session begins with an empty memory (H7)":                                          942,
+	"an expiry by a server that was away itself (S7)":                                            757,
+	"no watch, and an expiry by a server that was away itself (S7)":                              703,
+	"no watch before an expiry (S7)":                                                             703,
+	"work before the first reply of a session (S11)":                                             399,
+	"a heartbeat that is sent again announces another interval (S5)":                             226,
+}
+
 // sound reports whether the walk finds nothing without the mutation.
 func sound(seed uint64) bool {
 	k, r := newWalk(seed, without{})
@@ -74,7 +87,11 @@ func TestModelFindsEachMutant(t *testing.T) {
 			if m.late {
 				each = strandEach
 			}
-			for seed := each; seed <= 6000; seed += each {
+			for n := each; n <= 6000; n += each {
+				seed := n
+				if begin := begins[m.name]; begin > 0 {
+					seed += begin - 1
+				}
 				k, r := newWalk(seed, m.lacks)
 				if k.run(r); k.wrong != "" && sound(seed) {
 					t.Logf("seed %d: %s", seed, k.wrong)

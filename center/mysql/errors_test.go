@@ -12,9 +12,10 @@ import (
 func TestErrorClasses(t *testing.T) {
 	number := func(n uint16) error { return &driver.MySQLError{Number: n} }
 	cases := map[sqldb.Class][]error{
-		sqldb.Interrupted: {number(1969), number(3024), number(1317)},
-		sqldb.RolledBack:  {number(1213), number(1205), number(3572), number(1020), number(9007), number(3101)},
-		sqldb.Broken:      {number(1047), number(1180), driver.ErrInvalidConn},
+		sqldb.Interrupted: {number(1969), number(3024), number(1317), number(1105), number(9001)},
+		sqldb.RolledBack:  {number(1213), number(1205), number(1020), number(9007), number(8028), number(3101)},
+		sqldb.Broken:      {number(1047), number(1180), number(8501), driver.ErrInvalidConn},
+		sqldb.Held:        {number(3572)},
 		sqldb.ReadOnly:    {number(1290), number(1836)},
 		sqldb.NoTable:     {number(1146)},
 		sqldb.Duplicate:   {number(1062)},
