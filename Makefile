@@ -20,10 +20,10 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench internal/pgxtest internal/wrappertest internal/consoletest
 
-.PHONY: help test check pages mutants faults bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test check pages mutants faults engine-tidb bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
@@ -53,6 +53,19 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 	go test -c -o $(BIN)/faults ./internal/faults
 	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
+
+# An engine that make test does not run. The build of TiDB takes half an hour of two cores the first time.
+TIDB     := $(BIN)/tidb-server
+TIDB_TAG := v8.5.0
+
+engine-tidb: $(WITH_DATABASES) $(TIDB) ## run the suite of conformance and fault plays on TiDB, which is built first
+	PATH=$(abspath $(BIN)):$$PATH ROTA_TEST_DATABASES=tidb ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
+		-run 'TestConformance$$|TestFaults$$/tidb/^(cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)$$' \
+		./center ./internal/faults
+
+$(TIDB):
+	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB_TAG)' \
+		-o $(abspath $@) github.com/pingcap/tidb/cmd/tidb-server
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a
 # target finds goes to testdata/fuzz beside the test, and every later test runs it.

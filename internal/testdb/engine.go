@@ -14,7 +14,7 @@ type engine struct {
 	daemon   string // the program of the server
 	variable string // the environment variable with the URL of a server to use
 	url      string // of an empty database on a private server; %d is the port
-	packages string // the package of Debian
+	packages string // the package of Debian; empty if there is none
 }
 
 var engines = map[string]engine{
@@ -22,6 +22,7 @@ var engines = map[string]engine{
 		"postgres", "ROTA_TEST_POSTGRES_URL", "postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable",
 		"postgresql",
 	},
+	TiDB:   {"tidb-server", "ROTA_TEST_TIDB_URL", "mysql://root@127.0.0.1:%d/test", ""}, // make engine-tidb builds it
 	MySQL:  {"mariadbd", "ROTA_TEST_MYSQL_URL", "mysql://root@127.0.0.1:%d/test", "mariadb-server"},
 	Pooler: {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
 }
@@ -34,11 +35,13 @@ func Needs(kind string) []string {
 		return []string{Postgres, Pooler}
 	case MySQL:
 		return []string{MySQL}
+	case TiDB:
+		return []string{TiDB, MySQL} // for the client of MySQL
 	}
 	return nil
 }
 
-// Package returns the package of Debian with the programs of a kind of server.
+// Package returns the package of Debian with the programs of a kind of server, or "" if there is none.
 func Package(kind string) string { return engines[kind].packages }
 
 // Variable returns the environment variable with the URL of the server of a kind, or "" if the kind has no servers.

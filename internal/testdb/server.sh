@@ -55,6 +55,17 @@ mysql | galera)
 		fi
 	}
 	;;
+tidb)
+	stop=TERM kill=KILL
+	prepare() { mkdir "$DIR/data"; }
+	serve() {
+		exec tidb-server -store unistore -path "$DIR/data" -P "$PORT" -host 127.0.0.1 -socket "$DIR/socket" \
+			-report-status=false -L error
+	}
+	ping() {
+		mariadb --no-defaults --socket="$DIR/socket" -u root -e "SET GLOBAL tidb_enable_check_constraint = ON"
+	}
+	;;
 pgbouncer)
 	stop=INT kill=KILL
 	# Repeat a failed login after one second instead of fifteen.

@@ -22,11 +22,13 @@ import (
 	"testing"
 )
 
-// The kinds of database. The names are the schemes of their URLs. Tests of MySQL run on MariaDB.
+// The kinds of database. Tests of MySQL run on MariaDB. TiDB is for make engine-tidb: only a list in
+// ROTA_TEST_DATABASES names it, and tests whose SQL is that of one kind do not know it.
 const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
 	SQLite   = "sqlite"
+	TiDB     = "tidb"
 )
 
 // Pooler is PgBouncer. It stands in front of a PostgreSQL server and is no kind of database.
@@ -102,6 +104,7 @@ func kept(t testing.TB, server *Server, err error) *Server {
 var shared = map[string]func() (*Server, error){
 	Postgres: sync.OnceValues(func() (*Server, error) { return given(Postgres) }),
 	MySQL:    sync.OnceValues(func() (*Server, error) { return given(MySQL) }),
+	TiDB:     sync.OnceValues(func() (*Server, error) { return given(TiDB) }),
 }
 
 // given returns the server whose URL is in the environment, or starts one.
@@ -110,18 +113,18 @@ func given(kind string) (*Server, error) {
 	if url == "" {
 		return StartServer(kind)
 	}
-	if !strings.HasPrefix(url, kind+"://") {
-		return nil, fmt.Errorf("%s must start with %s://", Variable(kind), kind)
+	if scheme, _, _ := strings.Cut(engines[kind].url, "://"); !strings.HasPrefix(url, scheme+"://") {
+		return nil, fmt.Errorf("%s must start with %s://", Variable(kind), scheme)
 	}
 	return &Server{url: url}, nil
 }
 
 // Wanted is [Kinds] for programs that are not tests.
 func Wanted() ([]string, error) {
-	all := []string{Postgres, MySQL, SQLite}
+	usual, all := []string{Postgres, MySQL, SQLite}, []string{Postgres, MySQL, SQLite, TiDB}
 	list := os.Getenv("ROTA_TEST_DATABASES")
 	if list == "" {
-		return all, nil
+		return usual, nil
 	}
 	var kinds []string
 	for kind := range strings.SplitSeq(list, ",") {

@@ -22,7 +22,7 @@ func install(kinds []string, signals <-chan os.Signal) (err error) {
 	var names []string
 	for _, kind := range kinds {
 		for _, server := range testdb.Needs(kind) {
-			if !testdb.Installed(server) {
+			if testdb.Package(server) != "" && !testdb.Installed(server) {
 				names = append(names, testdb.Package(server))
 			}
 		}
