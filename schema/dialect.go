@@ -159,7 +159,7 @@ var mysql = grammar{
 // TiDB is TiDB 8.5 and newer, through go-sql-driver/mysql.
 const TiDB Dialect = "tidb"
 
-// Family returns the dialect whose SQL the database understands for the most part: [MySQL] for TiDB, otherwise d itself.
+// Family returns the dialect whose SQL the database mostly understands: [MySQL] for TiDB, otherwise d itself.
 func (d Dialect) Family() Dialect {
 	if d == TiDB {
 		return MySQL

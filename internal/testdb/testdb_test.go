@@ -57,7 +57,7 @@ func TestKinds(t *testing.T) {
 		"":                "postgres mysql sqlite",
 		"sqlite":          "sqlite",
 		"mysql, postgres": "mysql postgres",
-		"sqlite,oracle":   `ROTA_TEST_DATABASES names "oracle": want a comma-separated list of postgres, mysql, sqlite`,
+		"sqlite,oracle":   `ROTA_TEST_DATABASES names "oracle": want a comma-separated list of postgres, mysql, sqlite, tidb`,
 	} {
 		t.Setenv("ROTA_TEST_DATABASES", list)
 		kinds, err := Wanted()
