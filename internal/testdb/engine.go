@@ -55,8 +55,8 @@ func Installed(kind string) bool {
 	})
 }
 
-// searchPath returns the directories to search for the programs of the servers: the directories of PostgreSQL in
-// Debian, newest version first, then PATH, then directories that the PATH of some users lacks.
+// searchPath returns the directories to search for the programs of the servers: ROTA_TEST_BIN, the directories of
+// PostgreSQL in Debian, newest version first, then PATH, then directories that the PATH of some users lacks.
 func searchPath() []string {
 	dirs, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // fails only for a malformed pattern
 	version := func(dir string) int {
@@ -64,6 +64,6 @@ func searchPath() []string {
 		return n
 	}
 	slices.SortFunc(dirs, func(a, b string) int { return cmp.Compare(version(b), version(a)) })
-	dirs = append(dirs, filepath.SplitList(os.Getenv("PATH"))...)
-	return append(dirs, "/usr/local/sbin", "/usr/sbin")
+	return slices.Concat(filepath.SplitList(os.Getenv("ROTA_TEST_BIN")), dirs, filepath.SplitList(os.Getenv("PATH")),
+		[]string{"/usr/local/sbin", "/usr/sbin"})
 }

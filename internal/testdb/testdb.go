@@ -6,6 +6,8 @@
 // unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
 // databases.
 //
+// ROTA_TEST_BIN names the directory of the programs of another version of a server.
+//
 // The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise.
 // ROTA_TEST_DIR names another directory.
 //
