@@ -306,7 +306,7 @@ func TestOpenRefusesOtherProducts(t *testing.T) {
 	execURL(t, raw, `CREATE FUNCTION public.version() RETURNS text LANGUAGE sql AS $$ SELECT 'CockroachDB CCL v24.3.5' $$`)
 	raw += "&search_path=public,pg_catalog"
 	const want = `this server is CockroachDB (it says "CockroachDB CCL v24.3.5"), which Rota does not support: ` +
-		`use PostgreSQL 14, MariaDB 10.6, MySQL 8.0, or a newer one, or SQLite`
+		`use PostgreSQL 14, MariaDB 10.6, MySQL 8.0, TiDB 8.5, or a newer one, or SQLite`
 	if got := openError(t, raw, center.Options{Schema: center.SchemaCreate}); !strings.HasSuffix(got, want) {
 		t.Errorf("open: got %s, want %s", got, want)
 	}

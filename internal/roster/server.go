@@ -371,16 +371,20 @@ func MoveToHistory(ctx context.Context, l *LockTx, reason string,
 		if err != nil || len(list) == 0 {
 			return moved, err
 		}
-		doc, err := sqldb.JSON(list)
+		from, args, err := l.Dialect.In(l.Dialect.ServersIn, list)
 		if err != nil {
 			return nil, err
 		}
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server_history (`+serverColumns+`, left_time, reason)
-			SELECT `+serverColumns+`, {now}, `+reason+l.Dialect.ServersIn, doc)
+			SELECT `+serverColumns+`, {now}, `+reason+from, args...)
 		if err != nil {
 			return nil, fmt.Errorf("write the history: %w", err)
 		}
-		if _, err := l.Exec(ctx, l.Dialect.DeleteServers, doc); err != nil {
+		remove, args, err := l.Dialect.In(l.Dialect.DeleteServers, list)
+		if err == nil {
+			_, err = l.Exec(ctx, remove, args...)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("delete the servers: %w", err)
 		}
 		for _, uuid := range list {
@@ -398,7 +402,7 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 		list = append(list, s.UUID)
 		read[s.UUID] = s.Heartbeat
 	}
-	doc, err := sqldb.JSON(list)
+	from, args, err := l.Dialect.In(l.Dialect.ServersIn, list)
 	if err != nil {
 		return nil, err
 	}
@@ -406,8 +410,8 @@ func lockServerRows(ctx context.Context, l *LockTx, servers []ServerRow) (list [
 		UUID string
 		At   time.Time
 	}
-	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+l.Dialect.ServersIn+`
-		ORDER BY s.uuid`+l.Dialect.LockServers, doc)
+	beats, err := sqldb.Records[beat](ctx, l, `SELECT s.uuid, s.heartbeat_time`+from+`
+		ORDER BY s.uuid`+l.Dialect.LockServers, args...)
 	if err != nil {
 		return nil, fmt.Errorf("lock the servers: %w", err)
 	}

@@ -68,12 +68,11 @@ func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version
 		for i, c := range part {
 			rows[i] = newChangeRow(c, version)
 		}
-		doc, err := json.Marshal(rows)
+		query, args, err := changeQueues(l.Dialect.ChangeQueues, rows)
 		if err != nil {
 			return err
 		}
-		query := strings.ReplaceAll(l.Dialect.ChangeQueues, "{rows}", nextPowerOfTen(len(part)))
-		n, err := l.Exec(ctx, query, string(doc), l.TaskType, l.OwnSign)
+		n, err := l.Exec(ctx, query, append(args, l.TaskType, l.OwnSign)...)
 		if err != nil {
 			return fmt.Errorf("write the queues: %w", err)
 		}
@@ -82,6 +81,24 @@ func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version
 		}
 	}
 	return nil
+}
+
+// changeQueues returns the statement of a dialect that writes changes, with the parameters of the changes.
+func changeQueues(text string, rows []changeRow) (query string, args []any, err error) {
+	before, after, selected := strings.Cut(text, "{changes}")
+	if !selected {
+		doc, err := json.Marshal(rows)
+		return strings.ReplaceAll(text, "{rows}", nextPowerOfTen(len(rows))), []any{string(doc)}, err
+	}
+	list := make([]string, len(rows))
+	for i, row := range rows {
+		var columns []string
+		for _, f := range sqldb.Fields(row) {
+			columns, args = append(columns, "? AS "+f.Column), append(args, f.Value)
+		}
+		list[i] = "SELECT " + strings.Join(columns, ", ")
+	}
+	return before + strings.Join(list, " UNION ALL ") + after, args, nil
 }
 
 // writeChange writes one change as the dialect's statement for many does, without its table of changes.

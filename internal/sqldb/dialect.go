@@ -20,14 +20,19 @@ type Dialect struct {
 	Ago      func(ms string) string // the clock that many milliseconds ago, at most MaxDuration in either direction
 	Numbered bool                   // parameters are $1 instead of ?
 
-	// FROM ... WHERE of schedule_queue AS q: the rows of a JSON array of ids, a task type, an own_sign
+	// Three texts take a list of ids: as a parameter that is a JSON array, or as a parameter for each of them in place of
+	// {ids} (see In). QueuesIn is FROM ... WHERE of schedule_queue AS q for a list, a task type and an own_sign, ServersIn
+	// that of schedule_server AS s for a list of uuids, and DeleteServers deletes these servers.
 	QueuesIn      string
-	ServersIn     string // FROM ... WHERE of schedule_server AS s: the rows of a JSON array of uuids
+	ServersIn     string
+	DeleteServers string
+
 	ByKey         string // follows the name of a table, so that its rows are read in the order of their key
-	DeleteServers string // deletes the rows of a JSON array of uuids
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
-	ChangeQueues  string // writes a plan; {rows} is at least the number of changes
+	// ChangeQueues writes a plan: changes that are a JSON array, or that are selected in place of {changes}. {rows} is at
+	// least the number of changes.
+	ChangeQueues string
 
 	// Share ends a SELECT that keeps its rows unchanged until the commit. Empty if the database has no share locks: then
 	// OneWriter or WriteFence stands in for them.
@@ -144,8 +149,17 @@ func (d *Dialect) SelectQueues(queues []string, taskType, ownSign string) (from 
 			taskType, ownSign,
 		}, nil
 	}
-	doc, err := JSON(queues)
-	return d.QueuesIn, []any{doc, taskType, ownSign}, err
+	from, args, err = d.In(d.QueuesIn, queues)
+	return from, append(args, taskType, ownSign), err
+}
+
+// In returns one of the texts that take a list of ids, for at least one id, with the parameters of the list.
+func (d *Dialect) In(text string, ids []string) (query string, args []any, err error) {
+	if before, after, found := strings.Cut(text, "{ids}"); found {
+		return before + Marks(len(ids)) + after, Args(ids), nil
+	}
+	doc, err := JSON(ids)
+	return text, []any{doc}, err
 }
 
 // TimeOrNull returns t as a parameter, or NULL if t is zero.

@@ -19,7 +19,7 @@ func Args(list []string) []any {
 	return args
 }
 
-// JSON returns a JSON array of strings, for QueuesIn, ServersIn and DeleteServers.
+// JSON returns a JSON array of strings.
 func JSON(list []string) (string, error) {
 	doc, err := json.Marshal(list)
 	return string(doc), err
