@@ -14,8 +14,8 @@ import (
 )
 
 // tidb is the dialect of TiDB. TiDB has no share locks: the fence locks the rows of its queues for writing, so that the
-// batches of a queue run one after the other. It accepts SKIP LOCKED and ignores it. It has no JSON_TABLE, and to look up
-// each field of 2,000 changes in a JSON array took it half a minute.
+// batches of a queue run one after the other. It accepts SKIP LOCKED and ignores it. It has no JSON_TABLE, and to look
+// up the fields of 2,000 changes in a JSON array took it half a minute.
 var tidb = func() *sqldb.Dialect {
 	const servers = ` FROM schedule_server AS s WHERE s.uuid IN ({ids})`
 	d := *dialect
