@@ -35,14 +35,15 @@ type StartBackfill struct {
 
 var startBackfill = verb[StartBackfill](Verb{
 	Name: "run backfill", Right: RightOperate,
-	Short: "Make a run for each slot of a trigger in a range; list and control backfills",
+	Short: "Make a run for each slot of a trigger in a range of time",
 	Help: `Make a run for each slot of the trigger of a task type from --from on and before
 --to, and print the id of the backfill. The command returns at once. The workers
-of the task type make the runs, the oldest slot first; when one of them dies, the
-others go on. A time is in RFC 3339, or a day in the time zone of the trigger.
+of the task type make the runs, the oldest slot first; when one of them dies,
+the others go on. A time is in RFC 3339, or a day in the time zone of the
+trigger.
 
-A slot has one run, whether the trigger or a backfill makes it. A slot that has a
-run keeps it, unless the run is SKIPPED. With --rerun-failed the backfill also
+A slot has one run, whether the trigger or a backfill makes it. A slot that has
+a run keeps it, unless the run is SKIPPED. With --rerun-failed the backfill also
 reruns the runs that failed or were cancelled. A failed run does not stop the
 others, but the backfill ends FAILED.
 

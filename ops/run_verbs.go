@@ -150,7 +150,7 @@ type RerunRun struct {
 
 var rerunRun = verb[RerunRun](Verb{
 	Name: "run rerun", Right: RightOperate,
-	Short: "Rerun what a run has not done that failed or was cancelled or skipped",
+	Short: "Rerun what a failed, cancelled or skipped run has not done",
 	Effect: "Its failed and cancelled queues run again, each from its current position. Queues that are done stay " +
 		"done. A run that was SKIPPED starts when no other run of its task type is RUNNING. The runs that failed or were " +
 		"skipped because of it wait for it again.",

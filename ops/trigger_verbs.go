@@ -63,7 +63,7 @@ type ResumeTrigger struct {
 
 var resumeTrigger = verb[ResumeTrigger](Verb{
 	Name: "trigger resume", Right: RightOperate,
-	Short:   "Resume a paused trigger, or one in ERROR after its row was corrected",
+	Short:   "Resume a paused trigger, or one in ERROR",
 	Effect:  "It fires its slots again. Its misfire says which of the missed slots fire.",
 	Example: "  rota trigger resume nightly",
 })

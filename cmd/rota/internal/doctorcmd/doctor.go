@@ -28,7 +28,7 @@ func New() *cobra.Command {
 	var o cli.Output
 	cmd := cli.Command(&cobra.Command{
 		Use:   "doctor [TASK]",
-		Short: "Check the roster and its database; list problems and how to solve them",
+		Short: "Check the roster and its database, and say how to solve problems",
 		Long: `Check the roster and its database: the privileges of the role that you connect
 as, expired servers, queues without an owner, hand-overs that take too long,
 failed items, settings. List problems and how to solve them. Change nothing.

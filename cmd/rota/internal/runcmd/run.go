@@ -19,7 +19,7 @@ func Commands() []*cobra.Command {
 	return []*cobra.Command{
 		verbcmd.Group(&cobra.Command{
 			Use:   "run",
-			Short: "Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack",
+			Short: "Submit, list, cancel, rerun, pause, backfill and wait for runs",
 			Long: `Submit, list, backfill and wait for runs; cancel, rerun, pause, resume or ack a
 run.
 
