@@ -86,7 +86,7 @@ func TestDrainShowsTheMoves(t *testing.T) {
 		t.Parallel()
 		s := newSite(t, databaseURL, console.Options{Access: allowed})
 		got := s.do(request(http.MethodGet, "/server-drain?server=web1"))
-		for _, want := range []string{"Drain web1:1 of settle?", "<dd>4</dd>", "its owner stops", `value="` + web1 + `"`, "before 4, after 0", "before 0, after 4"} {
+		for _, want := range []string{"Drain web1:1 of settle?", "<dd>4</dd>", "its owner is draining", `value="` + web1 + `"`, "before 4, after 0", "before 0, after 4"} {
 			if !strings.Contains(got.body, want) {
 				t.Errorf("the page lacks %q: %s", want, got.body)
 			}
@@ -94,6 +94,9 @@ func TestDrainShowsTheMoves(t *testing.T) {
 		got = s.do(request(http.MethodGet, "/server-drain?server=web1&server=web2"))
 		if !strings.Contains(got.body, "no other server can take its 4 queues now: it works on until one can.") {
 			t.Errorf("to drain all servers: %s", got.body)
+		}
+		if strings.Contains(got.body, "nobody") {
+			t.Errorf("to drain all servers: the plan takes queues from them: %s", got.body)
 		}
 		s.must(s.center.Roster().Operator("test").PauseServer(t.Context(), web2, true))
 		got = s.do(request(http.MethodGet, "/server-resume?server="+web2))

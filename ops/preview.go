@@ -87,6 +87,7 @@ var ErrNoLoad = errors.New("no queue has a measured load: the dealer counts no b
 type Scenario struct {
 	Add    int      // servers that join
 	Remove []string // uuids of servers that stop
+	Drain  []string // uuids of servers that an operator drains or pauses: they keep what no other server can take
 	Resume []string // uuids of paused or drained servers that may own queues again
 
 	Weights map[string]int // other weights of servers, by uuid
@@ -110,8 +111,8 @@ func (q *Queues) plan(ctx context.Context, taskType string, s Scenario) (p Previ
 	if err != nil {
 		return p, err
 	}
-	err = errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Resume, StateServing),
-		in.setWeights(s.Weights))
+	err = errors.Join(in.setStates(s.Remove, stateStopping), in.setStates(s.Drain, StateDraining),
+		in.setStates(s.Resume, StateServing), in.setWeights(s.Weights))
 	if err != nil {
 		return p, err
 	}

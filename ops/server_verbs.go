@@ -42,7 +42,7 @@ var pauseServers = verb[PauseServers](Verb{
 // Prepare implements Operation.
 func (a PauseServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	return serverVerb{
-		Verb: pauseServers, past: "paused", scenario: stopping,
+		Verb: pauseServers, past: "paused", scenario: draining,
 		effect: func(f future) string { return f.handOver("they wait for one") },
 		do: func(ctx context.Context, uuid, actor string) error {
 			return c.roster.Operator(actor).PauseServer(ctx, uuid, true)
@@ -102,7 +102,7 @@ as --wait says, and then fails and names the queues that are left.
 // Prepare implements Operation.
 func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	v := serverVerb{
-		Verb: drainServers, past: "drained", scenario: stopping,
+		Verb: drainServers, past: "drained", scenario: draining,
 		effect: func(f future) string { return f.handOver("it works on until one can") },
 		do: func(ctx context.Context, uuid, actor string) error {
 			_, err := c.roster.Operator(actor).DrainServer(ctx, uuid, false)
@@ -185,7 +185,7 @@ func ParseWeight(text string) (int, error) {
 	return weight, nil
 }
 
-func stopping(uuids []string) Scenario { return Scenario{Remove: uuids} }
+func draining(uuids []string) Scenario { return Scenario{Drain: uuids} }
 
 // serverVerb is what the verbs about servers do not share.
 type serverVerb struct {
