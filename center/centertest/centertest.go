@@ -5,6 +5,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/engines"
 )
 
 // A Subject is something outside the store that some cases depend on.
@@ -18,7 +19,10 @@ const (
 
 // Run runs all cases against the empty database at url. The cases share the database, and each defines its own
 // task type.
-func Run(t *testing.T, url string) { run(t, url, 0) }
+func Run(t *testing.T, url string) {
+	run(t, url, 0)
+	t.Attr(engines.EngineAttr, Engine(t, Open(t, url, center.Options{})))
+}
 
 // RunAbout runs the cases about one subject. It serves databases of a kind that [Run] also covers, but with another
 // clock or behind a connection pooler.

@@ -3,9 +3,12 @@ package centertest
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -55,6 +58,18 @@ func CountRows(t testing.TB, c *center.Center, query string) (n int) {
 		t.Fatalf("%s\n%v", query, err)
 	}
 	return n
+}
+
+// Engine returns the product and the version of the database server, as the doctor shows them.
+func Engine(t testing.TB, c *center.Center) string {
+	t.Helper()
+	found, err := ops.New(c).Diagnose(t.Context(), "")
+	i := slices.IndexFunc(found, func(f condition.Condition) bool { return f.Kind == condition.Database })
+	if i < 0 { // another check may fail, for example on rows that a case has spoiled
+		t.Fatalf("the doctor does not name the database: %v", err)
+	}
+	engine, _, _ := strings.Cut(found[i].Text, ", ")
+	return engine
 }
 
 // RunAfter makes a task type run after others, and after no others than these.

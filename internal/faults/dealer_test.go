@@ -58,7 +58,7 @@ func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Co
 	b, _ := center.BatchFrom(ctx)
 	call := d.calls.Add(1)
 	d.notes.add(note{What: "begin", Call: call, Batch: b.Server, Queue: b.Queues[0].ID, Epoch: b.Queues[0].Epoch})
-	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }()
+	defer func() { d.notes.add(note{What: "end", Call: call, Error: fmt.Sprint(err)}) }() // noError if err is nil
 	if err := refuse(ctx, ids); err != nil {
 		return err
 	}

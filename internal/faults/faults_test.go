@@ -27,6 +27,7 @@ type scenario struct {
 	proxied bool     // disturbs the network: each worker has a proxy
 	threads int      // executors of each worker; 0 means 2
 	idle    bool     // no items are supplied during the scenario
+	backlog int      // undone items that the supply keeps in each queue; 0 means few
 	variant variant  // what the dealer can do
 
 	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
@@ -59,6 +60,7 @@ func scenarios() (list []scenario) {
 		{"standby", standbyScenarios},
 		{"lost", lostScenarios},
 		{"galera", galeraScenarios},
+		{"failover", failoverScenarios},
 		{"variant", variantScenarios},
 		{"block", blockScenarios},
 		{"reserve", reserveScenarios},
@@ -117,7 +119,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
 	s.idleTx = sc.idleTx
-	s.pool, s.returns, s.variant, s.backlog = sc.pool, sc.returns, sc.variant, sc.variant.backlog()
+	s.pool, s.returns, s.variant, s.backlog = sc.pool, sc.returns, sc.variant, cmp.Or(sc.backlog, sc.variant.backlog())
 	s.review, s.checked = sc.review, sc.checked
 	sc.variant.apply(&s.settings)
 	if sc.slow {

@@ -5,7 +5,6 @@ package faults
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"net/url"
 	"sync"
 	"time"
@@ -51,11 +50,7 @@ func nodeFreezes(s *stage) {
 	node := s.nodes[s.IntN(len(s.nodes))]
 	s.must(node.Freeze())
 	s.sleep(75 * time.Second)
-	for queue := range queues {
-		done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1 AND id % ? = ?`, queues, queue) }
-		before := done()
-		s.until(fmt.Sprintf("queue %d goes on", queue), func() bool { return done() > before })
-	}
+	s.eachQueueGoesOn()
 	s.must(node.Thaw())
 	s.awaitNode(node)
 	s.works(50)

@@ -66,6 +66,7 @@ type Span struct {
 	Begin    time.Time
 	WorkEnd  time.Time // zero if the process died during the work
 	End      time.Time // zero if the process died before the end
+	Done     bool      // the call ended without an error: the database had acknowledged its effects
 	LastSeen time.Time // when the process died, if it did
 }
 

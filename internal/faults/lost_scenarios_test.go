@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -167,30 +166,4 @@ func reviewLoss(s *stage, h *History) {
 	if lost == 0 {
 		s.t.Error("the database lacks no grant: the scenario proves nothing")
 	}
-}
-
-// usedTwice says which epochs of queues two servers have worked, if one of the calls is late.
-func usedTwice(spans []Span, late func(Span) bool) (texts []string) {
-	type grant struct {
-		queue string
-		epoch int64
-	}
-	users := map[grant][]Span{} // one span of each server, a late one if there is one
-	for _, p := range spans {
-		g := grant{p.Queue, p.Epoch}
-		i := slices.IndexFunc(users[g], func(o Span) bool { return o.Server == p.Server })
-		switch {
-		case i < 0:
-			users[g] = append(users[g], p)
-		case late(p):
-			users[g][i] = p
-		}
-	}
-	for g, list := range users {
-		if len(list) > 1 && slices.ContainsFunc(list, late) {
-			texts = append(texts, fmt.Sprintf("epoch %d of queue %s has two owners: %v", g.epoch, g.queue, list))
-		}
-	}
-	slices.Sort(texts)
-	return texts
 }

@@ -167,7 +167,7 @@ func (w *worker) history() (spans []Span, drains []Drain, stalls []Window) {
 		case "worked":
 			calls[n.Call].WorkEnd = n.At
 		case "end":
-			calls[n.Call].End = n.At
+			calls[n.Call].End, calls[n.Call].Done = n.At, n.Error == noError
 		}
 	})
 	for _, s := range order {

@@ -84,6 +84,7 @@ type scene struct {
 	supplying sync.WaitGroup
 	endSupply context.CancelFunc // ends the supply
 	backlog   int                // undone items that the supply keeps in each queue
+	highest   [queues]int        // the last item of each queue; only the supply uses it until the supply ends
 	rerun     map[string]bool    // runs that were rerun
 	swept     int64              // the watermark of the last successful run, in milliseconds
 	// by item: an instant at which it was committed; only the supply uses the map until the supply ends
@@ -166,21 +167,18 @@ func (s *scene) stopWatch() {
 // supply keeps a few undone items in each queue, so that a stuck queue does not stop the others. It ignores errors,
 // because databases fail here and may lose the last commits. The number of a lost item is not used again.
 func (s supplySteps) supply(ctx context.Context) {
-	var highest [queues]int
-	for queue := range highest {
-		highest[queue] = queue - queues
+	for queue := range s.highest {
+		s.highest[queue] = queue - queues
 	}
 	for ctx.Err() == nil {
 		var ids []int
 		for queue := range queues {
-			var last, undone int
-			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COALESCE(MAX(id), ?), COALESCE(SUM(1 - done), 0) FROM items
-				WHERE id % ? = ? AND id < ?`),
-				queue-queues, queues, queue, bad).Scan(&last, &undone)
-			highest[queue] = max(highest[queue], last)
+			var undone int
+			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM items WHERE done = 0 AND id % ? = ? AND id < ?`),
+				queues, queue, bad).Scan(&undone)
 			for ; err == nil && undone < s.backlog; undone++ {
-				highest[queue] += queues
-				ids = append(ids, highest[queue])
+				s.highest[queue] += queues
+				ids = append(ids, s.highest[queue])
 			}
 		}
 		if len(ids) > 0 {
@@ -315,6 +313,22 @@ func (s workerSteps) works(n int) {
 	done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1`) }
 	from := done()
 	s.until(fmt.Sprintf("%d more items are done", n), func() bool { return done() >= from+n })
+}
+
+// eachQueueGoesOn waits until one more item of each queue is done.
+func (s workerSteps) eachQueueGoesOn() {
+	s.t.Helper()
+	for queue := range queues {
+		done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1 AND id % ? = ?`, queues, queue) }
+		before := -1
+		s.until(fmt.Sprintf("queue %d goes on", queue), func() bool {
+			n := done()
+			if before < 0 {
+				before = n // the database may fail at first
+			}
+			return n > before
+		})
+	}
 }
 
 // awaitExpiry waits until the others have expired a worker. In SQLite the stopped process may hold the only write lock,

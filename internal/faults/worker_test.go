@@ -87,6 +87,9 @@ type note struct {
 	Error string `json:",omitempty"`
 }
 
+// noError is note.Error at the end of a call that has done its items.
+const noError = "<nil>"
+
 type notes struct{ file *os.File }
 
 func openNotes(path string) (notes, error) {

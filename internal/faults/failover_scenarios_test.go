@@ -1,0 +1,158 @@
+//go:build linux
+
+package faults
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/engines"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// failoverScenarios are the engines as operators run them. On each, three workers do many rows, and the faults come one
+// after the other while they do. Execute has no guard of its own: a row that is done again has a second effect. The
+// figures are in docs/engines.md.
+var failoverScenarios = rushed(
+	scenario{
+		name: "failover-workers", play: failover("a server that the play does not stop", workerFaults...),
+		kinds: []string{testdb.Postgres, testdb.MySQL, testdb.TiDB}, proxied: true,
+	},
+	scenario{
+		name: "failover-file", play: failover("one file", workerKilled, workerStopped), kinds: []string{testdb.SQLite},
+	},
+	scenario{
+		name: "failover-server", play: failover("one server", append(workerFaults, serverCrashed)...), own: true, proxied: true,
+	},
+)
+
+// rushed gives scenarios of fail-overs what they have in common: a load that keeps the servers busy.
+func rushed(list ...scenario) []scenario {
+	for i := range list {
+		list[i].threads, list[i].backlog, list[i].seldom = 8, 100, true
+	}
+	return list
+}
+
+// fault is a fault of a fail-over, with its name in docs/engines.md.
+type fault struct {
+	name string
+	play func(*stage)
+}
+
+// The faults of fail-overs.
+var (
+	workerKilled = fault{"worker killed", func(s *stage) {
+		kill(s)
+		s.start(1)
+	}}
+	workerStopped = fault{"worker stopped beyond its trust", pauseInItem}
+	workerCutOff  = fault{"worker cut off", partitionOfOne}
+	workerFaults  = []fault{workerKilled, workerStopped, workerCutOff}
+
+	serverCrashed = fault{"all servers killed", func(s *stage) { s.stopDatabase(s.server.Kill, s.dead(1)) }}
+)
+
+// failoverRows returns the number of rows: ROTA_FAULTS_ROWS, or a tenth of what make engines plays.
+func failoverRows(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("ROTA_FAULTS_ROWS")
+	if text == "" {
+		return 5000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n <= 0 {
+		t.Fatalf("ROTA_FAULTS_ROWS (%q) must be a number above 0", text)
+	}
+	return n
+}
+
+// failover returns a play of the faults. The supply adds rows as long as faults come, and then what is missing. The
+// play states its figures as an attribute of the test.
+func failover(servers string, faults ...fault) func(*stage) {
+	return func(s *stage) {
+		s.t.Attr(engines.EngineAttr, centertest.Engine(s.t, s.c))
+		during := make([]interval, len(faults))
+		for i, f := range faults {
+			during[i].from = time.Now()
+			f.play(s)
+			s.eachQueueGoesOn()
+			during[i].to = time.Now()
+		}
+		s.supplyUpTo(failoverRows(s.t))
+		review := s.review
+		s.review = func(s *stage, h *History) {
+			list := make([]engines.Fault, len(faults))
+			for i, f := range faults {
+				all, queue := pauses(h.Spans, during[i])
+				list[i] = engines.Fault{Name: f.name, All: tenths(all), Queue: tenths(queue)}
+			}
+			if review != nil {
+				review(s, h)
+			}
+			figures := tally(*h)
+			figures.Servers, figures.Faults = servers, list
+			text, err := json.Marshal(figures)
+			s.must(err)
+			s.t.Attr(engines.FailoverAttr, string(text))
+		}
+	}
+}
+
+// tenths returns the duration in seconds, with one digit behind the point.
+func tenths(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
+
+// supplyUpTo ends the supply, inserts what is missing to so many items, and waits until all are done.
+func (s *stage) supplyUpTo(rows int) {
+	s.t.Helper()
+	s.stopSupply()
+	next := slices.Max(s.highest[:]) + 1
+	for s.count(`SELECT COUNT(*) FROM items`) < rows {
+		ids := make([]int, 10*queues)
+		for i := range ids {
+			ids[i] = next + i
+		}
+		next += len(ids)
+		s.insert(s.t.Context(), ids)
+	}
+	for left := rows; left > 0; {
+		s.until("more items are done", func() bool {
+			n := s.count(`SELECT COUNT(*) FROM items WHERE done = 0`)
+			if n < 0 || n >= left {
+				return false
+			}
+			left = n
+			return true
+		})
+	}
+}
+
+// TestFailoverFigures checks what a play reads from its history.
+func TestFailoverFigures(t *testing.T) {
+	at := func(seconds int) time.Time { return time.Unix(int64(seconds), 0) }
+	call := func(queue, server string, epoch int64, end int, done bool) Span {
+		return Span{Queue: queue, Server: server, Epoch: epoch, End: at(end), Done: done}
+	}
+	h := History{
+		Spans: []Span{
+			call("0", "a", 1, 1, true), call("0", "b", 2, 4, true), call("0", "b", 2, 6, false), call("0", "b", 2, 9, true),
+			call("1", "a", 1, 2, true), call("1", "b", 1, 3, true), call("1", "b", 1, 8, true),
+		},
+		Items:   []Item{{1, true, 1}, {2, true, 2}, {3, true, 1}, {4, false, 0}, {5, true, 1}},
+		Effects: []Effect{{Item: 1}, {Item: 2}, {Item: 3}, {Item: 3}},
+	}
+	if all, queue := pauses(h.Spans, interval{at(0), at(10)}); all != 4*time.Second || queue != 5*time.Second {
+		t.Errorf("pauses of %s and %s, want 4s of all queues and 5s of one", all, queue)
+	}
+	if all, queue := pauses(h.Spans, interval{at(5), at(7)}); all != 2*time.Second || queue != 2*time.Second {
+		t.Errorf("pauses of %s and %s in an interval without a call, want its 2s", all, queue)
+	}
+	if f := tally(h); f.Rows != 5 || f.Twice != 2 || f.Lost != 2 || f.TwoOwners != 1 {
+		t.Errorf("%+v, want 5 rows, 2 twice, 2 lost, and 1 epoch with two owners", f)
+	}
+}
