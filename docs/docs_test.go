@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// update makes TestWhereNamesThePackages rewrite the page instead of comparing it.
-var update = flag.Bool("update", false, `rewrite the "Where" lines of protocol.md`)
+// update makes the tests rewrite what they compare: TestWhereNamesThePackages and TestEngineTables.
+var update = flag.Bool("update", false, `rewrite the "Where" lines of protocol.md and the tables of engines.md`)
 
 const protocol = "protocol.md"
 
