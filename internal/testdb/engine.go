@@ -2,11 +2,13 @@ package testdb
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // engine has what differs between the kinds of server, except the commands in server.sh.
@@ -14,7 +16,7 @@ type engine struct {
 	daemon   string // the program of the server
 	variable string // the environment variable with the URL of a server to use
 	url      string // of an empty database on a private server; %d is the port
-	packages string // the package of Debian; empty if there is none
+	packages string // those of Debian, separated by blanks; empty if there are none
 }
 
 var engines = map[string]engine{
@@ -25,6 +27,10 @@ var engines = map[string]engine{
 	TiDB:   {"tidb-server", "ROTA_TEST_TIDB_URL", "mysql://root@127.0.0.1:%d/test", ""}, // make engine-tidb builds it
 	MySQL:  {"mariadbd", "ROTA_TEST_MYSQL_URL", "mysql://root@127.0.0.1:%d/test", "mariadb-server"},
 	Pooler: {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
+
+	patroni: {daemon: "patroni", packages: "patroni"},
+	etcd:    {daemon: "etcd", packages: "etcd-server"},
+	galera:  {daemon: "mariadbd", packages: "mariadb-server galera-4 rsync"},
 }
 
 // Needs returns the kinds of server that tests on a kind of database may start: its own and, for PostgreSQL, the
@@ -41,14 +47,32 @@ func Needs(kind string) []string {
 	return nil
 }
 
-// Package returns the package of Debian with the programs of a kind of server, or "" if there is none.
-func Package(kind string) string { return engines[kind].packages }
+// Also returns what ROTA_TEST_ALSO names beside the kinds of database: what tests of clusters need.
+func Also() (kinds []string, err error) {
+	for kind := range strings.SplitSeq(os.Getenv("ROTA_TEST_ALSO"), ",") {
+		switch kind {
+		case "":
+		case patroni, etcd, galera:
+			kinds = append(kinds, kind)
+		default:
+			return nil, fmt.Errorf("ROTA_TEST_ALSO names %q: want a comma-separated list of %s, %s, %s", kind, patroni, etcd, galera)
+		}
+	}
+	return kinds, nil
+}
+
+// Packages returns the packages of Debian with the programs of a kind of server, or nil if there are none.
+func Packages(kind string) []string { return strings.Fields(engines[kind].packages) }
 
 // Variable returns the environment variable with the URL of the server of a kind, or "" if the kind has no servers.
 func Variable(kind string) string { return engines[kind].variable }
 
 // Installed reports whether the programs are installed that [StartServer] needs.
 func Installed(kind string) bool {
+	if kind == galera {
+		_, err := galeraProvider()
+		return err == nil
+	}
 	return slices.ContainsFunc(searchPath(), func(dir string) bool {
 		_, err := exec.LookPath(filepath.Join(dir, engines[kind].daemon))
 		return err == nil

@@ -30,7 +30,7 @@ func Galera(t testing.TB) []*Server {
 	nodes := make([]*Server, len(members))
 	for i, env := range members { // a cluster takes in one node after the other
 		server, err := start(plan{
-			kind: MySQL, role: "galera", env: env,
+			kind: MySQL, role: galera, env: env,
 			url: func(port int) string { return fmt.Sprintf(engines[MySQL].url, port) },
 		})
 		nodes[i] = kept(t, server, err)

@@ -70,8 +70,9 @@ func (l *link) write(to net.Conn, b []byte) error {
 
 // targets are the servers behind a proxy.
 type targets struct {
-	hosts  atomic.Value // []string: hosts and ports
-	dialed int          // connections so far; only dial uses it
+	hosts  atomic.Value           // []string: hosts and ports
+	serves func(host string) bool // reports whether a connection may go to the host; nil: it may; set before hosts
+	dialed int                    // connections so far; only dial uses it
 }
 
 // dial connects to the next server that answers, or returns nil. It must not be called concurrently.
@@ -79,7 +80,11 @@ func (t *targets) dial() net.Conn {
 	hosts := t.hosts.Load().([]string)
 	for range hosts {
 		t.dialed++
-		server, err := net.DialTimeout("tcp", hosts[t.dialed%len(hosts)], 10*time.Second)
+		host := hosts[t.dialed%len(hosts)]
+		if t.serves != nil && !t.serves(host) {
+			continue
+		}
+		server, err := net.DialTimeout("tcp", host, 10*time.Second)
 		if err == nil {
 			return server
 		}

@@ -2,11 +2,12 @@
 #
 # The environment has KIND, PORT and DIR, a directory that the script removes at the end. A standby also gets PRIMARY,
 # and a pgbouncer TARGET, both as connection strings. A galera gets SERVE, its options as a node of a cluster, and the
-# first node FIRST, the option that makes a new cluster at the first start. The script prints "ready" when the server
-# answers. Then it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start
-# (again, with the same port and data), save and restore (the data of a stopped server), freeze and thaw (its process),
-# fill (the disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the script kills the server. The kernel ends stdin whenever the other process
-# ends.
+# first node FIRST, the option that makes a new cluster at the first start. An etcd gets PEER, a second port. A patroni
+# gets ETCD, a host and port, NAME and REST, the port of its API. The script prints "ready" when the server answers. Then
+# it obeys one word per line and prints "ready" after each: stop (in order), kill (as a crash does), start (again, with
+# the same port and data), save and restore (the data of a stopped server), freeze and thaw (its process), fill (the
+# disk) and free (the disk). If that fails it prints "failed", and DIR/log has the cause. When stdin ends, the script
+# kills the server. The kernel ends stdin whenever the other process ends.
 #
 # fsync is off. A commit has still reached the operating system before it is acknowledged: a crash of the server loses
 # nothing, and only a crash of the machine does.
@@ -40,12 +41,22 @@ mysql | galera)
 			--auth-root-authentication-method=normal --skip-name-resolve
 	}
 	serve() {
-		exec mariadbd --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" --socket="$DIR/socket" \
+		position=
+		if [ $KIND = galera ] && [ -z "$FIRST" ] && [ -e "$DIR/data/ibdata1" ]; then
+			position=$(daemon command --wsrep-recover 2>&1 | sed -n 's/.*Recovered position: */--wsrep-start-position=/p')
+		fi
+		daemon exec $FIRST $position
+	}
+	# Usage: daemon exec|command OPTION ...
+	daemon() {
+		how=$1
+		shift
+		$how mariadbd --no-defaults --datadir="$DIR/data" --tmpdir="$DIR" --socket="$DIR/socket" \
 			--pid-file="$DIR/pid" --port="$PORT" --bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin \
 			--innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0 \
 			--innodb-buffer-pool-size=64M --innodb-log-file-size=16M --innodb-fast-shutdown=2 \
 			--performance-schema=0 --max-connections=300 --default-time-zone=+00:00 \
-			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin $SERVE $FIRST
+			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin $SERVE "$@"
 	}
 	ping() {
 		if [ $KIND = mysql ]; then
@@ -65,6 +76,46 @@ tidb)
 	ping() {
 		mariadb --no-defaults --socket="$DIR/socket" -u root -e "SET GLOBAL tidb_enable_check_constraint = ON"
 	}
+	;;
+etcd)
+	stop=TERM kill=KILL
+	prepare() { mkdir "$DIR/data"; }
+	serve() {
+		exec etcd --name etcd --data-dir "$DIR/data" --initial-cluster "etcd=http://127.0.0.1:$PEER" \
+			--listen-peer-urls "http://127.0.0.1:$PEER" --initial-advertise-peer-urls "http://127.0.0.1:$PEER" \
+			--listen-client-urls "http://127.0.0.1:$PORT" --advertise-client-urls "http://127.0.0.1:$PORT"
+	}
+	ping() { get "http://127.0.0.1:$PORT/health"; }
+	;;
+patroni)
+	stop=TERM kill=KILL
+	# The shortest times that Patroni allows.
+	prepare() {
+		cat >"$DIR/patroni.yml" <<-END
+			scope: rota
+			name: $NAME
+			restapi: {listen: "127.0.0.1:$REST", connect_address: "127.0.0.1:$REST"}
+			etcd3: {host: "$ETCD"}
+			bootstrap:
+			  dcs:
+			    {ttl: 20, loop_wait: 1, retry_timeout: 3, synchronous_mode: true, postgresql: {use_pg_rewind: true}}
+			  initdb: [{auth: trust}, {encoding: UTF8}, {locale: C}]
+			postgresql:
+			  listen: "127.0.0.1:$PORT"
+			  connect_address: "127.0.0.1:$PORT"
+			  bin_dir: "$(dirname "$(command -v postgres)")"
+			  data_dir: "$DIR/data"
+			  pgpass: "$DIR/pgpass"
+			  authentication: {superuser: {username: postgres}, replication: {username: postgres}}
+			  pg_hba: ["local all all trust", "host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"]
+			  parameters:
+			    {unix_socket_directories: "$DIR", fsync: "off", shared_buffers: 64MB, max_connections: 200, jit: "off", timezone: UTC}
+		END
+	}
+	serve() { exec patroni "$DIR/patroni.yml"; }
+	ping() { get "http://127.0.0.1:$REST/health"; }
+	# PostgreSQL outlives a Patroni that is killed.
+	rest() { pg_ctl -D "$DIR/data" -m immediate stop; }
 	;;
 pgbouncer)
 	stop=INT kill=KILL
@@ -94,6 +145,8 @@ pgbouncer)
 	;;
 esac
 
+get() { /usr/bin/python3 -c "import urllib.request; urllib.request.urlopen('$1', timeout=5)"; }
+
 log() { "$@" </dev/null >>"$DIR/log" 2>&1; }
 
 start() {
@@ -114,6 +167,7 @@ end() {
 	kill -"$1" "$server" # fails if the server has ended already
 	wait "$server"
 	server=
+	[ $KIND != patroni ] || rest
 }
 
 save() { rm -rf "$DIR/saved" && cp -a "$DIR/data" "$DIR/saved"; }

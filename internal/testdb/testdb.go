@@ -6,7 +6,8 @@
 // unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
 // databases.
 //
-// ROTA_TEST_BIN names the directory of the programs of another version of a server.
+// ROTA_TEST_BIN names the directory of the programs of another version of a server. ROTA_TEST_ALSO names what clusters
+// need and [Needs] does not have, so that package run installs it.
 //
 // The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise.
 // ROTA_TEST_DIR names another directory.
@@ -35,6 +36,13 @@ const (
 
 // Pooler is PgBouncer. It stands in front of a PostgreSQL server and is no kind of database.
 const Pooler = "pgbouncer"
+
+// What clusters need: see [Patroni] and [Galera].
+const (
+	patroni = "patroni"
+	etcd    = "etcd"
+	galera  = "galera"
+)
 
 // Each runs f as a subtest for each wanted kind of database, with the URL of a database of its own (see [URL]). The
 // subtests have the names of the kinds. They run one after the other unless f calls t.Parallel.

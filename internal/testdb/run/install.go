@@ -19,12 +19,17 @@ const policy = "/usr/sbin/policy-rc.d"
 // install installs the missing packages of the servers, on Debian and as root. Elsewhere it does nothing, and the
 // error of testdb.StartServer names the alternatives.
 func install(kinds []string, signals <-chan os.Signal) (err error) {
-	var names []string
+	servers, err := testdb.Also()
+	if err != nil {
+		return err
+	}
 	for _, kind := range kinds {
-		for _, server := range testdb.Needs(kind) {
-			if testdb.Package(server) != "" && !testdb.Installed(server) {
-				names = append(names, testdb.Package(server))
-			}
+		servers = append(servers, testdb.Needs(kind)...)
+	}
+	var names []string
+	for _, server := range servers {
+		if !testdb.Installed(server) {
+			names = append(names, testdb.Packages(server)...)
 		}
 	}
 	if _, err := exec.LookPath("apt-get"); len(names) == 0 || err != nil || os.Geteuid() != 0 {

@@ -1,0 +1,105 @@
+package testdb
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Cluster is three PostgreSQL servers that replicate each other. Patroni makes one of them the primary, and one that
+// replicates it synchronously the next one.
+type Cluster struct {
+	Nodes []*Server
+	apis  map[string]string // the URL of Patroni's API, by the URL of the node
+}
+
+// Patroni returns a private cluster on this host, with one etcd, and the URL of a balancer that leads to its primary.
+// They end with the test. Without the packages patroni and etcd-server, and without PostgreSQL among the wanted
+// databases, it skips the test.
+func Patroni(t testing.TB) (c *Cluster, url string, balancer *Proxy) {
+	t.Helper()
+	if !slices.Contains(Kinds(t), Postgres) {
+		t.Skipf("ROTA_TEST_DATABASES omits %s", Postgres)
+	}
+	for _, kind := range []string{Postgres, patroni, etcd} {
+		if !Installed(kind) {
+			t.Skipf("no Patroni here: %s is not installed (on Debian: apt-get install postgresql patroni etcd-server)",
+				engines[kind].daemon)
+		}
+	}
+	ports := make([]int, 1+patroniNodes)
+	for i := range ports {
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = port
+	}
+	store, err := start(plan{
+		kind: etcd, env: []string{fmt.Sprintf("PEER=%d", ports[0])},
+		url: func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) },
+	})
+	store = kept(t, store, err)
+	c = &Cluster{apis: map[string]string{}}
+	var urls []string
+	for i := range patroniNodes {
+		node, err := start(plan{
+			kind: patroni, env: []string{"ETCD=" + store.URL(), fmt.Sprintf("NAME=n%d", i+1), fmt.Sprintf("REST=%d", ports[1+i])},
+			url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
+		})
+		c.Nodes = append(c.Nodes, kept(t, node, err))
+		urls = append(urls, node.URL())
+		c.apis[node.URL()] = fmt.Sprintf("http://127.0.0.1:%d", ports[1+i])
+	}
+	url, balancer = Through(t, urls[0])
+	balancer.targets.serves = func(host string) bool {
+		i := slices.IndexFunc(urls, func(u string) bool { return strings.Contains(u, host) })
+		return c.leads(c.Nodes[i])
+	}
+	if err := balancer.Redirect(urls...); err != nil {
+		t.Fatal(err)
+	}
+	return c, url, balancer
+}
+
+const patroniNodes = 3
+
+// Primary returns the node that is the primary according to its Patroni, or nil while there is none.
+func (c *Cluster) Primary() *Server {
+	if i := slices.IndexFunc(c.Nodes, c.leads); i >= 0 {
+		return c.Nodes[i]
+	}
+	return nil
+}
+
+func (c *Cluster) leads(node *Server) bool { return c.ask(node, http.MethodGet, "/primary", "") == nil }
+
+// SwitchOver tells Patroni to make another node the primary.
+func (c *Cluster) SwitchOver(primary *Server) error {
+	name := fmt.Sprintf("n%d", 1+slices.Index(c.Nodes, primary))
+	return c.ask(primary, http.MethodPost, "/switchover", `{"leader": "`+name+`"}`)
+}
+
+// ask sends a request to the API of a node. It returns an error unless the answer is a success.
+func (c *Cluster) ask(node *Server, method, path, body string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, c.apis[node.URL()]+path, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // no connection outlives the call
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	_ = answer.Body.Close() // the status says it all
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, answer.Status)
+	}
+	return nil
+}
