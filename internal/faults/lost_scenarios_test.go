@@ -81,7 +81,7 @@ func (s *stage) lag() (*testdb.Server, time.Time) {
 func (s *stage) moveQueues() {
 	s.t.Helper()
 	s.start(1)
-	s.leave(s.workers[s.IntN(workers)])
+	s.leave(s.live()[s.IntN(workers)])
 	s.sleep(s.dead(1))
 	s.works(20)
 }
