@@ -105,3 +105,16 @@ func connect(t *testing.T, databaseURL string) *sql.DB {
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
+
+func TestAlso(t *testing.T) {
+	for list, want := range map[string]int{"": 0, "galera": 1, "patroni,etcd": 2} {
+		t.Setenv("ROTA_TEST_ALSO", list)
+		if kinds, err := Also(); len(kinds) != want || err != nil {
+			t.Errorf("%q names %q (%v)", list, kinds, err)
+		}
+	}
+	t.Setenv("ROTA_TEST_ALSO", "oracle")
+	if _, err := Also(); err == nil {
+		t.Error("no error for an unknown kind")
+	}
+}
