@@ -1,7 +1,7 @@
 // Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
 // `make bench` runs it. README.md explains the figures.
 //
-//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|choices]...
+//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices]...
 //
 // It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
 package main
@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/bench/internal/choices"
+	"github.com/dutyrota/rota/bench/internal/costs"
 	"github.com/dutyrota/rota/bench/internal/moves"
 	"github.com/dutyrota/rota/bench/internal/plan"
 	"github.com/dutyrota/rota/bench/internal/report"
@@ -38,7 +39,7 @@ func main() {
 	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
 	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|choices]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -77,6 +78,9 @@ var parts = []part{
 	{"plan", func(ctx context.Context, _ []*stage.Server, short bool) (report.Part, error) {
 		return plan.Run(ctx, pick(short, plan.Short, plan.Full))
 	}},
+	{"costs", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return costs.Run(ctx, servers, pick(short, costs.Short, costs.Full))
+	}},
 	{"choices", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return choices.Run(ctx, servers, pick(short, choices.Short, choices.Full))
 	}},
@@ -98,7 +102,7 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan or choices", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan, costs or choices", name)
 		}
 		chosen = append(chosen, parts[i])
 	}

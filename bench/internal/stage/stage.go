@@ -23,7 +23,7 @@ const (
 
 // Name returns the name of a kind of database for people.
 func Name(kind string) string {
-	return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB"}[kind]
+	return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB", testdb.TiDB: "TiDB"}[kind]
 }
 
 // Server is a database server: a private server, or the server of the environment (see package testdb).
@@ -56,7 +56,7 @@ func (s *Server) readVersion(ctx context.Context) error {
 		return err
 	}
 	defer db.Close(ctx)
-	query := map[string]string{Postgres: "SHOW server_version", MySQL: "SELECT VERSION()"}[s.Kind]
+	query := map[string]string{Postgres: "SHOW server_version", MySQL: "SELECT VERSION()", testdb.TiDB: "SELECT VERSION()"}[s.Kind]
 	if err := db.QueryRowContext(ctx, query).Scan(&s.Version); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ type Database struct {
 
 // Fresh creates a database and opens a Center on it.
 func (s *Server) Fresh(ctx context.Context) (*Database, error) {
-	url, drop, err := testdb.Create(ctx, s.url)
+	url, drop, err := s.Create(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,11 @@ func (s *Server) Fresh(ctx context.Context) (*Database, error) {
 		return nil, errors.Join(err, drop(ctx))
 	}
 	return &Database{Center: c, DB: c.DB(), URL: url, Server: s, drop: drop}, nil
+}
+
+// Create creates an empty database, and returns its URL and what drops it.
+func (s *Server) Create(ctx context.Context) (url string, drop func(context.Context) error, err error) {
+	return testdb.Create(ctx, s.url)
 }
 
 // Close closes the Center and drops the database, even if ctx is done. It ignores errors: the server ends soon.
