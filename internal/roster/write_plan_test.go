@@ -1,7 +1,10 @@
 package roster_test
 
 import (
+	"database/sql"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dutyrota/rota/center/centertest"
@@ -38,4 +41,27 @@ func TestPlanIsCompareAndSet(t *testing.T) {
 			t.Errorf("queues with an owner from a stale plan: got %d, want 0", n)
 		}
 	})
+}
+
+// L5: PostgreSQL looks up each queue of a list by its key, also before it has statistics. Otherwise the first plan of a
+// large roster would take longer than a transaction may.
+func TestQueuesAreLockedByTheirKey(t *testing.T) {
+	t.Parallel()
+	c := openTask(t, testdb.URL(t, testdb.Postgres), "large", 5_000)
+	db := c.Roster().DB
+	from, args, err := db.SelectQueues([]string{"1", "2"}, "large", "BASE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	err = db.Each(t.Context(), func(rows *sql.Rows) error {
+		lines = append(lines, "")
+		return rows.Scan(&lines[len(lines)-1])
+	}, `EXPLAIN SELECT q.queue_id`+from+` ORDER BY q.queue_id`+db.SkipLocked, args...)
+	byKey := func(line string) bool {
+		return strings.Contains(line, "Index Cond:") && strings.Contains(line, "queue_id = ")
+	}
+	if err != nil || !slices.ContainsFunc(lines, byKey) {
+		t.Errorf("%v, want an index condition with queue_id:\n%s", err, strings.Join(lines, "\n"))
+	}
 }
