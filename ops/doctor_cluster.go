@@ -29,17 +29,19 @@ func (d clusterCheck) nodes(ctx context.Context) error {
 	}
 	const hint = "let all workers write through one node where possible"
 	const fence = "a Galera cluster: the fence writes its rows, so that the batches of a queue run one by one"
+	const cluster = "cluster" // another subject than that of the finding about the database
 	ask := d.c.db.Database.Node
 	if ask == nil {
-		d.note(condition.Database, hint, fence)
+		d.note(condition.Database, hint, fence).Subject = cluster
 		return nil
 	}
 	nodes, err := d.readNodes(ctx, ask)
 	if err != nil {
 		return err
 	}
-	d.note(condition.Database, hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, "+
+	note := d.note(condition.Database, hint, "%s; wsrep_sync_wait = %s on the connections of transactions and dealers, "+
 		"so that they see what other nodes have committed; heartbeats do not wait", fence, nodes[0].SyncWait)
+	note.Subject = cluster
 	limit, err := d.nodeClockLimit(ctx)
 	if err != nil {
 		return err
