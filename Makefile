@@ -114,7 +114,7 @@ engine-galera: export ROTA_TEST_ALSO = galera
 engine-galera: export ROTA_TEST_DATABASES = mysql
 
 $(CLUSTERS): $(WITH_DATABASES) $(RECORD)
-	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center/mysql ./internal/faults ./manager))
+	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center ./center/mysql ./internal/faults ./manager))
 	$(failover)
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a

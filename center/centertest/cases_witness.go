@@ -52,7 +52,9 @@ func testWitness(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("S15 rows that the ended process still holds are taken over", func(t *testing.T) {
-		needsRowLocks(t, c)
+		if !needsRowLocks(t, c) {
+			return
+		}
 		other, err := c.In("ended")
 		if err != nil {
 			t.Fatal(err)
@@ -135,7 +137,9 @@ func testWitness(t *testing.T, c *center.Center) {
 // testEndingAttempts ends a process while another transaction has the lock row, and while a row of a queue is held.
 // A server that gets queues by the first plan can work them while B waits for the next attempt.
 func testEndingAttempts(t *testing.T, c *center.Center) {
-	needsRowLocks(t, c)
+	if !needsRowLocks(t, c) {
+		return
+	}
 	c, err := c.In("attempts")
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +206,9 @@ func wantNoPlan(t *testing.T, r *fixture, lock string) {
 
 // testOneExpires ends a process while the database still has one of its rows. All processes of the host notice at once.
 func testOneExpires(t *testing.T, c *center.Center) {
-	needsRowLocks(t, c)
+	if !needsRowLocks(t, c) {
+		return
+	}
 	other, err := c.In("storm")
 	if err != nil {
 		t.Fatal(err)

@@ -20,16 +20,25 @@ const (
 // Run runs all cases against the empty database at url. The cases share the database, and each defines its own
 // task type.
 func Run(t *testing.T, url string) {
-	run(t, url, 0)
-	t.Attr(engines.EngineAttr, Engine(t, Open(t, url, center.Options{})))
+	c := Open(t, url, center.Options{})
+	run(t, c, url, 0)
+	t.Attr(engines.EngineAttr, Engine(t, c))
+}
+
+// RunOnNodes does the same where each session may be on another node of a cluster. The cases that assert a lock between
+// two sessions check there what [locksReach] says.
+func RunOnNodes(t *testing.T, url string) {
+	c := Open(t, url, center.Options{})
+	onNodes.Store(c, true)
+	defer onNodes.Delete(c)
+	run(t, c, url, 0)
 }
 
 // RunAbout runs the cases about one subject. It serves databases of a kind that [Run] also covers, but with another
 // clock or behind a connection pooler.
-func RunAbout(t *testing.T, url string, s Subject) { run(t, url, s) }
+func RunAbout(t *testing.T, url string, s Subject) { run(t, Open(t, url, center.Options{}), url, s) }
 
-func run(t *testing.T, url string, about Subject) {
-	c := Open(t, url, center.Options{})
+func run(t *testing.T, c *center.Center, url string, about Subject) {
 	for name, g := range groups {
 		if g.about&about != about {
 			continue

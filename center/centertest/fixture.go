@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dutyrota/rota/center"
@@ -133,10 +134,38 @@ func wantErrors(t *testing.T, errs map[string]error) {
 	}
 }
 
-// needsRowLocks skips the case on SQLite. Its one lock for all writers makes each writer wait for each transaction.
-func needsRowLocks(t *testing.T, c *center.Center) {
+// needsRowLocks reports whether the lock of a row keeps other sessions out, and not more than them. It skips the case on
+// SQLite: its one lock for all writers makes each writer wait for each transaction. On the nodes of a cluster it checks
+// what stands in for such locks (see [locksReach]), and the case has no more to check.
+func needsRowLocks(t *testing.T, c *center.Center) bool {
 	t.Helper()
 	if c.Dialect() == schema.SQLite {
 		t.Skip("SQLite has one lock for all writers")
 	}
+	return locksReach(t, c)
+}
+
+// onNodes has the Centers whose sessions are on several nodes of a cluster. The nodes have locks of their own.
+var onNodes sync.Map
+
+// locksReach reports whether locks keep out all other sessions. If they do not, it checks what the cluster does instead:
+// a fenced transaction holds a queue, and another session hands the queue over. Either the other session sees the lock
+// and leaves the queue alone, or the transaction fails at its commit, as one that may be tried again.
+func locksReach(t *testing.T, c *center.Center) bool {
+	t.Helper()
+	if _, nodes := onNodes.Load(c); !nodes {
+		return true
+	}
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	r.join("A", "B")
+	tx, ctx := Begin(t, c), r.batch("A", "1")
+	r.must(center.Fence(ctx, tx))
+	released := r.release("A", r.handover("1", "B"))
+	switch err := tx.Commit(); {
+	case len(released) > 0 && err == nil:
+		t.Error("a transaction committed under the fence of a queue that had another owner by then")
+	case err != nil && (len(released) == 0 || !c.IsTransient(err)):
+		t.Errorf("the commit failed: %v; released queues: %q", err, released)
+	}
+	return false
 }

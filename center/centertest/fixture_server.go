@@ -99,12 +99,26 @@ func (r serverSteps) send(name string, report roster.ServerReport) roster.Heartb
 	r.Helper()
 	report.UUID, report.TaskType, report.State, report.WatchRange = r.uuid(name), r.task, ops.StateServing, r.watchRanges[name]
 	b := roster.Heartbeat{OldTokens: []string{r.tokens[name]}, Token: r.tokens[name] + "+", Servers: []roster.ServerReport{report}}
-	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
-	r.must(err)
+	p := r.sendAll(b)[r.uuid(name)]
 	r.tokens[name] = b.Token
-	p := replies[r.uuid(name)]
 	r.watchRanges[name] = p.WatchRange
 	return p
+}
+
+// sendAll sends a heartbeat. It sends the same again while it reaches a node of a cluster that has not applied what the
+// case wrote on another one, as a worker does.
+func (r serverSteps) sendAll(b roster.Heartbeat) map[string]roster.HeartbeatReply {
+	r.Helper()
+	replies, err := r.c.Roster().SendHeartbeat(r.Context(), b)
+	for tries := 0; err != nil && tries < 100; tries++ {
+		if _, nodes := onNodes.Load(r.c); !nodes {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		replies, err = r.c.Roster().SendHeartbeat(r.Context(), b)
+	}
+	r.must(err)
+	return replies
 }
 
 // makeSilent backdates the last heartbeat of a server.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -113,14 +114,17 @@ func (l *listener) attribute(key, value string) error {
 	return nil
 }
 
-// ended counts the cases of TestConformance: a subtest ends before its parent.
+// conforming matches the subtests of the suites that count.
+var conforming = regexp.MustCompile(`^TestConformance(OnGalera)?/`)
+
+// ended counts the cases of TestConformance and TestConformanceOnGalera: a subtest ends before its parent.
 func (l *listener) ended(e event) {
 	l.passed, l.failed = l.passed || e.Test != "" && e.Action == "pass", l.failed || e.Action == "fail"
 	if parent := strings.LastIndex(e.Test, "/"); parent > 0 {
 		l.parents[e.Package+" "+e.Test[:parent]] = true
 	}
 	switch {
-	case !strings.HasPrefix(e.Test, "TestConformance/") || l.parents[e.Package+" "+e.Test]:
+	case !conforming.MatchString(e.Test) || l.parents[e.Package+" "+e.Test]:
 	case e.Action == "pass":
 		l.conformance.Passed++
 	case e.Action == "fail":

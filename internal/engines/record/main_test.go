@@ -20,6 +20,7 @@ const conformed = `{"Action":"attr","Package":"p","Test":"TestConformance/x","Ke
 {"Action":"output","Package":"p","Test":"TestConformance/x/group/other","Output":"it broke\n"}
 {"Action":"fail","Package":"p","Test":"TestConformance/x/group/other"}
 {"Action":"fail","Package":"p","Test":"TestConformance/x/group"}
+{"Action":"pass","Package":"p","Test":"TestConformanceWithoutConstraints/x/case"}
 {"Action":"skip","Package":"p","Test":"TestConformance/x/locks/case"}
 {"Action":"pass","Package":"p","Test":"TestConformance/x/locks"}
 {"Action":"fail","Package":"p","Test":"TestConformance/x"}
