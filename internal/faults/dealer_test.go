@@ -9,7 +9,9 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/dutyrota/rota/center"
@@ -24,6 +26,9 @@ type dealer struct {
 	work       time.Duration
 	failpoints failpoints
 	calls      atomic.Int64
+	// A call that stops the process waits for the transactions of the others: they would keep their queues from the other
+	// processes.
+	writing sync.RWMutex
 }
 
 // Select returns undone items of a queue.
@@ -71,6 +76,8 @@ func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Co
 	if err != nil {
 		return err
 	}
+	d.writing.RLock()
+	defer d.writing.RUnlock()
 	return center.InTx(ctx, d.c.DB(), func(tx *sql.Tx) error {
 		if err := d.write(ctx, tx, b, ids); err != nil {
 			return err
@@ -81,7 +88,7 @@ func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Co
 
 // outside takes a random time between 0.5 and 1.5 times the work of the order.
 func (d *dealer) outside(ctx context.Context, s failpoint) error {
-	if err := s.at("work"); err != nil {
+	if err := d.stopAt(s, "work"); err != nil {
 		return err
 	}
 	select {
@@ -90,6 +97,15 @@ func (d *dealer) outside(ctx context.Context, s failpoint) error {
 	case <-time.After(d.work/2 + rand.N(d.work)):
 		return nil
 	}
+}
+
+// stopAt sends the signal if this is its point, while no other call of the process is in a transaction.
+func (d *dealer) stopAt(s failpoint, point string) error {
+	if s.signal == syscall.SIGSTOP && s.point == point {
+		d.writing.Lock()
+		defer d.writing.Unlock()
+	}
+	return s.at(point)
 }
 
 // write marks the items and records the server and the epoch. It counts the effects of older epochs in a statement of
