@@ -66,12 +66,13 @@ ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite $(CLUSTERS)
 
 engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
-# The file for the results, and the scenario of the fail-over and its rows.
+# The file for the results, and the scenario of the fail-over and its rows. One package after the other: the servers, too,
+# need the cores.
 RESULT := $(BIN)/engine.json
 PLAY   := failover-workers
 ROWS   := 50000
 tests   = ROTA_FAULTS=all ROTA_FAULTS_ROWS=$(ROWS) $(WITH_DATABASES) -- \
-	go test -json -timeout 60m -count=1 -run '$(1)' $(2) | $(RECORD) $(RESULT)
+	go test -json -p 1 -timeout 60m -count=1 -run '$(1)' $(2) | $(RECORD) $(RESULT)
 failover = $(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
 # The fault plays with proxies and signals, without those that stop or change a server.
 SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)

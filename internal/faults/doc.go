@@ -16,6 +16,9 @@
 // A play is a scenario on one kind of database. Each choice has each kind of database and each family of scenarios.
 // ROTA_FAULTS_SEED sets the seed; without it, each run has another seed.
 //
+// The scenarios failover-* play the faults of an engine one after the other, while the workers do ROTA_FAULTS_ROWS rows.
+// Their figures are attributes of the test, of which `make engines` makes the table in docs/engines.md.
+//
 // A failed scenario prints its seed and the command that plays it again. A seed fixes the random choices but not the
 // timing of the processes. The processes need Linux: they end with the test even while they are stopped, and they
 // stop themselves at exact points.

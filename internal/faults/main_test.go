@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // TestMain is also the main function of the worker processes that the scenarios start.
@@ -21,8 +23,12 @@ func TestMain(m *testing.M) {
 		return
 	}
 	flag.Parse()
-	// Scenarios wait more than they compute, so that several can share a processor.
-	if err := flag.Set("test.parallel", "6"); err != nil {
+	// Scenarios wait more than they compute, so that several can share a processor. TiDB computes more.
+	parallel := "6"
+	if os.Getenv("ROTA_TEST_DATABASES") == testdb.TiDB {
+		parallel = "2"
+	}
+	if err := flag.Set("test.parallel", parallel); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -45,7 +45,8 @@ var ignored = cmp.Options{
 }
 
 func (s *scene) readRoster(ctx context.Context) (r Roster, err error) {
-	o := &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}
+	// TiDB refuses transactions that only read
+	o := &sql.TxOptions{ReadOnly: s.c.Dialect() != schema.TiDB, Isolation: sql.LevelRepeatableRead}
 	if s.c.Dialect() == schema.SQLite {
 		o = nil // each transaction is a snapshot
 	}
