@@ -105,9 +105,7 @@ var (
 		s.awaitBalance()
 	}}
 	switchedOver = fault{standbyTakesOver, func(s *stage) {
-		primary, from := s.awaitPrimary(), time.Now()
-		s.must(s.cluster.SwitchOver(primary))
-		s.awaitWrites(from)
+		s.must(s.cluster.SwitchOver(s.awaitPrimary()))
 		s.awaitPrimary()
 		s.awaitBalance()
 	}}

@@ -97,14 +97,20 @@ func (s *stage) killServers(servers ...*testdb.Server) {
 	s.awaitWrites(from)
 }
 
-// awaitWrites waits until the database takes writes, which it did not since a moment.
+// awaitWrites waits until the database takes writes, which it may not since a moment. The window of trouble ends with the
+// last write that it refused: a worker can be faster than the scenario.
 func (s *stage) awaitWrites(from time.Time) {
 	s.t.Helper()
+	refused := from
 	s.until("the database takes writes", func() bool {
+		at := time.Now()
 		_, err := s.c.DB().ExecContext(s.t.Context(), `UPDATE cures SET id = id + 1`)
+		if err != nil {
+			refused = at
+		}
 		return err == nil
 	})
-	s.addWindow(nil, Partition, from)
+	s.windows = append(s.windows, Window{Kind: Partition, From: from, To: refused})
 }
 
 // crashAll kills all servers of a cluster, and starts them together: a cluster waits for its members.
@@ -114,6 +120,7 @@ func (s *stage) crashAll() {
 	for _, node := range s.nodes {
 		s.must(node.Kill())
 	}
+	s.addWindow(nil, Partition, from)
 	errs := make([]error, len(s.nodes))
 	var starting sync.WaitGroup
 	for i, node := range s.nodes {
@@ -121,5 +128,4 @@ func (s *stage) crashAll() {
 	}
 	starting.Wait()
 	s.must(errors.Join(errs...))
-	s.awaitWrites(from)
 }
