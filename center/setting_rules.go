@@ -21,7 +21,7 @@ import (
 // value and the rule.
 func (s Settings) Validate() error {
 	s = s.WithDefaults()
-	errs := []error{s.validateQueues(), s.validateMode()}
+	errs := []error{s.validateQueues(), s.validateMode(), s.validateDatabase()}
 	for _, row := range settingTable {
 		errs = append(errs, row.validate(s))
 	}

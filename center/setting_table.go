@@ -205,6 +205,12 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.TaskParameter },
 	},
 	{
+		Name: "database", Column: "data_database",
+		Help: "data database with the items of the queues, instead of the roster's: `orders`; `shard{{queue}}`; or " +
+			"`0-3=a,4-7=b`",
+		field: func(s *Settings) any { return &s.Database },
+	},
+	{
 		Name: "max_queues_per_server", Column: "max_queues_per_server", Help: "most queues of one worker",
 		field: func(s *Settings) any { return &s.MaxQueuesPerServer }, most: 1_000_000,
 	},

@@ -68,6 +68,12 @@ type Settings struct {
 	SleepTimeInterval time.Duration
 	// TaskParameter is handed to the dealer in each Selection.
 	TaskParameter string
+	// Database names the data databases that have the items of the queues, as Center.FenceIn has added them (F11): one
+	// name for all queues; a name with {{queue}}, which stands for the id of the queue; or a list such as
+	// "0-3=a,4-7=b,eu=c", by the numbers or the names of queues. It takes effect when a worker starts, and can change only
+	// while no worker serves the task type. Defaults to none: the items are in the roster's database, or the dealer needs
+	// no fence.
+	Database string
 	// MaxQueuesPerServer is the most queues that one server may own. Queues beyond all limits wait for more servers.
 	// Defaults to no limit.
 	MaxQueuesPerServer int

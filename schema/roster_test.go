@@ -20,18 +20,19 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 // columns lists the columns, which are public. After the first release the list may only grow.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
-		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter
+		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter data_database
 		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
-		plan_version item_version planner_version epoch_high epoch_floor audited_at last_assign_time last_assign_server skipped reserved_until load_moves_until version`,
+		plan_version item_version planner_version epoch_high epoch_floor partition_floor audited_at last_assign_time last_assign_server skipped reserved_until load_moves_until version`,
 	"schedule_environment":    `own_sign balanced_at balanced_by version epoch_floor lost_at lost_task lost_report`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
 		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for gmt_created gmt_modified`,
 	"schedule_pin":         `task_type own_sign queue_id labels`,
+	"schedule_data":        `own_sign name data_id marked address gmt_created`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,
 	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
@@ -116,6 +117,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
 		`pin (task_type, queue_id, labels) VALUES ('settle', '0', 'zone=b')`,
+		`data (name, data_id, address) VALUES ('orders', 'x', '')`,
 		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
 		`failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`,
 		`backlog (task_type, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', '0', 1, 5, ` + at + `, 1)`,
@@ -250,6 +252,7 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
 			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
 		execute(t, db, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, 'zone=b')`, wide(100), wide(50), wide(150))
+		execute(t, db, `INSERT INTO schedule_data (own_sign, name, data_id, address) VALUES (?, ?, ?, '')`, wide(50), wide(100), wide(50))
 		execute(t, db, `INSERT INTO schedule_backlog (task_type, own_sign, queue_id, epoch, items, measured_at, took_ms)
 			VALUES (?, ?, ?, 1, 1, '2026-01-01 00:00:00.000000', 1)`, wide(100), wide(50), wide(150))
 	})

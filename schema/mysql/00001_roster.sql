@@ -31,6 +31,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     permit_run_end_time         VARCHAR(255) NOT NULL DEFAULT '',                 -- when permit windows end (cron), '' or -1 for the first empty select
     time_zone                   VARCHAR(64)  NOT NULL DEFAULT 'UTC',              -- time zone of the cron expressions, such as Europe/Berlin
     task_parameter              TEXT         NOT NULL DEFAULT (''),               -- free text that each Select receives
+    data_database               TEXT         NOT NULL DEFAULT (''),               -- data database of each queue, such as shard{{queue}}; empty for the database of the roster
     max_queues_per_server       BIGINT       NOT NULL DEFAULT 0,                  -- most queues that one server may own, 0 for no limit
     max_servers                 BIGINT       NOT NULL DEFAULT 0,                  -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        BIGINT       NOT NULL DEFAULT 0,                  -- as max_servers, of one host
@@ -118,6 +119,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     planner_version    BIGINT       NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT       NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        BIGINT       NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
+    partition_floor    BIGINT       NOT NULL DEFAULT 0,      -- no queue of an earlier number of queues had an epoch that high; the queues of this number start there
     audited_at         DATETIME(6)  NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   DATETIME(6)  NULL,                    -- when the last plan was written
     last_assign_server VARCHAR(150) NULL,                    -- server that wrote it
@@ -137,6 +139,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (partition_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
@@ -337,6 +340,20 @@ CREATE TABLE IF NOT EXISTS schedule_pin (
     queue_id  VARCHAR(150) NOT NULL,                -- the queue
     labels    TEXT         NOT NULL,                -- the labels
     PRIMARY KEY (task_type, own_sign, queue_id)
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
+
+-- The databases apart from this one that hold the items of queues. The table rota_data of each has the same id, so that
+-- a wrong database under the name of another one is refused.
+CREATE TABLE IF NOT EXISTS schedule_data (
+    own_sign    VARCHAR(50)  NOT NULL DEFAULT 'BASE',             -- environment
+    name        VARCHAR(100) NOT NULL,                            -- name of the data database, as in schedule_task_type.data_database
+    data_id     VARCHAR(50)  NOT NULL,                            -- id of the database, also in its table rota_data
+    marked      BOOLEAN      NOT NULL DEFAULT FALSE,              -- the database has the id; from then on another one is refused
+    address     TEXT         NOT NULL,                            -- URL without the password, of the worker that came first
+    gmt_created DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
+    CONSTRAINT ck_schedule_data_marked CHECK (marked IN (0, 1)),
+    CONSTRAINT ck_schedule_data_gmt_created CHECK (gmt_created BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    PRIMARY KEY (own_sign, name)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.

@@ -28,6 +28,7 @@ CREATE TABLE schedule_task_type (
     permit_run_end_time         text             NOT NULL DEFAULT '',                -- when permit windows end (cron), '' or -1 for the first empty select
     time_zone                   text             NOT NULL DEFAULT 'UTC',             -- time zone of the cron expressions, such as Europe/Berlin
     task_parameter              text             NOT NULL DEFAULT '',                -- free text that each Select receives
+    data_database               text             NOT NULL DEFAULT '',                -- data database of each queue, such as shard{{queue}}; empty for the database of the roster
     max_queues_per_server       bigint           NOT NULL DEFAULT 0,                 -- most queues that one server may own, 0 for no limit
     max_servers                 bigint           NOT NULL DEFAULT 0,                 -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        bigint           NOT NULL DEFAULT 0,                 -- as max_servers, of one host
@@ -113,6 +114,7 @@ CREATE TABLE schedule_task_running (
     planner_version    bigint           NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         bigint           NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        bigint           NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
+    partition_floor    bigint           NOT NULL DEFAULT 0,      -- no queue of an earlier number of queues had an epoch that high; the queues of this number start there
     audited_at         timestamptz(6)   NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   timestamptz(6)   NULL,                    -- when the last plan was written
     last_assign_server text COLLATE "C" NULL,                    -- server that wrote it
@@ -132,6 +134,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (partition_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (audited_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (reserved_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (load_moves_until BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
@@ -331,6 +334,19 @@ CREATE TABLE schedule_pin (
     queue_id  text COLLATE "C" NOT NULL,                -- the queue
     labels    text             NOT NULL,                -- the labels
     PRIMARY KEY (task_type, own_sign, queue_id)
+);
+
+-- The databases apart from this one that hold the items of queues. The table rota_data of each has the same id, so that
+-- a wrong database under the name of another one is refused.
+CREATE TABLE schedule_data (
+    own_sign    text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
+    name        text COLLATE "C" NOT NULL,                           -- name of the data database, as in schedule_task_type.data_database
+    data_id     text COLLATE "C" NOT NULL,                           -- id of the database, also in its table rota_data
+    marked      boolean          NOT NULL DEFAULT FALSE,             -- the database has the id; from then on another one is refused
+    address     text             NOT NULL,                           -- URL without the password, of the worker that came first
+    gmt_created timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
+    CONSTRAINT ck_schedule_data_gmt_created CHECK (gmt_created BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
+    PRIMARY KEY (own_sign, name)
 );
 
 -- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.

@@ -29,6 +29,7 @@ CREATE TABLE schedule_task_type (
     permit_run_end_time         TEXT   NOT NULL DEFAULT '',           -- when permit windows end (cron), '' or -1 for the first empty select
     time_zone                   TEXT   NOT NULL DEFAULT 'UTC',        -- time zone of the cron expressions, such as Europe/Berlin
     task_parameter              TEXT   NOT NULL DEFAULT '',           -- free text that each Select receives
+    data_database               TEXT   NOT NULL DEFAULT '',           -- data database of each queue, such as shard{{queue}}; empty for the database of the roster
     max_queues_per_server       BIGINT NOT NULL DEFAULT 0,            -- most queues that one server may own, 0 for no limit
     max_servers                 BIGINT NOT NULL DEFAULT 0,            -- most servers that own queues, 0 for no limit; the others stand by
     max_servers_per_host        BIGINT NOT NULL DEFAULT 0,            -- as max_servers, of one host
@@ -116,6 +117,7 @@ CREATE TABLE schedule_task_running (
     planner_version    BIGINT  NOT NULL DEFAULT 1,      -- rules by which the planner divides the queues
     epoch_high         BIGINT  NOT NULL DEFAULT 0,      -- highest epoch of any queue that was deleted; new queues start above it
     epoch_floor        BIGINT  NOT NULL DEFAULT 0,      -- the epoch_floor of the environment that the queues of this row are raised above
+    partition_floor    BIGINT  NOT NULL DEFAULT 0,      -- no queue of an earlier number of queues had an epoch that high; the queues of this number start there
     audited_at         TEXT    NULL,                    -- when a server last compared the whole assignment with its plan
     last_assign_time   TEXT    NULL,                    -- when the last plan was written
     last_assign_server TEXT    NULL,                    -- server that wrote it
@@ -135,6 +137,7 @@ CREATE TABLE schedule_task_running (
     CONSTRAINT ck_schedule_task_running_planner_version CHECK (planner_version BETWEEN 1 AND 1000000 AND planner_version = CAST(planner_version AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_epoch_high CHECK (epoch_high BETWEEN 0 AND 1000000000000 AND epoch_high = CAST(epoch_high AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
+    CONSTRAINT ck_schedule_task_running_partition_floor CHECK (partition_floor BETWEEN 0 AND 1000000000000 AND partition_floor = CAST(partition_floor AS INTEGER)),
     CONSTRAINT ck_schedule_task_running_audited_at CHECK (datetime(substr(audited_at, 1, 19)) IS substr(audited_at, 1, 19) AND rtrim(substr(audited_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_reserved_until CHECK (datetime(substr(reserved_until, 1, 19)) IS substr(reserved_until, 1, 19) AND rtrim(substr(reserved_until, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_task_running_load_moves_until CHECK (datetime(substr(load_moves_until, 1, 19)) IS substr(load_moves_until, 1, 19) AND rtrim(substr(load_moves_until, 20), '0123456789') IN ('', '.')),
@@ -335,6 +338,20 @@ CREATE TABLE schedule_pin (
     queue_id  TEXT NOT NULL,                -- the queue
     labels    TEXT NOT NULL,                -- the labels
     PRIMARY KEY (task_type, own_sign, queue_id)
+);
+
+-- The databases apart from this one that hold the items of queues. The table rota_data of each has the same id, so that
+-- a wrong database under the name of another one is refused.
+CREATE TABLE schedule_data (
+    own_sign    TEXT    NOT NULL DEFAULT 'BASE', -- environment
+    name        TEXT    NOT NULL,                -- name of the data database, as in schedule_task_type.data_database
+    data_id     TEXT    NOT NULL,                -- id of the database, also in its table rota_data
+    marked      BOOLEAN NOT NULL DEFAULT FALSE,  -- the database has the id; from then on another one is refused
+    address     TEXT    NOT NULL,                -- URL without the password, of the worker that came first
+    gmt_created TEXT    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
+    CONSTRAINT ck_schedule_data_marked CHECK (marked IN (0, 1)),
+    CONSTRAINT ck_schedule_data_gmt_created CHECK (datetime(substr(gmt_created, 1, 19)) IS substr(gmt_created, 1, 19) AND rtrim(substr(gmt_created, 20), '0123456789') IN ('', '.')),
+    PRIMARY KEY (own_sign, name)
 );
 
 -- How much work the queues have left, as their owners last counted it. No transaction of the roster touches it.
