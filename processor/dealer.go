@@ -74,6 +74,11 @@ type Queue struct {
 	Epoch     int64  // rises with every change of owner; the fence compares it
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
 
+	// Database is the name of the data database that has the items of the queue; empty for the roster's database. Floor is
+	// the least epoch of the present number of queues. Both are for Env.Enter.
+	Database string
+	Floor    int64
+
 	// Partition is the caller's version of the division of items into queues, for Env.Items.
 	Partition int64
 
@@ -197,8 +202,13 @@ type capabilities struct {
 func (a capabilities) tracksItems() bool { return a.keyed || a.cursored }
 
 // check returns an error if the capabilities contradict each other or the settings.
-func (a capabilities) check(s *Settings) error {
+func (a capabilities) check(s *Settings, databases int) error {
 	switch {
+	case databases > 1 && a.setSelector:
+		return errors.New("a dealer that is a SetSelector must have the items of all queues in one database")
+	case databases > 0 && a.cursored && s.Runs:
+		return errors.New("mode (RUN) keeps cursors in the roster, and a dealer that is Cursored and has its items in a " +
+			"data database keeps them there")
 	case a.discarder && !a.keyed:
 		return errors.New("a dealer that is a Discarder must be Keyed")
 	case a.paged && (!a.keyed || a.cursored):

@@ -17,6 +17,13 @@ type Env struct {
 	// called. Nil always means true, for work without a roster.
 	Trusted func() bool
 
+	// Enter is called before each select with the queues of the select, if they have a Queue.Database. Until it returns
+	// nil, none of them is selected. raised says that writes of earlier owners may have ended only now, so that the cursor
+	// must be loaded. suspect says that the last select of these queues has failed. An error is no sign of an outage of
+	// what the dealer calls. Nil does nothing. Databases is how many data databases the queues have.
+	Enter     func(ctx context.Context, queues []Queue, suspect bool) (raised bool, err error)
+	Databases int
+
 	// Bind derives the context of Execute from ctx, so that it carries queues: the queues of the batch under their
 	// epochs at the time of the select. cursor is not nil only for a batch of a Cursored dealer. It is then the
 	// position after the last item. The fence saves it (F4), in the row of queues[0].Run if that is not nil. Bind may
@@ -90,6 +97,9 @@ func (e Env) blames(err error) bool {
 func (e Env) withDefaults() Env {
 	if e.Trusted == nil {
 		e.Trusted = func() bool { return true }
+	}
+	if e.Enter == nil {
+		e.Enter = func(context.Context, []Queue, bool) (bool, error) { return false, nil }
 	}
 	if e.Bind == nil {
 		e.Bind = func(ctx context.Context, _ []Queue, _ *string) context.Context { return ctx }

@@ -19,6 +19,8 @@ type selectCall struct {
 	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
 
 	found        *page           // nil if the dealer returned nothing
+	suspect      bool            // the last select of the lane has failed
+	outside      bool            // the data database of the queues was not entered
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 	untested     int             // items of the page that have not failed alone, if the failed items are known
 	more         bool            // the page has items that this outage has not tried, beside those that it tries now
@@ -40,6 +42,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting, l.closes = true, s.outage.closes
+	c.suspect = l.rest.failures > 0
 	if l.isolated {
 		s.turn = l
 	}
@@ -120,6 +123,9 @@ func (c *selectCall) perform() error {
 // prepare loads what the select depends on, and sets its position and its limit.
 func (c *selectCall) prepare() error {
 	c.lane.watch.begin(c)
+	if err := c.enter(); err != nil {
+		return err
+	}
 	for _, g := range c.grants {
 		if err := c.lane.failures.load(c, g); err != nil {
 			return fmt.Errorf("load failed items: %w", err)
@@ -133,6 +139,27 @@ func (c *selectCall) prepare() error {
 	c.selection.After = c.lane.pass.start(c.began, c.lane.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
 	return nil
+}
+
+// enterPause is the pause of a lane whose data database was not entered. It does not grow: to ask costs little while the
+// database cannot be used, and its queues are to go on as soon as it can.
+const enterPause = time.Second
+
+// enter makes the data databases of the queues reject the writes of earlier owners (F11).
+func (c *selectCall) enter() error {
+	var queues []Queue
+	for _, g := range c.grants {
+		if g.queue.Database != "" {
+			queues = append(queues, g.queue)
+		}
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	raised, err := c.env.Enter(c.ctx, queues, c.suspect)
+	c.cursor.unknown = c.cursor.unknown || raised && c.capabilities.cursored
+	c.outside = err != nil
+	return err
 }
 
 // loadCursor loads the cursor before a select, after a batch that may have moved it.
@@ -292,6 +319,9 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
 		after := retryAfter(c.err)
+		if c.outside {
+			after = enterPause
+		}
 		at := c.now.Add(l.rest.nextPause(s.settings, after))
 		s.restLocked(l, s.outage.pace(l, s.settings, at, c.now, after))
 	case c.outcome == done:
@@ -315,7 +345,7 @@ func (c *selectCall) evidence() evidence {
 	e := evidence{now: c.now, err: c.err, wide: true}
 	switch w := c.lane.sweep; {
 	case c.outcome == failed:
-		e.selects, e.failed, e.inconclusive = true, true, c.env.blames(c.err)
+		e.selects, e.failed, e.inconclusive = true, true, c.outside || c.env.blames(c.err)
 	case c.outcome != done:
 	case w != nil:
 		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()

@@ -94,7 +94,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 	wait, _ := s.sweepsWaitLocked(c.now)
 	switch {
 	case l.sweepEnded(): // a batch has failed during the select
-	case c.outcome == failed && wait && !allPermanent(c.err):
+	case c.outcome == failed && (c.outside || wait && !allPermanent(c.err)):
 		return false
 	case c.outcome == failed:
 		s.failSweepLocked(l, c.err)

@@ -1,0 +1,129 @@
+package processor_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// grantIn grants a queue whose items are in a data database.
+func (w *world) grantIn(t *testing.T, q processor.Queue, total int) {
+	t.Helper()
+	q.Epoch = 7
+	if err := w.Grant(q, total); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// F11: a queue is not selected before its data database was entered. Others go on, and it is no outage. The queue tries
+// again each second, however long that lasts.
+func TestQueueIsSelectedAfterItsDatabaseIsEntered(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		away := errors.New("away")
+		enter := func(_ context.Context, queues []processor.Queue, _ bool) (bool, error) {
+			if queues[0].ID == "b" && time.Since(w.begin) < 90*time.Second {
+				return false, away
+			}
+			return true, nil
+		}
+		d := &dealer{}
+		d.sel = func(_ context.Context, s processor.Selection) ([]string, error) {
+			w.note("select %s", s.Queue.ID)
+			return nil, nil
+		}
+		s := settings()
+		s.SleepTimeNoData, s.ProbeMax = time.Minute, time.Minute
+		w.start(t, d, processor.Env{Enter: enter, Databases: 2}, s)
+		w.grantIn(t, processor.Queue{ID: "a", Database: "east"}, 2)
+		w.grantIn(t, processor.Queue{ID: "b", Index: 1, Database: "west"}, 2)
+		time.Sleep(100 * time.Second)
+		w.expect(t, "0s select a", "1m0s select a", "1m30s select b")
+		if w.Stats().OutageSince != (time.Time{}) {
+			t.Error("a data database that is away counts as an outage")
+		}
+	})
+}
+
+// F11: a queue in the roster's database needs no entry.
+func TestQueueWithoutADatabaseIsNotEntered(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		enter := func(context.Context, []processor.Queue, bool) (bool, error) { return false, errors.New("not called") }
+		d := &dealer{sel: once(map[string][]string{"a": {"a1"}})}
+		d.exec = func(_ context.Context, items []string) error {
+			w.note("execute %s", items)
+			return nil
+		}
+		w.start(t, d, processor.Env{Enter: enter}, settings(), "a")
+		w.expect(t, "0s execute [a1]")
+	})
+}
+
+// F11: the cursor of the earlier owner counts, as the raise has found it.
+func TestCursorIsLoadedAfterTheRaise(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 5), newMemory()
+		m.cursors["a"] = "a03"
+		raised := false
+		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+			first := !raised
+			raised = true
+			return first, nil
+		}
+		w.start(t, d, processor.Env{Enter: enter, Databases: 1, Cursors: cursorsOf{m}, Bind: bindCursor}, settings())
+		w.grantIn(t, processor.Queue{ID: "a", Database: "east", Cursor: "a00"}, 1)
+		time.Sleep(500 * time.Millisecond)
+		w.expect(t, "0s a04-a04 a04")
+	})
+}
+
+// F11: a sweep waits for its data database, and does not fail.
+func TestSweepWaitsForItsDatabase(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+			if time.Since(w.begin) < 10*time.Minute {
+				return false, errors.New("away")
+			}
+			return true, nil
+		}
+		d := &dealer{sel: once(map[string][]string{})}
+		s := settings()
+		s.Runs = true
+		w.start(t, d, processor.Env{Enter: enter, Databases: 1}, s)
+		w.grantIn(t, processor.Queue{ID: "a", Database: "east", Run: &processor.Run{ID: "1", Attempt: 1}}, 1)
+		time.Sleep(9 * time.Minute)
+		if sweep := w.holding(t, "a").Sweep; sweep.Ended() {
+			t.Fatalf("the sweep has ended: %+v", sweep)
+		}
+		time.Sleep(2 * time.Minute)
+		if sweep := w.holding(t, "a").Sweep; !sweep.Swept {
+			t.Fatalf("the sweep is not complete: %+v", sweep)
+		}
+	})
+}
+
+// F11: what a data database cannot do is refused when the worker starts.
+func TestDealersThatDataDatabasesRefuse(t *testing.T) {
+	runs := settings()
+	runs.Runs = true
+	for _, c := range []struct {
+		dealer    processor.TaskDealer[string]
+		settings  processor.Settings
+		databases int
+		want      string
+	}{
+		{&setDealer{}, settings(), 2, "SetSelector must have the items of all queues in one database"},
+		{&keyedCursored{}, runs, 1, "mode (RUN) keeps cursors in the roster"},
+	} {
+		_, err := processor.New(c.dealer, processor.Env{Databases: c.databases}, c.settings)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want an error that says %q", err, c.want)
+		}
+		if _, err := processor.New(c.dealer, processor.Env{Databases: c.databases - 1}, c.settings); err != nil {
+			t.Errorf("with one database less: %v", err)
+		}
+	}
+}
