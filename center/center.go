@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/dutyrota/rota/internal/plan"
@@ -113,6 +115,25 @@ func (o Options) validate() error {
 	return fmt.Errorf("schema (%q) must be auto, create or require", string(o.Schema))
 }
 
+// pools returns the options of the pools.
+func (o Options) pools() sqldb.PoolOptions {
+	return sqldb.PoolOptions{
+		Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0), ReplyTimeout: o.ReplyTimeout,
+	}
+}
+
+// keepIdle sets how many connections for dealers stay open. A database in memory has one connection for all.
+func (o Options) keepIdle(pools *sqldb.DB) {
+	if o.IdleDealerConns > 0 && !pools.Database.Memory {
+		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
+	}
+}
+
+// mayCreate reports whether tables that are missing in a database may be created.
+func (o Options) mayCreate(db Database) bool {
+	return o.Schema == SchemaCreate || o.Schema == SchemaAuto && db.Local
+}
+
 // maxTimeout is far below what the databases accept.
 const maxTimeout = 24 * time.Hour
 
@@ -121,9 +142,13 @@ const maxTimeout = 24 * time.Hour
 type Center struct {
 	db      *sqldb.DB
 	ownSign string
+	options Options
 	log     *slog.Logger
 	roster  *roster.Roster
 	runs    *runs.Engine
+
+	mu   sync.Mutex
+	data map[string]*Data // by name
 
 	ownPools ownPools
 }
@@ -149,24 +174,19 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	if _, err := DialectOf(db); err != nil {
 		return nil, err
 	}
-	pools, err := sqldb.Open(db,
-		sqldb.PoolOptions{
-			Create: o.Schema != SchemaRequire, IdleTxTimeout: max(o.IdleTxTimeout, 0), ReplyTimeout: o.ReplyTimeout,
-		})
+	pools, err := sqldb.Open(db, o.pools())
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
-	if o.IdleDealerConns > 0 && !db.Memory { // a database in memory has one connection for all
-		pools.Dealers.SetMaxIdleConns(o.IdleDealerConns)
-	}
-	c := &Center{db: pools, ownSign: o.OwnSign, log: o.Logger}
+	o.keepIdle(pools)
+	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger}
 	c.roster = &roster.Roster{
 		DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock,
 		IdleTxTimeout: max(o.IdleTxTimeout, 0),
 	}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.runs = newEngine(c.roster, o.Logger)
-	g := guard{c, o.Schema}
+	g := guard{c}
 	check := g.await
 	if o.FailUnreachable {
 		check = g.check
@@ -203,9 +223,15 @@ func DialectOf(db Database) (schema.Dialect, error) {
 	return db.Dialect.Name, nil
 }
 
-// Close closes all connections, also the connections of DB. It returns no error for connections that were broken
-// before.
-func (c *Center) Close() error { return c.db.Close() }
+// Close closes all connections, also the connections of DB and of data databases. It returns no error for connections
+// that were broken before.
+func (c *Center) Close() error {
+	errs := []error{c.db.Close()}
+	for _, d := range c.AllData() {
+		errs = append(errs, d.db.Close())
+	}
+	return errors.Join(errs...)
+}
 
 // DB returns the pool for dealers: connections to the roster's database with the forced options, separate from the
 // connections for the roster's own statements. Its size is not limited: the setting thread_number bounds how many
@@ -228,9 +254,13 @@ func (c *Center) IsTransient(err error) bool {
 }
 
 // IsDataError reports whether the database has refused a value or a row: it is too long or out of range, or it violates
-// a constraint. A database of another vendor than the roster's may not be recognised.
+// a constraint. Of other vendors than the roster's, only those of data databases are recognised.
 func (c *Center) IsDataError(err error) bool {
-	class := c.db.Class(err)
+	return isDataError(c.db, err) || slices.ContainsFunc(c.AllData(), func(d *Data) bool { return d.isDataError(err) })
+}
+
+func isDataError(db *sqldb.DB, err error) bool {
+	class := db.Class(err)
 	return class == sqldb.BadData || class == sqldb.Duplicate
 }
 
@@ -254,7 +284,7 @@ func (c *Center) In(ownSign string) (*Center, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	other := &Center{db: c.db, ownSign: o.OwnSign, log: c.log, roster: c.roster.In(o.OwnSign)}
+	other := &Center{db: c.db, ownSign: o.OwnSign, options: c.options, log: c.log, roster: c.roster.In(o.OwnSign)}
 	other.roster.OnInvalid, other.roster.OnLineHeld = other.logInvalid, other.logLineHeld
 	other.runs = newEngine(other.roster, c.log)
 	return other, nil

@@ -37,6 +37,14 @@ var (
 	// fence. The error names the pool's driver, the setting, its value and the rule.
 	ErrUnfitPool = errors.New("this pool cannot be fenced")
 
+	// ErrOtherBatch means that the items of the batch are in another database than the data database that was asked to
+	// fence them.
+	ErrOtherBatch = errors.New("the items of the batch are not in this data database")
+
+	// ErrOtherData means that a database is not the data database that the roster knows under its name: it belongs to
+	// another roster, has another name, or is new.
+	ErrOtherData = roster.ErrOtherData
+
 	// ErrUnknownCommit means that a commit was sent and its reply was lost: the transaction may have been committed or
 	// rolled back. Read the rows again to find out.
 	ErrUnknownCommit = sqldb.ErrUnknownCommit

@@ -72,3 +72,21 @@ func (c *Center) OwnPools() int {
 	defer c.ownPools.mu.Unlock()
 	return len(c.ownPools.fit)
 }
+
+// ForgetData undoes FenceIn.
+func (c *Center) ForgetData(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.data[name]
+	delete(c.data, name)
+	return d.db.Close()
+}
+
+// FenceByWriting makes a data database fence as on Galera.
+func (d *Data) FenceByWriting(t testing.TB) {
+	t.Helper()
+	if err := d.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.db.Dialect = d.db.WithWriteFence()
+}

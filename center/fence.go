@@ -28,6 +28,8 @@ type Batch struct {
 	// Cursor, if not nil, is the position after the batch's last item. The fencing statement itself saves it in the one
 	// queue of the batch (F4).
 	Cursor *string
+	// Database is the name of the data database that has the items of the queues; empty for the roster's database (F11).
+	Database string
 	// Run, if not empty, is the id of the run whose sweep the batch belongs to (R8). Its cursor is that of the
 	// queue in the run, and the fence also fails if the run's queue no longer belongs to this sweep.
 	Run string
@@ -38,6 +40,7 @@ type batchKey struct{}
 type boundBatch struct {
 	Batch
 	c     *Center
+	data  *Data        // of Database
 	saved *atomic.Bool // the fence has written the cursor
 }
 
@@ -49,13 +52,22 @@ func (c *Center) Bind(ctx context.Context, b Batch) context.Context {
 	// All batches and plans lock rows in byte order: two transactions that lock the same rows in opposite orders deadlock
 	// (F1).
 	slices.SortFunc(b.Queues, func(x, y QueueEpoch) int { return cmp.Compare(x.ID, y.ID) })
-	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, new(atomic.Bool)})
+	return context.WithValue(ctx, batchKey{}, boundBatch{b, c, c.Data(b.Database), new(atomic.Bool)})
 }
 
 // BatchFrom returns the batch that the context of Execute carries.
 func BatchFrom(ctx context.Context) (Batch, bool) {
 	b, ok := ctx.Value(batchKey{}).(boundBatch)
 	return b.Batch, ok
+}
+
+// batchOf returns the batch that the context of Execute carries, or ErrNoBatch.
+func batchOf(ctx context.Context) (boundBatch, error) {
+	b, ok := ctx.Value(batchKey{}).(boundBatch)
+	if !ok {
+		return b, ErrNoBatch
+	}
+	return b, nil
 }
 
 // IsFenced reports whether an error means that the server has lost a queue, rather than that an item has failed.
@@ -81,11 +93,11 @@ func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 // that a statement (COMMIT, DDL on MySQL) has ended; a savepoint that is rolled back later; and a database that has a
 // current copy of the roster's rows, such as a logical replica that takes writes.
 func Fence(ctx context.Context, tx Tx) error {
-	b, ok := ctx.Value(batchKey{}).(boundBatch)
-	if !ok {
-		return ErrNoBatch
+	b, err := batchOf(ctx)
+	if err != nil {
+		return err
 	}
-	tx, err := begun(tx)
+	tx, err = begun(tx)
 	if err != nil {
 		return err
 	}
@@ -118,32 +130,43 @@ func (b boundBatch) owned(ctx context.Context) bool {
 	if b.c.db.Database.Memory {
 		return false
 	}
-	err := b.c.roster.Server(b.TaskType, b.Server).CheckOwner(ctx, b.Queues)
-	return err == nil
+	return b.rows().Check(ctx, b.Queues) == nil
 }
 
+// rows returns what compares the owners with the rows of the roster.
+func (b boundBatch) rows() roster.Fence { return b.c.roster.Server(b.TaskType, b.Server).Fence() }
+
+// fence fences a transaction of the roster's database. The cursor of a queue whose items are elsewhere is there, too.
 func (b boundBatch) fence(ctx context.Context, tx Tx) error {
 	switch {
+	case b.data != nil:
+		return b.rows().Hold(ctx, tx, b.Queues)
 	case b.Run != "" && b.Cursor != nil:
 		err := b.fenceRun(ctx, tx)
 		b.saved.Store(err == nil)
 		return err
-	case b.Cursor != nil:
-		err := b.fenceByWriting(ctx, tx, `cursor_value = ?, `, *b.Cursor)
-		b.saved.Store(err == nil)
-		return err
 	}
-	return b.c.roster.Server(b.TaskType, b.Server).Fence(ctx, tx, b.Queues)
+	return b.saveOrHold(ctx, tx, b.rows())
 }
 
-func (b boundBatch) fenceByWriting(ctx context.Context, tx roster.Execer, set string, args ...any) error {
-	return b.c.roster.Server(b.TaskType, b.Server).FenceByWriting(ctx, tx, b.Queues, set, args...)
+// saveOrHold fences a transaction with the rows of its database, and saves the cursor of the batch if it has one.
+func (b boundBatch) saveOrHold(ctx context.Context, tx Tx, rows roster.Fence) error {
+	if b.Cursor == nil {
+		return rows.Hold(ctx, tx, b.Queues)
+	}
+	err := b.saveCursor(ctx, tx, rows)
+	b.saved.Store(err == nil)
+	return err
+}
+
+func (b boundBatch) saveCursor(ctx context.Context, tx roster.Execer, rows roster.Fence) error {
+	return rows.HoldByWriting(ctx, tx, b.Queues, `cursor_value = ?, `, *b.Cursor)
 }
 
 // fenceRun saves the cursor of a queue of a run. The cursor is not in the queue's own row, so fenceRun fences that row
 // first. It fences by writing: the batches of a cursor run one by one anyway (X3).
 func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
-	if err := b.fenceByWriting(ctx, tx, ``); err != nil {
+	if err := b.rows().HoldByWriting(ctx, tx, b.Queues, ``); err != nil {
 		return err
 	}
 	q := b.Queues[0]
@@ -172,30 +195,36 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // assumes that all connections of a pool are alike. Options.IdleTxTimeout holds for the transactions of such a pool on
 // PostgreSQL only: on MySQL and MariaDB InTx logs a warning if theirs may be idle for longer.
 func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
-	b, ok := ctx.Value(batchKey{}).(boundBatch)
-	if !ok {
-		return ErrNoBatch
+	b, err := batchOf(ctx)
+	if err != nil {
+		return err
 	}
-	return lostSince(ctx, b.c.db.Retry(ctx, func() (bool, error) { return b.tryInTx(ctx, db, fn) }))
+	return lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
+		if err := b.c.checkPool(ctx, db); err != nil {
+			return true, err
+		}
+		return tryInTx(ctx, b.c.db, db, Fence, fn)
+	}))
 }
 
-func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) (clean bool, err error) {
-	if err := b.c.checkPool(ctx, db); err != nil {
-		return true, err
-	}
-	tx, err := db.BeginTx(ctx, nil)
+// tryInTx runs fn in a fenced transaction of a pool that leads to a database. After a failure, clean reports whether
+// the transaction has certainly changed nothing and fn may run again.
+func tryInTx(ctx context.Context, d *sqldb.DB, pool *sql.DB, fence func(context.Context, Tx) error,
+	fn func(*sql.Tx) error,
+) (clean bool, err error) {
+	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return true, fmt.Errorf("begin: %w", err)
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	if err := Fence(ctx, tx); err != nil {
+	if err := fence(ctx, tx); err != nil {
 		return true, err
 	}
 	if err := fn(tx); err != nil {
 		// A lost connection is no reason to run fn again: fn may have opened it itself.
-		return b.c.db.Class(err) == sqldb.RolledBack, err
+		return d.Class(err) == sqldb.RolledBack, err
 	}
-	err = b.c.db.CommitError(ctx, tx.Commit())
+	err = d.CommitError(ctx, tx.Commit())
 	return !errors.Is(err, ErrUnknownCommit), err
 }
 
@@ -204,12 +233,9 @@ func (b boundBatch) tryInTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) er
 // but is never ahead of them. SaveCursor returns ErrFenced if the queue has another owner or epoch, and ErrNoBatch if
 // ctx does not come from Execute.
 func SaveCursor(ctx context.Context) error {
-	b, ok := ctx.Value(batchKey{}).(boundBatch)
-	switch {
-	case !ok:
-		return ErrNoBatch
-	case b.Cursor == nil || b.saved.Load():
-		return nil
+	b, err := batchOf(ctx)
+	if err != nil || b.Cursor == nil || b.saved.Load() {
+		return err
 	}
 	if b.Run != "" {
 		err := b.c.db.Transact(ctx, b.c.db.Dealers,
@@ -219,9 +245,11 @@ func SaveCursor(ctx context.Context) error {
 		}
 		return nil
 	}
-	err := b.c.db.Retry(ctx, func() (bool, error) {
-		return true, b.fenceByWriting(ctx, b.c.db.Dealers, `cursor_value = ?, `, *b.Cursor)
-	})
+	rows := b.rows()
+	if b.data != nil {
+		rows = b.data.fence(b.TaskType, b.Server)
+	}
+	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, rows.DB.Dealers, rows) })
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, lostSince(ctx, err))
 	}

@@ -17,7 +17,6 @@ import (
 // guard is what Open checks before it returns a Center.
 type guard struct {
 	*Center
-	mode SchemaMode
 }
 
 // check returns an error if the database cannot provide what the roster's guarantees need.
@@ -45,14 +44,19 @@ const (
 func (g guard) server(open context.Context) error {
 	ctx, cancel := context.WithTimeout(open, serverTimeout)
 	defer cancel()
-	if err := sqldb.Connect(ctx, g.db.Store); err != nil {
-		return g.markUnreachable(open, err)
+	return g.markUnreachable(open, probe(ctx, g.db))
+}
+
+// probe connects to a database, and chooses its dialect.
+func probe(ctx context.Context, db *sqldb.DB) error {
+	if err := sqldb.Connect(ctx, db.Store); err != nil {
+		return err
 	}
-	found, err := g.db.Database.Probe(ctx, g.db.Store)
+	found, err := db.Database.Probe(ctx, db.Store)
 	if err != nil {
-		return g.markUnreachable(open, err)
+		return err
 	}
-	g.db.Dialect = found
+	db.Dialect = found
 	return nil
 }
 
@@ -65,7 +69,7 @@ func (g guard) schema(ctx context.Context) error {
 	if !errors.Is(err, schema.ErrMissing) {
 		return err
 	}
-	if g.mode == SchemaRequire || g.mode == SchemaAuto && !g.db.Database.Local {
+	if !g.options.mayCreate(g.db.Database) {
 		return err
 	}
 	if err := g.createTables(ctx); err != nil {

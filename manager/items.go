@@ -80,10 +80,13 @@ func (c cursorStore) Load(ctx context.Context, q processor.Queue) (string, error
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	uuid, queue := c.s.session.Load().uuid, center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
+	if q.Database != "" {
+		return c.s.roster.Data(q.Database).Cursor(ctx, c.s.taskType, uuid, queue)
+	}
 	if q.Run != nil {
 		return c.s.roster.Engine().Sweeps.Cursor(ctx, q.Run.ID, uuid, queue)
 	}
-	return c.s.roster.Roster().Server(c.s.taskType, uuid).Cursor(ctx, queue)
+	return c.s.roster.Roster().Server(c.s.taskType, uuid).Fence().Cursor(ctx, queue)
 }
 
 // Save implements processor.CursorStore. The cursor is the one that ctx carries.

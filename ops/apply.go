@@ -136,6 +136,9 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		if err := checkModeChange(ctx, l, d); err != nil {
 			return err
 		}
+		if err := checkDatabaseChange(ctx, l, d); err != nil {
+			return err
+		}
 		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
 	})
 	return sqldb.Prefix(err, "apply")
@@ -310,6 +313,21 @@ func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
 	return upstreamsFirst(tasks, func(t, other TaskSettings) bool {
 		return slices.ContainsFunc(t.Settings.After, func(a runs.After) bool { return a.Upstream == other.Name })
 	})
+}
+
+// checkDatabaseChange refuses another data database for queues while servers serve the task type in any own_sign (F11):
+// two owners of a queue could fence it in different databases.
+func checkDatabaseChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) error {
+	if !slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == "database" }) {
+		return nil
+	}
+	server, found, err := sqldb.Record[string](ctx, l, `SELECT uuid FROM schedule_server WHERE task_type = ?
+		ORDER BY uuid LIMIT 1`, l.TaskType)
+	if err == nil && found {
+		err = fmt.Errorf("database changes only while no worker serves the task type, and %s does: stop all, change it, "+
+			"and start them again", server)
+	}
+	return err
 }
 
 // checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any

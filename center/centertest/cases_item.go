@@ -200,7 +200,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	}
 	want := func(want string) {
 		t.Helper()
-		got, err := c.Roster().Server(r.task, r.uuid("A")).Cursor(t.Context(), center.QueueEpoch{ID: "0", Epoch: r.epoch("0")})
+		got, err := c.Roster().Server(r.task, r.uuid("A")).Fence().Cursor(t.Context(), center.QueueEpoch{ID: "0", Epoch: r.epoch("0")})
 		if err != nil || got != want {
 			t.Fatalf("cursor %q, want %q: %v", got, want, err)
 		}
@@ -227,7 +227,7 @@ func testCursor(t *testing.T, c *center.Center) {
 	if err := center.SaveCursor(late); !center.IsFenced(err) {
 		t.Fatalf("save a cursor under an old epoch: error %v, want ErrFenced", err)
 	}
-	if _, err := c.Roster().Server(r.task, r.uuid("A")).Cursor(t.Context(), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
+	if _, err := c.Roster().Server(r.task, r.uuid("A")).Fence().Cursor(t.Context(), center.QueueEpoch{ID: "0", Epoch: r.epoch("0") - 1}); !center.IsFenced(err) {
 		t.Fatalf("read a cursor under an old epoch: error %v, want ErrFenced", err)
 	}
 }

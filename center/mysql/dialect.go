@@ -15,7 +15,7 @@ var dialect = &sqldb.Dialect{
 	// STRAIGHT_JOIN looks up the rows by their key. With IN, the optimizer may read the whole roster, and InnoDB locks
 	// what a statement reads.
 	QueuesIn: ` FROM ` + ids + `
-		STRAIGHT_JOIN schedule_queue AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
+		STRAIGHT_JOIN {queues} AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
 	// Without FORCE INDEX, MySQL reads another index: to find one of a thousand servers, it reads all servers before it.
 	ByKey:         " FORCE INDEX (PRIMARY)",
 	Share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE

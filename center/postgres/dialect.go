@@ -17,7 +17,7 @@ var dialect = &sqldb.Dialect{
 	// OFFSET 0 keeps the look-up of each queue by its key. In a plain join, or with an array, PostgreSQL compares the list
 	// with each queue of the roster if its statistics do not know the task type yet: 2,000 ids of 100,000 queues take
 	// thirty seconds.
-	QueuesIn: ` FROM jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id), LATERAL (SELECT * FROM schedule_queue AS s
+	QueuesIn: ` FROM jsonb_array_elements_text(CAST(? AS jsonb)) AS v(id), LATERAL (SELECT * FROM {queues} AS s
 		WHERE s.queue_id = v.id AND s.task_type = ? AND s.own_sign = ? OFFSET 0) AS q WHERE TRUE`,
 	Share:      " FOR SHARE OF q",
 	SkipLocked: " FOR UPDATE OF q SKIP LOCKED",

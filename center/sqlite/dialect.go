@@ -13,7 +13,7 @@ var dialect = &sqldb.Dialect{
 	OneWriter: true,
 	Now:       "rota_now()",
 	Ago:       func(ms string) string { return "rota_ago(" + ms + ")" },
-	QueuesIn: ` FROM json_each(?) AS v JOIN schedule_queue AS q ON q.queue_id = v.value WHERE q.task_type = ?
+	QueuesIn: ` FROM json_each(?) AS v JOIN {queues} AS q ON q.queue_id = v.value WHERE q.task_type = ?
 		AND q.own_sign = ?`,
 	ServersIn:     ` FROM json_each(?) AS v JOIN schedule_server AS s ON s.uuid = v.value`,
 	DeleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,

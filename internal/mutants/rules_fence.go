@@ -4,8 +4,8 @@ package main
 var fenceMutants = []mutant{
 	{
 		"F1", "the fence ignores the epoch",
-		"compareOwners", "if !found[owned{q, sqldb.Text(s.uuid)}] {",
-		"if !slices.ContainsFunc(rows, func(r owned) bool { return r.ID == q.ID && string(r.Owner) == s.uuid }) {",
+		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
+		"if !slices.ContainsFunc(rows, func(r owned) bool { return r.ID == q.ID && string(r.Owner) == f.Server }) {",
 		"TestConformance",
 	},
 	{
@@ -28,8 +28,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F2", "the fence accepts a context without a batch",
-		"Fence", "return ErrNoBatch",
-		"return nil",
+		"batchOf", "ErrNoBatch",
+		"nil",
 		"TestConformance",
 	},
 	{
@@ -40,7 +40,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"FenceByWriting", "`+ofOwner+settings",
+		"HoldByWriting", "`+ofOwner+settings",
 		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+settings",
 		"TestConformance",
 	},
@@ -52,8 +52,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F6", "a fenced transaction has no limit",
-		"fenceSettings", "if r.IdleTxTimeout <= 0 ||",
-		"if r.IdleTxTimeout >= 0 ||",
+		"fenceSettings", "if f.IdleTxTimeout <= 0 ||",
+		"if f.IdleTxTimeout >= 0 ||",
 		"TestHostVanishesInsideAFencedTransaction/postgres",
 	},
 	{
@@ -100,8 +100,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F2", "a fence in another roster passes for a lost queue",
-		"owned", "return err == nil",
-		"return err != nil && ctx.Err() != nil",
+		"owned", "return b.rows().Check(ctx, b.Queues) == nil",
+		"return b.rows().Check(ctx, b.Queues) != nil && ctx.Err() != nil",
 		"TestFenceInAnotherRoster",
 	},
 	{

@@ -88,8 +88,8 @@ var lockMutants = []mutant{
 	},
 	{
 		"L9", "a fenced transaction keeps synchronous_commit = off",
-		"fenceSettings", "return r.DB.Durable + r.DB.IdleLimit",
-		"return r.DB.IdleLimit",
+		"fenceSettings", "return f.DB.Durable + f.DB.IdleLimit",
+		"return f.DB.IdleLimit",
 		"TestCommitsSurviveACrashWithoutSynchronousCommit",
 	},
 	{

@@ -23,38 +23,55 @@ type FenceTx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// Fence makes the transaction commit only while the server owns the queues under their epochs (F1). The queues
-// must be in the byte order of their ids. It returns ErrFenced if the server has lost one of them.
-func (s Server) Fence(ctx context.Context, tx FenceTx, queues []QueueEpoch) error {
-	if s.roster.DB.WriteFence {
-		return s.FenceByWriting(ctx, tx, queues, ``)
+// Fence compares the owners of the queues of a task type with the rows of one table, in the name of one server. The
+// table is schedule_queue of the roster, or rota_fence of a database with the data of a task type (F11).
+type Fence struct {
+	DB                        *sqldb.DB
+	Table                     string
+	TaskType, OwnSign, Server string
+	IdleTxTimeout             time.Duration // as that of the Roster
+}
+
+// queueTable is the table of the roster's queues.
+const queueTable = "schedule_queue"
+
+// Fence returns what fences the writes of the server in the roster's database.
+func (s Server) Fence() Fence {
+	return Fence{s.roster.DB, queueTable, s.taskType, s.roster.OwnSign, s.uuid, s.roster.IdleTxTimeout}
+}
+
+// Hold makes the transaction commit only while the server owns the queues under their epochs (F1). The queues must be
+// in the byte order of their ids. It returns ErrFenced if the server has lost one of them.
+func (f Fence) Hold(ctx context.Context, tx FenceTx, queues []QueueEpoch) error {
+	if f.DB.WriteFence {
+		return f.HoldByWriting(ctx, tx, queues, ``)
 	}
-	return s.fenceByReading(ctx, tx, queues)
+	return f.holdByReading(ctx, tx, queues)
 }
 
-// fenceByReading locks the rows in share mode, so that several batches of one queue run at the same time. A
-// transaction that changes the owner waits for them, or skips the row (F3).
-func (s Server) fenceByReading(ctx context.Context, tx sqldb.Queryer, queues []QueueEpoch) error {
-	settings, params := s.roster.fenceSettings()
-	return s.compareOwners(ctx, tx, queues, settings, s.roster.DB.Share, params)
+// holdByReading locks the rows in share mode, so that several batches of one queue run at the same time. A transaction
+// that changes the owner waits for them, or skips the row (F3).
+func (f Fence) holdByReading(ctx context.Context, tx sqldb.Queryer, queues []QueueEpoch) error {
+	settings, params := f.fenceSettings()
+	return f.compareOwners(ctx, tx, queues, settings, f.DB.Share, params)
 }
 
-// CheckOwner returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks
-// nothing, and reads over the roster's own connections.
-func (s Server) CheckOwner(ctx context.Context, queues []QueueEpoch) error {
-	return s.compareOwners(ctx, s.roster.DB.Store, queues, ``, ``, nil)
+// Check returns ErrFenced if the server does not own the queues under their epochs at the moment. It locks nothing, and
+// reads over the connections of the roster.
+func (f Fence) Check(ctx context.Context, queues []QueueEpoch) error {
+	return f.compareOwners(ctx, f.DB.Store, queues, ``, ``, nil)
 }
 
 // compareOwners returns ErrFenced if the server does not own the queues under their epochs. and is another condition
 // for the rows, with its parameters, and lock ends the SELECT.
-func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string,
+func (f Fence) compareOwners(ctx context.Context, q sqldb.Queryer, queues []QueueEpoch, and, lock string,
 	params []any,
 ) error {
 	list := make([]string, len(queues))
 	for i, q := range queues {
 		list[i] = q.ID
 	}
-	from, args, err := s.roster.DB.SelectQueues(list, s.taskType, s.roster.OwnSign)
+	from, args, err := f.DB.SelectQueues(f.Table, list, f.TaskType, f.OwnSign)
 	if err != nil {
 		return err
 	}
@@ -62,7 +79,7 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 		QueueEpoch
 		Owner sqldb.Text
 	}
-	db := sqldb.Strict{Eacher: s.roster.DB.On(q)}
+	db := sqldb.Strict{Eacher: f.DB.On(q)}
 	rows, err := sqldb.Records[owned](ctx, db, `SELECT q.queue_id, q.epoch, q.cur_server`+from+and+
 		` ORDER BY q.queue_id`+lock, append(args, params...)...)
 	if err != nil {
@@ -73,21 +90,21 @@ func (s Server) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Que
 		found[row] = true
 	}
 	for _, q := range queues {
-		if !found[owned{q, sqldb.Text(s.uuid)}] {
+		if !found[owned{q, sqldb.Text(f.Server)}] {
 			return fmt.Errorf("queue %s: %w", q.ID, ErrFenced)
 		}
 	}
 	return nil
 }
 
-// FenceByWriting does what Fence does, for databases without share locks across their nodes: it updates each
-// row, so that the database detects the conflict. Batches of one queue then run one after the other. Writing the time
-// ensures that the row changes. set begins the SET clause; args are its parameters.
-func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
-	settings, params := s.roster.fenceSettings()
+// HoldByWriting does what Hold does, for databases without share locks across their nodes: it updates each row, so
+// that the database detects the conflict. Batches of one queue then run one after the other. Writing the time ensures
+// that the row changes. set begins the SET clause; args are its parameters.
+func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
+	settings, params := f.fenceSettings()
 	for _, q := range queues {
-		n, err := sqldb.Affected(tx.ExecContext(ctx, s.roster.DB.SQL(`UPDATE schedule_queue SET `+set+`gmt_modified = {now}
-			WHERE `+ofOwner+settings), slices.Concat(args, s.ofOwner(q), params)...))
+		n, err := sqldb.Affected(tx.ExecContext(ctx, f.DB.SQL(`UPDATE `+f.Table+` SET `+set+`gmt_modified = {now}
+			WHERE `+ofOwner+settings), slices.Concat(args, f.ofOwner(q), params)...))
 		if err != nil {
 			return err
 		}
@@ -100,12 +117,20 @@ func (s Server) FenceByWriting(ctx context.Context, tx Execer, queues []QueueEpo
 
 // fenceSettings returns a condition of the fencing statement and its parameters. The condition is always true. It makes
 // the transaction durable, and limits how long it may be idle (F6), where that is to be set for a transaction.
-func (r *Roster) fenceSettings() (condition string, args []any) {
-	if r.IdleTxTimeout <= 0 || r.DB.IdleLimit == "" {
-		return r.DB.Durable, nil
+func (f Fence) fenceSettings() (condition string, args []any) {
+	if f.IdleTxTimeout <= 0 || f.DB.IdleLimit == "" {
+		return f.DB.Durable, nil
 	}
-	ms := strconv.FormatInt(max(r.IdleTxTimeout.Milliseconds(), 1), 10) + "ms"
-	return r.DB.Durable + r.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(r.DB.IdleLimit, "?"))
+	ms := strconv.FormatInt(max(f.IdleTxTimeout.Milliseconds(), 1), 10) + "ms"
+	return f.DB.Durable + f.DB.IdleLimit, slices.Repeat([]any{ms}, strings.Count(f.DB.IdleLimit, "?"))
+}
+
+// Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
+// under that epoch any more.
+func (f Fence) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {
+	cursor, err = sqldb.One[string](ctx, f.DB.On(f.DB.Dealers), ErrFenced, `SELECT cursor_value
+		FROM `+f.Table+` WHERE `+ofOwner, f.ofOwner(q)...)
+	return cursor, sqldb.Wrap(err, "read the cursor of queue %s of %s$%s", q.ID, f.TaskType, f.OwnSign)
 }
 
 // WindowDone records that a queue was found empty in the permit window that began at since: its owner does not work
@@ -120,13 +145,15 @@ func (s Server) WindowDone(ctx context.Context, q QueueEpoch, since time.Time) e
 	return sqldb.Wrap(err, "record the permit window of queue %s of %s$%s", q.ID, s.taskType, s.roster.OwnSign)
 }
 
-// ofOwner is the condition that a row of schedule_queue belongs to an owner and its epoch.
+// ofOwner is the condition that the row of a queue belongs to an owner and its epoch.
 const ofOwner = ofTask + ` AND queue_id = ? AND cur_server = ? AND epoch = ?`
 
 // ofOwner returns the parameters of the condition.
-func (s Server) ofOwner(q QueueEpoch) []any {
-	return []any{s.taskType, s.roster.OwnSign, q.ID, s.uuid, q.Epoch}
+func (f Fence) ofOwner(q QueueEpoch) []any {
+	return []any{f.TaskType, f.OwnSign, q.ID, f.Server, q.Epoch}
 }
+
+func (s Server) ofOwner(q QueueEpoch) []any { return s.Fence().ofOwner(q) }
 
 // FailingQueue says since when the calls of a queue do nothing but fail; zero: they do not.
 type FailingQueue struct {
@@ -144,12 +171,4 @@ func (s Server) SaveFailing(ctx context.Context, queues []FailingQueue) error {
 		}
 	}
 	return nil
-}
-
-// Cursor returns how far the source of a queue was read. It returns ErrFenced if the server does not own the queue
-// under that epoch any more.
-func (s Server) Cursor(ctx context.Context, q QueueEpoch) (cursor string, err error) {
-	cursor, err = sqldb.One[string](ctx, s.roster.DB.On(s.roster.DB.Dealers), ErrFenced, `SELECT cursor_value
-		FROM schedule_queue WHERE `+ofOwner, s.ofOwner(q)...)
-	return cursor, sqldb.Wrap(err, "read the cursor of queue %s of %s$%s", q.ID, s.taskType, s.roster.OwnSign)
 }

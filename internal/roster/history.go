@@ -73,6 +73,13 @@ func (m *Memory) Note(v View, uuid string) {
 // Released remembers that the database has acknowledged the release of a queue that the server owned under this epoch.
 func (m *Memory) Released(h Handover) { m.queues[h.QueueID] = Ownership{h.Requester, h.Epoch + 1} }
 
+// Saw remembers the owner and the epoch under which a data database has fenced a queue (F11).
+func (m *Memory) Saw(queueID string, o Ownership) {
+	if o.Epoch >= m.queues[queueID].Epoch {
+		m.queues[queueID] = o
+	}
+}
+
 // Forget forgets a queue that is removed.
 func (m *Memory) Forget(queueID string) { delete(m.queues, queueID) }
 
@@ -228,7 +235,7 @@ func (p Planner) ownerships(ctx context.Context, q sqldb.Eacher, ids []string) (
 	}
 	rows := make(map[string]Ownership, len(ids))
 	for part := range slices.Chunk(ids, changesPerStatement) {
-		from, args, err := p.roster.DB.SelectQueues(part, p.taskType, p.roster.OwnSign)
+		from, args, err := p.roster.DB.SelectQueues(queueTable, part, p.taskType, p.roster.OwnSign)
 		if err != nil {
 			return nil, err
 		}

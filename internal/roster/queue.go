@@ -59,7 +59,8 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 	if err := clonePins(ctx, l); err != nil {
 		return err
 	}
-	err = l.setLockRow(ctx, `queue_total = ?, membership_version = membership_version + 1`, len(queues))
+	err = l.setLockRow(ctx, `queue_total = ?, partition_floor = ?, membership_version = membership_version + 1`,
+		len(queues), l.EpochHigh+1)
 	return sqldb.Wrap(err, "set the number of queues")
 }
 

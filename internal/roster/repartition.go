@@ -103,9 +103,10 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 	return l.Record(ctx, Event{Kind: EventRepartition, Actor: actor, Reason: "the request was withdrawn: " + why.Error()})
 }
 
-// changeQueueTotal raises the epoch of each of the queues, so that items selected under the old number are rejected,
-// deletes the queues above the new number and inserts the missing ones. It counts the rows and does not rely on
-// queue_total.
+// changeQueueTotal raises the epoch of each of the queues above all epochs so far, so that items selected under the old
+// number are rejected: by as much as after a loss of history, because data databases compare epochs of the old and the
+// new number, also of histories that were lost (F11). It deletes the queues above the new number and inserts the missing ones. It counts the rows and does
+// not rely on queue_total.
 func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []NamedQueue) error {
 	done, err := earliestWindowDone(ctx, l)
 	if err != nil {
@@ -114,7 +115,9 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := RaiseEpochHigh(ctx, l); err != nil {
 		return err
 	}
-	l.EpochHigh++ // each queue's epoch rises by one below
+	if high := floorAbove(l.EpochHigh); high < sqldb.MaxEpoch {
+		l.EpochHigh = high
+	}
 	if err := l.deleteRows(ctx, "schedule_queue", `queue_index >= ?`, l.RequestedTotal); err != nil {
 		return err
 	}
@@ -128,9 +131,9 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = CASE WHEN epoch < ? THEN ? ELSE epoch END + 1,
-		window_done_at = ?, failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
-		l.epochFloor, l.epochFloor, done, l.TaskType, l.OwnSign)
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = ?, window_done_at = ?, failing_since = NULL,
+		req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
+		l.EpochHigh+1, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
@@ -138,8 +141,8 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 		return err
 	}
 	err = l.setLockRow(ctx, `queue_total = requested_total, requested_total = NULL, epoch_high = ?,
-		partition_version = partition_version + 1, membership_version = membership_version + 1,
-		plan_version = plan_version + 1`, l.EpochHigh)
+		partition_floor = ?, partition_version = partition_version + 1, membership_version = membership_version + 1,
+		plan_version = plan_version + 1`, l.EpochHigh, l.EpochHigh+1)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,9 @@ type ServerInfo struct {
 	Process           string            // id of its process, which has a server for each of its task types (P15)
 	Witness           string            // the lock that the process holds until it ends (S15); empty: none
 
+	// Database is the setting data_database that the process goes by (F11).
+	Database string
+
 	// HungQueues are queues with calls of a former session in flight. The server gets none of them before
 	// ClearHungQueues (P9).
 	HungQueues []string
@@ -65,6 +68,9 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		if err != nil {
 			return err
 		}
+		if err := s.checkDatabase(ctx, l); err != nil {
+			return err
+		}
 		reg = Registration{
 			At: l.Now, WatchingSince: since, ItemVersion: l.versions.item, PartitionVersion: l.versions.partition,
 			EpochFloor: l.epochFloor,
@@ -91,6 +97,21 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		return Registration{}, fmt.Errorf("register %s for %w", s.UUID, err)
 	}
 	return reg, nil
+}
+
+// ErrDatabase means that the setting database has changed since a process read it. Two servers with different ones
+// would fence a queue in different databases.
+var ErrDatabase = errors.New("the setting database has changed since this process started: start it again")
+
+// checkDatabase returns ErrDatabase if the server goes by another data_database than the row. The row does not change
+// while a server is registered.
+func (s ServerInfo) checkDatabase(ctx context.Context, l *LockTx) error {
+	row, found, err := sqldb.Record[string](ctx, l, `SELECT data_database FROM schedule_task_type WHERE task_type = ?`,
+		l.TaskType)
+	if err == nil && found && row != s.Database {
+		err = fmt.Errorf("%w: it was %q and is %q", ErrDatabase, s.Database, row)
+	}
+	return err
 }
 
 // firstShare is the share of a new server: nothing while the task type has a limit, until a plan grants something

@@ -14,6 +14,7 @@ import (
 type View struct {
 	PlanVersion      int64
 	PartitionVersion int64
+	PartitionFloor   int64 // no epoch of an earlier number of queues was that high
 	QueueTotal       int
 	Removing         []string    // queues that are to be removed (N2)
 	Queues           []ViewQueue `db:"-"` // owned, or requested for this server; ordered by id
@@ -24,7 +25,7 @@ type View struct {
 func (s Server) View(ctx context.Context) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.partition_version, r.queue_total, r.removing,
+	const columns = `SELECT r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
 		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), COALESCE(q.plan_version, 0),
 		q.queue_parameter, q.cursor_value,

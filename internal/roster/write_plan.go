@@ -193,7 +193,7 @@ func lockFree[T any](ctx context.Context, l *LockTx, columns string, queues []st
 // lockFreeOf is lockFree with one statement. In a database that locks either all of the rows or none, it tries the
 // halves if one of them is held.
 func lockFreeOf[T any](ctx context.Context, l *LockTx, columns string, queues []string) ([]T, error) {
-	from, args, err := l.Dialect.SelectQueues(queues, l.TaskType, l.OwnSign)
+	from, args, err := l.Dialect.SelectQueues(queueTable, queues, l.TaskType, l.OwnSign)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func TestQueuesAreLockedByTheirKey(t *testing.T) {
 	t.Parallel()
 	c := openTask(t, testdb.URL(t, testdb.Postgres), "large", 5_000)
 	db := c.Roster().DB
-	from, args, err := db.SelectQueues([]string{"1", "2"}, "large", "BASE")
+	from, args, err := db.SelectQueues("schedule_queue", []string{"1", "2"}, "large", "BASE")
 	if err != nil {
 		t.Fatal(err)
 	}

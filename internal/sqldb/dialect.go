@@ -21,7 +21,7 @@ type Dialect struct {
 	Numbered bool                   // parameters are $1 instead of ?
 
 	// Three texts take a list of ids: as a parameter that is a JSON array, or as a parameter for each of them in place of
-	// {ids} (see In). QueuesIn is FROM ... WHERE of schedule_queue AS q for a list, a task type and an own_sign, ServersIn
+	// {ids} (see In). QueuesIn is FROM ... WHERE of the table {queues} AS q for a list, a task type and an own_sign, ServersIn
 	// that of schedule_server AS s for a list of uuids, and DeleteServers deletes these servers.
 	QueuesIn      string
 	ServersIn     string
@@ -139,17 +139,18 @@ func number(text string) string {
 	return b.String()
 }
 
-// SelectQueues returns FROM ... WHERE of schedule_queue AS q for the rows of the queues, and its parameters. A single
+// SelectQueues returns FROM ... WHERE of a table of queues AS q for the rows of the queues, and its parameters. A single
 // queue, the most frequent case, is looked up by its key: databases turn a JSON array into a table first, some of them
 // in a file.
-func (d *Dialect) SelectQueues(queues []string, taskType, ownSign string) (from string, args []any, err error) {
+func (d *Dialect) SelectQueues(table string, queues []string, taskType, ownSign string,
+) (from string, args []any, err error) {
 	if len(queues) == 1 {
-		return ` FROM schedule_queue AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{
+		return ` FROM ` + table + ` AS q WHERE q.queue_id = ? AND q.task_type = ? AND q.own_sign = ?`, []any{
 			queues[0],
 			taskType, ownSign,
 		}, nil
 	}
-	from, args, err = d.In(d.QueuesIn, queues)
+	from, args, err = d.In(strings.Replace(d.QueuesIn, "{queues}", table, 1), queues)
 	return from, append(args, taskType, ownSign), err
 }
 

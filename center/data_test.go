@@ -1,0 +1,359 @@
+package center_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/schema"
+)
+
+// dataFixture is a roster in one database and the items of its task type in another one.
+type dataFixture struct {
+	*testing.T
+	c *center.Center
+	d *center.Data
+}
+
+// eachData runs f with a data database of each kind. The roster is in a SQLite file.
+func eachData(t *testing.T, f func(*testing.T, dataFixture)) {
+	t.Helper()
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+		centertest.Define(t, c, "settle", center.Settings{Queues: 4, Database: "orders"})
+		f(t, dataFixture{t, c, openData(t, c, "orders", url)})
+	})
+}
+
+func openData(t *testing.T, c *center.Center, name, url string) *center.Data {
+	t.Helper()
+	d, err := c.FenceIn(name, anydb.URL(url))
+	must(t, err)
+	return d
+}
+
+// own makes a server the owner of a queue in the roster, and returns the entry for the data database.
+func (f dataFixture) own(server, queue string, epoch int64) center.Entry {
+	f.Helper()
+	centertest.Exec(f.T, f.c, "UPDATE schedule_queue SET cur_server = '"+server+"', epoch = "+fmt.Sprint(epoch)+" WHERE queue_id = '"+queue+"'")
+	return center.Entry{TaskType: "settle", Server: server, Queue: center.QueueEpoch{ID: queue, Epoch: epoch}, Floor: 1}
+}
+
+func (f dataFixture) enter(e center.Entry) (raised bool) {
+	f.Helper()
+	raised, err := f.d.Enter(f.Context(), e)
+	must(f.T, err)
+	return raised
+}
+
+// batch returns the context of Execute for a batch of the entry's queue.
+func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
+	return f.c.Bind(f.Context(), center.Batch{
+		Server: e.Server, TaskType: e.TaskType, Queues: []center.QueueEpoch{e.Queue}, Database: "orders", Cursor: cursor,
+	})
+}
+
+// write commits a fenced transaction of a batch, and returns its error.
+func (f dataFixture) write(e center.Entry) error {
+	return f.d.InTx(f.batch(e, nil), func(*sql.Tx) error { return nil })
+}
+
+func (f dataFixture) mustBeFenced(what string, err error) {
+	f.Helper()
+	if !center.IsFenced(err) {
+		f.Fatalf("%s: got %v, want ErrFenced", what, err)
+	}
+}
+
+// F11: a write commits only under the epoch that was raised, and an owner raises once.
+func TestDataFence(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a := f.own("A", "0", 7)
+		f.mustBeFenced("a write before the raise", f.write(a))
+		if !f.enter(a) || f.enter(a) {
+			t.Fatal("the first call of Enter must raise, and the second must not")
+		}
+		must(t, f.write(a))
+		b := f.own("B", "0", 8)
+		f.mustBeFenced("a write of the next owner before its raise", f.write(b))
+		f.enter(b)
+		must(t, f.write(b))
+		f.mustBeFenced("a write of the earlier owner", f.write(a))
+		_, err := f.d.Enter(f.Context(), a)
+		f.mustBeFenced("a raise of the earlier owner", err)
+		f.enter(f.own("A", "1", 3)) // another queue has epochs of its own
+	})
+}
+
+// F11: the raise waits for the fenced transactions of earlier owners, as a select that does not would miss what they
+// write.
+func TestDataRaiseWaitsForEarlierWrites(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		if f.d.Dialect() == schema.SQLite {
+			return // it has one lock for all writers
+		}
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		tx, err := f.d.DB().BeginTx(t.Context(), nil)
+		must(t, err)
+		defer tx.Rollback()
+		must(t, f.d.Fence(f.batch(a, nil), tx))
+		b := f.own("B", "0", 8)
+		var held *roster.HeldError
+		if _, err := f.d.Enter(t.Context(), b); !errors.As(err, &held) {
+			t.Fatalf("a raise beside an open transaction: got %v, want a HeldError", err)
+		}
+		if _, waits := f.d.State(); len(waits) != 1 || waits[0].Queue != "0" || waits[0].TaskType != "settle" {
+			t.Fatalf("the queue waits: got %v", waits)
+		}
+		must(t, tx.Commit())
+		f.enter(b)
+		if problem, waits := f.d.State(); len(waits) != 0 || problem.Err != nil {
+			t.Fatalf("after the raise: got %v, %v", problem, waits)
+		}
+	})
+}
+
+// F11: after another number of queues an item may belong to any queue, so that the first raise fences all queues of
+// the earlier number.
+func TestDataFloor(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		old, late := f.own("A", "0", 7), f.own("A", "3", 9)
+		f.enter(old)
+		b := f.own("B", "1", 10)
+		b.Floor = 10
+		f.enter(b)
+		f.mustBeFenced("a write under the earlier number", f.write(old))
+		centertest.Exec(t, f.c, "UPDATE schedule_queue SET epoch = 11")
+		_, err := f.d.Enter(t.Context(), late)
+		f.mustBeFenced("a raise under the earlier number", err)
+		first := f.own("C", "0", 10) // at the floor itself
+		first.Floor = 10
+		f.enter(first)
+		must(t, f.write(first))
+	})
+}
+
+// F11: cursors belong to a number of queues.
+func TestDataFloorNeedsNoCursors(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		cursor := "42"
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		must(t, f.d.InTx(f.batch(a, &cursor), func(*sql.Tx) error { return nil }))
+		if got, err := f.d.Cursor(t.Context(), "settle", "A", a.Queue); err != nil || got != cursor {
+			t.Fatalf("the cursor: got %q, %v", got, err)
+		}
+		if n := centertest.CountRows(t, f.c, "SELECT 1 FROM schedule_queue WHERE cursor_value <> ''"); n != 0 {
+			t.Errorf("%d cursors are in the roster, want none", n)
+		}
+		next := "43"
+		must(t, center.SaveCursor(f.batch(a, &next)))
+		b := f.own("B", "1", 10)
+		b.Floor = 10
+		if _, err := f.d.Enter(t.Context(), b); err == nil {
+			t.Fatal("a raise of another number of queues beside a cursor: got no error")
+		}
+		f.exec("UPDATE rota_fence SET cursor_value = ''")
+		time.Sleep(time.Second) // until a call may try the database again
+		f.enter(b)
+	})
+}
+
+func (f dataFixture) exec(query string) {
+	f.Helper()
+	_, err := f.d.DB().ExecContext(f.Context(), query)
+	must(f.T, err)
+}
+
+// F11: a data database that is ahead of the roster proves that the roster has lost history.
+func TestDataAheadOfTheRoster(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		f.enter(f.own("B", "0", 8))
+		for what, e := range map[string]center.Entry{"a lower epoch": f.own("A", "0", 7), "the same epoch": f.own("A", "0", 8)} {
+			centertest.Exec(t, f.c, "UPDATE schedule_queue SET epoch = "+fmt.Sprint(e.Queue.Epoch)+" WHERE queue_id = '0'")
+			var ahead *roster.AheadError
+			if _, err := f.d.Enter(t.Context(), e); !errors.As(err, &ahead) || ahead.Found != (roster.Ownership{Owner: "B", Epoch: 8}) {
+				t.Errorf("%s: got %v, want an AheadError with B's epoch 8", what, err)
+			}
+		}
+	})
+}
+
+// F11: if the row is not as the raise has left it, the owner raises again before its next select.
+func TestDataIsRestored(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		f.exec("DELETE FROM rota_fence")
+		f.mustBeFenced("a write without a row", f.write(a))
+		if !f.enter(a) {
+			t.Fatal("Enter did not raise again")
+		}
+		must(t, f.write(a))
+	})
+}
+
+// F11: a database belongs to one roster, under one name.
+func TestDataHasAnID(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		first := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+		second := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+		empty := testdb.URL(t, testdb.SQLite)
+		nothing := func(*sql.Tx) error { return nil }
+		use := func(c *center.Center, name, url string) error {
+			d, err := c.FenceIn(name, anydb.URL(url))
+			must(t, err)
+			err = d.InTx(c.Bind(t.Context(), center.Batch{Database: name}), nothing)
+			must(t, c.ForgetData(name))
+			return err
+		}
+		must(t, use(first, "orders", url))
+		must(t, use(first, "orders", url))
+		for what, err := range map[string]error{
+			"another roster":                use(second, "orders", url),
+			"another name":                  use(first, "billing", url),
+			"a new database under the name": use(first, "orders", empty),
+		} {
+			if !errors.Is(err, center.ErrOtherData) {
+				t.Errorf("%s: got %v, want ErrOtherData", what, err)
+			}
+		}
+	})
+}
+
+// F11: a batch is fenced where its items are.
+func TestDataFencesItsOwnBatches(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		elsewhere := f.c.Bind(t.Context(), center.Batch{Server: "A", TaskType: "settle", Queues: []center.QueueEpoch{a.Queue}})
+		if err := f.d.InTx(elsewhere, func(*sql.Tx) error { return nil }); !errors.Is(err, center.ErrOtherBatch) {
+			t.Errorf("a batch of the roster's database: got %v, want ErrOtherBatch", err)
+		}
+		if center.DataOf(f.batch(a, nil)) != f.d || center.DataOf(elsewhere) != nil {
+			t.Error("DataOf does not return the data database of the batch")
+		}
+		must(t, center.InTx(f.batch(a, nil), f.c.DB(), func(*sql.Tx) error { return nil })) // the roster's rows are there, too
+	})
+}
+
+// F3 F11: as on Galera and TiDB, where the fence writes.
+func TestDataFenceByWriting(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		f.d.FenceByWriting(t)
+		a := f.own("A", "0", 7)
+		f.enter(a)
+		must(t, f.write(a))
+		b := f.own("B", "0", 8)
+		f.enter(b)
+		f.mustBeFenced("a write of the earlier owner", f.write(a))
+		must(t, f.write(b))
+	})
+}
+
+// A database that cannot be used is tried by one call a second, and the others return at once.
+func TestDataThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	centertest.Define(t, c, "settle", center.Settings{Queues: 1, Database: "orders"})
+	f := dataFixture{t, c, openData(t, c, "orders", "postgres://nobody@127.0.0.1:1/none")}
+	a := f.own("A", "0", 7)
+	_, err := f.d.Enter(t.Context(), a)
+	if err == nil || center.IsFenced(err) {
+		t.Fatalf("a database where nothing listens: got %v", err)
+	}
+	problem, _ := f.d.State()
+	if problem.Err == nil || problem.Since.IsZero() {
+		t.Fatalf("the problem: got %v", problem)
+	}
+	if _, again := f.d.Enter(t.Context(), a); !errors.Is(again, problem.Err) {
+		t.Errorf("a call at once: got %v, want the same error", again)
+	}
+}
+
+// F11: two owners of a queue that go by different settings would fence it in different databases. So the setting does
+// not change while a server is registered, and no server registers that has read another one.
+func TestDatabaseChangesWithoutServers(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		centertest.Define(t, c, "settle", center.Settings{Queues: 2, Database: "orders"})
+		register := func(uuid, database string) error {
+			_, err := c.Roster().Register(t.Context(), roster.ServerInfo{UUID: uuid, TaskType: "settle", Database: database, JudgeDeadInterval: time.Minute})
+			return err
+		}
+		change := func(database string) error {
+			tasks := ops.New(c).Tasks()
+			s, err := tasks.Settings(t.Context(), "settle")
+			must(t, err)
+			s.Database = database
+			d, err := tasks.Compare(t.Context(), "settle", s)
+			must(t, err)
+			return tasks.Apply(t.Context(), d, "me")
+		}
+		must(t, change("billing"))
+		if err := register("A", "orders"); !errors.Is(err, roster.ErrDatabase) {
+			t.Errorf("a server that has read the earlier setting registers: got %v, want ErrDatabase", err)
+		}
+		must(t, register("B", "billing"))
+		if err := change("orders"); err == nil || !strings.Contains(err.Error(), "B does") {
+			t.Errorf("a change while B is registered: got %v, want an error that names B", err)
+		}
+		must(t, c.Roster().Server("settle", "B").Leave(t.Context(), nil, roster.Reservation{}))
+		must(t, change("orders"))
+	})
+}
+
+// The setting names the data database of each queue.
+func TestDatabaseOfQueues(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		queues   center.Settings
+		database string
+		want     string // by queue, or the rule that is broken
+	}{
+		{center.Settings{Queues: 3}, "", " | | "},
+		{center.Settings{Queues: 3}, "orders", "orders|orders|orders"},
+		{center.Settings{Queues: 3}, "shard{{queue}}", "shard0|shard1|shard2"},
+		{center.Settings{Queues: 3}, "0-1=a, 2=b", "a|a|b"},
+		{center.Settings{QueueNames: []string{"eu", "us"}}, "eu=a,us=b-{{queue}}", "a|b-us"},
+		{center.Settings{Queues: 3}, "0-1=a", `database ("0-1=a") must name the data database of each queue: it names no database for queue "2"`},
+		{center.Settings{Queues: 1}, "a b", `must not contain ' '`},
+		{center.Settings{Queues: 1}, "a=", `names no database`},
+		{center.Settings{QueueNames: []string{"x=y"}}, "{{queue}}", `must not contain '='`},
+	} {
+		s := c.queues
+		s.Database = c.database
+		if err := s.Validate(); err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q: got %v, want %q", c.database, err, c.want)
+			}
+			continue
+		}
+		var got []string
+		for _, q := range append(s.QueueNames, []string{"0", "1", "2"}[:s.Queues]...) {
+			name, err := s.DatabaseOf(q)
+			must(t, err)
+			got = append(got, name)
+		}
+		if text := strings.Join(got, "|"); text != strings.ReplaceAll(c.want, " ", "") {
+			t.Errorf("%q: got %s, want %s", c.database, text, c.want)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package roster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// fenceTable is the table of a data database: a database with items whose roster is another one (F11).
+const fenceTable = "rota_fence"
+
+// DataFence returns what fences the writes of a server in a data database.
+func (s Server) DataFence(db *sqldb.DB) Fence {
+	f := s.Fence()
+	f.DB, f.Table = db, fenceTable
+	return f
+}
+
+// AheadError means that a data database has fenced a queue under another epoch than the one that was to be raised: a
+// higher one, or the same one for another server (F11).
+type AheadError struct {
+	Queue QueueEpoch
+	Found Ownership
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("queue %s is fenced at %s, which is ahead of epoch %d", e.Queue.ID, e.Found, e.Queue.Epoch)
+}
+
+// errDataCursors means that the number of queues has changed, and cursors are left that belong to the earlier number.
+var errDataCursors = errors.New("the number of queues has changed, and rota_fence has cursors, which belong to the " +
+	"earlier number: set cursor_value to '' there, and each source is read from its beginning")
+
+// Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11). floor
+// is the least epoch of the present number of queues. Raise waits for the fenced transactions of earlier epochs, for
+// about a second, and then returns a HeldError. It returns an AheadError if the database rejects the epoch itself.
+func (f Fence) Raise(ctx context.Context, q QueueEpoch, floor int64) error {
+	err := f.DB.Transact(ctx, f.DB.Store, func(ctx context.Context, t sqldb.Tx) error {
+		lowest, err := f.raiseFloor(ctx, t, floor)
+		if err != nil {
+			return err
+		}
+		if q.Epoch < lowest {
+			return &AheadError{q, Ownership{Epoch: lowest}}
+		}
+		return f.raise(ctx, t, q)
+	})
+	return sqldb.Wrap(err, "raise the epoch of queue %s of %s$%s to %d", q.ID, f.TaskType, f.OwnSign, q.Epoch)
+}
+
+// HeldError means that transactions of earlier epochs have not ended. It hides the error of the database, so that Raise
+// does not wait again: its caller has other queues to work.
+type HeldError struct{ why string }
+
+func (e *HeldError) Error() string { return "fenced transactions of earlier owners are open: " + e.why }
+
+// held returns a HeldError if a statement has waited in vain for a row.
+func (f Fence) held(err error) error {
+	if c := f.DB.Class(err); c == sqldb.RolledBack || c == sqldb.Held {
+		return &HeldError{err.Error()}
+	}
+	return err
+}
+
+// raiseFloor keeps the least epoch of the present number of queues until the commit, and returns it. If the number is
+// new here, it fences the queues of the earlier number: their items may belong to any queue now.
+func (f Fence) raiseFloor(ctx context.Context, t sqldb.Tx, floor int64) (lowest int64, err error) {
+	n, err := t.Exec(ctx, `UPDATE rota_fence SET epoch = ?, raised_at = {now}, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = '' AND epoch < ?`, floor, f.TaskType, f.OwnSign, floor)
+	if err != nil {
+		return 0, err
+	}
+	if n == 1 {
+		return floor, f.fenceBelow(ctx, t, floor)
+	}
+	if f.DB.WriteFence {
+		_, err := t.Exec(ctx, `UPDATE rota_fence SET gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ''`, f.TaskType,
+			f.OwnSign)
+		if err != nil {
+			return 0, err
+		}
+	}
+	lowest, found, err := sqldb.Record[int64](ctx, t, `SELECT q.epoch FROM rota_fence q WHERE `+ofTask+`
+		AND queue_id = ''`+f.DB.Share, f.TaskType, f.OwnSign)
+	if err != nil || found {
+		return lowest, err
+	}
+	return floor, f.insert(ctx, t, QueueEpoch{Epoch: floor}, "")
+}
+
+// fenceBelow raises the queues of an earlier number of queues, which waits for their fenced transactions.
+func (f Fence) fenceBelow(ctx context.Context, t sqldb.Tx, floor int64) error {
+	_, err := t.Exec(ctx, `UPDATE rota_fence SET cur_server = '', epoch = ?, gmt_modified = {now}
+		WHERE `+ofTask+` AND epoch < ?`, floor, f.TaskType, f.OwnSign, floor)
+	if err != nil {
+		return f.held(err)
+	}
+	n, err := sqldb.Value[int](ctx, t, `SELECT COUNT(*) FROM rota_fence WHERE `+ofTask+` AND cursor_value <> ''`,
+		f.TaskType, f.OwnSign)
+	if err == nil && n > 0 {
+		err = errDataCursors
+	}
+	return err
+}
+
+// raise writes the row of the queue, unless it is there already.
+func (f Fence) raise(ctx context.Context, t sqldb.Tx, q QueueEpoch) error {
+	n, err := t.Exec(ctx, `UPDATE rota_fence SET cur_server = ?, epoch = ?, raised_at = {now}, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = ? AND (epoch < ? OR epoch = ? AND cur_server = '')`,
+		f.Server, q.Epoch, f.TaskType, f.OwnSign, q.ID, q.Epoch, q.Epoch)
+	if err != nil || n == 1 {
+		return f.held(err)
+	}
+	found, there, err := sqldb.Record[Ownership](ctx, t, `SELECT q.cur_server, q.epoch FROM rota_fence q
+		WHERE `+ofTask+` AND queue_id = ?`+f.DB.Share, f.TaskType, f.OwnSign, q.ID)
+	switch {
+	case err != nil:
+		return err
+	case !there:
+		return f.insert(ctx, t, q, f.Server)
+	case found != Ownership{f.Server, q.Epoch}:
+		return &AheadError{q, found}
+	}
+	return nil
+}
+
+// insert inserts a row. If another server has just done so, the transaction begins again.
+func (f Fence) insert(ctx context.Context, t sqldb.Tx, q QueueEpoch, server string) error {
+	_, err := t.Exec(ctx, `INSERT INTO rota_fence (task_type, own_sign, queue_id, cur_server, epoch, cursor_value,
+		raised_at, gmt_modified) VALUES (?, ?, ?, ?, ?, '', {now}, {now})`, f.TaskType, f.OwnSign, q.ID, server, q.Epoch)
+	if f.DB.Class(err) == sqldb.Duplicate {
+		err = sqldb.ErrRaced
+	}
+	return err
+}
+
+// ErrOtherData means that a database is not the data database that the roster knows under a name.
+var ErrOtherData = errors.New("another database than the one that the roster knows under this name")
+
+// mark is a row of rota_data, or what the roster expects there.
+type mark struct{ Name, ID string }
+
+// MarkData makes a database the data database of a name, or checks that it is: the roster and the database have the
+// same id of it. So one database serves one roster, and none is taken for another one.
+func (r *Roster) MarkData(ctx context.Context, db *sqldb.DB, name, address string) error {
+	id, marked, err := r.dataID(ctx, name, address)
+	if err != nil {
+		return err
+	}
+	want := mark{name, id}
+	got, found, err := r.readMark(ctx, db)
+	if err != nil {
+		return err
+	}
+	if !found && !marked {
+		_, err := db.Repeat(ctx, `INSERT INTO rota_data (own_sign, name, data_id, gmt_created) VALUES (?, ?, ?, {now})`,
+			r.OwnSign, name, id)
+		if err != nil && db.Class(err) != sqldb.Duplicate {
+			return sqldb.Wrap(err, "mark the data database %s", name)
+		}
+		if got, found, err = r.readMark(ctx, db); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !found:
+		return fmt.Errorf("%w: it has no id, and %s had one: a new, empty or restored database; to use it all the same, "+
+			"delete the row of %s from schedule_data", ErrOtherData, name, name)
+	case got.ID == id && got.Name != name, got.ID != id && got.Name != name:
+		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, r.OwnSign)
+	case got != want:
+		return fmt.Errorf("%w: it has the id %s, and %s has %s: it belongs to another roster, or is another database",
+			ErrOtherData, got.ID, name, id)
+	case marked:
+		return nil
+	}
+	_, err = r.DB.Repeat(ctx, `UPDATE schedule_data SET marked = TRUE WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
+	return sqldb.Wrap(err, "note that the data database %s is marked", name)
+}
+
+func (r *Roster) readMark(ctx context.Context, db *sqldb.DB) (m mark, found bool, err error) {
+	m, found, err = sqldb.Record[mark](ctx, db, `SELECT name, data_id FROM rota_data WHERE own_sign = ?`, r.OwnSign)
+	return m, found, sqldb.Wrap(err, "read rota_data")
+}
+
+// dataID returns the id of a data database in the roster, and whether the database has it. It makes one for a new name.
+func (r *Roster) dataID(ctx context.Context, name, address string) (id string, marked bool, err error) {
+	type row struct {
+		ID     string
+		Marked bool
+	}
+	read := func() (d row, found bool, err error) {
+		d, found, err = sqldb.Record[row](ctx, r.DB, `SELECT data_id, CASE WHEN marked THEN 1 ELSE 0 END FROM schedule_data
+			WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
+		return d, found, sqldb.Wrap(err, "read the id of the data database %s", name)
+	}
+	d, found, err := read()
+	if err != nil || found {
+		return d.ID, d.Marked, err
+	}
+	_, err = r.DB.Repeat(ctx, `INSERT INTO schedule_data (own_sign, name, data_id, marked, address, gmt_created)
+		VALUES (?, ?, ?, FALSE, ?, {now})`, r.OwnSign, name, rand.Text(), address)
+	if err != nil && r.DB.Class(err) != sqldb.Duplicate {
+		return "", false, sqldb.Wrap(err, "insert the data database %s", name)
+	}
+	d, _, err = read()
+	return d.ID, d.Marked, err
+}
