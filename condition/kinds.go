@@ -17,6 +17,8 @@ const (
 	NoEffect     = "NO_EFFECT"
 	Limit        = "LIMIT"
 	BadPage      = "BAD_PAGE"
+	Unreachable  = "UNREACHABLE"
+	FenceWait    = "FENCE_WAIT"
 	Witness      = "WITNESS"
 
 	RunFailed    = "RUN_FAILED"
@@ -147,6 +149,15 @@ var kinds = []Kind{
 	{
 		BadPage, "alerts", Note, Told, "a select returns an item twice, or items of other queues",
 		"look for a join that returns a row more than once, or correct QueueOf",
+	},
+	{
+		Unreachable, "alerts", Problem, Watched, "a data database cannot be used, and its queues are not selected",
+		"correct what the error says; the queues go on by themselves",
+	},
+	{
+		FenceWait, "alerts", Note, Watched,
+		"a queue waits until the fenced transactions of its earlier owner have ended in its data database",
+		"wait: idle_tx_timeout ends them; or end their sessions in the data database",
 	},
 	{
 		Witness, "alerts", Note, Told, "other processes of the host cannot notice at once that a process has ended",

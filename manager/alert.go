@@ -69,6 +69,7 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 	a.checkQueues(failing)
 	a.checkProgress(p, restricted)
 	a.checkBacklog()
+	a.checkData()
 	a.episodes.checked(heartbeats)
 	a.agenda.add(time.Now(), tellAlerts)
 }

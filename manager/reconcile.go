@@ -124,7 +124,7 @@ func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
-	r.logInternal(ctx, r.proc.Grant(q, r.view.QueueTotal))
+	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), r.view.QueueTotal))
 	r.moved(MoveGranted, 0)
 }
 

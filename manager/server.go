@@ -27,6 +27,7 @@ type server struct {
 
 	started  time.Time                        // of the first session, by the database's clock
 	alerts   chan condition.Condition         // from the executors to the session's alerter
+	ahead    chan roster.AheadError           // from the executors: a data database has a later owner of a queue
 	episodes *episodes                        // of all sessions
 	memory   *roster.Memory                   // of all sessions
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
@@ -46,8 +47,8 @@ func newServer(m *Manager, t Task) *server {
 			heartbeater: m.heartbeater, witness: m.witness,
 		},
 		task: t, host: hostName(), process: m.process, alone: m.alone,
-		alerts: make(chan condition.Condition, 16), episodes: newEpisodes(), memory: roster.NewMemory(),
-		ended: make(chan struct{}, 1),
+		alerts: make(chan condition.Condition, 16), ahead: make(chan roster.AheadError, 16), episodes: newEpisodes(),
+		memory: roster.NewMemory(), ended: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {
@@ -121,7 +122,13 @@ func (s *server) define(ctx context.Context) (err error) {
 	if err := s.settings.Validate(); err != nil {
 		return fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
 	}
-	s.proc, err = s.task.newProcessor(s.env(), processorSettings(*s.settings))
+	databases, err := s.checkDatabases()
+	if err != nil {
+		return err
+	}
+	env := s.env()
+	env.Databases = databases
+	s.proc, err = s.task.newProcessor(env, processorSettings(*s.settings))
 	return err
 }
 
@@ -187,7 +194,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
 		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name, Witness: s.witness.lockID(),
+		Database: s.settings.Database, Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name, Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err
@@ -245,7 +252,7 @@ func (s *server) fail(err error) {
 func (s *server) env() processor.Env {
 	return processor.Env{
 		TaskType: s.taskType, OwnSign: s.roster.OwnSign(), Logger: s.cfg.Logger, Hooks: s.cfg.Hooks,
-		Trusted: s.leaseValid, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
+		Trusted: s.leaseValid, Enter: s.enter, Bind: s.bind, Lost: center.IsFenced, DataError: s.roster.IsDataError,
 		Items: itemStore{s}, Cursors: cursorStore{s}, Alert: s.queueAlert, Alone: s.alone,
 	}
 }
@@ -259,6 +266,9 @@ func (s *server) bind(ctx context.Context, queues []processor.Queue, cursor *str
 	b := center.Batch{
 		Server: s.session.Load().uuid, TaskType: s.taskType, Queues: make([]center.QueueEpoch, len(queues)),
 		Cursor: cursor,
+	}
+	if len(queues) > 0 {
+		b.Database = queues[0].Database
 	}
 	if len(queues) > 0 && queues[0].Run != nil {
 		b.Run = queues[0].Run.ID

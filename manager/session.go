@@ -150,6 +150,9 @@ func (s *session) wait(ctx context.Context) outcome {
 		s.onTime(ctx)
 	case r := <-s.reg.replies:
 		s.follow(ctx, r)
+	case a := <-s.server.ahead:
+		s.history.memory.Saw(a.Queue.ID, a.Found)
+		s.history.checkSoon()
 	case <-s.server.ended:
 		s.agenda.add(time.Now(), expireEnded)
 	case err := <-s.jobs.ended:

@@ -68,6 +68,10 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		const text = "mode (%s) takes effect when the worker starts again: it works in mode %s"
 		err = fmt.Errorf(text, row.Mode, c.settings.Mode)
 	}
+	if err == nil && row.Database != c.settings.Database {
+		const text = "database (%q) takes effect when the worker starts again: it goes by %q"
+		err = fmt.Errorf(text, row.Database, c.settings.Database)
+	}
 	if err == nil {
 		err = c.proc.Configure(processorSettings(row))
 	}

@@ -136,7 +136,7 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	s.log.LogAttrs(ctx, slog.LevelDebug, "sweep begins",
 		slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch), slog.String("run", sw.RunID),
 		slog.Int("attempt", sw.Attempt))
-	s.logInternal(ctx, s.proc.Grant(q, sw.QueueTotal))
+	s.logInternal(ctx, s.proc.Grant(s.view.placed(ctx, q), sw.QueueTotal))
 }
 
 // idle returns the queues that the processor must not work now: they have no sweep, or their run is over or paused.

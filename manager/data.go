@@ -1,0 +1,88 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/processor"
+)
+
+// checkDatabases returns the number of data databases that the settings name. It returns an error if this process has
+// not opened one of them.
+func (s *server) checkDatabases() (int, error) {
+	names, err := s.settings.Databases()
+	for _, name := range names {
+		if s.roster.Data(name) == nil {
+			return 0, fmt.Errorf("task %s: database (%q) names %s, which this process has not opened: Center.FenceIn adds it",
+				s.taskType, s.settings.Database, name)
+		}
+	}
+	return len(names), err
+}
+
+// placed returns the queue with what its data database needs to know (F11).
+func (v *ownView) placed(ctx context.Context, q processor.Queue) processor.Queue {
+	name, err := v.settings.DatabaseOf(q.ID)
+	if err != nil {
+		name = noDatabase
+		const text = "the setting database names no data database for a queue, which is not worked"
+		v.log.LogAttrs(ctx, slog.LevelError, text, slog.String("queue", q.ID), slog.Any("error", err))
+	}
+	q.Database, q.Floor = name, v.PartitionFloor
+	return q
+}
+
+// noDatabase stands for the data database of a queue that has none by the setting. No database has this name.
+const noDatabase = "{none}"
+
+// enter makes the data databases of queues reject what earlier owners write (F11). The executors call it.
+func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bool) (raised bool, err error) {
+	for _, q := range queues {
+		d := s.roster.Data(q.Database)
+		if d == nil {
+			return raised, fmt.Errorf("database (%s) names no data database for queue %s that this process has opened",
+				s.settings.Database, q.ID)
+		}
+		again, err := d.Enter(ctx, center.Entry{
+			TaskType: s.taskType, Server: s.session.Load().uuid, Queue: center.QueueEpoch{ID: q.ID, Epoch: q.Epoch},
+			Floor: q.Floor, Suspect: suspect,
+		})
+		if ahead, ok := errors.AsType[*roster.AheadError](err); ok {
+			offer(s.ahead, *ahead)
+		}
+		if err != nil {
+			return raised, err
+		}
+		raised = raised || again
+	}
+	return raised, nil
+}
+
+// checkData notes the data databases of this task type that cannot be used, and the queues that wait there for
+// transactions of earlier owners.
+func (a *alerter) checkData() {
+	names, _ := a.settings.Databases() // with another number of queues it may not name all
+	for _, d := range a.roster.AllData() {
+		if !slices.Contains(names, d.Name()) {
+			continue
+		}
+		problem, waits := d.State()
+		if problem.Err != nil {
+			a.see(condition.Condition{
+				Kind: condition.Unreachable, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
+			})
+		}
+		for _, w := range waits {
+			if w.TaskType == a.taskType {
+				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open in %s", w.Queue, d.Name())
+				a.see(condition.Condition{Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Text: text})
+			}
+		}
+	}
+}
