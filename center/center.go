@@ -66,8 +66,8 @@ type Options struct {
 	// connections, would keep the queues of the calls that wait for it, while heartbeats go on over another server. On
 	// MariaDB the server itself ends the statement at that age, so that it does not go on. A shorter limit in the URL
 	// stays. Connections of the program's own connector have the limits of their driver, and SQLite has none. At most 24
-	// h. Defaults to 1 min on a Galera cluster, where one node can freeze alone, and to 15 min elsewhere. A negative value
-	// is no limit.
+	// h. Defaults to 1 min on a Galera cluster, where one node can freeze alone, and for data databases, and to 15 min
+	// elsewhere. A negative value is no limit.
 	ReplyTimeout time.Duration
 
 	// OnLock is called after each transaction that held the lock row of a task type, with the time from the lock to the

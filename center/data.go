@@ -62,8 +62,14 @@ type DataWait struct {
 	Since           time.Time // by the local clock
 }
 
-// dataRetry is the pause between two attempts to use a database that cannot be used.
-const dataRetry = time.Second
+const (
+	// dataRetry is the shortest pause between two attempts to use a database that cannot be used. A pause is as long as
+	// the attempt before it, which an executor has waited for.
+	dataRetry = time.Second
+
+	// raiseTimeout bounds a raise. After sqldb.IOTimeout it has noticed a connection that is dead, and tries another one.
+	raiseTimeout = sqldb.IOTimeout + 2*time.Second
+)
 
 // FenceIn adds a database that holds items of queues, under the name by which the setting Database refers to it. It
 // does not connect: the first worker that gets such a queue creates the tables rota_data and rota_fence if they are
@@ -80,7 +86,9 @@ func (c *Center) FenceIn(name string, db Database) (*Data, error) {
 	if _, err := DialectOf(db); err != nil {
 		return nil, fmt.Errorf("data database %s: %w", name, err)
 	}
-	pools, err := sqldb.Open(db, c.options.pools())
+	o := c.options.pools()
+	o.ReplyTimeout = cmp.Or(o.ReplyTimeout, o.ReplyLimit(true)) // heartbeats do not notice that it is frozen (F10)
+	pools, err := sqldb.Open(db, o)
 	if err != nil {
 		return nil, fmt.Errorf("data database %s: open %s: %w", name, db.Address, err)
 	}
@@ -167,8 +175,12 @@ func (d *Data) InTx(ctx context.Context, fn func(*sql.Tx) error) error {
 	if err := d.open(ctx); err != nil {
 		return err
 	}
+	begun := time.Now()
 	return lostSince(ctx, d.db.Retry(ctx, func() (bool, error) {
-		return tryInTx(ctx, d.db, d.db.Dealers, d.Fence, fn)
+		clean, err := tryInTx(ctx, d.db, d.db.Dealers, d.Fence, fn)
+		// A database that does not answer keeps its executors from the queues of the others: one wait is enough.
+		silent := d.db.Class(err) == sqldb.Broken && time.Since(begun) >= sqldb.IOTimeout
+		return clean && !silent, err
 	}))
 }
 
@@ -204,15 +216,18 @@ func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
 	case known:
 		return false, nil
 	}
-	defer func() { err = d.leave(ctx, key, own, err) }()
+	begun := time.Now()
+	defer func() { err = d.leave(ctx, key, own, begun, err) }()
 	if err := d.open(ctx); err != nil {
 		return false, err
 	}
+	short, cancel := context.WithTimeout(ctx, raiseTimeout)
+	defer cancel()
 	if d.has(key, own) {
-		return false, sqldb.Connect(ctx, d.db.Store)
+		return false, sqldb.Connect(short, d.db.Store)
 	}
 	f := d.fence(e.TaskType, e.Server)
-	err = f.Raise(ctx, e.Queue, e.Floor)
+	err = f.Raise(short, e.Queue, e.Floor)
 	if _, ahead := errors.AsType[*roster.AheadError](err); ahead {
 		fence := d.c.roster.Server(e.TaskType, e.Server).Fence()
 		if lost := fence.Check(ctx, []QueueEpoch{e.Queue}); lost != nil {
@@ -228,8 +243,8 @@ func (d *Data) has(key dataQueue, own queueOwner) bool {
 	return d.entered[key] == own
 }
 
-// admit reports whether a queue was raised already. While the database cannot be used, admit lets one call per second
-// try it, and returns the problem to the others: executors that all wait for one database would do nothing for the
+// admit reports whether a queue was raised already. While the database cannot be used, admit lets one call try it after
+// each pause, and returns the problem to the others: executors that all wait for one database would do nothing for the
 // queues of the others.
 func (d *Data) admit(key dataQueue, own queueOwner, suspect bool) (known bool, err error) {
 	d.mu.Lock()
@@ -245,7 +260,7 @@ func (d *Data) admit(key dataQueue, own queueOwner, suspect bool) (known bool, e
 }
 
 // leave notes how an attempt to use the database has ended.
-func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, err error) error {
+func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, begun time.Time, err error) error {
 	_, ahead := errors.AsType[*roster.AheadError](err)
 	_, held := errors.AsType[*roster.HeldError](err)
 	d.mu.Lock()
@@ -272,7 +287,7 @@ func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, err err
 		}
 		err = fmt.Errorf("the data database %s cannot be used: %w", d.name, sqldb.OneLine(err))
 		d.problem = DataProblem{cmp.Or(d.problem.Since, time.Now()), err}
-		d.retryAt = time.Now().Add(dataRetry)
+		d.retryAt = time.Now().Add(max(dataRetry, time.Since(begun)))
 	}
 	return err
 }

@@ -90,6 +90,10 @@ func TestDataFence(t *testing.T) {
 		f.mustBeFenced("a write of the next owner before its raise", f.write(b))
 		f.enter(b)
 		must(t, f.write(b))
+		if !f.enter(f.own("B", "0", 9)) {
+			t.Fatal("the owner does not raise its next epoch")
+		}
+		f.mustBeFenced("a write under the earlier epoch of the same owner", f.write(b))
 		f.mustBeFenced("a write of the earlier owner", f.write(a))
 		_, err := f.d.Enter(f.Context(), a)
 		f.mustBeFenced("a raise of the earlier owner", err)
@@ -354,6 +358,63 @@ func TestDatabaseOfQueues(t *testing.T) {
 		}
 		if text := strings.Join(got, "|"); text != strings.ReplaceAll(c.want, " ", "") {
 			t.Errorf("%q: got %s, want %s", c.database, text, c.want)
+		}
+	}
+}
+
+// F10 F11: a database that swallows all packets keeps neither a raise nor a fenced transaction for long: the executors
+// that wait for it have other queues to work.
+func TestDataThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		if strings.HasPrefix(url, "sqlite:") {
+			return // there is no network
+		}
+		t.Parallel()
+		through, proxy := testdb.Through(t, url)
+		c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{ReplyTimeout: 3 * time.Second})
+		centertest.Define(t, c, "settle", center.Settings{Queues: 4, Database: "orders"})
+		f := dataFixture{t, c, openData(t, c, "orders", through)}
+		a, b := f.own("A", "0", 7), f.own("A", "1", 7)
+		f.enter(a)
+		must(t, f.write(a))
+		proxy.Swallow(true)
+		for what, call := range map[string]func() error{
+			"a fenced transaction": func() error { return f.write(a) },
+			"a raise": func() error {
+				_, err := f.d.Enter(t.Context(), b)
+				return err
+			},
+		} {
+			begun := time.Now()
+			err := call()
+			if took := time.Since(begun); err == nil || took > 10*time.Second {
+				t.Errorf("%s: got %v after %s, want an error within 10 s", what, err, took)
+			}
+		}
+		proxy.Swallow(false)
+		proxy.Cut()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+			if _, err := f.d.Enter(t.Context(), b); err == nil {
+				break
+			} else if time.Now().After(end) {
+				t.Fatalf("a raise after the trouble: %v", err)
+			}
+		}
+		must(t, f.write(b))
+	})
+}
+
+// F10: a statement in a data database has the shorter limit, because heartbeats go on while it has none.
+func TestDataLimitsStatementsOfDealers(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[time.Duration]float64{0: 60, -1: 0, 2 * time.Minute: 120} {
+		c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{ReplyTimeout: limit})
+		d := openData(t, c, "orders", testdb.URL(t, testdb.MySQL))
+		var got float64
+		must(t, d.DB().QueryRowContext(t.Context(), "SELECT @@max_statement_time").Scan(&got))
+		if got != want {
+			t.Errorf("ReplyTimeout %s: %v s, want %v s", limit, got, want)
 		}
 	}
 }
