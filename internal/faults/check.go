@@ -71,12 +71,14 @@ func (c *checker) index() {
 		case changesOwner(e.Kind):
 			c.grants[e.Queue] = append(c.grants[e.Queue], e)
 		case e.Kind == ops.EventRemoved:
-			c.raise(e, e.Queue, "")
+			if grants := c.grants[e.Queue]; len(grants) > 0 {
+				c.raise(e, e.Queue, "", grants[len(grants)-1].Epoch+1)
+			}
 		case e.Kind == ops.EventRepartitioned:
 			for queue, grants := range c.grants {
-				c.raise(e, queue, grants[len(grants)-1].To)
+				c.raise(e, queue, grants[len(grants)-1].To, e.Epoch)
 			}
-		case e.Kind == ops.EventHistory && e.Epoch > 0:
+		case raisesAll(e):
 			c.raiseAll(e)
 		}
 	}
@@ -88,16 +90,11 @@ func (c *checker) index() {
 	}
 }
 
-// raise adds the changes that give a queue a new epoch without an event of the queue.
-func (c *checker) raise(e Event, queue, to string) {
+// raise adds a change that gives a queue a new epoch without an event of the queue.
+func (c *checker) raise(e Event, queue, to string, epoch int64) {
 	grants := c.grants[queue]
-	if len(grants) == 0 {
-		return
-	}
-	last := grants[len(grants)-1]
 	c.grants[queue] = append(grants, Event{
-		At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: to,
-		Epoch: last.Epoch + 1,
+		At: e.At, Kind: e.Kind, Queue: queue, From: grants[len(grants)-1].To, To: to, Epoch: epoch,
 	})
 }
 
@@ -106,12 +103,13 @@ func (c *checker) raise(e Event, queue, to string) {
 func (c *checker) raiseAll(e Event) {
 	for queue, grants := range c.grants {
 		if last := grants[len(grants)-1]; last.Epoch < e.Epoch {
-			c.grants[queue] = append(grants, Event{
-				At: e.At, Kind: e.Kind, Queue: queue, From: last.To, To: last.To, Epoch: e.Epoch,
-			})
+			c.raise(e, queue, last.To, e.Epoch)
 		}
 	}
 }
+
+// raisesAll reports whether all queues get an epoch above that of the event, because history was lost.
+func raisesAll(e Event) bool { return e.Kind == ops.EventHistory && e.Epoch > 0 }
 
 func changesOwner(kind string) bool {
 	switch kind {
@@ -154,15 +152,33 @@ func (c *checker) fenceHolds() {
 			owners[grant{queue, e.Epoch}] = e.To
 		}
 	}
+	users, below := map[grant]string{}, c.witnessedBelow()
 	for _, e := range c.Effects {
 		effects[e.Queue] = append(effects[e.Queue], e)
-		if owner := owners[grant{e.Queue, e.Epoch}]; owner != e.Server {
+		g := grant{e.Queue, e.Epoch}
+		owner := owners[g]
+		if e.Epoch < below {
+			owner = cmp.Or(users[g], e.Server)
+		}
+		users[g] = owner
+		if owner != e.Server {
 			c.fault(2, "item %d of queue %s took effect under epoch %d of %q by %q", e.Item, e.Queue, e.Epoch, owner, e.Server)
 		}
 	}
 	for queue, list := range effects {
 		c.noneLater(queue, list)
 	}
+}
+
+// witnessedBelow returns the epoch below which the effects have outlived the grants, because the roster has lost
+// history and the data databases have not. Such effects are compared with each other: an epoch has one owner there.
+func (c *checker) witnessedBelow() (epoch int64) {
+	for _, e := range c.Events {
+		if c.Witnessed && raisesAll(e) {
+			epoch = max(epoch, e.Epoch)
+		}
+	}
+	return epoch
 }
 
 func (c *checker) noneLater(queue string, effects []Effect) {

@@ -100,6 +100,9 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 		"a drain ends before a call, and another one begins after it": func(h *History) {
 			h.Drains = []Drain{{pidB, "0", 2, at(3000), at(4005)}, {pidB, "0", 2, at(4020), time.Time{}}}
 		},
+		"data databases keep the effects of a take-over that the roster has lost": func(h *History) {
+			*h = lostGrant()
+		},
 		"the last owner leaves": func(h *History) {
 			h.Events = append(h.Events,
 				Event{At: at(4200), Kind: ops.EventUnassigned, Queue: "0", From: "host:1:cccc", Epoch: 4},
@@ -114,6 +117,20 @@ func TestCheckAcceptsGoodHistories(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lostGrant returns the good history after the roster has lost the grant of epoch 2 to B, and has given that epoch to
+// C. Data databases still have B's effects under it, and rejected C. The epochs rise above 100.
+func lostGrant() History {
+	h := good()
+	h.Events[3].To = "host:1:cccc"
+	h.Events = append(h.Events[:4],
+		Event{At: at(3900), Kind: ops.EventHistory, Epoch: 100},
+		Event{At: at(4000), Kind: ops.EventForced, Queue: "0", From: "host:1:cccc", To: b, Epoch: 101})
+	h.Spans = h.Spans[:3]
+	h.Effects[4] = Effect{b, "0", 101, 5, 4}
+	h.Witnessed = true
+	return h
 }
 
 func TestCheckFindsViolations(t *testing.T) {
@@ -155,6 +172,18 @@ func TestCheckFindsViolations(t *testing.T) {
 		}, []int{2}},
 		{"an effect under another server's epoch", func(h *History) { h.Effects[4].Server = b }, []int{2}},
 		{"an effect under an unknown epoch", func(h *History) { h.Effects[4].Epoch = 7 }, []int{2}},
+		{"an effect under an epoch that the roster has lost, in its own database", func(h *History) {
+			*h = lostGrant()
+			h.Witnessed = false
+		}, []int{2}},
+		{"two servers have effects under an epoch that the roster has lost", func(h *History) {
+			*h = lostGrant()
+			h.Effects[3].Server = "host:1:cccc"
+		}, []int{2}},
+		{"an effect under another server's epoch after the loss", func(h *History) {
+			*h = lostGrant()
+			h.Effects[4].Server = a
+		}, []int{2}},
 		{"the same item takes effect twice", func(h *History) {
 			h.Effects = append(h.Effects, Effect{"host:1:cccc", "0", 3, 3, 4})
 			h.Items[2].Effects = 2

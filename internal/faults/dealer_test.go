@@ -19,7 +19,22 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// dealer does the items of the table items, and records its calls in the notes and its effects in the database.
+// place is a database with items: the roster's, or a data database.
+type place interface {
+	DB() *sql.DB
+	Dialect() schema.Dialect
+}
+
+// placeOf returns the data database of a name, or the roster's database if the name is empty.
+func placeOf(c *center.Center, name string) place {
+	if name == "" {
+		return c
+	}
+	return c.Data(name)
+}
+
+// dealer does the items of the table items, and records its calls in the notes and its effects in the database of the
+// items.
 type dealer struct {
 	c          *center.Center
 	notes      notes
@@ -33,11 +48,17 @@ type dealer struct {
 
 // Select returns undone items of a queue.
 func (d *dealer) Select(ctx context.Context, s processor.Selection) (ids []int64, err error) {
-	return d.query(ctx, `SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY id LIMIT 20`, s.Total, s.Queue.Index)
+	return idsIn(ctx, placeOf(d.c, s.Queue.Database),
+		`SELECT id FROM items WHERE done = 0 AND id % ? = ? ORDER BY id LIMIT 20`, s.Total, s.Queue.Index)
 }
 
-func (d *dealer) query(ctx context.Context, query string, args ...any) (ids []int64, err error) {
-	rows, err := d.c.DB().QueryContext(ctx, bind(d.c, query), args...)
+// query returns the ids that a query of the roster's database yields.
+func (d *dealer) query(ctx context.Context, query string, args ...any) ([]int64, error) {
+	return idsIn(ctx, d.c, query, args...)
+}
+
+func idsIn(ctx context.Context, at place, query string, args ...any) (ids []int64, err error) {
+	rows, err := at.DB().QueryContext(ctx, bind(at, query), args...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,12 +99,16 @@ func (d *dealer) unless(ctx context.Context, ids []int64, refuse func(context.Co
 	}
 	d.writing.RLock()
 	defer d.writing.RUnlock()
-	return center.InTx(ctx, d.c.DB(), func(tx *sql.Tx) error {
+	write := func(tx *sql.Tx) error {
 		if err := d.write(ctx, tx, b, ids); err != nil {
 			return err
 		}
 		return s.at("commit")
-	})
+	}
+	if data := center.DataOf(ctx); data != nil {
+		return data.InTx(ctx, write)
+	}
+	return center.InTx(ctx, d.c.DB(), write)
 }
 
 // outside takes a random time between 0.5 and 1.5 times the work of the order.
@@ -111,23 +136,23 @@ func (d *dealer) stopAt(s failpoint, point string) error {
 // write marks the items and records the server and the epoch. It counts the effects of older epochs in a statement of
 // its own, because in MySQL a subquery of the INSERT would lock the rows that it reads.
 func (d *dealer) write(ctx context.Context, tx *sql.Tx, b center.Batch, ids []int64) error {
-	q := b.Queues[0]
+	q, at := b.Queues[0], placeOf(d.c, b.Database)
 	var seen int64
 	found, err := d.sweepOf(ctx, tx, b)
 	if err != nil {
 		return err
 	}
-	err = tx.QueryRowContext(ctx, bind(d.c, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).
+	err = tx.QueryRowContext(ctx, bind(at, `SELECT COUNT(*) FROM history WHERE queue = ? AND epoch < ?`), q.ID, q.Epoch).
 		Scan(&seen)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		_, err := tx.ExecContext(ctx, bind(d.c, `UPDATE items SET done = 1, effects = effects + 1 WHERE id = ?`), id)
+		_, err := tx.ExecContext(ctx, bind(at, `UPDATE items SET done = 1, effects = effects + 1 WHERE id = ?`), id)
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, bind(d.c, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep)
+		_, err = tx.ExecContext(ctx, bind(at, `INSERT INTO history (at, server, epoch, queue, item, seen, run, sweep)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`),
 			clock(time.Now()), b.Server, q.Epoch, q.ID, id, seen, b.Run, found)
 		if err != nil {
@@ -160,9 +185,9 @@ func tables(kind schema.Dialect) []string {
 	}
 }
 
-// bind translates the placeholders of a statement for the database.
-func bind(c *center.Center, query string) string {
-	if c.Dialect() != schema.Postgres {
+// bind translates the placeholders of a statement for a database.
+func bind(at place, query string) string {
+	if at.Dialect() != schema.Postgres {
 		return query
 	}
 	parts := strings.Split(query, "?")

@@ -7,8 +7,8 @@
 // in it. Scenarios wait for events and not for a time. A machine that is too busy shows in the records, so that Check
 // does not take it for a fault of the roster.
 //
-//	go test ./internal/faults                                20 of the quick plays, chosen by the seed
-//	ROTA_FAULTS=long go test ./internal/faults               20 of all plays that take less than about a minute
+//	go test ./internal/faults                                21 of the quick plays, chosen by the seed
+//	ROTA_FAULTS=long go test ./internal/faults               21 of all plays that take less than about a minute
 //	ROTA_FAULTS=all go test -timeout 30m ./internal/faults   all plays
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
 //	MINUTES=60 make faults                                   all plays, again and again, and a table
@@ -55,6 +55,10 @@
 // In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants.
 // Some scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts
 // off its sender before the statement, before the commit, or after the commit and before the reply.
+//
+// In the scenarios data-*, the items and the effects are in data databases (F11), and the roster is apart. These keep
+// the effects under epochs that the roster has lost. For 2, such effects are compared with each other: an epoch has one
+// server.
 //
 // For 2, neither a clock nor a sequence suffices: a transaction gets its number long before its commit. So each
 // transaction, once it has its fence, counts the effects of older epochs in its queue and stores the number with its

@@ -217,7 +217,7 @@ func (s *stage) supplyUpTo(rows int) {
 			ids[i] = next + i
 		}
 		next += len(ids)
-		s.insert(s.t.Context(), ids)
+		s.insert(s.t.Context(), s.c, ids)
 	}
 	for left := rows; left > 0; {
 		s.until("more items are done", func() bool {

@@ -39,6 +39,8 @@ type scenario struct {
 	witness bool                   // the workers have a witness directory
 	idleTx  time.Duration          // idle_tx_timeout of the workers; 0 means the default
 	returns time.Duration          // return_within of workers with names
+	reply   time.Duration          // reply_timeout of the workers; 0 means the default
+	shards  int                    // the items are in so many data databases; 0 means in the roster's database
 	pool    int                    // connections of the dealers of each worker; 0 means no limit
 	review  func(*stage, *History) // reads the history before Check, and may change it
 
@@ -60,6 +62,7 @@ func scenarios() (list []scenario) {
 		{"pooled", pooledScenarios},
 		{"standby", standbyScenarios},
 		{"lost", lostScenarios},
+		{"data", dataScenarios},
 		{"galera", galeraScenarios},
 		{"failover", failoverScenarios},
 		{"variant", variantScenarios},
@@ -119,7 +122,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		proxied: sc.proxied, dir: t.TempDir(),
 	})
 	s.settings.ThreadNumber = cmp.Or(sc.threads, s.settings.ThreadNumber)
-	s.idleTx = sc.idleTx
+	s.idleTx, s.reply = sc.idleTx, sc.reply
 	s.pool, s.returns, s.variant, s.backlog = sc.pool, sc.returns, sc.variant, cmp.Or(sc.backlog, sc.variant.backlog())
 	s.review, s.checked = sc.review, sc.checked
 	sc.variant.apply(&s.settings)
@@ -136,6 +139,7 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		}
 	})
 	sc.prepareDatabase(s, kind)
+	s.prepareData(kind, sc.shards)
 	if sc.witness {
 		s.witness = witnesstest.Dir(s.t)
 	}

@@ -20,6 +20,9 @@ type History struct {
 	Drains  []Drain
 	Windows []Window
 
+	// Witnessed says that the roster has lost history, and that the effects are in data databases, which have not.
+	Witnessed bool
+
 	Rosters []Roster // as they were read during the scenario, in snapshots; none twice in a row
 
 	// Stillborn is the servers that never sent a heartbeat: registrations with a lost reply. Their processes do not know

@@ -88,7 +88,7 @@ func trickleAndResets(s *stage) {
 // hands everything over, and ends without an error, as close demands of all workers.
 func resetsBeforeTheEnd(s *stage) {
 	s.stopSupply()
-	s.until("all items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
+	s.until("all items are done", func() bool { return s.items(false) == 0 })
 	for _, w := range s.live()[1:] {
 		w.proxy.Reset()
 		s.leave(w)

@@ -35,6 +35,8 @@ type worker struct {
 	ended  time.Time     // read it only after gone
 	doomed time.Time     // when the scenario killed it, or made it kill itself: others notice the end before this process
 	killed bool          // by the scenario
+
+	data map[string]*testdb.Proxy // between the process and its data databases, by their names; may be empty
 }
 
 // startWorker starts a process that ends with this process at the latest. The names of its files begin with the prefix

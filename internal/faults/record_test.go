@@ -96,18 +96,20 @@ func (s *stage) history() History {
 		h.Stillborn = append(h.Stillborn, uuid)
 		return err
 	})
-	s.rows(`SELECT server, queue, epoch, item, seen FROM history ORDER BY seq`, func(r *sql.Rows) error {
-		var e Effect
-		err := r.Scan(&e.Server, &e.Queue, &e.Epoch, &e.Item, &e.Seen)
-		h.Effects = append(h.Effects, e)
-		return err
-	})
-	s.rows(`SELECT id, done, effects FROM items ORDER BY id`, func(r *sql.Rows) error {
-		var i Item
-		err := r.Scan(&i.ID, &i.Done, &i.Effects)
-		h.Items = append(h.Items, i)
-		return err
-	})
+	for _, at := range s.places() {
+		s.rowsIn(at, `SELECT server, queue, epoch, item, seen FROM history ORDER BY seq`, func(r *sql.Rows) error {
+			var e Effect
+			err := r.Scan(&e.Server, &e.Queue, &e.Epoch, &e.Item, &e.Seen)
+			h.Effects = append(h.Effects, e)
+			return err
+		})
+		s.rowsIn(at, `SELECT id, done, effects FROM items ORDER BY id`, func(r *sql.Rows) error {
+			var i Item
+			err := r.Scan(&i.ID, &i.Done, &i.Effects)
+			h.Items = append(h.Items, i)
+			return err
+		})
+	}
 	return h
 }
 
@@ -129,9 +131,16 @@ func (s *stage) endProved(spans []Span) {
 	})
 }
 
+// rows reads the rows of a query of the roster's database.
 func (s *scene) rows(query string, scan func(*sql.Rows) error) {
 	s.t.Helper()
-	rows, err := s.c.DB().QueryContext(s.t.Context(), query)
+	s.rowsIn(s.c, query, scan)
+}
+
+// rowsIn reads the rows of a query of a database.
+func (s *scene) rowsIn(at place, query string, scan func(*sql.Rows) error) {
+	s.t.Helper()
+	rows, err := at.DB().QueryContext(s.t.Context(), query)
 	if err != nil {
 		s.t.Fatal(err)
 	}

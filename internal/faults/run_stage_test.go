@@ -31,7 +31,7 @@ func (s supplySteps) addItems(each int) {
 	for id := s.count(`SELECT COALESCE(MAX(id), -1) + 1 FROM items`); len(ids) < each*queues; id++ {
 		ids = append(ids, id)
 	}
-	s.insert(s.t.Context(), ids)
+	s.insert(s.t.Context(), s.c, ids)
 	s.until("the items are inserted", func() bool {
 		return s.count(`SELECT COUNT(*) FROM items WHERE id = ?`, ids[len(ids)-1]) == 1
 	})

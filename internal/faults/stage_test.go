@@ -61,6 +61,7 @@ type scene struct {
 	dir       string // for the files of the workers
 	url       string
 	workerURL string           // the URL for the workers
+	data      []shard          // the data databases, if the items are there
 	server    *testdb.Server   // the scenario's own, which it may stop; may be nil
 	nodes     []*testdb.Server // of the scenario's own cluster; may be nil
 	cluster   *testdb.Cluster  // that Patroni leads; may be nil
@@ -71,6 +72,7 @@ type scene struct {
 	idleTx    time.Duration    // as in scenario
 	witness   string           // the witness directory of the workers; empty: none
 	variant   variant
+	reply     time.Duration // reply_timeout of the workers; 0 means the default
 	review    func(*stage, *History)
 	checked   func(History, []Violation)
 	oldest    time.Duration  // the greatest age of a survivor's heartbeat
@@ -137,9 +139,12 @@ func (s *stage) open() {
 	}
 	s.c = c
 	s.t.Cleanup(func() { s.c.Close() })
-	for _, statement := range tables(c.Dialect().Family()) {
-		if _, err := c.DB().ExecContext(ctx, statement); err != nil {
-			s.t.Fatal(err)
+	s.openData(ctx)
+	for _, at := range s.places() {
+		for _, statement := range tables(at.Dialect().Family()) {
+			if _, err := at.DB().ExecContext(ctx, statement); err != nil {
+				s.t.Fatal(err)
+			}
 		}
 	}
 	s.there, s.rerun = map[int64]time.Time{}, map[string]bool{}
@@ -172,18 +177,19 @@ func (s supplySteps) supply(ctx context.Context) {
 		s.highest[queue] = queue - queues
 	}
 	for ctx.Err() == nil {
-		var ids []int
+		ids := map[place][]int{}
 		for queue := range queues {
 			var undone int
-			err := s.c.DB().QueryRowContext(ctx, bind(s.c, `SELECT COUNT(*) FROM items WHERE done = 0 AND id % ? = ? AND id < ?`),
-				queues, queue, bad).Scan(&undone)
+			at := s.placeOf(queue)
+			err := at.DB().QueryRowContext(ctx,
+				bind(at, `SELECT COUNT(*) FROM items WHERE done = 0 AND id % ? = ? AND id < ?`), queues, queue, bad).Scan(&undone)
 			for ; err == nil && undone < s.backlog; undone++ {
 				s.highest[queue] += queues
-				ids = append(ids, s.highest[queue])
+				ids[at] = append(ids[at], s.highest[queue])
 			}
 		}
-		if len(ids) > 0 {
-			s.insert(ctx, ids)
+		for at, list := range ids {
+			s.insert(ctx, at, list)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -191,12 +197,12 @@ func (s supplySteps) supply(ctx context.Context) {
 
 // insert writes in a transaction. lib/pq begins each transaction with READ WRITE, regardless of the default of the
 // server.
-func (s supplySteps) insert(ctx context.Context, ids []int) {
+func (s supplySteps) insert(ctx context.Context, at place, ids []int) {
 	rows, made := make([]string, len(ids)), time.Now().UnixMilli()
 	for i, id := range ids {
 		rows[i] = fmt.Sprintf("(%d, %d)", id, made)
 	}
-	tx, err := s.c.DB().BeginTx(ctx, nil)
+	tx, err := at.DB().BeginTx(ctx, nil)
 	if err != nil {
 		return
 	}
@@ -235,12 +241,15 @@ func (s workerSteps) launchAs(name string) *worker {
 	files := filepath.Join(s.dir, fmt.Sprintf("worker-%d", len(s.workers)+1))
 	o := order{
 		URL: url, Settings: s.settings, Work: 60 * time.Millisecond, Pool: s.pool, IdleTx: s.idleTx,
-		Witness: s.witness, Name: name, Variant: s.variant,
+		Witness: s.witness, Name: name, Variant: s.variant, Reply: s.reply,
 	}
+	data := map[string]*testdb.Proxy{}
+	o.Data = s.dataThrough(data)
 	if name != "" {
 		o.Returns = s.returns
 	}
 	w := startWorker(s.t, files, o, proxy)
+	w.data = data
 	s.workers = append(s.workers, w)
 	return w
 }
@@ -269,12 +278,31 @@ func (s *scene) until(what string, is func() bool) {
 	}
 }
 
-// count returns the number that a query yields, or -1 if the query fails.
-func (s *scene) count(query string, args ...any) (n int) {
-	if err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, query), args...).Scan(&n); err != nil {
+// count returns the number that a query of the roster's database yields, or -1 if the query fails.
+func (s *scene) count(query string, args ...any) int { return s.countIn(s.c, query, args...) }
+
+// countIn returns the number that a query of a database yields, or -1 if the query fails.
+func (s *scene) countIn(at place, query string, args ...any) (n int) {
+	if err := at.DB().QueryRowContext(s.t.Context(), bind(at, query), args...).Scan(&n); err != nil {
 		return -1
 	}
 	return n
+}
+
+// items returns how many items are done, or are not, or -1 if a database does not say.
+func (s *scene) items(done bool) (sum int) {
+	state := 0
+	if done {
+		state = 1
+	}
+	for _, at := range s.places() {
+		n := s.countIn(at, `SELECT COUNT(*) FROM items WHERE done = ?`, state)
+		if n < 0 {
+			return n
+		}
+		sum += n
+	}
+	return sum
 }
 
 // awaitBalance waits until each live worker is registered, each queue has a live owner, the load is balanced, and no
@@ -311,9 +339,8 @@ func (s *scene) exec(statements ...string) {
 // works waits until n more items are done.
 func (s workerSteps) works(n int) {
 	s.t.Helper()
-	done := func() int { return s.count(`SELECT COUNT(*) FROM items WHERE done = 1`) }
-	from := done()
-	s.until(fmt.Sprintf("%d more items are done", n), func() bool { return done() >= from+n })
+	from := s.items(true)
+	s.until(fmt.Sprintf("%d more items are done", n), func() bool { return s.items(true) >= from+n })
 }
 
 // eachQueueGoesOn waits until one more item of each queue is done.
@@ -395,7 +422,7 @@ func (s *stage) close() {
 	if s.variant.runs() {
 		s.sweepRest()
 	}
-	s.until("all items are done", func() bool { return s.count(`SELECT COUNT(*) FROM items WHERE done = 0`) == 0 })
+	s.until("all items are done", func() bool { return s.items(false) == 0 })
 	s.awaitBalance()
 	s.leave(s.live()...)
 	for _, w := range s.workers {

@@ -106,6 +106,6 @@ func (c cursored) Select(ctx context.Context, s processor.Selection) (ids []int6
 			return nil, err
 		}
 	}
-	return c.query(ctx, `SELECT id FROM items WHERE id > ? AND id % ? = ? ORDER BY id LIMIT 20`, after, s.Total,
-		s.Queue.Index)
+	return idsIn(ctx, placeOf(c.c, s.Queue.Database),
+		`SELECT id FROM items WHERE id > ? AND id % ? = ? ORDER BY id LIMIT 20`, after, s.Total, s.Queue.Index)
 }

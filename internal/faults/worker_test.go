@@ -38,6 +38,9 @@ type order struct {
 	Name     string        // the name for which the worker reserves its queues when it leaves
 	Returns  time.Duration // for how long it reserves them; 0 means not at all
 	Variant  variant       // of the dealer
+
+	Data  map[string]string // URLs of data databases by name
+	Reply time.Duration     // reply_timeout; 0 means the default
 }
 
 const taskType = taskName
@@ -54,12 +57,19 @@ func work(text string) (err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{Schema: center.SchemaRequire, IdleTxTimeout: o.IdleTx})
+	c, err := center.Open(ctx, anydb.URL(o.URL), center.Options{
+		Schema: center.SchemaRequire, IdleTxTimeout: o.IdleTx, ReplyTimeout: o.Reply,
+	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	c.DB().SetMaxOpenConns(o.Pool)
+	for name, url := range o.Data {
+		if _, err := c.FenceIn(name, anydb.URL(url)); err != nil {
+			return err
+		}
+	}
 	d := &dealer{c: c, notes: n, work: o.Work}
 	go d.listen()
 	go n.watchStalls(margin(o.Settings) / 2)
