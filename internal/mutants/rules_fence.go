@@ -116,4 +116,165 @@ var fenceMutants = []mutant{
 		"return 0",
 		"TestAFrozenWayStopsNoQueue",
 	},
+	{
+		"F10", "a data database has the limit of a roster that is alone",
+		"FenceIn", "o.ReplyLimit(true)",
+		"o.ReplyLimit(false)",
+		"TestDataLimitsStatementsOfDealers",
+	},
+	{
+		"F11", "the raise comes after the first select, seen by processes",
+		"perform", prepareThenSelect,
+		selectThenPrepare,
+		"TestFaults/postgres/data-pause-before-commit",
+	},
+	{
+		"F11", "a queue is selected although its database was not entered",
+		"enter", "c.outside = err != nil\n\treturn err",
+		"c.outside = err != nil\n\treturn nil",
+		"TestQueueIsSelectedAfterItsDatabaseIsEntered",
+	},
+	{
+		"F11", "a raise does not wait for earlier transactions",
+		"holdByReading", "settings, f.DB.Share, params)",
+		"settings, map[string]string{queueTable: f.DB.Share}[f.Table], params)",
+		"TestDataRaiseWaitsForEarlierWrites/postgres",
+	},
+	{
+		"F11", "the fence of a data database ignores the epoch",
+		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
+		"if f.Table == queueTable && !found[owned{q, sqldb.Text(f.Server)}] || len(rows) < len(queues) {",
+		"TestDataFence",
+	},
+	{
+		"F11", "the fence of a data database accepts a missing row",
+		"compareOwners", "if !found[owned{q, sqldb.Text(f.Server)}] {",
+		"if !found[owned{q, sqldb.Text(f.Server)}] && (f.Table == queueTable || len(rows) == len(queues)) {",
+		"TestDataIsRestored",
+	},
+	{
+		"F11", "an owner raises its first epoch only",
+		"admit", "return d.entered[key] == own && !suspect, nil",
+		"return d.entered[key].server == own.server && !suspect, nil",
+		"TestDataFence",
+	},
+	{
+		"F11", "an owner does not raise again after a write was rejected",
+		"Fence", "d.forget(b.TaskType, b.Queues)",
+		"d.forget(b.TaskType, nil)",
+		"TestDataIsRestored",
+	},
+	{
+		"F11", "the queues of another number are not fenced",
+		"fenceBelow", "AND epoch < ?`",
+		"AND epoch < 0 * ?`",
+		"TestDataFloor",
+	},
+	{
+		"F11", "another number of queues does not wait, seen by processes",
+		"fenceBelow", "AND epoch < ?`",
+		"AND epoch < 0 * ?`",
+		"TestFaults/postgres/data-repartitioned",
+	},
+	{
+		"F11", "a raise below the floor passes",
+		"Raise", "if q.Epoch < lowest {",
+		"if lowest < 0 {",
+		"TestDataFloor",
+	},
+	{
+		"F11", "two servers work under one epoch",
+		"raise", "case found != Ownership{f.Server, q.Epoch}:",
+		"case found.Epoch > q.Epoch:",
+		"TestDataAheadOfTheRoster",
+	},
+	{
+		"F11", "a data database that is ahead proves nothing",
+		"enter", "offer(s.ahead, *ahead)",
+		"_ = ahead",
+		"TestDataDatabaseAheadOfTheRoster",
+	},
+	{
+		"F11", "the data database of another roster is accepted",
+		"MarkData", "case got != want:",
+		"case got.Name != want.Name:",
+		"TestDataHasAnID",
+	},
+	{
+		"F11", "a data database without an id is accepted",
+		"MarkData", "if !found && !marked {",
+		"if !found {",
+		"TestDataHasAnID",
+	},
+	{
+		"F11", "a server registers that has read another setting",
+		"checkDatabase", "row != s.Database",
+		"row == s.Database+s.UUID",
+		"TestDatabaseChangesWithoutServers",
+	},
+	{
+		"F11", "the database of queues changes under a server",
+		"checkDatabaseChange", "if err == nil && found {",
+		"if err == nil && found && server == \"\" {",
+		"TestDatabaseChangesWithoutServers",
+	},
+	{
+		"F11", "the cursor is from before the raise",
+		"enter", "raised && c.capabilities.cursored",
+		"raised && !c.capabilities.cursored",
+		"TestCursorIsLoadedAfterTheRaise",
+	},
+	{
+		"F11", "a database that is away counts as an outage",
+		"evidence", "c.outside || c.env.blames(c.err)",
+		"c.env.blames(c.err)",
+		"TestQueueIsSelectedAfterItsDatabaseIsEntered",
+	},
+	{
+		"F11", "nobody is told that a database is away",
+		"checkData", "if problem.Err != nil {",
+		"if problem.Err != nil && problem.Since.IsZero() {",
+		"TestDataDatabaseThatCannotBeUsed",
+	},
+	{
+		"F11", "all executors wait for a database that is away",
+		"admit", "case d.trying, time.Now().Before(d.retryAt):",
+		"case d.trying && false:",
+		"TestDataThatCannotBeUsed",
+	},
+	{
+		"F11", "a raise waits for a database that does not answer",
+		"Enter", "f.Raise(short, ",
+		"f.Raise(ctx, ",
+		"TestDataThatDoesNotAnswer/postgres",
+	},
+	{
+		"F11", "a fenced transaction waits again and again",
+		"InTx", "return clean && !silent, err",
+		"return clean && (silent || !silent), err",
+		"TestDataThatDoesNotAnswer/postgres",
+	},
 }
+
+// prepareThenSelect are the first steps of a select, and selectThenPrepare are the same in the wrong order.
+const (
+	prepareThenSelect = `	if err := c.prepare(); err != nil {
+		return err
+	}
+	if err := c.ctx.Err(); err != nil { // revoked while it was prepared
+		return err
+	}
+	list, err := c.selectItems()
+	if err != nil {
+		return err
+	}
+`
+	selectThenPrepare = `	list, err := c.selectItems()
+	if err != nil {
+		return err
+	}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+`
+)
