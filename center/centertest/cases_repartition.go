@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,8 +73,14 @@ func testRepartition(t *testing.T, c *center.Center) {
 			if got := len(r.owners()); got != total {
 				t.Fatalf("the task type has %d queues, want %d", got, total)
 			}
-			if got := r.epoch("1"); got != before+1 {
-				t.Fatalf("queue 1 has epoch %d, want %d, so that the fence rejects items of the old number", got, before+1)
+			epoch := r.epoch("1")
+			if least := before + 1_000_000; epoch < least {
+				t.Fatalf("queue 1 has epoch %d, want %d or more, above lost epochs of the old number", epoch, least)
+			}
+			event := fmt.Sprintf("SELECT 1 FROM schedule_event WHERE task_type = '%s' AND kind = '%s' AND epoch = %d", r.task,
+				roster.EventRepartitioned, epoch)
+			if CountRows(t, c, event) != 1 {
+				t.Fatalf("no event says that all queues have epoch %d", epoch)
 			}
 			p, _ := r.heartbeat("A")
 			if p.QueueTotal != total || p.RequestedTotal != 0 || !p.PlanDue {

@@ -147,7 +147,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 		return err
 	}
 	reason := fmt.Sprintf("%s instead of %d", human.Count(l.RequestedTotal, "queue", "queues"), len(queues))
-	return l.Record(ctx, Event{Kind: EventRepartitioned, Actor: actor, Reason: reason})
+	return l.Record(ctx, Event{Kind: EventRepartitioned, epoch: l.EpochHigh + 1, Actor: actor, Reason: reason})
 }
 
 func queueIDs(queues []NamedQueue) []string {
