@@ -80,7 +80,7 @@ const (
 // FenceIn returns an error if the name is malformed or already taken, or if the URL is malformed. Close of the Center
 // closes the database.
 func (c *Center) FenceIn(name string, db Database) (*Data, error) {
-	if err := checkDataName(name); err != nil {
+	if err := roster.CheckDataName(name); err != nil {
 		return nil, err
 	}
 	if _, err := DialectOf(db); err != nil {

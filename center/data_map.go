@@ -26,7 +26,7 @@ func (s Settings) DatabaseOf(queue string) (string, error) {
 		}
 		if !found || coversQueue(strings.TrimSpace(queues), queue) {
 			name = strings.ReplaceAll(strings.TrimSpace(name), queueMark, queue)
-			return name, checkDataName(name)
+			return name, roster.CheckDataName(name)
 		}
 	}
 	return "", fmt.Errorf("it names no database for queue %q", queue)
@@ -75,17 +75,6 @@ func (s Settings) queueIDs() []string {
 func (s Settings) validateDatabase() error {
 	if _, err := s.Databases(); err != nil {
 		return fmt.Errorf("database (%q) must name the data database of each queue: %w", s.Database, err)
-	}
-	return nil
-}
-
-// checkDataName returns an error if a name cannot be that of a data database.
-func checkDataName(name string) error {
-	if err := roster.ValidName("the name of a data database", name, 100); err != nil {
-		return err
-	}
-	if i := strings.IndexAny(name, ",={} "); i >= 0 {
-		return fmt.Errorf("the name of a data database (%q) must not contain %q", name, name[i])
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ type Connection struct {
 	Database string
 	// DatabaseFrom is what names Database: --database, a variable of the environment, or the path of the file.
 	DatabaseFrom string
+	// Data are the data databases, by name.
+	Data []DataDatabase
 
 	center.Options
 }
@@ -65,7 +67,7 @@ func Load(path string, flags *pflag.FlagSet) (*File, error) {
 	}
 	f := &File{}
 	src.single(f, keys)
-	f.Tasks = taskSource{src}.tasks()
+	f.Tasks = taskSource{src, f.Data}.tasks()
 	return f, src.err()
 }
 

@@ -12,24 +12,38 @@ import (
 	"github.com/spf13/viper"
 )
 
+// urlSetting is a place in which the URL of a database may be set: itself, or as the path of a file that holds it.
+type urlSetting struct {
+	name          string // of a data database
+	urlKey, url   string
+	fileKey, file string
+	line          int // of the path
+}
+
 // database returns the URL of the roster, and the flag, the variable or the file that names it. It comes from the first
 // of these that names one: the flag, a file of --config, the environment, another file. In each of them, database_file
 // may stand instead of database.
 func (s *source) database(v *viper.Viper) (url, from string) {
 	for _, flag := range []string{"database", "database-file"} {
 		if s.flags != nil && s.flags.Changed(flag) {
-			urlFlag, fileFlag := s.flagText("database"), s.flagText("database-file")
-			return s.eitherDatabase("--database", urlFlag, "--database-file", fileFlag, notInFile), "--" + flag
+			return s.eitherDatabase(urlSetting{
+				urlKey: "--database", url: s.flagText("database"),
+				fileKey: "--database-file", file: s.flagText("database-file"), line: notInFile,
+			}), "--" + flag
 		}
 	}
 	for _, variable := range []string{"ROTA_DATABASE", "ROTA_DATABASE_FILE"} {
 		if os.Getenv(variable) != "" && !s.beatsEnvironment("database") {
-			url, path := os.Getenv("ROTA_DATABASE"), os.Getenv("ROTA_DATABASE_FILE")
-			return s.eitherDatabase("ROTA_DATABASE", url, "ROTA_DATABASE_FILE", path, notInFile), variable
+			return s.eitherDatabase(urlSetting{
+				urlKey: "ROTA_DATABASE", url: os.Getenv("ROTA_DATABASE"),
+				fileKey: "ROTA_DATABASE_FILE", file: os.Getenv("ROTA_DATABASE_FILE"), line: notInFile,
+			}), variable
 		}
 	}
-	url, path := v.GetString("database"), v.GetString("database_file")
-	return s.eitherDatabase("database", url, "database_file", path, s.line("database_file")), s.path
+	return s.eitherDatabase(urlSetting{
+		urlKey: "database", url: v.GetString("database"),
+		fileKey: "database_file", file: v.GetString("database_file"), line: s.line("database_file"),
+	}), s.path
 }
 
 // flagText returns the value of a flag, "" if there is no such flag.
@@ -40,21 +54,21 @@ func (s *source) flagText(name string) string {
 	return ""
 }
 
-// eitherDatabase returns the URL, or the URL in the file at path.
-func (s *source) eitherDatabase(name, url, fileName, path string, line int) string {
+// eitherDatabase returns the URL, or the URL in the file.
+func (s *source) eitherDatabase(u urlSetting) string {
 	switch {
-	case url != "" && path != "":
-		s.add(line, "%s and %s must not both be set", name, fileName)
+	case u.url != "" && u.file != "":
+		s.add(u.line, "%s and %s must not both be set", u.urlKey, u.fileKey)
 		return ""
-	case path == "":
-		return url
-	case strings.Contains(path, "://"): // its password must not be printed
-		s.add(line, "%s must be the path of a file, not a URL", fileName)
+	case u.file == "":
+		return u.url
+	case strings.Contains(u.file, "://"): // its password must not be printed
+		s.add(u.line, "%s must be the path of a file, not a URL", u.fileKey)
 		return ""
 	}
-	url, err := readDatabaseFile(path)
+	url, err := readDatabaseFile(u.file)
 	if err != nil {
-		s.add(line, "%s (%s): %s", fileName, path, err)
+		s.add(u.line, "%s (%s): %s", u.fileKey, u.file, err)
 	}
 	return url
 }

@@ -27,7 +27,7 @@ type key struct {
 	name string
 	help string // of its flag, without the variable of the environment
 	// set writes the value, which is not empty, into the file. Its error is the rule that the value breaks. It is nil for
-	// the keys that name the database, because they exclude each other.
+	// the keys that name databases, because they exclude each other.
 	set func(f *File, text string) error
 }
 
@@ -35,6 +35,8 @@ type key struct {
 var connectionKeys = []key{
 	{name: "database", help: "URL of the roster's database: postgres://, mysql:// or sqlite:FILE"},
 	{name: "database_file", help: "file whose one line is the URL, such as a mounted secret, instead of --database"},
+	{name: "data", help: "data database as NAME=URL, besides those of the file; repeat it for several"},
+	{name: "data_file", help: "data database as NAME=FILE, a file whose one line is the URL; repeat it for several"},
 	{"own_sign", "environment; several can share a database", func(f *File, text string) error {
 		f.OwnSign = text
 		return nil
@@ -177,6 +179,9 @@ func setDuration(to *time.Duration, text string, most time.Duration, want string
 // isFlag reports whether the value of the key is true or false.
 func (k key) isFlag() bool { return k.name == "console" || k.name == "exit_on_unreachable" }
 
+// isList reports whether the flag may be repeated.
+func (k key) isList() bool { return k.name == "data" || k.name == "data_file" }
+
 func (k key) flag() string     { return strings.ReplaceAll(k.name, "_", "-") }
 func (k key) variable() string { return "ROTA_" + strings.ToUpper(k.name) }
 
@@ -188,6 +193,8 @@ func AddFlags(flags *pflag.FlagSet, names ...string) {
 		case len(names) > 0 && !slices.Contains(names, k.name), flags.Lookup(k.flag()) != nil:
 		case k.isFlag():
 			flags.Bool(k.flag(), false, help)
+		case k.isList():
+			flags.StringArray(k.flag(), nil, help)
 		default:
 			flags.String(k.flag(), "", help)
 		}
@@ -202,6 +209,7 @@ func (s *source) single(f *File, keys []key) {
 	if f.Database == "" && before == len(s.problems) {
 		s.add(0, "database is missing: set it in the file, with --database or in ROTA_DATABASE")
 	}
+	f.Data = s.data()
 	for _, k := range keys {
 		text := v.GetString(k.name)
 		if k.set == nil || text == "" {
@@ -236,13 +244,15 @@ func (s *source) values() *viper.Viper {
 func (s *source) inFile() map[string]any {
 	known := []string{"tasks"}
 	for _, k := range keys {
-		known = append(known, k.name)
+		if k.name != "data_file" { // in the file, data names both
+			known = append(known, k.name)
+		}
 	}
 	s.checkKeys("", s.entries, known)
 	values := map[string]any{}
 	for _, e := range s.entries {
 		switch {
-		case e.key == "tasks":
+		case e.key == "tasks", e.key == "data":
 		case e.key == "labels" && e.value.Kind == yaml.MappingNode:
 			values[e.key] = s.labelList(e.value)
 		case e.key == "labels" && e.value.Kind == yaml.SequenceNode:
@@ -268,11 +278,14 @@ func (s *source) labelList(n *yaml.Node) string {
 	return strings.Join(list, ",")
 }
 
+// namesFile reports whether the user has named the file with --config.
+func (s *source) namesFile() bool { return s.flags != nil && s.flags.Changed("config") }
+
 // beatsEnvironment reports whether the file's value of a key wins over the environment: the user has named the file
 // with --config, and it has the key. A user who names a file wants its roster, and does not expect a variable of the
 // shell to decide.
 func (s *source) beatsEnvironment(name string) bool {
-	if s.flags == nil || !s.flags.Changed("config") {
+	if !s.namesFile() {
 		return false
 	}
 	if name == "database" || name == "database_file" {

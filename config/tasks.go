@@ -43,7 +43,10 @@ func sqlFields(d *SQLDealer) map[string]any {
 }
 
 // taskSource reads the entry "tasks" of a file.
-type taskSource struct{ *source }
+type taskSource struct {
+	*source
+	data []DataDatabase
+}
 
 func (s taskSource) tasks() []Task {
 	var line int
@@ -87,8 +90,30 @@ func (s taskSource) task(e entry) Task {
 		for line := range strings.Lines(err.Error()) {
 			s.add(e.line, "%s: %s", path, strings.TrimSpace(line))
 		}
+		return t
 	}
+	s.checkDatabases(path, entries, t.Settings)
 	return t
+}
+
+// checkDatabases adds a problem if the setting database names a data database that is none.
+func (s taskSource) checkDatabases(path string, entries []entry, settings center.Settings) {
+	names, _ := settings.WithDefaults().Databases() // they are valid
+	for _, name := range names {
+		if slices.ContainsFunc(s.data, func(d DataDatabase) bool { return d.Name == name }) {
+			continue
+		}
+		known := make([]string, len(s.data))
+		for i, d := range s.data {
+			known[i] = d.Name
+		}
+		has := "data has " + strings.Join(known, ", ")
+		if len(known) == 0 {
+			has = "there is no data"
+		}
+		s.add(find(entries, "database").line, "%s.database (%s): names %s, and %s", path, settings.Database, name, has)
+		return
+	}
 }
 
 // setting reads one setting into to. It returns the name of the setting, or "" if there is none of that key.

@@ -5,12 +5,25 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // fenceTable is the table of a data database: a database with items whose roster is another one (F11).
 const fenceTable = "rota_fence"
+
+// CheckDataName returns an error if a name cannot be that of a data database.
+func CheckDataName(name string) error {
+	const what = "the name of a data database"
+	if err := ValidName(what, name, 100); err != nil {
+		return err
+	}
+	if i := strings.IndexAny(name, ",={} "); i >= 0 {
+		return fmt.Errorf("%s (%q) must not contain %q", what, name, name[i])
+	}
+	return nil
+}
 
 // DataFence returns what fences the writes of a server in a data database.
 func (s Server) DataFence(db *sqldb.DB) Fence {
