@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/user"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/schema"
 )
 
 // AddConnectionFlags adds the flags of all commands that connect to a database.
@@ -21,6 +24,39 @@ func AddConnectionFlags(cmd *cobra.Command) {
 	config.AddFlags(cmd.Flags(), "database", "database_file")
 	_ = cmd.MarkFlagFilename("database-file") // fails for unknown flags only
 	cmd.Flags().BoolP("verbose", "v", false, "show on stderr which database is used, and where its URL comes from")
+}
+
+// AddDataFlags adds the flags of the commands that use data databases.
+func AddDataFlags(cmd *cobra.Command) { config.AddFlags(cmd.Flags(), "data", "data_file") }
+
+// Kinds returns the kinds of the databases of a configuration by their URLs: of the roster under the empty name, and of
+// the data databases.
+func Kinds(conn config.Connection) (map[string]schema.Dialect, error) {
+	of, err := center.DialectOf(anydb.URL(conn.Database))
+	kinds := map[string]schema.Dialect{"": of}
+	for _, d := range usedData(conn) {
+		of, wrong := center.DialectOf(anydb.URL(d.URL))
+		kinds[d.Name] = of
+		if err == nil && wrong != nil {
+			err = fmt.Errorf("data.%s: %w", d.Name, wrong)
+		}
+	}
+	return kinds, err
+}
+
+// usedData returns the data databases that the command uses.
+func usedData(conn config.Connection) []config.DataDatabase {
+	return slices.DeleteFunc(slices.Clone(conn.Data), func(d config.DataDatabase) bool { return d.URL == "" })
+}
+
+// AddData adds the data databases of a configuration to the center. It connects to none.
+func AddData(c *center.Center, conn config.Connection) error {
+	for _, d := range usedData(conn) {
+		if _, err := c.FenceIn(d.Name, anydb.URL(d.URL)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ConfigPath returns the path of the configuration file.
@@ -69,7 +105,7 @@ func ShowConnection(cmd *cobra.Command, c config.Connection) {
 // openConnection never creates the tables: a mistyped URL must not make a second
 // roster.
 func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, error) {
-	if _, err := center.DialectOf(anydb.URL(conn.Database)); err != nil {
+	if _, err := Kinds(conn); err != nil {
 		return nil, Usage(err)
 	}
 	c, err := center.Open(ctx, anydb.URL(conn.Database), center.Options{
@@ -77,6 +113,9 @@ func openConnection(ctx context.Context, conn config.Connection) (*ops.Client, e
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := AddData(c, conn); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return ops.New(c), nil
 }

@@ -51,6 +51,7 @@ A PROBLEM makes the exit code 1, a NOTE does not.`,
 			return problems(findings)
 		},
 	}, &o, cli.Names("task"))
+	cli.AddDataFlags(cmd)
 	verbcmd.AddVerbs(cmd, "doctor")
 	return cmd
 }
@@ -165,38 +166,68 @@ func holderFinding(task string, h *sqldealer.Holder) []condition.Condition {
 		"%sprocess %d (%s, %s) ends its transaction, which has written", since, h.PID, h.Application, h.State)
 }
 
-// diagnoseStatements checks the statements of a task. A worker itself reports a statement that no dealer can use.
-func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) []condition.Condition {
-	dealer, err := sqldealer.New(task, c.Dialect())
+// diagnoseStatements checks the statements of a task in each database that has its rows. A worker itself reports a
+// statement that no dealer can use, and ops a data database that is away.
+func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) (findings []condition.Condition) {
+	kinds := sqldealer.Kinds{"": c.Dialect()}
+	for _, d := range c.AllData() {
+		kinds[d.Name()] = d.Dialect()
+	}
+	dealer, err := sqldealer.NewPlaced(task, kinds)
 	if err != nil {
 		return nil
 	}
-	findings := diagnoseSelect(ctx, c, task, dealer)
-	holder, err := dealer.FindHolder(ctx, c.DB())
+	dealer.Use(c.DB(), c.AllData()...)
+	for _, at := range dealer.Places(task.Settings) {
+		findings = append(findings, diagnoseIn(ctx, c, task, at)...)
+	}
+	return findings
+}
+
+// dataPatience is how long a check of the statements waits for a data database.
+const dataPatience = 5 * time.Second
+
+// diagnoseIn checks the statements of a task in one database.
+func diagnoseIn(ctx context.Context, c *ops.Client, task config.Task, dealer *sqldealer.Dealer) []condition.Condition {
+	if dealer.Name() != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, dataPatience)
+		defer cancel()
+	}
+	findings, asked := diagnoseSelect(ctx, c, task, dealer)
+	if !asked {
+		return findings
+	}
+	holder, err := dealer.FindHolder(ctx)
 	if err != nil {
 		return append(findings, condition.New(condition.Cursor, task.Name, err.Error(), "try again").Noted())
 	}
 	return append(findings, holderFinding(task.Name, holder)...)
 }
 
-// diagnoseSelect says that the database refuses the statements of a task, or else that the select scans a table.
+// diagnoseSelect says that the database refuses the statements of a task, or else that the select scans a table. It
+// reports whether the database has answered.
 func diagnoseSelect(ctx context.Context, c *ops.Client, task config.Task,
 	dealer *sqldealer.Dealer,
-) []condition.Condition {
-	finding := func(text, hint string) condition.Condition {
-		return condition.New(condition.Statements, task.Name, text, hint)
+) (findings []condition.Condition, asked bool) {
+	finding := func(text, hint string) []condition.Condition {
+		return []condition.Condition{condition.New(condition.Statements, task.Name, text, hint)}
 	}
-	if err := dealer.Check(ctx, c.DB()); sqldealer.Refused(err) {
-		return []condition.Condition{finding(err.Error(), "correct the statement: workers that start refuse it")}
+	if err := dealer.Check(ctx); sqldealer.Refused(err) {
+		return finding(err.Error(), "correct the statement: workers that start refuse it"), true
 	} else if err != nil {
-		return []condition.Condition{finding(err.Error(), "the statements were not checked: try again").Noted()}
+		findings = finding(err.Error(), "the statements were not checked: try again")
+		return []condition.Condition{findings[0].Noted()}, false
 	}
-	scan, err := dealer.ScanFirst(ctx, c.Center, task.Settings)
+	scan, err := dealer.ScanFirst(ctx, c.OwnSign(), task.Settings)
 	switch {
 	case err != nil:
-		return []condition.Condition{finding(err.Error(), "the plan of the select was not checked: try again").Noted()}
-	case scan == nil:
-		return nil
+		findings = finding(err.Error(), "the plan of the select was not checked: try again")
+	case scan != nil:
+		findings = finding(scan.Finding, scan.Hint)
 	}
-	return []condition.Condition{finding(scan.Finding, scan.Hint).Noted()}
+	for i, f := range findings {
+		findings[i] = f.Noted()
+	}
+	return findings, true
 }

@@ -17,14 +17,17 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (b processo
 	if d.backlog == nil {
 		return b, processor.ErrNoBacklog
 	}
-	rows, err := d.db.QueryContext(ctx, d.backlog.text(0),
+	if d, err = d.at(s.Queue.Database); err != nil {
+		return b, err
+	}
+	rows, err := d.database.DB().QueryContext(ctx, d.backlog.text(0),
 		d.backlog.values(func(name string) any { return d.selectArg(name, &s) })...)
 	if err == nil {
 		defer rows.Close()
 		b, err = readBacklog(rows)
 	}
 	if err != nil {
-		return processor.Backlog{}, fmt.Errorf("run backlog: %w", err)
+		return processor.Backlog{}, fmt.Errorf("run backlog%s: %w", in(d.name), err)
 	}
 	return b, nil
 }

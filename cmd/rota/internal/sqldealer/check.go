@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// Check asks the database whether it knows all that the statements name. It changes nothing. It checks each statement
+// Check asks the database of the dealer, and no other one, whether it knows all that the statements name. It changes nothing. It checks each statement
 // within one transaction, for PgBouncer. An error for which Refused is true names task, statement and position. Any
 // other error says nothing about the statements: the database may be away.
-func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
+func (d *Dealer) Check(ctx context.Context) error {
 	type check struct {
 		name  string
 		stmt  *statement
@@ -29,7 +29,7 @@ func (d *Dealer) Check(ctx context.Context, db *sql.DB) error {
 		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
 	}
 	for _, s := range checks {
-		if err := inRolledBackTx(ctx, db, s.probe); err != nil {
+		if err := inRolledBackTx(ctx, d.database.DB(), s.probe); err != nil {
 			return d.located(s.name, s.stmt, err)
 		}
 	}
@@ -101,7 +101,7 @@ func (d *Dealer) located(name string, s *statement, err error) error {
 		r = refusalOf(err, s.text(1))
 	}
 	if r == nil {
-		return fmt.Errorf("check tasks.%s.dealer.sql.%s: %w", d.task, name, err)
+		return fmt.Errorf("check tasks.%s.dealer.sql.%s%s: %w", d.task, name, in(d.name), err)
 	}
-	return fmt.Errorf("tasks.%s.dealer.sql.%s%s: %w", d.task, name, s.place(r.offset), r)
+	return fmt.Errorf("tasks.%s.dealer.sql.%s%s%s: %w", d.task, name, in(d.name), s.place(r.offset), r)
 }

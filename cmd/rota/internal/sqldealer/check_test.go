@@ -89,7 +89,7 @@ func TestCheck(t *testing.T) {
 		const at = "tasks.settle.dealer.sql"
 		for name, test := range checkCases {
 			t.Run(name, func(t *testing.T) {
-				err := s.dealer(test.sql).Check(t.Context(), s.DB())
+				err := s.dealer(test.sql).Check(t.Context())
 				want := map[schema.Dialect]string{schema.Postgres: test.postgres, schema.MySQL: test.mysql, schema.SQLite: test.sqlite}[s.Dialect().Family()]
 				switch got := errorText(err); {
 				case want == "":
@@ -113,7 +113,7 @@ func TestCheckWithoutADatabase(t *testing.T) {
 		d := s.dealer(config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := d.Check(ctx, s.DB()); !errors.Is(err, context.Canceled) || Refused(err) {
+		if err := d.Check(ctx); !errors.Is(err, context.Canceled) || Refused(err) {
 			t.Errorf("error %v, refused %t, want one that says nothing about the statements", err, Refused(err))
 		}
 	})

@@ -68,6 +68,14 @@ var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says
 // Select returns the rows behind the cursor. It asks for one row more, which shows
 // whether the cursor of the last row is unique.
 func (c cursored) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
+	at, err := c.at(s.Queue.Database)
+	if err != nil {
+		return nil, err
+	}
+	return cursored{keyed{at}}.selectBehind(ctx, s)
+}
+
+func (c cursored) selectBehind(ctx context.Context, s processor.Selection) ([]Row, error) {
 	spec, wanted := c.cursor, s.Limit
 	position, err := spec.position(s.Queue.Cursor)
 	if err != nil {
@@ -88,7 +96,7 @@ func (c cursored) Select(ctx context.Context, s processor.Selection) ([]Row, err
 		return nil, err
 	}
 	if err := c.checkPage(rows, position, bound); err != nil {
-		return nil, fmt.Errorf("run select: %w", err)
+		return nil, fmt.Errorf("run select%s: %w", in(c.name), err)
 	}
 	return rows[:min(wanted, len(rows))], nil
 }

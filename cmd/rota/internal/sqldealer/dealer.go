@@ -8,16 +8,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
-// Dealer selects and executes rows. Use gives it a database. Several goroutines may use it.
+// Dealer selects and executes rows of one database, and hands the queues of other databases on to their dealers. Use
+// gives it the databases. Several goroutines may use it.
 type Dealer struct {
-	task       string // its name, for errors
-	db         *sql.DB
+	task       string           // its name, for errors
+	name       string           // of the data database; empty for the roster's database
+	database   database         // whose rows these are
+	places     map[string]place // the dealers of all databases by name; nil if there is only this one
 	syntax     syntax
 	sel        *statement
 	exec       *action     // execute, or execute_each
@@ -28,40 +30,32 @@ type Dealer struct {
 	shape      shape
 }
 
-// New parses the statements of a task. It needs no database, so it finds an error before the worker connects or creates
-// anything. The error names the key in the file and the rule.
+// New parses the statements of a task for rows in the roster's database. It needs no database, so it finds an error
+// before the worker connects or creates anything. The error names the key in the file and the rule.
 func New(task config.Task, d schema.Dialect) (*Dealer, error) {
-	dealer, err := build(task.SQL, syntaxes[d], task.Settings)
-	if err != nil {
-		return nil, fmt.Errorf("tasks.%s.dealer.sql%w", task.Name, err)
-	}
-	dealer.task = task.Name
-	return dealer, nil
-}
-
-// Use sets the database. It must be that of the roster, because the fence is part
-// of the transaction. The caller calls it once, before all other methods. The result
-// has the capabilities that follow from the statements (withCapabilities).
-func (d *Dealer) Use(db *sql.DB) processor.TaskDealer[Row] {
-	d.db = db
-	return d.withCapabilities()
+	task.Settings.Database = ""
+	return NewPlaced(task, Kinds{"": d})
 }
 
 // Select returns the rows of one queue.
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
+	d, err := d.at(s.Queue.Database)
+	if err != nil {
+		return nil, err
+	}
 	return d.query(ctx, &s, func(name string) any { return d.selectArg(name, &s) })
 }
 
 // query executes the select with the values that arg returns for its placeholders.
 func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
-	rows, err := d.db.QueryContext(ctx, d.sel.text(0), d.sel.values(arg)...)
+	rows, err := d.database.DB().QueryContext(ctx, d.sel.text(0), d.sel.values(arg)...)
 	var list []Row
 	if err == nil {
 		defer rows.Close()
 		list, err = d.shape.read(rows, s)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("run select: %w", err)
+		return nil, fmt.Errorf("run select%s: %w", in(d.name), err)
 	}
 	return list, nil
 }
@@ -124,7 +118,11 @@ func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return center.InTx(ctx, d.db, func(tx *sql.Tx) error {
+	d, err := d.at(rows[0].from.Queue.Database)
+	if err != nil {
+		return err
+	}
+	return d.database.InTx(ctx, func(tx *sql.Tx) error {
 		if d.exec.uses(keys) {
 			return d.exec.run(ctx, tx, rows, nil)
 		}
@@ -155,13 +153,13 @@ SELECT COALESCE(l.pid, 0), COALESCE(a.application_name, ''), COALESCE(a.state, '
 
 // FindHolder returns the transaction that holds {{horizon}} of the select back, or nil
 // if there is none or the select has no such horizon.
-func (d *Dealer) FindHolder(ctx context.Context, db *sql.DB) (*Holder, error) {
+func (d *Dealer) FindHolder(ctx context.Context) (*Holder, error) {
 	if _, ok := d.horizon().(xidHorizon); !ok {
 		return nil, nil
 	}
 	var h Holder
 	var seconds sql.NullFloat64
-	err := db.QueryRowContext(ctx, selectHolder).Scan(&h.PID, &h.Application, &h.State, &h.Prepared, &seconds)
+	err := d.database.DB().QueryRowContext(ctx, selectHolder).Scan(&h.PID, &h.Application, &h.State, &h.Prepared, &seconds)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -229,7 +227,11 @@ type discarder struct{ dealer *Dealer }
 
 // Discard implements processor.Discarder: it runs the statement for the row in a fenced transaction.
 func (d discarder) Discard(ctx context.Context, r Row, cause error) error {
-	return center.InTx(ctx, d.dealer.db, func(tx *sql.Tx) error {
-		return d.dealer.discard.run(ctx, tx, []Row{r}, cause)
+	at, err := d.dealer.at(r.from.Queue.Database)
+	if err != nil {
+		return err
+	}
+	return at.database.InTx(ctx, func(tx *sql.Tx) error {
+		return at.discard.run(ctx, tx, []Row{r}, cause)
 	})
 }

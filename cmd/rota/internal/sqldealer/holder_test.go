@@ -13,7 +13,7 @@ func TestFindHolder(t *testing.T) {
 	d := s.dealer(xidSales)
 	find := func() *Holder {
 		t.Helper()
-		h, err := d.FindHolder(t.Context(), s.DB())
+		h, err := d.FindHolder(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestFindHolder(t *testing.T) {
 	}
 	s.commit(oldest)
 	s.commit(younger)
-	if h, err := s.dealer(orderedSales).FindHolder(t.Context(), s.DB()); h != nil || err != nil {
+	if h, err := s.dealer(orderedSales).FindHolder(t.Context()); h != nil || err != nil {
 		t.Errorf("a select without a horizon: %+v, %v", h, err)
 	}
 }

@@ -38,7 +38,7 @@ func (xidHorizon) included() bool { return false }
 // it have ended by then, so that the select sees all of their rows.
 func (h xidHorizon) read(ctx context.Context, d *Dealer, first string, _ *processor.Selection) (any, error) {
 	var oldest, next string
-	err := d.db.QueryRowContext(ctx, "SELECT pg_snapshot_xmin(s)::text, pg_snapshot_xmax(s)::text FROM "+
+	err := d.database.DB().QueryRowContext(ctx, "SELECT pg_snapshot_xmin(s)::text, pg_snapshot_xmax(s)::text FROM "+
 		"pg_current_snapshot() s").Scan(&oldest, &next)
 	if err != nil {
 		return nil, fmt.Errorf("read the horizon: %w", err)
@@ -127,7 +127,7 @@ func (h *lagHorizon) end(value any) {
 
 // readNewest returns the value of the newest row, or nil if there is none.
 func (h *lagHorizon) readNewest(ctx context.Context, d *Dealer, s *processor.Selection) (value any, err error) {
-	rows, err := d.db.QueryContext(ctx, h.newest.text(0),
+	rows, err := d.database.DB().QueryContext(ctx, h.newest.text(0),
 		h.newest.values(func(name string) any { return commonArg(name, s) })...)
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ func TestKeyOfTwoColumns(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := shop{t, s.Center}
 				d := s.dealer(c)
-				if err := d.Check(t.Context(), s.DB()); err != nil {
+				if err := d.Check(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if err := s.drain(d, 9); err != nil {

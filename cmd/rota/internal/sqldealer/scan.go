@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,31 +26,38 @@ type Scan struct {
 // explainTimeout bounds a look at a plan.
 const explainTimeout = 10 * time.Second
 
-// ScanFirst is FindScan for the first queue of a task type with these settings.
-func (d *Dealer) ScanFirst(ctx context.Context, c *center.Center, s center.Settings) (*Scan, error) {
+// ScanFirst is FindScan for the first queue that a task type with these settings has in the database.
+func (d *Dealer) ScanFirst(ctx context.Context, ownSign string, s center.Settings) (*Scan, error) {
 	s = s.WithDefaults()
 	selection := processor.Selection{
-		TaskType: d.task, OwnSign: c.OwnSign(), Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)),
-		Limit: s.FetchNumber, Queue: processor.Queue{ID: "0"},
+		TaskType: d.task, OwnSign: ownSign, Parameter: s.TaskParameter, Total: max(s.Queues, len(s.QueueNames)),
+		Limit: s.FetchNumber,
 	}
-	if len(s.QueueNames) > 0 {
-		selection.Queue.ID = s.QueueNames[0]
+	for i := range selection.Total {
+		selection.Queue = processor.Queue{ID: strconv.Itoa(i), Index: i}
+		if len(s.QueueNames) > 0 {
+			selection.Queue.ID = s.QueueNames[i]
+		}
+		if name, err := s.DatabaseOf(selection.Queue.ID); err == nil && name == d.name {
+			break
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	return d.FindScan(ctx, c.DB(), selection)
+	return d.FindScan(ctx, selection)
 }
 
 // FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
 // that the select reads without a condition on an index, or sorts. On MySQL it also reports a select that does not
 // use an index for {{after}} or {{cursor}}. It returns nil if there is neither. It executes nothing of the user.
-func (d *Dealer) FindScan(ctx context.Context, db *sql.DB, s processor.Selection) (found *Scan, err error) {
+func (d *Dealer) FindScan(ctx context.Context, s processor.Selection) (found *Scan, err error) {
 	defer func() {
 		if err != nil {
-			found, err = nil, fmt.Errorf("explain tasks.%s.dealer.sql.select: %w", d.task, err)
+			found, err = nil, fmt.Errorf("explain tasks.%s.dealer.sql.select%s: %w", d.task, in(d.name), err)
 		}
 	}()
 	var plan string
+	db := d.database.DB()
 	err = inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
 		plan, err = d.syntax.planOf(ctx, tx, d.sel.text(0),
 			d.sel.values(func(name string) any { return d.firstArg(name, &s) }))

@@ -54,7 +54,7 @@ func TestFindScan(t *testing.T) {
 		})
 		want := func(d *Dealer, want string) {
 			t.Helper()
-			found, err := d.FindScan(t.Context(), s.DB(), selection())
+			found, err := d.FindScan(t.Context(), selection())
 			got := ""
 			if found != nil {
 				got = found.Finding + " -> " + found.Hint
@@ -96,7 +96,7 @@ func TestFindScanBeforeThePosition(t *testing.T) {
 			Select:  "SELECT id FROM " + from + " WHERE state = 'NEW' AND id > {{after}} AND {{index}} = 1 ORDER BY id LIMIT {{limit}}",
 			Execute: anUpdate, Key: []string{"id"}, AfterStart: zero,
 		})
-		found, err := d.FindScan(t.Context(), s.DB(), selection())
+		found, err := d.FindScan(t.Context(), selection())
 		got := ""
 		if found != nil {
 			got = found.Finding + " -> " + found.Hint

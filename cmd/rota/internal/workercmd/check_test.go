@@ -38,6 +38,7 @@ func TestWorkerWarnsHourlyOfAMissingIndex(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		dealer.Use(c.DB())
 		var log bytes.Buffer
 		w := &worker{file: &config.File{Tasks: []config.Task{task}}, dealers: []*sqldealer.Dealer{dealer}, log: daemon.NewLogger(&log)}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -70,6 +70,7 @@ type worker struct {
 	path    string // of the file
 	file    *config.File
 	dealers []*sqldealer.Dealer // one per task of the file
+	tasks   []manager.Task      // of the dealers; use makes them
 	log     *logrus.Logger
 }
 
@@ -81,14 +82,14 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 		return nil, err
 	}
 	cli.ShowConnection(cmd, file.Connection)
-	dialect, err := center.DialectOf(anydb.URL(file.Database))
+	kinds, err := cli.Kinds(file.Connection)
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{path: path, file: file, log: daemon.NewLogger(cmd.ErrOrStderr())}
 	var errs []error
 	for _, task := range file.Tasks {
-		dealer, err := sqldealer.New(task, dialect)
+		dealer, err := sqldealer.NewPlaced(task, kinds)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		}
@@ -108,12 +109,15 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := w.use(c); err != nil {
+		return err
+	}
 	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
 		return err
 	}
 	process := w.file.Process
 	process.Logger = daemon.LibraryLogger(w.log)
-	m, mx, err := metrics.NewManager(c, process, w.tasks(c)...)
+	m, mx, err := metrics.NewManager(c, process, w.tasks...)
 	if err != nil {
 		return err
 	}
@@ -197,10 +201,14 @@ func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-func (w *worker) tasks(c *center.Center) []manager.Task {
-	var tasks []manager.Task
-	for i, task := range w.file.Tasks {
-		tasks = append(tasks, manager.Serve(task.Name, w.dealers[i].Use(c.DB()), task.Settings))
+// use adds the data databases to the center, and gives the dealers their databases.
+func (w *worker) use(c *center.Center) error {
+	if err := cli.AddData(c, w.file.Connection); err != nil {
+		return err
 	}
-	return tasks
+	for i, task := range w.file.Tasks {
+		dealer := w.dealers[i].Use(c.DB(), c.AllData()...)
+		w.tasks = append(w.tasks, manager.Serve(task.Name, dealer, task.Settings))
+	}
+	return nil
 }
