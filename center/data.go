@@ -325,11 +325,8 @@ func (d *Data) open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
-	if !d.opened.Load() {
-		if err := probe(ctx, d.db); err != nil {
-			return err
-		}
-		d.opened.Store(true)
+	if err := d.probeLocked(ctx); err != nil {
+		return err
 	}
 	if err := d.createTables(ctx); err != nil {
 		return err
@@ -341,6 +338,35 @@ func (d *Data) open(ctx context.Context) error {
 	return nil
 }
 
+// probeLocked asks the server what it is, unless that is known.
+func (d *Data) probeLocked(ctx context.Context) error {
+	if d.opened.Load() {
+		return nil
+	}
+	err := probe(ctx, d.db)
+	d.opened.Store(err == nil)
+	return err
+}
+
+// Reach returns the database for package ops once its server has answered. Unlike Enter it creates and marks nothing.
+func (d *Data) Reach(ctx context.Context) (*sqldb.DB, error) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
+	defer cancel()
+	if err := d.probe(ctx); err != nil {
+		return nil, err
+	}
+	return d.db, sqldb.Connect(ctx, d.db.Store)
+}
+
+func (d *Data) probe(ctx context.Context) error {
+	if d.opened.Load() {
+		return nil
+	}
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	return d.probeLocked(ctx)
+}
+
 func (d *Data) createTables(ctx context.Context) error {
 	err := schema.CheckFence(ctx, d.db.Store, d.db.Name)
 	if errors.Is(err, schema.ErrMissing) && d.c.options.mayCreate(d.db.Database) {
@@ -349,14 +375,19 @@ func (d *Data) createTables(ctx context.Context) error {
 	return err
 }
 
-// MigrateData creates the tables of the fence in a database with items, if they are missing. It refuses the servers
-// that Open refuses.
-func MigrateData(ctx context.Context, db Database) error {
-	return withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
+// MigrateData creates the tables of the fence in a database with items, if they are missing, and reports that. It
+// refuses the servers that Open refuses.
+func MigrateData(ctx context.Context, db Database) (created bool, err error) {
+	err = withRole(ctx, db, sqldb.RoleSchema, func(pool *sql.DB) error {
 		found, err := db.Probe(ctx, pool)
 		if err != nil {
 			return err
 		}
-		return schema.UpFence(ctx, pool, found.Name)
+		err = schema.CheckFence(ctx, pool, found.Name)
+		if created = errors.Is(err, schema.ErrMissing); created {
+			err = schema.UpFence(ctx, pool, found.Name)
+		}
+		return err
 	})
+	return created && err == nil, err
 }

@@ -71,6 +71,8 @@ const (
 
 	HistoryLost = "HISTORY_LOST"
 
+	Data       = "DATA"
+	DataAhead  = "DATA_AHEAD"
 	Database   = "DATABASE"
 	Durability = "DURABILITY"
 	Pooler     = "POOLER"
@@ -306,6 +308,12 @@ var kinds = []Kind{
 		"find out what else is lost since then: runs, events, failed items, your own data; then: rota doctor ack",
 	},
 
+	{Data, "data", Problem, Silent, "a data database cannot be used, or is not the one that it should be", ""},
+	{
+		DataAhead, "data", Problem, Silent,
+		"a data database has fenced epochs that the roster does not know: the roster has lost history",
+		"start a worker: it raises all epochs above those, and says so by the alert HISTORY_LOST",
+	},
 	{Database, "database", Problem, Silent, "the database cannot be reached, or there is something to know about it", ""},
 	{
 		Durability, "durability", Problem, Silent,

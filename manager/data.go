@@ -80,8 +80,10 @@ func (a *alerter) checkData() {
 		}
 		for _, w := range waits {
 			if w.TaskType == a.taskType {
-				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open in %s", w.Queue, d.Name())
-				a.see(condition.Condition{Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Text: text})
+				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open", w.Queue)
+				a.see(condition.Condition{
+					Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: d.Name(), Text: text,
+				})
 			}
 		}
 	}

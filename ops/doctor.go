@@ -17,7 +17,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 	database := databaseCheck{d}
 	for _, check := range []func(context.Context) error{
 		database.version, database.transactions, clusterCheck{d}.nodes, database.clockSkew, database.schemaVersion,
-		database.privileges, database.history,
+		database.privileges, database.history, dataCheck{d}.all,
 		func(ctx context.Context) error { return runCheck{d}.triggers(ctx, taskType) },
 		func(ctx context.Context) error { return rosterCheck{d}.all(ctx, taskType) },
 	} {
@@ -29,7 +29,7 @@ func (c *Client) Diagnose(ctx context.Context, taskType string) ([]condition.Con
 }
 
 // diagnosis collects the findings of Diagnose. Each type of check adds the findings about one subject: databaseCheck,
-// clusterCheck, rosterCheck, serverCheck, queueCheck and runCheck.
+// clusterCheck, dataCheck, rosterCheck, serverCheck, queueCheck and runCheck.
 type diagnosis struct {
 	c        *Client
 	task     string         // the task type being checked

@@ -26,9 +26,12 @@ func (d databaseCheck) version(ctx context.Context) error {
 }
 
 // transactions checks the settings of the database that the fence relies on.
-func (d databaseCheck) transactions(ctx context.Context) error {
-	if look := d.c.db.Database.Notes; look != nil {
-		notes, err := look(ctx, d.c.db.Store)
+func (d databaseCheck) transactions(ctx context.Context) error { return d.notes(ctx, d.c.db) }
+
+// notes adds what there is to know about a database.
+func (d *diagnosis) notes(ctx context.Context, db *sqldb.DB) error {
+	if look := db.Database.Notes; look != nil {
+		notes, err := look(ctx, db.Store)
 		if err != nil {
 			return err
 		}
@@ -124,40 +127,62 @@ var needs = []need{
 	{"schedule_schema_lock", "SELECT", ""},
 }
 
-// privileges tries each right with a statement that matches no row: the catalogs of rights differ too much between
-// databases.
+// privileges reports what this role lacks of the rights of a worker.
 func (d databaseCheck) privileges(ctx context.Context) error {
-	var missing []string
+	lacking, err := lackingRights(ctx, d.c.db, needs)
+	if err == nil && !d.lacking(lacking, "this role") {
+		d.ok(condition.Privileges, "this role has all rights on the roster's tables that a worker needs")
+	}
+	return err
+}
+
+// lacking reports rights that a role lacks, or that were not tried.
+func (d *diagnosis) lacking(r rights, role string) bool {
+	switch {
+	case r.untried != "":
+		d.advise(condition.Privileges, "find the transaction that holds a lock and does not end", "%s", r.untried)
+	case len(r.missing) > 0:
+		d.note(condition.Privileges, "for a worker's role: GRANT "+strings.Join(r.missing, "; GRANT "),
+			"%s lacks rights that a worker needs: %s", role, strings.Join(r.missing, "; "))
+	default:
+		return false
+	}
+	return true
+}
+
+// rights are the rights that a role lacks.
+type rights struct {
+	missing []string
+	untried string // why not all of them could be tried
+}
+
+// lackingRights tries each right with a statement that matches no row: the catalogs of rights differ too much between
+// databases.
+func lackingRights(ctx context.Context, db *sqldb.DB, needs []need) (r rights, err error) {
 	for _, n := range needs {
 		var verbs []string
 		for verb := range strings.FieldsSeq(n.verbs) {
-			err := d.c.db.Retry(ctx, func() (bool, error) {
-				_, err := d.c.db.Exec(ctx, n.probe(verb))
+			err := db.Retry(ctx, func() (bool, error) {
+				_, err := db.Exec(ctx, n.probe(verb))
 				return true, err // a repetition does no harm: it matches no row
 			})
 			switch {
 			case err == nil:
-			case d.c.db.Denied(err):
+			case db.Denied(err):
 				verbs = append(verbs, verb)
-			case d.c.db.Transient(err):
-				d.advise(condition.Privileges, "find the transaction that holds a lock and does not end",
-					"cannot try %s on %s with a statement that matches no row: %s", verb, n.table, sqldb.OneLine(err))
-				return nil
+			case db.Transient(err):
+				r.untried = fmt.Sprintf("cannot try %s on %s with a statement that matches no row: %s", verb, n.table,
+					sqldb.OneLine(err))
+				return r, nil
 			default:
-				return fmt.Errorf("try %s on %s: %w", verb, n.table, err)
+				return r, fmt.Errorf("try %s on %s: %w", verb, n.table, err)
 			}
 		}
 		if len(verbs) > 0 {
-			missing = append(missing, strings.Join(verbs, ", ")+" ON "+n.table)
+			r.missing = append(r.missing, strings.Join(verbs, ", ")+" ON "+n.table)
 		}
 	}
-	if len(missing) == 0 {
-		d.ok(condition.Privileges, "this role has all rights on the roster's tables that a worker needs")
-		return nil
-	}
-	d.note(condition.Privileges, "for a worker's role: GRANT "+strings.Join(missing, "; GRANT "),
-		"this role lacks rights that a worker needs: %s", strings.Join(missing, "; "))
-	return nil
+	return r, nil
 }
 
 // probe returns a statement that needs a right on the table and matches no row.

@@ -69,8 +69,9 @@ func shardKind(t *testing.T, kind string, i int) string {
 func (s *scene) openData(ctx context.Context) {
 	s.t.Helper()
 	for _, d := range s.data {
-		s.must(center.MigrateData(ctx, anydb.URL(d.url)))
-		_, err := s.c.FenceIn(d.name, anydb.URL(d.url))
+		_, err := center.MigrateData(ctx, anydb.URL(d.url))
+		s.must(err)
+		_, err = s.c.FenceIn(d.name, anydb.URL(d.url))
 		s.must(err)
 	}
 }

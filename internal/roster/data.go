@@ -178,20 +178,26 @@ func (r *Roster) MarkData(ctx context.Context, db *sqldb.DB, name, address strin
 			return err
 		}
 	}
-	switch {
-	case !found:
-		return fmt.Errorf("%w: it has no id, and %s had one: a new, empty or restored database; to use it all the same, "+
-			"delete the row of %s from schedule_data", ErrOtherData, name, name)
-	case got.ID == id && got.Name != name, got.ID != id && got.Name != name:
-		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, r.OwnSign)
-	case got != want:
-		return fmt.Errorf("%w: it has the id %s, and %s has %s: it belongs to another roster, or is another database",
-			ErrOtherData, got.ID, name, id)
-	case marked:
-		return nil
+	if err := r.sameMark(want, got, found); err != nil || marked {
+		return err
 	}
 	_, err = r.DB.Repeat(ctx, `UPDATE schedule_data SET marked = TRUE WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
 	return sqldb.Wrap(err, "note that the data database %s is marked", name)
+}
+
+// sameMark returns ErrOtherData unless a database has the mark that the roster expects.
+func (r *Roster) sameMark(want, got mark, found bool) error {
+	switch {
+	case !found:
+		return fmt.Errorf("%w: it has no id, and %s had one: a new, empty or restored database; to use it all the same, "+
+			"delete the row of %s from schedule_data", ErrOtherData, want.Name, want.Name)
+	case got.Name != want.Name:
+		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, r.OwnSign)
+	case got.ID != want.ID:
+		return fmt.Errorf("%w: it has the id %s, and %s has %s: it belongs to another roster, or is another database",
+			ErrOtherData, got.ID, want.Name, want.ID)
+	}
+	return nil
 }
 
 func (r *Roster) readMark(ctx context.Context, db *sqldb.DB) (m mark, found bool, err error) {

@@ -61,7 +61,7 @@ var meanings = map[string]string{
 	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "LEAVING": transient,
 	"REMOVING": transient, "RETRY": transient, "NOTE": transient,
 	"OVERDUE": bad, "FAILING": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad,
-	"FENCED": bad, "FORCED": bad, "ALERT": bad,
+	"FENCED": bad, "FORCED": bad, "ALERT": bad, "UNREACHABLE": bad, "FENCE_WAIT": transient,
 }
 
 // Paint colours a state within a text by what the state means, if the screen has colours.

@@ -14,7 +14,8 @@ func Commands() []*cobra.Command {
 		verbcmd.Group(&cobra.Command{
 			Use:   "migrate",
 			Short: "Create, upgrade or inspect the roster's tables",
-			Long: `Create, upgrade or inspect the roster's tables.
+			Long: `Create, upgrade or inspect the roster's tables, and create those of data
+databases.
 
 The URL of the database comes from --database or --database-file, else from the
 file of -c, else from ROTA_DATABASE or ROTA_DATABASE_FILE, else from rota.yaml
@@ -48,6 +49,10 @@ uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
 			Use:   "event",
 			Short: "List and follow the events of queues and servers",
 		}, newEventListCommand()),
+		verbcmd.Group(&cobra.Command{
+			Use:   "data",
+			Short: "List data databases, which hold the items of queues",
+		}, newDataListCommand()),
 		newPlanCommand(), newTopCommand(),
 	}
 }

@@ -101,9 +101,10 @@ func (b builder) buildSelect() error {
 	return nil
 }
 
-// checkDivides checks that a statement takes the rows of one queue, if there are several queues.
+// checkDivides checks that a statement takes the rows of one queue, if a database has those of several queues.
 func (b builder) checkDivides(s *statement) error {
-	many := b.settings.Queues > 1 || len(b.settings.QueueNames) > 1
+	names, _ := b.settings.Databases() // settings that name none for a queue are refused elsewhere
+	many := max(b.settings.Queues, len(b.settings.QueueNames)) > max(len(names), 1)
 	if many && !s.uses(index, queue, queueParameter) {
 		return errors.New("the same rows for every queue: with more than one queue it must use {{index}} " +
 			"(with {{total}}), {{queue}} or {{queue_parameter}}")

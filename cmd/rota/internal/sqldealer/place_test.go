@@ -26,7 +26,7 @@ func openPlaced(t *testing.T, urls map[string]string) placedShop {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := center.MigrateData(t.Context(), anydb.URL(url)); err != nil {
+		if _, err := center.MigrateData(t.Context(), anydb.URL(url)); err != nil {
 			t.Fatal(err)
 		}
 		_, err = d.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: center.QueueEpoch{ID: "1", Epoch: 7}, Floor: 1})
@@ -196,6 +196,19 @@ func TestSelectInAnotherDatabase(t *testing.T) {
 		_, err := d.Select(t.Context(), sel)
 		if got := errorText(err); got != want {
 			t.Errorf("database %q: got %q, want %q", database, got, want)
+		}
+	}
+}
+
+// A select must divide the rows among the queues that share a database, and only among them.
+func TestSelectDividesADatabase(t *testing.T) {
+	t.Parallel()
+	kinds := Kinds{"": schema.SQLite, "shard0": schema.SQLite, "shard1": schema.SQLite}
+	sql := config.SQLDealer{Select: "SELECT id FROM t ORDER BY id LIMIT {{limit}}", Execute: "DELETE FROM t WHERE id IN ({{keys}})", Key: []string{"id"}}
+	for database, divided := range map[string]bool{"": false, "shard0": false, "shard{{queue}}": true, "0=shard1,1=shard0": true} {
+		_, err := NewPlaced(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: sql}, kinds)
+		if refused := strings.Contains(errorText(err), "the same rows for every queue"); refused == divided {
+			t.Errorf("database %q: got %v", database, err)
 		}
 	}
 }

@@ -1,0 +1,213 @@
+package ops_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
+)
+
+// dataFixture is servedRoster in a SQLite file, and the data database "orders" of another kind.
+type dataFixture struct {
+	*testing.T
+	c        *center.Center
+	d        *center.Data
+	database center.Database
+}
+
+// eachData runs f with a data database of each kind.
+func eachData(t *testing.T, f func(dataFixture)) {
+	t.Helper()
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+		d, err := c.FenceIn("orders", anydb.URL(url))
+		must(t, err)
+		f(dataFixture{t, c, d, anydb.URL(url)})
+	})
+}
+
+// enter makes the owner of queue 0 begin with it in the data database.
+func (f dataFixture) enter() {
+	f.Helper()
+	q, err := ops.New(f.c).Queues().List(f.Context(), ops.QueueFilter{TaskType: "settle"})
+	must(f.T, err)
+	_, err = f.d.Enter(f.Context(), center.Entry{
+		TaskType: "settle", Server: *q[0].CurServer, Queue: center.QueueEpoch{ID: "0", Epoch: q[0].Epoch}, Floor: 1,
+	})
+	must(f.T, err)
+}
+
+func (f dataFixture) alert(c condition.Condition) {
+	f.Helper()
+	c.TaskType = "settle"
+	_, err := f.c.Roster().Alert(f.Context(), c, time.Hour)
+	must(f.T, err)
+}
+
+func (f dataFixture) exec(statements ...string) {
+	f.Helper()
+	for _, s := range statements {
+		_, err := f.d.DB().ExecContext(f.Context(), s)
+		must(f.T, err)
+	}
+}
+
+// finds checks what the doctor says about data databases, beside settings of the database.
+func (f dataFixture) finds(when string, want ...string) {
+	f.Helper()
+	findings, err := ops.New(f.c).Diagnose(f.Context(), "")
+	must(f.T, err)
+	var got []string
+	for _, c := range findings {
+		if c.Check == "data" || c.Check == "privileges" && c.Subject != "" {
+			got = append(got, c.Status+" "+c.Kind+" "+c.Subject+": "+c.Text)
+		}
+	}
+	for i, w := range want {
+		w = strings.ReplaceAll(regexp.QuoteMeta(w), "ADDRESS", regexp.QuoteMeta(f.d.Address()))
+		w = strings.NewReplacer("AGE", `[\d.]+m?s`, "WORD", `\S+`).Replace(w)
+		if i >= len(got) || !regexp.MustCompile("^"+w+"$").MatchString(got[i]) {
+			f.Errorf("%s:\n got %s\nwant %s", when, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+			return
+		}
+	}
+	if len(got) != len(want) {
+		f.Errorf("%s: got %d findings, want %d:\n%s", when, len(got), len(want), strings.Join(got, "\n"))
+	}
+}
+
+// The doctor says of a data database whether it can be used, is the right one, and agrees with the roster.
+func TestDoctorOfDataDatabases(t *testing.T) {
+	eachData(t, func(f dataFixture) {
+		f.finds("before the first use", "NOTE DATA orders: orders at ADDRESS has no tables of the fence yet, and no worker has used it")
+		_, err := center.MigrateData(f.Context(), f.database)
+		must(f.T, err)
+		f.finds("with its tables", "OK DATA orders: orders at ADDRESS: no worker has used it yet")
+		f.enter()
+		f.finds("in use", "OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
+		f.exec("UPDATE rota_fence SET epoch = 99 WHERE queue_id = '0'")
+		f.finds("ahead of the roster",
+			"PROBLEM DATA_AHEAD orders: orders is ahead of the roster, which has lost history: queue 0 of settle (epoch 99 of web1:1, in the roster 2)",
+			"OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
+		f.exec("UPDATE rota_fence SET epoch = 2, cur_server = 'web9:9:00000009' WHERE queue_id = '0'",
+			"UPDATE rota_fence SET epoch = 7 WHERE queue_id = ''")
+		f.finds("at the epoch of another server",
+			"PROBLEM DATA_AHEAD orders: orders is ahead of the roster, which has lost history: the number of queues of settle (epoch 7, in the roster 1), "+
+				"queue 0 of settle (epoch 2 of web9:9, in the roster 2)",
+			"OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
+		f.exec("DELETE FROM rota_fence")
+		f.exec("UPDATE rota_data SET data_id = 'x'")
+		f.finds("of another roster", "PROBLEM DATA orders: orders at ADDRESS is another database than the one that the roster knows under this name: "+
+			"it has the id x, and orders has WORD it belongs to another roster, or is another database")
+		f.exec("UPDATE rota_data SET name = 'sales'")
+		f.finds("of another name", "PROBLEM DATA orders: orders at ADDRESS is another database than the one that the roster knows under this name: "+
+			"it is sales of environment BASE")
+		f.exec("DROP TABLE rota_fence")
+		f.finds("without a table", "PROBLEM DATA orders: orders at ADDRESS had the tables of the fence, and has them no more: "+
+			"the database has no Rota tables: there is no table rota_fence")
+	})
+}
+
+// A data database that is away, and one that only the roster knows, are findings, and say nothing about the others.
+func TestDoctorOfDataDatabasesElsewhere(t *testing.T) {
+	eachData(t, func(f dataFixture) {
+		f.enter()
+		_, err := f.c.FenceIn("away", anydb.URL("postgres://app:secret@127.0.0.1:1/shop"))
+		must(f.T, err)
+		centertest.Exec(f.T, f.c, "INSERT INTO schedule_data (own_sign, name, data_id, address) VALUES ('BASE', 'old', 'x', 'mysql://app@db/old')")
+		f.finds("",
+			"PROBLEM DATA away: away at postgres://app@127.0.0.1:1/shop cannot be used: cannot connect: dial tcp 127.0.0.1:1: connect: connection refused",
+			"OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago",
+			"NOTE DATA old: old at mysql://app@db/old is not checked, because this process does not have it")
+	})
+}
+
+// The rights that docs/data.md grants suffice for a worker, and the doctor names each that is missing.
+func TestRightsInADataDatabase(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			ownerURL := testdb.URL(t, kind)
+			_, err := center.MigrateData(t.Context(), anydb.URL(ownerURL))
+			must(t, err)
+			owner := centertest.Open(t, ownerURL, center.Options{})
+			user := fmt.Sprintf("app_%d", rand.Uint32())
+			centertest.Exec(t, owner, createUser(kind, user))
+			t.Cleanup(func() { dropUser(t, ownerURL, kind, user) })
+			u, err := url.Parse(ownerURL)
+			must(t, err)
+			u.User = url.UserPassword(user, "secret")
+			c := servedRoster(t, testdb.URL(t, testdb.SQLite))
+			d, err := c.FenceIn("orders", anydb.URL(u.String()))
+			must(t, err)
+			f := dataFixture{T: t, c: c, d: d}
+			centertest.Exec(t, owner, "GRANT SELECT ON rota_data TO "+user, "GRANT SELECT ON rota_fence TO "+user)
+			f.finds("with SELECT", "NOTE PRIVILEGES orders: in orders this role lacks rights that a worker needs: INSERT ON rota_data; INSERT, UPDATE ON rota_fence",
+				"OK DATA orders: orders at ADDRESS: no worker has used it yet")
+			for _, grant := range grantsOfData(t) {
+				centertest.Exec(t, owner, strings.ReplaceAll(grant, " TO app", " TO "+user))
+			}
+			f.enter()
+			f.finds("with the grants", "OK DATA orders: orders at ADDRESS: 1 queue is fenced, an epoch last rose AGE ago")
+		})
+	}
+}
+
+// grantsOfData returns the grants of docs/data.md.
+func grantsOfData(t *testing.T) (grants []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/data.md")
+	must(t, err)
+	return regexp.MustCompile(`(?m)^GRANT [^;]+`).FindAllString(string(page), -1)
+}
+
+// The list has the states that the servers' alerts say, and what the databases say themselves.
+func TestListDataDatabases(t *testing.T) {
+	eachData(t, func(f dataFixture) {
+		lists := func(when string, want ...string) {
+			f.Helper()
+			list, err := ops.New(f.c).DataDatabases().List(f.Context())
+			must(f.T, err)
+			var got []string
+			for _, d := range list {
+				queues := "-"
+				if d.Queues != nil {
+					queues = fmt.Sprint(*d.Queues)
+				}
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %s %t %t %s", d.Name, d.State, queues, d.RaisedAt != nil, d.Since != nil, d.Reason)))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				f.Errorf("%s:\n%s", when, diff)
+			}
+		}
+		_, err := center.MigrateData(f.Context(), f.database)
+		must(f.T, err)
+		lists("before the first use", "orders NEW 0 false false")
+		f.enter()
+		lists("in use", "orders OK 1 true false")
+		f.alert(condition.Condition{Kind: condition.FenceWait, Subject: "orders", QueueID: "1", Text: "queue 1 is not worked"})
+		lists("a queue waits", "orders FENCE_WAIT 1 true true queue 1 is not worked")
+		f.alert(condition.Condition{Kind: condition.Unreachable, Subject: "orders", Text: "no route"})
+		lists("away for a worker", "orders UNREACHABLE 1 true true no route")
+		_, err = f.c.FenceIn("away", anydb.URL("postgres://app:secret@127.0.0.1:1/shop"))
+		must(f.T, err)
+		lists("another one", "away NEW - false false from here: cannot connect: dial tcp 127.0.0.1:1: connect: connection refused",
+			"orders UNREACHABLE 1 true true no route")
+	})
+}
