@@ -20,8 +20,8 @@ func newDataListCommand() *cobra.Command {
 The state of a data database:
   OK           the workers use it
   NEW          no worker has used it yet
-  UNREACHABLE  it cannot be used, and its queues are not worked; REASON says who
-               cannot: the workers, by their alert, or this command ("from here")
+  UNREACHABLE  it cannot be used, and its queues are not worked: the workers say
+               so by their alert, or this command cannot ("from here")
   FENCE_WAIT   a queue waits there for transactions of its earlier owner
 
 QUEUES is how many queues are fenced there, and LAST RAISE when an epoch last
