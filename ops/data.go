@@ -3,6 +3,7 @@ package ops
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -138,4 +139,23 @@ func (r *DataRecord) fenced(rows []roster.FenceRow) {
 			r.RaisedAt = &row.RaisedAt
 		}
 	}
+}
+
+// databasesOf returns the names of the data databases of a task type. It returns none if the settings are gone, or name
+// none for a queue: the doctor reports that.
+func databasesOf(ctx context.Context, c *Client, taskType string) ([]string, error) {
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err != nil && !errors.Is(err, center.ErrUnknownTask) {
+		return nil, err
+	}
+	names, _ := s.Databases()
+	return names, nil
+}
+
+// listDatabases names data databases in a sentence.
+func listDatabases(names []string) string {
+	if len(names) == 1 {
+		return "the data database " + names[0]
+	}
+	return "the data databases " + firstFive(names)
 }

@@ -24,14 +24,33 @@ var addQueue = verb[AddQueue](Verb{
 
 // Prepare implements Operation.
 func (a AddQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	if err := requireNames(ctx, c, a.TaskType); err != nil {
+	err := requireNames(ctx, c, a.TaskType)
+	if err == nil && a.Queue != "" {
+		err = requireDatabase(ctx, c, a.TaskType, a.Queue)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Add %s", Change{
 		Says: []string{addQueue.Effect},
 	}, "added", func(ctx context.Context, actor string) error {
+		if err := requireDatabase(ctx, c, a.TaskType, a.Queue); err != nil {
+			return err
+		}
 		return c.roster.Operator(actor).AddQueue(ctx, a.TaskType, a.Queue, a.Parameter)
 	}), given("the queue", a.Queue)
+}
+
+// requireDatabase returns an error if the setting database says nothing about a queue: nobody could work it.
+func requireDatabase(ctx context.Context, c *Client, taskType, queue string) error {
+	s, err := c.Tasks().Settings(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	if _, err := s.DatabaseOf(queue); err != nil {
+		return fmt.Errorf("%s: database (%q) must name the data database of each queue: %w", taskType, s.Database, err)
+	}
+	return nil
 }
 
 // RemoveQueue removes a named queue after its owner has drained it.

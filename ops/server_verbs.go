@@ -91,7 +91,8 @@ var drainServers = verb[DrainServers](Verb{
 it has in flight. The fence rejects its late writes in fenced transactions;
 other effects, such as e-mails, cannot be undone. A queue in a fenced
 transaction moves when that transaction ends. The command waits for it as long
-as --wait says, and then fails and names the queues that are left.
+as --wait says, and then fails and names the queues that are left. It does not
+see transactions in data databases: there the next owner waits for them.
 
 ` + serverHelp,
 	Example: `  rota server drain web1:4711 && rota server list --watch
@@ -114,10 +115,21 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		v.do = func(ctx context.Context, uuid, actor string) error { return a.force(ctx, c, uuid, actor) }
 	}
 	change, err := v.prepare(ctx, c, a.Servers)
-	if err == nil && a.Force {
-		change.Says = []string{"Its queues move at once. It cancels what it has in flight when it notices."}
+	if err != nil || !a.Force {
+		return change, err
 	}
-	return change, err
+	change.Says = []string{"Its queues move at once. It cancels what it has in flight when it notices."}
+	for _, taskType := range change.TaskTypes {
+		databases, err := databasesOf(ctx, c, taskType)
+		if err != nil {
+			return nil, err
+		}
+		if len(databases) > 0 {
+			change.Warnings = append(change.Warnings, fmt.Sprintf("The items of %s are in %s. There the fence rejects its late writes "+
+				"only when the next owner of a queue begins.", taskType, listDatabases(databases)))
+		}
+	}
+	return change, nil
 }
 
 func (a DrainServers) force(ctx context.Context, c *Client, uuid, actor string) error {

@@ -197,7 +197,11 @@ func differences(d SettingsDiff) []runs.Difference {
 
 // settingsSay says what each change causes.
 func settingsSay(d SettingsDiff, ownSign string) (list []string) {
-	if len(d.Changes) > 0 {
+	atStart := func(c runs.Difference) bool { return c.Name == "database" }
+	if slices.ContainsFunc(d.Changes, atStart) {
+		list = append(list, "Stop all workers of all environments before: database changes only while none serves it.")
+	}
+	if slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return !atStart(c) }) {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")
 	}
 	if d.ChangesTrigger() {

@@ -86,9 +86,17 @@ func (a DeleteTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	databases, err := databasesOf(ctx, c, t.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	says := []string{deleteTask.Effect}
+	if len(databases) > 0 {
+		says = append(says, "Its items and its rows of rota_fence stay in "+listDatabases(databases)+".")
+	}
 	change := &Change{
 		Title: "Delete " + t.TaskType, TaskTypes: []string{t.TaskType},
-		Says: []string{deleteTask.Effect},
+		Says: says,
 		Loses: fmt.Sprintf("delete task type %s in all environments, with its settings, queues, failed items and triggers",
 			t.TaskType),
 	}
