@@ -125,12 +125,12 @@ func TestDealerInADataDatabase(t *testing.T) {
 
 // The statements of one task run on databases of several kinds, each with its own marks, types and horizon.
 func TestDealerInSeveralDataDatabases(t *testing.T) {
-	urls := map[string]string{"sqlite": testdb.URL(t, testdb.SQLite)}
+	urls := map[string]string{"file": testdb.URL(t, testdb.SQLite)}
 	for _, kind := range testdb.Kinds(t) {
 		urls[kind] = testdb.URL(t, kind)
 	}
 	s := openPlaced(t, urls)
-	d := s.dealer("sqlite", lagSales)
+	d := s.dealer("file", lagSales)
 	var clock time.Time
 	for name := range urls {
 		at, err := d.at(name)
