@@ -22,9 +22,7 @@ type givenSetting struct {
 // settingsOf returns the settings of a task type: the row, which is in force, and what the programs of its servers
 // give.
 func (v *viewer) settingsOf(ctx context.Context, taskType string, servers []ops.ServerRecord) (rows []settingRow) {
-	s := load(ctx, v, "settings\x00"+taskType, func(ctx context.Context) (center.Settings, error) {
-		return v.client.Tasks().Settings(ctx, taskType)
-	})
+	s := v.rowOf(ctx, taskType)
 	defaults := center.Settings{}.Records()
 	for i, r := range s.Records() {
 		row := settingRow{Name: r.Name, Value: r.Text, Default: defaults[i].Text}

@@ -29,6 +29,7 @@ type taskPage struct {
 	Rows     []queueRow
 	Pages    paging
 	Found    []found
+	Data     []dataRow // its data databases
 	Settings []settingRow
 	Filter   string // the condition that the list is limited to
 	Sentence string
@@ -63,6 +64,7 @@ func showTask(ctx context.Context, v *viewer, query url.Values) content {
 	p.strip(named, queues)
 	p.list(named, queues, v.readAt[queuesKey(t.TaskType)])
 	p.Settings = v.settingsOf(ctx, t.TaskType, servers)
+	p.Data = v.dataOf(ctx, t.TaskType)
 	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f found) bool { return f.TaskType != t.TaskType })
 	return content{t.TaskType, p, queues}
 }

@@ -64,6 +64,7 @@ database is away, the pages show what they read last.`,
 		},
 	}
 	cli.AddRosterFlags(cmd)
+	cli.AddDataFlags(cmd)
 	s.addFlags(cmd)
 	cmd.AddCommand(newConsolePasswordCommand())
 	return cmd
