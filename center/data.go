@@ -161,7 +161,7 @@ func (d *Data) Fence(ctx context.Context, tx Tx) error {
 		return err
 	}
 	err = lostSince(ctx, b.saveOrHold(ctx, tx, d.fence(b.TaskType, b.Server)))
-	if errors.Is(err, ErrFenced) {
+	if err != nil { // also without the table, or the rights: Enter says so, and items do not fail for it again
 		d.forget(b.TaskType, b.Queues)
 	}
 	return sqldb.Wrap(err, "fence %s$%s in %s", b.TaskType, b.OwnSign, d.name)

@@ -210,6 +210,24 @@ func TestDataIsRestored(t *testing.T) {
 	})
 }
 
+// F11: an owner that cannot fence enters again before its next select, and so finds out that the database has no tables.
+func TestDataLosesItsTables(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		e := f.own("a", "0", 5)
+		f.enter(e)
+		f.exec("ALTER TABLE rota_fence RENAME TO gone")
+		if err := f.write(e); err == nil || center.IsFenced(err) {
+			t.Errorf("write: got %v, want another error", err)
+		}
+		if _, err := f.d.Enter(t.Context(), e); err == nil {
+			t.Error("the queue was entered without the tables")
+		}
+		if problem, _ := f.d.State(); problem.Err == nil {
+			t.Error("the state has no problem")
+		}
+	})
+}
+
 // F11: a database belongs to one roster, under one name.
 func TestDataHasAnID(t *testing.T) {
 	t.Parallel()

@@ -19,8 +19,8 @@ func (s *server) checkDatabases() (int, error) {
 	names, err := s.settings.Databases()
 	for _, name := range names {
 		if s.roster.Data(name) == nil {
-			return 0, fmt.Errorf("task %s: database (%q) names %s, which this process does not have: data in rota.yaml adds it, "+
-				"or Center.FenceIn", s.taskType, s.settings.Database, name)
+			return 0, fmt.Errorf("task %s: database (%q) names %s, which this process has not opened: data in rota.yaml "+
+				"adds it, or Center.FenceIn", s.taskType, s.settings.Database, name)
 		}
 	}
 	return len(names), err

@@ -127,9 +127,12 @@ func TestDataDatabaseThatCannotBeUsed(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		cl.openShards()
 		cl.execIn("west", "CREATE VIEW rota_data AS SELECT 1 AS own_sign") // it has no id
-		cl.startLedger(&ledger{})
+		w := cl.startLedger(&ledger{})
 		time.Sleep(3 * time.Minute)
 		cl.wantOnce("east")
+		if err := w.Ready(); err != nil || cl.alerts("FAILING") > 0 { // its dealer was not called, and does not fail
+			t.Errorf("the worker is not ready: %v, %d alerts FAILING", err, cl.alerts("FAILING"))
+		}
 		if n := cl.countIn("west", "item WHERE effects > 0"); n > 0 {
 			t.Errorf("%d items of the other database took effect", n)
 		}

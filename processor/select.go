@@ -346,6 +346,7 @@ func (c *selectCall) evidence() evidence {
 	switch w := c.lane.sweep; {
 	case c.outcome == failed:
 		e.selects, e.failed, e.inconclusive = true, true, c.outside || c.env.blames(c.err)
+		e.outside = c.outside
 	case c.outcome != done:
 	case w != nil:
 		e.selects, e.exhausted = true, w.ItemsFailed == 0 && c.completesSweep()

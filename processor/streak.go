@@ -36,6 +36,7 @@ func (s *streak) end() { *s = streak{doneAt: s.doneAt} }
 // observe counts a call for the given queues. Their own streaks have counted it already.
 func (s *streak) observe(e evidence, grants []*grant, sweeps bool) {
 	switch {
+	case e.outside: // it says nothing about the dealer
 	case e.success:
 		*s = streak{doneAt: e.now}
 	case e.failed && (!e.known || e.now.Sub(s.doneAt) >= poisonFor):
