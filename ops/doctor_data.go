@@ -90,6 +90,8 @@ func (d dataCheck) look(ctx context.Context, data *center.Data, row roster.DataR
 		d.advise(condition.Data, createFence+"; if it was restored, docs/data.md says what that means",
 			"%s at %s had the tables of the fence, and has them no more: %s", row.Name, data.Address(), sqldb.OneLine(err))
 		return nil
+	case err != nil && db.Denied(err):
+		return d.rights(ctx, db, row.Name)
 	case err != nil:
 		return err
 	}
