@@ -125,8 +125,8 @@ func (a DrainServers) Prepare(ctx context.Context, c *Client) (*Change, error) {
 			return nil, err
 		}
 		if len(databases) > 0 {
-			change.Warnings = append(change.Warnings, fmt.Sprintf("The items of %s are in %s. There the fence rejects its late writes "+
-				"only when the next owner of a queue begins.", taskType, listDatabases(databases)))
+			change.Warnings = append(change.Warnings, fmt.Sprintf("The items of %s are in %s. There the fence rejects its late "+
+				"writes only when the next owner of a queue begins.", taskType, listDatabases(databases)))
 		}
 	}
 	return change, nil

@@ -97,7 +97,7 @@ func TestWorkerOnDataDatabases(t *testing.T) {
 	}
 	list := s.run(0, "data", "list")
 	for _, name := range s.names {
-		if !regexp.MustCompile(`(?m)^ `+name+` +OK +1 +20\S+Z +- +\S+$`).MatchString(list) {
+		if !regexp.MustCompile(`(?m)^ ` + name + ` +OK +1 +20\S+Z +- +\S+$`).MatchString(list) {
 			t.Errorf("data list\n%s\nwant %s", list, name)
 		}
 	}
@@ -131,6 +131,6 @@ func TestWorkerChecksStatementsInDataDatabases(t *testing.T) {
 		t.Errorf("log of the start: %v", line)
 	}
 	eventually(t, "the list says so", func() bool {
-		return regexp.MustCompile(`(?m)^ `+s.names[0]+` +UNREACHABLE +- .* the data database `+s.names[0]+` cannot be used`).MatchString(s.run(0, "data", "list"))
+		return regexp.MustCompile(`(?m)^ ` + s.names[0] + ` +UNREACHABLE +- .* the data database ` + s.names[0] + ` cannot be used`).MatchString(s.run(0, "data", "list"))
 	})
 }

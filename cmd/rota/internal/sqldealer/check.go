@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Check asks the database of the dealer, and no other one, whether it knows all that the statements name. It changes nothing. It checks each statement
-// within one transaction, for PgBouncer. An error for which Refused is true names task, statement and position. Any
-// other error says nothing about the statements: the database may be away.
+// Check asks the database of the dealer, and no other one, whether it knows all that the statements name. It changes
+// nothing. It checks each statement within one transaction, for PgBouncer. An error for which Refused is true names
+// task, statement and position. Any other error says nothing about the statements: the database may be away.
 func (d *Dealer) Check(ctx context.Context) error {
 	type check struct {
 		name  string

@@ -88,7 +88,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openPlaced(t, map[string]string{"orders": url})
 		const orders = "CREATE TABLE orders (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL)"
-		s.shop.exec(orders, "INSERT INTO orders (id, state) VALUES (1, 'NEW')")
+		s.exec(orders, "INSERT INTO orders (id, state) VALUES (1, 'NEW')")
 		at := s.in("orders")
 		at.exec(orders, "INSERT INTO orders (id, state) VALUES (1, 'NEW'), (3, 'NEW'), (5, 'NEW'), (7, 'NEW')")
 		d := s.dealer("orders", config.SQLDealer{
@@ -186,7 +186,7 @@ func TestNewPlacedErrors(t *testing.T) {
 func TestSelectInAnotherDatabase(t *testing.T) {
 	t.Parallel()
 	s := openPlaced(t, map[string]string{"east": testdb.URL(t, testdb.SQLite)})
-	s.shop.exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT)")
+	s.exec("CREATE TABLE orders (id INTEGER PRIMARY KEY, state TEXT)")
 	d := s.dealer("", config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}})
 	for database, want := range map[string]string{
 		"": "", "north": `tasks.settle: there is no data database "north"`, "east": "run select in east: SQL logic error: no such table: orders (1)",

@@ -59,12 +59,12 @@ func (w *worker) checkIn(ctx context.Context, c *center.Center, database string,
 		case sqldealer.Refused(err):
 			errs = append(errs, fmt.Errorf("%s: %w", w.path, err))
 		case err != nil && ctx.Err() == nil:
-			log := w.log.WithError(err)
 			if database != "" {
-				log.WithField("database", c.Data(database).Address()).Warn("statements not checked: the data database cannot be used")
+				log := w.log.WithError(err).WithField("database", c.Data(database).Address())
+				log.Warn("statements not checked: the data database cannot be used")
 				return errors.Join(errs...)
 			}
-			log.Warn("statements not checked")
+			w.log.WithError(err).Warn("statements not checked")
 		case err == nil:
 			w.warnOfScan(ctx, c, p)
 		}
