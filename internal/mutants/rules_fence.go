@@ -196,8 +196,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "the data database of another roster is accepted",
-		"MarkData", "case got != want:",
-		"case got.Name != want.Name:",
+		"sameMark", "case got.ID != want.ID:",
+		"case want.ID == \"\":",
 		"TestDataHasAnID",
 	},
 	{

@@ -78,7 +78,9 @@ func (r *Roster) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, 
 	high := map[string]int64{}
 	for _, t := range tasks {
 		high[t.TaskType] = t.High
-		known[place{t.TaskType, ""}] = Ownership{Epoch: t.Floor}
+		if t.Floor > 0 { // else the lock row was rebuilt, and does not know it
+			known[place{t.TaskType, ""}] = Ownership{Epoch: t.Floor}
+		}
 	}
 	for _, row := range rows {
 		o, found := known[place{row.TaskType, row.QueueID}]
