@@ -436,3 +436,30 @@ func TestDataLimitsStatementsOfDealers(t *testing.T) {
 		}
 	}
 }
+
+// F11: a grant costs one transaction of four statements more, and a fenced transaction one statement, as in the
+// roster's database.
+func TestDataTakesFewStatements(t *testing.T) {
+	t.Parallel()
+	through, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	centertest.Define(t, c, "settle", center.Settings{Queues: 4, Database: "orders"})
+	f := dataFixture{t, c, openData(t, c, "orders", through)}
+	f.enter(f.own("A", "0", 7)) // the first raise also asks the server what it is, and creates its tables
+	a := f.own("B", "0", 8)
+	for _, step := range []struct {
+		what string
+		do   func()
+		want int
+	}{
+		{"a raise", func() { f.enter(a) }, 6},
+		{"a select after it", func() { f.enter(a) }, 0},
+		{"the first fenced transaction", func() { must(t, f.write(a)) }, -1}, // it also connects
+		{"a fenced transaction", func() { must(t, f.write(a)) }, 3},
+	} {
+		sent := testdb.Statements(proxy.Listen(step.do))
+		if step.want >= 0 && len(sent) != step.want {
+			t.Errorf("%s: %d statements with BEGIN and COMMIT, want %d:\n\t%s", step.what, len(sent), step.want, strings.Join(sent, "\n\t"))
+		}
+	}
+}
