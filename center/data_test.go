@@ -255,6 +255,10 @@ func TestDataHasAnID(t *testing.T) {
 				t.Errorf("%s: got %v, want ErrOtherData", what, err)
 			}
 		}
+		db := openData(t, first, "orders", url).DB() // as an operator does whose roster has forgotten the database
+		_, err := db.ExecContext(t.Context(), "DELETE FROM rota_data")
+		must(t, err)
+		must(t, use(second, "orders", url))
 	})
 }
 
