@@ -278,7 +278,7 @@ func (c *Center) Roster() *roster.Roster { return c.roster }
 func (c *Center) Engine() *runs.Engine { return c.runs }
 
 // In returns a Center for another environment of the same database. They share their connections: Close of either
-// closes both.
+// closes both. The other Center has no data databases.
 func (c *Center) In(ownSign string) (*Center, error) {
 	o := Options{OwnSign: ownSign}.withDefaults()
 	if err := o.validate(); err != nil {

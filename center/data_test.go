@@ -441,6 +441,26 @@ func TestDataLimitsStatementsOfDealers(t *testing.T) {
 	}
 }
 
+// An outage of the roster is none of a data database.
+func TestDataIsNotBlamedForTheRoster(t *testing.T) {
+	t.Parallel()
+	through, proxy := testdb.Through(t, testdb.URL(t, testdb.Postgres))
+	c := centertest.Open(t, through, center.Options{})
+	centertest.Define(t, c, "settle", center.Settings{Queues: 4, Database: "orders"})
+	f := dataFixture{t, c, openData(t, c, "orders", testdb.URL(t, testdb.SQLite))}
+	a := f.own("A", "0", 7)
+	proxy.Refuse(true)
+	proxy.Cut()
+	if _, err := f.d.Enter(t.Context(), a); err == nil {
+		t.Fatal("the first use of a data database without the roster: got no error")
+	}
+	if problem, _ := f.d.State(); problem.Err != nil {
+		t.Errorf("the data database is said to have a problem: %v", problem.Err)
+	}
+	proxy.Refuse(false)
+	f.enter(a)
+}
+
 // F11: a grant costs one transaction of four statements more, and a fenced transaction one statement, as in the
 // roster's database.
 func TestDataTakesFewStatements(t *testing.T) {

@@ -195,6 +195,12 @@ var fenceMutants = []mutant{
 		"TestDataDatabaseAheadOfTheRoster",
 	},
 	{
+		"F11", "a data database is blamed for an outage of the roster",
+		"leave", "case ofRoster, ctx.Err() != nil:",
+		"case ofRoster && ctx.Err() != nil, ctx.Err() != nil:",
+		"TestDataIsNotBlamedForTheRoster",
+	},
+	{
 		"F11", "the data database of another roster is accepted",
 		"sameMark", "case got.ID != want.ID:",
 		"case want.ID == \"\":",

@@ -156,12 +156,26 @@ var ErrOtherData = errors.New("another database than the one that the roster kno
 // mark is a row of rota_data, or what the roster expects there.
 type mark struct{ Name, ID string }
 
+// RosterError is an error of the roster's database, in a call that asks a data database, too.
+type RosterError struct{ error }
+
+// OfRoster returns an error as a RosterError, and nil as nil.
+func OfRoster(err error) error {
+	if err == nil {
+		return nil
+	}
+	return RosterError{err}
+}
+
+// Unwrap returns the error of the roster's database.
+func (e RosterError) Unwrap() error { return e.error }
+
 // MarkData makes a database the data database of a name, or checks that it is: the roster and the database have the
 // same id of it. So one database serves one roster, and none is taken for another one.
 func (r *Roster) MarkData(ctx context.Context, db *sqldb.DB, name, address string) error {
 	id, marked, err := r.dataID(ctx, name, address)
 	if err != nil {
-		return err
+		return OfRoster(err)
 	}
 	want := mark{name, id}
 	got, found, err := r.readMark(ctx, db)
@@ -182,7 +196,7 @@ func (r *Roster) MarkData(ctx context.Context, db *sqldb.DB, name, address strin
 		return err
 	}
 	_, err = r.DB.Repeat(ctx, `UPDATE schedule_data SET marked = TRUE WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
-	return sqldb.Wrap(err, "note that the data database %s is marked", name)
+	return OfRoster(sqldb.Wrap(err, "note that the data database %s is marked", name))
 }
 
 // sameMark returns ErrOtherData unless a database has the mark that the roster expects.
