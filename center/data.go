@@ -263,7 +263,6 @@ func (d *Data) admit(key dataQueue, own queueOwner, suspect bool) (known bool, e
 func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, begun time.Time, err error) error {
 	_, ahead := errors.AsType[*roster.AheadError](err)
 	_, held := errors.AsType[*roster.HeldError](err)
-	_, ofRoster := errors.AsType[roster.RosterError](err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.trying = false
@@ -281,7 +280,7 @@ func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, begun t
 			d.waits[key] = DataWait{key.taskType, key.id, time.Now()}
 		}
 		err = fmt.Errorf("data database %s: %w", d.name, err)
-	case ofRoster, ctx.Err() != nil: // it says nothing about the data database
+	case roster.IsOfRoster(err), ctx.Err() != nil: // it says nothing about the data database
 	default:
 		if d.opened.Load() && d.db.Class(err) == sqldb.NoTable {
 			d.checked.Store(false) // it was restored from a time before its tables

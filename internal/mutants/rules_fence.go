@@ -196,8 +196,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a data database is blamed for an outage of the roster",
-		"leave", "case ofRoster, ctx.Err() != nil:",
-		"case ofRoster && ctx.Err() != nil, ctx.Err() != nil:",
+		"leave", "case roster.IsOfRoster(err), ctx.Err() != nil:",
+		"case ctx.Err() != nil:",
 		"TestDataIsNotBlamedForTheRoster",
 	},
 	{

@@ -156,19 +156,25 @@ var ErrOtherData = errors.New("another database than the one that the roster kno
 // mark is a row of rota_data, or what the roster expects there.
 type mark struct{ Name, ID string }
 
-// RosterError is an error of the roster's database, in a call that asks a data database, too.
-type RosterError struct{ error }
+// ofRoster is an error of the roster's database, in a call that asks a data database, too.
+type ofRoster struct{ error }
 
-// OfRoster returns an error as a RosterError, and nil as nil.
+// Unwrap returns the error of the roster's database.
+func (e ofRoster) Unwrap() error { return e.error }
+
+// OfRoster marks an error as one of the roster's database. It returns nil for nil.
 func OfRoster(err error) error {
 	if err == nil {
 		return nil
 	}
-	return RosterError{err}
+	return ofRoster{err}
 }
 
-// Unwrap returns the error of the roster's database.
-func (e RosterError) Unwrap() error { return e.error }
+// IsOfRoster reports whether OfRoster has marked an error.
+func IsOfRoster(err error) bool {
+	_, is := errors.AsType[ofRoster](err)
+	return is
+}
 
 // MarkData makes a database the data database of a name, or checks that it is: the roster and the database have the
 // same id of it. So one database serves one roster, and none is taken for another one.
