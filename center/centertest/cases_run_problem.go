@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -277,7 +278,7 @@ func testAckedRuns(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_run SET finished_at = '2020-01-01 00:00:00.000000' WHERE task_type = '%s'", r.task)
 		ids := r.readColumn("SELECT run_id FROM schedule_run WHERE task_type = '%s' ORDER BY run_id", r.task)
 		for i, id := range ids { // the id contains the time at which the run was made
-			ids[i] = "00000000" + id[8:]
+			ids[i] = fmt.Sprintf("%08d", i) + id[8:]
 			r.exec("UPDATE schedule_run SET run_id = '%s', root_run_id = '%s' WHERE run_id = '%s'", ids[i], ids[i], id)
 		}
 		clean := func() {
