@@ -27,6 +27,7 @@ var hostileColumns = map[string]string{
 	"schedule_server_history": "uuid task_type ip host_name last_error library_version",
 	"schedule_queue":          "task_type queue_id cur_server req_server queue_parameter cursor_value",
 	"schedule_pin":            "task_type queue_id labels",
+	"schedule_data":           "name address",
 	"schedule_event":          "task_type queue_id from_server to_server reason actor",
 	"schedule_failed_item":    "task_type item_key queue_id last_error",
 	"schedule_trigger":        "name target params message",
@@ -49,6 +50,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 	s.exec(`INSERT INTO schedule_failed_item (task_type, item_hash, item_key, queue_id, state) VALUES ('settle', 'h', 'k', '0', 'DEAD')`)
 	s.exec(`INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at)
 		SELECT run_id, '0', 1, 'k', 1, '2026-01-01 00:00:00.000000' FROM schedule_run WHERE task_type = 'extract'`)
+	s.exec(`INSERT INTO schedule_data (name, data_id, address) VALUES ('orders', 'x', 'sqlite:orders.db')`)
 	s.exec(`INSERT INTO schedule_server_history (uuid, task_type, register_time, heartbeat_time, reason)
 		SELECT 'gone:1:00000001', task_type, register_time, heartbeat_time, 'EXPIRED' FROM schedule_server WHERE uuid = '` + web1 + `'`)
 	for table, columns := range hostileColumns {
@@ -67,7 +69,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 var hostileCommands = []string{
 	"migrate status", "migrate up",
 	"task list", "task list TASK", "task show TASK", "task show RUNTASK", "task show RUNTASK -o yaml",
-	"queue list", "queue list TASK --host =", "server list", "server list --gone", "server list TASK",
+	"data list", "queue list", "queue list TASK --host =", "server list", "server list --gone", "server list TASK",
 	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --server SERVER",
 	"run list", "run show RUN", "run show RUNTASK", "run wait RUN --timeout 1ms", "run wait nope",
 	"run backfill list", "run backfill show RUNTASK", "run backfill RUNTASK --from 2025-03-28 --dry-run",
