@@ -105,8 +105,8 @@ func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error
 
 // changeQueueTotal raises the epoch of each of the queues above all epochs so far, so that items selected under the old
 // number are rejected: by as much as after a loss of history, because data databases compare epochs of the old and the
-// new number, also of histories that were lost (F11). It deletes the queues above the new number and inserts the missing
-// ones. It counts the rows and does not rely on queue_total.
+// new number, also of histories that were lost (F11). It deletes the queues above the new number and inserts the
+// missing ones. It counts the rows and does not rely on queue_total.
 func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []NamedQueue) error {
 	done, err := earliestWindowDone(ctx, l)
 	if err != nil {
