@@ -194,7 +194,8 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
 		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Database: s.settings.Database, Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name, Witness: s.witness.lockID(),
+		Database: s.settings.Database, Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name,
+		Witness: s.witness.lockID(),
 	})
 	if err != nil {
 		return nil, err

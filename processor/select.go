@@ -141,8 +141,8 @@ func (c *selectCall) prepare() error {
 	return nil
 }
 
-// enterPause is the pause of a lane whose data database was not entered. It does not grow: to ask costs little while the
-// database cannot be used, and its queues are to go on as soon as it can.
+// enterPause is the pause of a lane whose data database was not entered. It does not grow: to ask costs little while
+// the database cannot be used, and its queues are to go on as soon as it can.
 const enterPause = time.Second
 
 // enter makes the data databases of the queues reject the writes of earlier owners (F11).

@@ -21,8 +21,8 @@ type Dialect struct {
 	Numbered bool                   // parameters are $1 instead of ?
 
 	// Three texts take a list of ids: as a parameter that is a JSON array, or as a parameter for each of them in place of
-	// {ids} (see In). QueuesIn is FROM ... WHERE of the table {queues} AS q for a list, a task type and an own_sign, ServersIn
-	// that of schedule_server AS s for a list of uuids, and DeleteServers deletes these servers.
+	// {ids} (see In). QueuesIn is FROM ... WHERE of the table {queues} AS q for a list, a task type and an own_sign,
+	// ServersIn that of schedule_server AS s for a list of uuids, and DeleteServers deletes these servers.
 	QueuesIn      string
 	ServersIn     string
 	DeleteServers string
@@ -139,9 +139,9 @@ func number(text string) string {
 	return b.String()
 }
 
-// SelectQueues returns FROM ... WHERE of a table of queues AS q for the rows of the queues, and its parameters. A single
-// queue, the most frequent case, is looked up by its key: databases turn a JSON array into a table first, some of them
-// in a file.
+// SelectQueues returns FROM ... WHERE of a table of queues AS q for the rows of the queues, and its parameters. A
+// single queue, the most frequent case, is looked up by its key: databases turn a JSON array into a table first, some
+// of them in a file.
 func (d *Dialect) SelectQueues(table string, queues []string, taskType, ownSign string,
 ) (from string, args []any, err error) {
 	if len(queues) == 1 {
