@@ -58,6 +58,20 @@ func (f dataFixture) enter(e center.Entry) (raised bool) {
 	return raised
 }
 
+// enterSoon waits until a call may try a database again that could not be used.
+func (f dataFixture) enterSoon(e center.Entry) {
+	f.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		_, err := f.d.Enter(f.Context(), e)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			f.Fatalf("a raise after the trouble: %v", err)
+		}
+	}
+}
+
 // batch returns the context of Execute for a batch of the entry's queue.
 func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
 	return f.c.Bind(f.Context(), center.Batch{
@@ -171,8 +185,7 @@ func TestDataFloorNeedsNoCursors(t *testing.T) {
 			t.Fatal("a raise of another number of queues beside a cursor: got no error")
 		}
 		f.exec("UPDATE rota_fence SET cursor_value = ''")
-		time.Sleep(time.Second) // until a call may try the database again
-		f.enter(b)
+		f.enterSoon(b)
 	})
 }
 
@@ -420,13 +433,7 @@ func TestDataThatDoesNotAnswer(t *testing.T) {
 		}
 		proxy.Swallow(false)
 		proxy.Cut()
-		for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-			if _, err := f.d.Enter(t.Context(), b); err == nil {
-				break
-			} else if time.Now().After(end) {
-				t.Fatalf("a raise after the trouble: %v", err)
-			}
-		}
+		f.enterSoon(b)
 		must(t, f.write(b))
 	})
 }

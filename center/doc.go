@@ -7,7 +7,8 @@
 // A queue has at most one owner at any commit. Its epoch rises with every change of owner and is never used twice. A
 // queue moves from a live owner only when that owner releases it, or when an operator or a drain_timeout forces it. A
 // transaction that begins with [Fence] commits only while the server owns the queues of its batch under the epochs
-// under which it selected them.
+// under which it selected them. The items may be in other databases than the roster: [Center.FenceIn] adds one, and
+// [Data.Fence] does there what [Fence] does.
 //
 // Not guaranteed: that a process that was stopped for longer than its lease does nothing. The call in flight may
 // finish. Its fenced writes are rejected; e-mails and HTTP calls cannot be undone.

@@ -28,7 +28,8 @@ var dataNeeds = []need{
 	{"rota_fence", "SELECT INSERT UPDATE", "own_sign"},
 }
 
-// all checks the data databases that this process has opened, all at a time, and notes those that it does not know.
+// all checks the data databases that this process has opened, each in a goroutine of its own, so that one that is away
+// delays no other. It notes those that only the roster knows.
 func (d dataCheck) all(ctx context.Context) error {
 	rows, err := d.c.roster.DataRows(ctx)
 	if err != nil {

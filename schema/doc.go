@@ -4,7 +4,8 @@
 //
 // The directories postgres, mysql and sqlite hold the same migrations under the same numbers, as SQL that a person
 // can read, review and apply by hand. TiDB has those of mysql, without what it does not understand (dialect.go).
-// docs/tables.md describes the result for users that query it.
+// docs/tables.md describes the result for users that query it. The directory fence holds the two tables of a data
+// database, which is apart from the roster (F11): [UpFence] creates them, without versions.
 //
 // Until the first release there is one migration, 1, and changes of the tables edit it. Each edit raises the edition,
 // which the database keeps in schedule_schema_lock.edition. [Up], [Check] and [Status] refuse the databases of an
