@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,16 +31,38 @@ func URL(raw string) sqldb.Database {
 		Local:   true,
 		Memory:  path == memory,
 		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			if _, err := os.Stat(path); !o.Create && errors.Is(err, fs.ErrNotExist) {
-				return nil, errors.New(`there is no such file: run "rota migrate up"`)
-			}
-			return sql.Open("sqlite", dataSource(path, r, o.Create))
+			return open(path, dataSource(path, r, o.Create), o.Create)
 		},
 		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 			return dialect, probe(ctx, db, path)
 		},
 		CheckTx: checkTx,
 	}
+}
+
+// open returns a pool that has not connected yet.
+func open(path, source string, create bool) (*sql.DB, error) {
+	pool, err := sql.Open("sqlite", source)
+	if err != nil || create {
+		return pool, err
+	}
+	return sql.OpenDB(existing{pool.Driver(), path, source}), pool.Close()
+}
+
+// existing connects to a file that must exist. A file that is missing is an error of the connection and not of the
+// pool, as a server that is away is: a data database may come later.
+type existing struct {
+	driver       driver.Driver
+	path, source string
+}
+
+func (e existing) Driver() driver.Driver { return e.driver }
+
+func (e existing) Connect(context.Context) (driver.Conn, error) {
+	if _, err := os.Stat(e.path); errors.Is(err, fs.ErrNotExist) { // the driver says only that it cannot open the file
+		return nil, errors.New(`there is no such file: run "rota migrate up"`)
+	}
+	return e.driver.Open(e.source)
 }
 
 // parse returns the absolute path of the file, or memory.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -108,6 +111,27 @@ func TestWorkerOnDataDatabases(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// The doctor and the list say that the file of a data database is missing, and go on with the others.
+func TestMissingFileOfADataDatabase(t *testing.T) {
+	t.Parallel()
+	s := openDataShop(t, 1)
+	s.run(0, "migrate", "up")
+	file := filepath.Join(t.TempDir(), "absent.db")
+	want := `cannot be used: cannot connect: there is no such file: run "rota migrate up"`
+	doctor := s.run(1, "doctor", "--data", "absent=sqlite:"+file)
+	if n := strings.Count(doctor, "no worker has used it yet"); n != len(s.names) || !regexp.MustCompile(
+		`PROBLEM +data +absent at sqlite:`+regexp.QuoteMeta(file+" "+want)).MatchString(doctor) {
+		t.Errorf("doctor\n%s", doctor)
+	}
+	list := s.run(0, "data", "list", "--data", "absent=sqlite:"+file)
+	if n := strings.Count(list, " NEW "); n != len(s.names)+1 || !strings.Contains(list, "there is no such file") {
+		t.Errorf("data list\n%s", list)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("they have made the file (%v)", err)
 	}
 }
 
