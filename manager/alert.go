@@ -134,10 +134,10 @@ func stallText(stall processor.Stall) string {
 		time.Since(stall.Since).Round(time.Second))
 }
 
-// checkProgress notes that a server that may work has ended neither a select nor a batch for long.
+// checkProgress notes that a server that may work has ended neither a select, a peek nor a batch for long.
 func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 	stats := a.proc.Stats()
-	done := stats.FetchCount + stats.SuccessCount + stats.FailureCount
+	done := stats.FetchCount + stats.PeekCount + stats.SuccessCount + stats.FailureCount
 	if done != a.progress || p.Owned == 0 || restricted || a.inRuns() {
 		a.progress, a.progressAt = done, time.Now()
 		return

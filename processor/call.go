@@ -12,12 +12,13 @@ import (
 	"time"
 )
 
-// call is the common part of a select and a batch. While the call is in flight, other goroutines read lane, grants,
-// cancel and began under the scheduler's lock. Its executor owns the rest.
+// call is the common part of a select, a batch and a peek. While the call is in flight, other goroutines read lane,
+// grants, peeked, cancel and began under the scheduler's lock. Its executor owns the rest.
 type call struct {
 	*setup
 	lane   *lane
-	grants []*grant                // all queues that the call concerns
+	grants []*grant                // all queues that the call concerns, so that their drain waits for it
+	peeked []*grant                // of a peek: its queues, whose drain does not wait
 	cancel context.CancelCauseFunc // of a call for several queues; else nil
 	began  time.Time
 
@@ -127,14 +128,23 @@ func (c *call) logLine(level slog.Level, text string, attrs ...slog.Attr) {
 	}
 }
 
+// about returns the queues of the call.
+func (c *call) about() []*grant {
+	if len(c.grants) == 0 {
+		return c.peeked
+	}
+	return c.grants
+}
+
 // queueIDs lists the queues of the call, at most eight of them.
 func (c *call) queueIDs() string {
 	const limit = 8
+	grants := c.about()
 	ids := make([]string, 0, limit)
-	for _, g := range c.grants[:min(len(c.grants), limit)] {
+	for _, g := range grants[:min(len(grants), limit)] {
 		ids = append(ids, g.queue.ID)
 	}
-	if more := len(c.grants) - limit; more > 0 {
+	if more := len(grants) - limit; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(ids, ", "), more)
 	}
 	return strings.Join(ids, ", ")

@@ -9,8 +9,8 @@ import (
 )
 
 // TaskDealer selects and executes the items of the queues that this server owns. A user must implement only this
-// interface. Keyed, Cursored, Discarder and SetSelector are optional capabilities of the same value. New looks for
-// them once.
+// interface. Keyed, Cursored, Paged, Discarder, Peeker and SetSelector are optional capabilities of the same value. New
+// looks for them once.
 //
 // The executors call both methods concurrently: for different queues, and for different batches of one queue. A
 // TaskDealer must therefore be safe for concurrent use. A panic in any method counts as an error. It is logged with its
@@ -193,9 +193,33 @@ type SetSelector[T any] interface {
 	QueueOf(item T) string
 }
 
+// Peeker is an optional capability of a TaskDealer: it says with one statement which of many idle queues have work, so
+// that a process with a thousand idle queues sends one statement each sleep_time_nodata instead of a thousand selects.
+//
+// A queue is idle if its last select has returned nothing at all. If Peek names it, it is selected at once. If Peek
+// fails, all its queues are selected as they are without a Peeker. A queue that Peek does not name is selected all the
+// same a minute after its last select. So a Peek that is wrong delays work by a minute, and loses none.
+type Peeker interface {
+	// Peek returns the IDs of the queues for which Select would return an item now. Others may be among them, too; IDs
+	// that are not in idle are ignored. It must read what Select reads: a queue that it misses is found by the next select.
+	//
+	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are at
+	// least two in all databases together. An executor calls Peek, beside selects and batches, at most one at a time. ctx
+	// expires after 10 s or Settings.BatchTimeout, whichever is less. The drain of a queue does not wait for Peek, so the
+	// queue may belong to another server when Peek reads.
+	//
+	// It is called in mode CONTINUOUS only, and not for a SetSelector, nor while the circuit breaker is open (X5). After
+	// ErrNoPeek the process does not call it again.
+	Peek(ctx context.Context, idle []Selection) ([]string, error)
+}
+
+// ErrNoPeek is what Peek returns if the dealer cannot peek after all, for instance because it wraps a dealer that is no
+// Peeker.
+var ErrNoPeek = errors.New("the dealer does not peek")
+
 // capabilities are the optional interfaces that a dealer implements.
 type capabilities struct {
-	keyed, cursored, discarder, setSelector, paged bool
+	keyed, cursored, discarder, setSelector, paged, peeker bool
 }
 
 // tracksItems reports whether failures are counted per item rather than per queue.

@@ -7,7 +7,8 @@
 // An executor takes every step. It holds the scheduler's lock in the methods whose names end in Locked.
 //
 //	Processor.Grant            puts the lane of the queue into the due lanes
-//	executor.next              claims the next call; scheduler.nextSelectLocked finds the due lane
+//	executor.next              claims the next call; scheduler.nextSelectLocked finds the due lane, or nextPeekLocked
+//	                           the idle lanes of a Peeker, and peekCall makes one of them due
 //	selectCall.claimLocked     takes the select of the lane
 //	selectCall.perform         calls prepare, selectItems and preparePage, without the lock
 //	selectCall.prepare         loads the failed items and the cursor, and sets the position and the limit
@@ -28,6 +29,7 @@
 //	outage.observe      whether the evidence of a call that has ended opens or closes the circuit breaker
 //	streak.observe      whether the dealer does nothing but fail, by the same evidence; queueStreak for one queue
 //	rest.afterPage      when the lane is selected again; outage.pace delays it in an outage
+//	peeks.next          when the idle lanes are peeked again; selectCall.leavesIdle says which lanes are idle
 //	pace.pageSize       how many items a page has
 //	sweptRun.givesUp    whether a sweep waits for the end of an outage
 //
@@ -46,12 +48,23 @@
 // A lane is the unit of selecting: one queue, or all queues if the dealer is a SetSelector. It has this cycle:
 //
 //	idle ──due──► selecting ──items──► executing ──last batch ends──► idle, for sleep_time_interval
-//	                  └──nothing──► idle, for sleep_time_nodata
+//	                  └──nothing──► idle, for sleep_time_nodata, or longer while peeks find nothing
 //
 // After a failed select the lane is idle for a growing pause. This is TBSchedule's SLEEP, but for each lane on its own:
 // a lane is selected again when nothing of it is in flight, and it never waits for another lane. In NOTSLEEP it is idle
 // as soon as its last batch has started. A queue that drains takes its lane out of the cycle. If the lane has more
 // queues, it takes only its own items out. A sweep has no sleep_time_nodata.
+//
+// # Idle lanes
+//
+// A lane whose select has returned nothing at all is idle. If the dealer is a Peeker, one peek asks for all idle lanes
+// (X8). A peek can only delay a select: a lane stays among the due lanes, with the time at which it is selected if no
+// peek says anything. A peek that succeeds moves that time (lane.restUntil), up to a bound that the last select has set
+// (lane.idleUntil). What ends the rest of a lane early clears the bound (lane.wakeAt). So nothing must be undone when a
+// peek fails, hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work in each of
+// these cases, unless each has code of its own.
+//
+// A peek is a call of an executor like a select, but its queues do not wait for it: it reads, and touches no item.
 //
 // # The life of an item
 //

@@ -197,3 +197,76 @@ func ExampleEach() {
 	// report on south for 2026-01-31
 	// <nil>
 }
+
+// mailboxes is a dealer of many queues that are mostly empty. It says with one statement which of them have work.
+type mailboxes struct {
+	mu    sync.Mutex
+	mails map[string][]string // by queue
+	sent  chan string
+}
+
+func (m *mailboxes) Select(_ context.Context, s processor.Selection) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.mails[s.Queue.ID]), nil
+}
+
+func (m *mailboxes) Execute(_ context.Context, mails []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, mail := range mails {
+		to, _, _ := strings.Cut(mail, ":")
+		m.mails[to] = slices.DeleteFunc(m.mails[to], func(other string) bool { return other == mail })
+		m.sent <- mail
+	}
+	return nil
+}
+
+// Peek stands for SELECT DISTINCT recipient FROM mails WHERE sent_at IS NULL.
+func (m *mailboxes) Peek(context.Context, []processor.Selection) (busy []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for to, mails := range m.mails {
+		if len(mails) > 0 {
+			busy = append(busy, to)
+		}
+	}
+	return busy, nil
+}
+
+// A hundred idle queues cost one statement each sleep_time_nodata, and not a hundred.
+func ExamplePeeker() {
+	dealer := &mailboxes{mails: map[string][]string{}, sent: make(chan string)}
+	p, err := processor.New(dealer, processor.Env{TaskType: "mail"}, processor.Settings{
+		ThreadNumber: 2, FetchNumber: 20, ExecuteNumber: 5,
+		SleepTimeNoData: 50 * time.Millisecond, Retry: time.Second, RetryFactor: 2, RetryMax: time.Minute,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range 100 {
+		if err := p.Grant(processor.Queue{ID: fmt.Sprint("box", i), Index: i, Epoch: 1}, 100); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			fmt.Println(err)
+		}
+	})
+	time.Sleep(500 * time.Millisecond)
+	dealer.mu.Lock()
+	dealer.mails["box7"] = []string{"box7: hello"}
+	dealer.mu.Unlock()
+	fmt.Println(<-dealer.sent)
+	cancel()
+	running.Wait()
+	fmt.Println(p.Stats().FetchCount < 2*100, p.Stats().PeekCount > 1)
+	// Output:
+	// box7: hello
+	// true true
+}

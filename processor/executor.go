@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// executor runs one call after another: selects and batches. It reuses its two values for them, so that a batch
+// executor runs one call after another: selects, batches and peeks. It reuses its values for them, so that a batch
 // allocates nothing.
 type executor struct {
 	scheduler *scheduler
 	now       time.Time // when the executor last read the clock
 	call      *call     // the call in flight; nil while the executor waits. The scheduler's lock guards it.
-	work      work      // the select or the batch that call is part of
+	work      work      // the select, the batch or the peek that call is part of
 	selection selectCall
 	batch     batch
+	peek      peekCall
 }
 
-// work is a select or a batch.
+// work is a select, a batch or a peek.
 type work interface {
 	perform() error            // calls the dealer
 	conclude()                 // finds the outcome and records failures, without the lock
-	finishLocked(s *scheduler) // updates the lane
+	finishLocked(s *scheduler) // updates the lanes
 	reset()                    // prepares the value for its next use
 }
 
@@ -28,6 +29,7 @@ func newExecutor(s *scheduler) *executor {
 	return &executor{
 		scheduler: s, now: time.Now(),
 		selection: selectCall{call: call{setup: s.setup}}, batch: batch{call: call{setup: s.setup}},
+		peek: peekCall{call: call{setup: s.setup}},
 	}
 }
 
@@ -60,14 +62,20 @@ func (e *executor) next(ctx context.Context) bool {
 	return false
 }
 
-// claimLocked takes the select of the first due lane, or else the next batch. So a large or slow page does not keep
-// other lanes from being selected.
+// claimLocked takes the peek if it is due, or the select of the first due lane, or else the next batch. So a large or
+// slow page does not keep other lanes from being selected, and lanes that never rest do not keep idle lanes from being
+// peeked.
 func (e *executor) claimLocked(ctx context.Context) bool {
 	s := e.scheduler
 	if s.asleep {
 		return false
 	}
 	s.expireOutageLocked(e.now)
+	if idle := s.nextPeekLocked(e.now); idle != nil {
+		e.peek.claimLocked(ctx, s, idle, e.now)
+		e.beginLocked(&e.peek.call, &e.peek)
+		return true
+	}
 	if l := s.nextSelectLocked(e.now); l != nil {
 		e.selection.claimLocked(ctx, s, l, e.now)
 		e.beginLocked(&e.selection.call, &e.selection)

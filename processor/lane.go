@@ -20,6 +20,7 @@ type lane struct {
 	pace         pace
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
+	idleUntil time.Time // until when peeks may delay that, if the last select has returned nothing at all; else zero
 	order     uint64    // order among lanes that are due at the same time
 	heapIndex int       // in dueLanes; -1 outside
 
@@ -103,15 +104,16 @@ func (d *dueLanes) waiting(now time.Time, most int) int {
 	return n
 }
 
-// advance makes every lane due at the given time at the latest.
+// advance makes every lane due at the given time at the latest. No peek delays that.
 func (d *dueLanes) advance(latest time.Time) {
 	for _, l := range d.lanes {
-		if l.dueAt.After(latest) {
-			l.dueAt = latest
-		}
+		l.wakeAt(latest)
 	}
-	heap.Init(d)
+	d.order()
 }
+
+// order restores the order after lanes have got other times.
+func (d *dueLanes) order() { heap.Init(d) }
 
 func (d *dueLanes) Len() int { return len(d.lanes) }
 

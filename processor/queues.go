@@ -99,6 +99,9 @@ func (p *Processor) Resume(id string) {
 	}
 	g.draining, g.lost = false, false
 	g.streak.rested(time.Since(g.drainedAt))
+	if now := time.Now(); g.lane.rests(now) {
+		g.lane.wakeAt(now)
+	}
 	s.enqueueLocked(g.lane)
 	s.limiter.invalidate()
 	s.wakeLocked()

@@ -24,6 +24,7 @@ type scheduler struct {
 	limiter   limiter
 	inFlight  inFlight
 	turn      *lane // the isolated lane with a select, a page or a batch in flight; nil if there is none
+	peeks     peeks
 	outage    outage
 	sweptRun  sweptRun
 	pace      pace // of all lanes
@@ -53,6 +54,7 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
+	s.peeks.off = !u.capabilities.peeker
 	if u.capabilities.setSelector {
 		s.set = newLane(u.env.Items)
 	}
@@ -109,7 +111,7 @@ func (s *scheduler) waitLocked(now time.Time) {
 }
 
 // wakeNextLocked ensures that no executor waits while there is work. Each executor that claims work wakes the next one.
-// The timer wakes one when the first lane is due or when the rate allows the next batch.
+// The timer wakes one when the first lane or the next peek is due, or when the rate allows the next batch.
 func (s *scheduler) wakeNextLocked(now time.Time) {
 	if s.idle.count == 0 || s.asleep {
 		return
@@ -118,6 +120,9 @@ func (s *scheduler) wakeNextLocked(now time.Time) {
 	if s.roomLocked() {
 		if l := s.due.first(); l != nil {
 			next = s.outage.selectAt(l.dueAt)
+		}
+		if !s.outage.open() && !s.peeks.asking {
+			next = earlier(next, s.peeks.at)
 		}
 	}
 	if len(s.ready.lanes) > 0 && !s.inFlight.full() {
@@ -159,7 +164,7 @@ func (s *scheduler) placeLocked(l *lane, now time.Time) {
 
 // restLocked makes a lane rest after a select that found nothing to execute.
 func (s *scheduler) restLocked(l *lane, until time.Time) {
-	l.dueAt = until
+	l.dueAt, l.idleUntil = until, time.Time{}
 	s.enqueueLocked(l)
 }
 
@@ -191,6 +196,7 @@ func (s *scheduler) wakeLocked() {
 func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 	s.settings = settings
 	s.due.advance(now.Add(max(settings.SleepTimeNoData, settings.SleepTimeInterval)))
+	s.peeks.at = time.Time{}
 	for _, g := range s.grants {
 		if !g.lane.idle(settings.NotSleep) {
 			s.due.remove(g.lane) // it now waits for its batches in flight

@@ -41,7 +41,7 @@ type selectCall struct {
 func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now time.Time) {
 	s.due.remove(l)
 	s.selects++
-	l.selecting, l.closes = true, s.outage.closes
+	l.selecting, l.idleUntil, l.closes = true, time.Time{}, s.outage.closes
 	c.suspect = l.rest.failures > 0
 	if l.isolated {
 		s.turn = l
@@ -335,6 +335,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 			at = s.outage.pace(l, s.settings, at, c.now, 0)
 		}
 		s.restLocked(l, at)
+		s.noteIdleLocked(c)
 	default:
 		s.restLocked(l, c.now)
 	}

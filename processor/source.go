@@ -15,6 +15,8 @@ type source interface {
 	capabilities() capabilities
 	// selectItems calls SelectSet with owned, or Select if the dealer is not a SetSelector.
 	selectItems(ctx context.Context, s Selection, owned []Queue) (items, error)
+	// peek calls Peek of a Peeker.
+	peek(ctx context.Context, idle []Selection) ([]string, error)
 }
 
 // items is the result of one select. Batches are sub-slices of the dealer's slice: no item is copied or boxed.
@@ -44,6 +46,7 @@ type typedSource[T any] struct {
 	cursored    Cursored[T]
 	discarder   Discarder[T]
 	paged       Paged[T]
+	peeker      Peeker
 	fingerprint func(T) uint64
 }
 
@@ -54,6 +57,7 @@ func newSource[T any](d TaskDealer[T]) *typedSource[T] {
 	t.cursored, _ = d.(Cursored[T])
 	t.discarder, _ = d.(Discarder[T])
 	t.paged, _ = d.(Paged[T])
+	t.peeker, _ = d.(Peeker)
 	t.fingerprint = t.newFingerprint()
 	return t
 }
@@ -94,7 +98,7 @@ func isValue(t reflect.Type) bool {
 func (t *typedSource[T]) capabilities() capabilities {
 	return capabilities{
 		keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil,
-		paged: t.paged != nil,
+		paged: t.paged != nil, peeker: t.peeker != nil && t.setSelector == nil,
 	}
 }
 
@@ -107,6 +111,11 @@ func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Q
 		list, err = t.dealer.Select(ctx, s)
 	}
 	return &typedItems[T]{t, list}, err
+}
+
+func (t *typedSource[T]) peek(ctx context.Context, idle []Selection) (named []string, err error) {
+	defer caught(&err)
+	return t.peeker.Peek(ctx, idle)
 }
 
 // typedItems is the slice that a select returned, with its dealer.

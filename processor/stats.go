@@ -9,10 +9,11 @@ import (
 // FailureCount or SkipCount, except the items whose Execute was cancelled or met the loss of a queue: the processor
 // cannot know what happened to them.
 //
-// It has 16 fields because the status of a server reports them all.
+// It has 17 fields because the status of a server reports them all.
 type Stats struct {
 	FetchCount     int64         // selects that ran
 	FetchItemCount int64         // items that they returned
+	PeekCount      int64         // peeks at idle queues that ran
 	SuccessCount   int64         // items of batches without error, or not among their Failures
 	FailureCount   int64         // items of failed batches, or among their Failures
 	SkipCount      int64         // items that were not started: dropped, in flight already, backing off, dead or passed
@@ -24,7 +25,7 @@ type Stats struct {
 	Parked          int       // failed items of the held queues that back off, are dead or were passed in a sweep
 	OldestCallSince time.Time // when the oldest running call of the dealer began; zero if none runs
 	LastFetchTime   time.Time // when the select began that ended last; zero before the first
-	LastError       error     // the last failure of a select or a batch, with the IDs of its queues
+	LastError       error     // the last failure of a select, a peek or a batch, with the IDs of its queues
 	LastErrorTime   time.Time // when it occurred; zero before the first
 
 	FailedCalls  int64     // selects and batches that have failed since an item last succeeded
@@ -67,6 +68,13 @@ func (s *Stats) countSelect(c *selectCall) {
 	}
 }
 
+// countPeek counts a peek that has ended.
+func (s *Stats) countPeek(p *peekCall) {
+	if p.outcome.started() {
+		s.PeekCount++
+	}
+}
+
 // skip counts n items that were dropped before they started.
 func (s *Stats) skip(n int) {
 	s.InFlight -= n
@@ -95,7 +103,7 @@ func (s *Stats) countBatch(b *batch) {
 type Stall struct {
 	Queues []string // IDs
 	Since  time.Time
-	Select bool // the call is a select, not a batch
+	Select bool // the call is a select or a peek, not a batch
 	Items  int  // of the batch
 }
 
@@ -115,11 +123,11 @@ func (p *Processor) Stalled(after time.Duration) []Stall {
 }
 
 func (e *executor) stallLocked() Stall {
-	stall := Stall{Since: e.call.began, Select: e.call == &e.selection.call}
+	stall := Stall{Since: e.call.began, Select: e.call != &e.batch.call}
 	if !stall.Select {
 		stall.Items = e.batch.size()
 	}
-	for _, g := range e.call.grants {
+	for _, g := range e.call.about() {
 		stall.Queues = append(stall.Queues, g.queue.ID)
 	}
 	return stall

@@ -189,6 +189,42 @@ var processMutants = []mutant{
 		"TestDeadItemsStayDeadAfterARemoval",
 	},
 	{
+		"X8", "a queue that peeks miss is never selected",
+		"restUntil", "earlier(l.idleUntil, at)",
+		"at",
+		"TestQueueThatPeekMissesIsSelected|TestPeeksFindItemsInTime",
+	},
+	{
+		"X8", "queues rest on after a peek that has failed",
+		"finishLocked", "case l.empty:",
+		"case l.empty || p.outcome == failed:",
+		"TestQueuesOfAFailedPeekAreSelected|TestEachDatabaseIsPeekedByItself",
+	},
+	{
+		"X8", "queues rest while their peek hangs",
+		"claimLocked", "l.restUntil(now.Add(s.settings.SleepTimeNoData))",
+		"l.restUntil(now.Add(time.Hour))",
+		"TestQueuesOfAFailedPeekAreSelected|TestPeeksFindItemsInTime",
+	},
+	{
+		"X8", "a peek delays a queue that was selected after it",
+		"finishLocked", " || !l.idleUntil.Equal(l.until)",
+		" || l.idleUntil.IsZero()",
+		"TestPeekDelaysNoLaterSelect",
+	},
+	{
+		"X8", "a queue with failed items is peeked",
+		"leavesIdle", "c.found == nil",
+		"c.found.unstarted() == 0",
+		"TestQueuesThatAreNotIdle",
+	},
+	{
+		"X8", "a peek that is slow goes on with each interval",
+		"next", "if took > interval {",
+		"if false && took > interval {",
+		"TestSlowPeekIsRare",
+	},
+	{
 		"", "a single poison item is a failing dealer",
 		"failing", " && s.several",
 		"",

@@ -77,6 +77,8 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		func(s manager.Status) float64 { return float64(s.FailingQueues) }),
 	counter("rota_selects_total", "Selects that have ended.",
 		func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
+	counter("rota_peeks_total", "Statements that have asked which of the idle queues have work (Peeker).",
+		func(s manager.Status) float64 { return float64(s.Work.PeekCount) }),
 	counter("rota_items_fetched_total", "Items that selects returned.",
 		func(s manager.Status) float64 { return float64(s.Work.FetchItemCount) }),
 	itemsOf("done", func(s manager.Status) float64 { return float64(s.Work.SuccessCount) }),
