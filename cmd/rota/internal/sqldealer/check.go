@@ -33,6 +33,9 @@ func (d *Dealer) Check(ctx context.Context) error {
 			return d.located(s.name, s.stmt, err)
 		}
 	}
+	if err := inRolledBackTx(ctx, d.database.DB(), d.probePeek); err != nil {
+		return d.located("select", d.sel, err)
+	}
 	return nil
 }
 
@@ -69,18 +72,22 @@ func (d *Dealer) probeSelect(ctx context.Context, tx *sql.Tx) error {
 	return rows.Err()
 }
 
-// prepare makes the database parse the statement. SQLite's driver parses no earlier
-// than it executes, so there the statement is explained.
+// prepare makes the database parse the statement. SQLite's driver parses no earlier than it executes, so there the
+// statement is explained.
 func (s *statement) prepare(ctx context.Context, tx *sql.Tx) error {
-	text := s.text(1)
-	if !s.syntax.parsesLate {
+	return s.syntax.prepare(ctx, tx, s.text(1), s.markCount(1))
+}
+
+// prepare makes the database parse a text with a number of marks.
+func (sy syntax) prepare(ctx context.Context, tx *sql.Tx, text string, marks int) error {
+	if !sy.parsesLate {
 		stmt, err := tx.PrepareContext(ctx, text)
 		if err == nil {
 			defer stmt.Close() // in the transaction: after it, PgBouncer gives the session to another client
 		}
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, s.markCount(1))...)
+	rows, err := tx.QueryContext(ctx, "EXPLAIN "+text, make([]any, marks)...)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/dutyrota/rota/config"
@@ -22,11 +23,12 @@ type Dealer struct {
 	places     map[string]place // the dealers of all databases by name; nil if there is only this one
 	syntax     syntax
 	sel        *statement
-	exec       *action     // execute, or execute_each
-	discard    *action     // nil without discard
-	backlog    *statement  // nil without backlog
-	cursor     *cursorSpec // nil without {{cursor}}
-	afterStart []string    // the values of {{after}} at the start of the table
+	exec       *action                 // execute, or execute_each
+	discard    *action                 // nil without discard
+	backlog    *statement              // nil without backlog
+	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
+	cursor     *cursorSpec             // nil without {{cursor}}
+	afterStart []string                // the values of {{after}} at the start of the table
 	shape      shape
 }
 
@@ -177,6 +179,7 @@ var (
 	_ processor.Paged[Row]      = paged{}
 	_ processor.Discarder[Row]  = discarder{}
 	_ processor.Backlogger      = (*Dealer)(nil)
+	_ processor.Peeker          = (*Dealer)(nil)
 )
 
 // withCapabilities returns the dealer with the capabilities that follow from the statements. With a key it is Keyed:

@@ -136,13 +136,18 @@ func (s *statement) usesColumn(name, column string) bool {
 // has its own marks, because PostgreSQL gives a mark one type for all its places.
 func (s *statement) text(keyCount int) string {
 	var b strings.Builder
-	n := 0
+	s.write(&b, 0, keyCount)
+	return b.String()
+}
+
+// write writes the statement behind the first n marks of a text, and returns how many marks it has.
+func (s *statement) write(b *strings.Builder, n, keyCount int) (count int) {
 	for i, name := range s.names {
 		b.WriteString(s.parts[i])
-		n += s.writeMarks(&b, name, n, keyCount)
+		count += s.writeMarks(b, name, n+count, keyCount)
 	}
 	b.WriteString(s.parts[len(s.names)])
-	return b.String()
+	return count
 }
 
 // values returns what arg returns for each placeholder.

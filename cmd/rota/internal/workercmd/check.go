@@ -66,6 +66,10 @@ func (w *worker) checkIn(ctx context.Context, c *center.Center, database string,
 			}
 			w.log.WithError(err).Warn("statements not checked")
 		case err == nil:
+			if err := p.dealer.PeekRefused(); err != nil {
+				const text = "idle queues cost a select each: the database refuses the select as a part of another statement"
+				w.log.WithError(err).WithField("task_type", p.task.Name).Warn(text)
+			}
 			w.warnOfScan(ctx, c, p)
 		}
 	}

@@ -1,0 +1,133 @@
+package sqldealer
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// mostPeeked is how many selects the statement of Peek has at most.
+const mostPeeked = 200
+
+// Peek implements processor.Peeker with the select of each queue, in one statement: SELECT EXISTS (select of the first
+// queue), EXISTS (select of the second) ... It has one row, and the database ends each part at its first row. A list of
+// rows, by UNION ALL and WHERE EXISTS, needs FROM DUAL on some databases only.
+func (d *Dealer) Peek(ctx context.Context, idle []processor.Selection) ([]string, error) {
+	d, err := d.at(idle[0].Queue.Database)
+	if err != nil {
+		return nil, err
+	}
+	return d.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) { return d.selectArg(name, s), nil })
+}
+
+// Peek is that of Dealer, with the rows behind the cursor of each queue. The horizon is the same for all of them.
+func (c cursored) Peek(ctx context.Context, idle []processor.Selection) ([]string, error) {
+	at, err := c.at(idle[0].Queue.Database)
+	if err != nil {
+		return nil, err
+	}
+	c = cursored{keyed{at}}
+	var bound any
+	if c.cursor.horizon != nil {
+		position, err := c.cursor.position(idle[0].Queue.Cursor)
+		if err == nil {
+			bound, err = c.cursor.horizon.read(ctx, at, position[0], &idle[0])
+		}
+		if err != nil || bound == nil {
+			return nil, err
+		}
+	}
+	return at.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) {
+		position, err := c.cursor.position(s.Queue.Cursor)
+		if err != nil {
+			return nil, err
+		}
+		return c.cursorArg(name, s, position, bound), nil
+	})
+}
+
+// peek returns the queues whose select finds a row, with the values that arg returns for its placeholders.
+func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
+	arg func(name string, s *processor.Selection) (any, error),
+) (busy []string, err error) {
+	if d.noPeek.Load() != nil {
+		return nil, processor.ErrNoPeek
+	}
+	for len(idle) > 0 {
+		n := min(len(idle), d.mostPeeked())
+		var values []any
+		for i := range idle[:n] {
+			for _, name := range d.sel.names {
+				v, err := arg(name, &idle[i])
+				if err != nil {
+					return nil, err
+				}
+				values = append(values, v)
+			}
+		}
+		found := make([]sql.NullBool, n)
+		targets := make([]any, n)
+		for i := range found {
+			targets[i] = &found[i]
+		}
+		if err := d.database.DB().QueryRowContext(ctx, d.peekText(n), values...).Scan(targets...); err != nil {
+			return nil, fmt.Errorf("ask which of %d queues have rows%s: %w", n, in(d.name), err)
+		}
+		for i, f := range found {
+			if f.Bool {
+				busy = append(busy, idle[i].Queue.ID)
+			}
+		}
+		idle = idle[n:]
+	}
+	return busy, nil
+}
+
+// mostPeeked returns how many selects fit into the statement of Peek.
+func (d *Dealer) mostPeeked() int {
+	return max(1, min(mostPeeked, d.syntax.mostParameters/max(1, len(d.sel.names))))
+}
+
+// peekText returns the statement of Peek for n queues. A select may end with a semicolon, or with a comment up to the end
+// of the line.
+func (d *Dealer) peekText(n int) string {
+	sel := *d.sel
+	last := len(sel.parts) - 1
+	sel.parts = append(sel.parts[:last:last], strings.TrimRight(sel.parts[last], "; \t\r\n"))
+	var b strings.Builder
+	marks := 0
+	for i := range n {
+		if b.WriteString(", EXISTS ("); i == 0 {
+			b.Reset()
+			b.WriteString("SELECT EXISTS (")
+		}
+		marks += sel.write(&b, marks, 0)
+		b.WriteString("\n)")
+	}
+	return b.String()
+}
+
+// probePeek prepares the statement of Peek, and notes if the database refuses it: for instance, a select that begins with
+// WITH and changes rows is no part of another statement. Its queues are then selected one by one.
+func (d *Dealer) probePeek(ctx context.Context, tx *sql.Tx) error {
+	const queues = 2
+	text := d.peekText(queues)
+	err := d.syntax.prepare(ctx, tx, text, queues*len(d.sel.names))
+	refused := refusalOf(err, text)
+	d.noPeek.Store(refused)
+	if refused != nil {
+		return nil
+	}
+	return err
+}
+
+// PeekRefused returns why the database refuses the statement of Peek, as Check has found; nil if it does not.
+func (d *Dealer) PeekRefused() error {
+	if r := d.noPeek.Load(); r != nil {
+		return r
+	}
+	return nil
+}
