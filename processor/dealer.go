@@ -201,7 +201,8 @@ type SetSelector[T any] interface {
 // same a minute after its last select. So a Peek that is wrong delays work by a minute, and loses none.
 type Peeker interface {
 	// Peek returns the IDs of the queues for which Select would return an item now. Others may be among them, too; IDs
-	// that are not in idle are ignored. It must read what Select reads: a queue that it misses is found by the next select.
+	// that are not in idle are ignored. It must read what Select reads: a queue that it misses is found by the next
+	// select.
 	//
 	// idle has the Selection of each idle queue, with a Limit of 1. All of them are in one data database, and there are at
 	// least two in all databases together. An executor calls Peek, beside selects and batches, at most one at a time. ctx

@@ -94,8 +94,8 @@ func (s *scheduler) nextPeekLocked(now time.Time) []*lane {
 	return idle
 }
 
-// peekCall is one peek of idle lanes. The methods in this file are its steps, in order. Its queues do not wait for it: it
-// only reads, and their drain and their next select go on.
+// peekCall is one peek of idle lanes. The methods in this file are its steps, in order. Its queues do not wait for it:
+// it only reads, and their drain and their next select go on.
 type peekCall struct {
 	call
 	asked []idleLane // by data database

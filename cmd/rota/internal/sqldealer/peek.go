@@ -91,8 +91,8 @@ func (d *Dealer) mostPeeked() int {
 	return max(1, min(mostPeeked, d.syntax.mostParameters/max(1, len(d.sel.names))))
 }
 
-// peekText returns the statement of Peek for n queues. A select may end with a semicolon, or with a comment up to the end
-// of the line.
+// peekText returns the statement of Peek for n queues. A select may end with a semicolon, or with a comment up to the
+// end of the line.
 func (d *Dealer) peekText(n int) string {
 	sel := *d.sel
 	last := len(sel.parts) - 1
@@ -110,8 +110,8 @@ func (d *Dealer) peekText(n int) string {
 	return b.String()
 }
 
-// probePeek prepares the statement of Peek, and notes if the database refuses it: for instance, a select that begins with
-// WITH and changes rows is no part of another statement. Its queues are then selected one by one.
+// probePeek prepares the statement of Peek, and notes if the database refuses it: for instance, a select that begins
+// with WITH and changes rows is no part of another statement. Its queues are then selected one by one.
 func (d *Dealer) probePeek(ctx context.Context, tx *sql.Tx) error {
 	const queues = 2
 	text := d.peekText(queues)
