@@ -170,8 +170,8 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 		return err
 	}
 	q := b.Queues[0]
-	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue SET cursor_value = ?,
-		recoveries = 0, progress_at = {now}
+	n, err := sqldb.Affected(tx.ExecContext(ctx, b.c.db.SQL(`UPDATE schedule_run_queue`+b.c.db.ByKey+`
+		SET cursor_value = ?, recoveries = 0, progress_at = {now}
 		WHERE run_id = ? AND queue_id = ? AND state = '`+runs.QueueRunning+`' AND server = ?
 		AND epoch = ?`), *b.Cursor, b.Run, q.ID, b.Server, q.Epoch))
 	if err == nil && n == 0 {

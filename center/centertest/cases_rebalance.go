@@ -10,6 +10,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/schema"
 )
 
 func testRebalance(t *testing.T, c *center.Center) {
@@ -122,6 +123,9 @@ func testStalledTransaction(t *testing.T, c *center.Center) {
 		r.release("A", r.handover("1", "B"))
 		r.wantOwners("A", "B", "A", "B")
 	})
+	t.Run("L5 a transaction that fences by writing holds no place beside its row", func(t *testing.T) {
+		testPlaceBesideFence(t, c)
+	})
 	t.Run("L5 an expiry leaves out the queue that a transaction holds", func(t *testing.T) {
 		if !needsRowLocks(t, c) {
 			return
@@ -140,4 +144,28 @@ func testStalledTransaction(t *testing.T, c *center.Center) {
 		r.rebalanceSkipped("B")
 		r.wantOwners("B", "B", "B")
 	})
+}
+
+// testPlaceBesideFence hands a queue to B while the last of A's queues is fenced by writing. In an index of the owners,
+// B's first entry comes after A's last one. A transaction at REPEATABLE READ that has found its row by that index holds
+// the place between them. MariaDB prefers that index once it knows the size of the tables.
+func testPlaceBesideFence(t *testing.T, c *center.Center) {
+	if !needsRowLocks(t, c) {
+		return
+	}
+	r := newFixture(t, c, center.Settings{Queues: 500})
+	r.join("A", "B")
+	if c.Dialect() == schema.MySQL {
+		r.exec("ANALYZE TABLE schedule_queue")
+	}
+	cursor := "x"
+	tx, err := c.DB().BeginTx(t.Context(), nil)
+	r.must(err)
+	defer tx.Rollback()
+	r.must(center.Fence(c.Bind(t.Context(), center.Batch{
+		Server: r.uuid("A"), TaskType: r.task, Queues: []center.QueueEpoch{{ID: "99", Epoch: r.epoch("99")}}, Cursor: &cursor,
+	}), tx))
+	if diff := cmp.Diff([]string{"1"}, r.release("A", r.handover("1", "B"))); diff != "" {
+		t.Errorf("released queues (-want +got):\n%s", diff)
+	}
 }

@@ -5,7 +5,8 @@
 //	go run ./internal/mutants -list       prints the table of the rules, their mutants and the tests that notice
 //
 // A mutant that does not apply or does not compile is an error. The command needs the databases of the tests; `make mutants`
-// provides them. If ROTA_TEST_DATABASES omits PostgreSQL, some mutants survive: only tests on PostgreSQL notice them.
+// provides them. If ROTA_TEST_DATABASES omits PostgreSQL or MySQL, some mutants survive: only tests on these notice
+// them.
 package main
 
 import (

@@ -33,6 +33,12 @@ var lockMutants = []mutant{
 		"TestPlanIsCompareAndSet",
 	},
 	{
+		"L5", "the fence holds a place in the index of owners",
+		"HoldByWriting", "+f.DB.ByKey+",
+		"+",
+		"TestConformance/mysql",
+	},
+	{
 		"L5", "a plan waits for a stalled transaction",
 		"dialect", " FOR UPDATE OF q SKIP LOCKED",
 		" FOR UPDATE OF q",

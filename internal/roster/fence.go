@@ -100,11 +100,14 @@ func (f Fence) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Queu
 // HoldByWriting does what Hold does, for databases without share locks across their nodes: it updates each row, so
 // that the database detects the conflict. Batches of one queue then run one after the other. Writing the time ensures
 // that the row changes. set begins the SET clause; args are its parameters.
+//
+// The row is looked up by its key. In an index of the owners, a transaction at REPEATABLE READ, the default of MySQL,
+// would also lock the place beside its row, and a plan that makes another server an owner would wait for it (L5).
 func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
 	settings, params := f.fenceSettings()
 	for _, q := range queues {
-		n, err := sqldb.Affected(tx.ExecContext(ctx, f.DB.SQL(`UPDATE `+f.Table+` SET `+set+`gmt_modified = {now}
-			WHERE `+ofOwner+settings), slices.Concat(args, f.ofOwner(q), params)...))
+		n, err := sqldb.Affected(tx.ExecContext(ctx, f.DB.SQL(`UPDATE `+f.Table+f.DB.ByKey+` SET `+set+`
+			gmt_modified = {now} WHERE `+ofOwner+settings), slices.Concat(args, f.ofOwner(q), params)...))
 		if err != nil {
 			return err
 		}

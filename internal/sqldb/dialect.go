@@ -27,7 +27,7 @@ type Dialect struct {
 	ServersIn     string
 	DeleteServers string
 
-	ByKey         string // follows the name of a table, so that its rows are read in the order of their key
+	ByKey         string // follows the name of a table, so that its rows are found by their key, in that order
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	// ChangeQueues writes a plan: changes that are a JSON array, or that are selected in place of {changes}. {rows} is at
