@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -18,6 +19,15 @@ func TestConformance(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		centertest.Run(t, url)
+	})
+}
+
+// A sweep that saves its cursor keeps no other sweep from beginning (L5).
+func TestLoneSweep(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		centertest.LoneSweep(t, centertest.Open(t, url, center.Options{}))
 	})
 }
 
