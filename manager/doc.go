@@ -59,6 +59,8 @@
 // polls in between (ownView.pollAt). In mode RUN, sweeper.claim claims the queue after a tick, and sweeper.grant calls
 // Grant.
 //
+// Manager.Wake passes hints about new items to the processors.
+//
 // On the way back, facts.keep returns drain and then release, for a queue that another server requests.
 // reconciler.release makes the processor forget the queue before it sends the release.
 //

@@ -59,10 +59,13 @@
 //
 // A lane whose select has returned nothing at all is idle. If the dealer is a Peeker, one peek asks for all idle lanes
 // (X8). A peek can only delay a select: a lane stays among the due lanes, with the time at which it is selected if no
-// peek says anything. A peek that succeeds moves that time (lane.restUntil), up to a bound that the last select has set
-// (lane.idleUntil). What ends the rest of a lane early clears the bound (lane.wakeAt). So nothing must be undone when a
-// peek fails, hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work in each of
-// these cases, unless each has code of its own.
+// peek says anything. A peek that has found nothing moves that time (lane.restAfter), up to a bound that the last
+// select has set (lane.idleUntil). What ends the rest of a lane early clears the bound (lane.wakeAt). So nothing must
+// be undone when a peek hangs or does not begin. The alternative, a set of lanes that only peeks make due, loses work
+// in each of these cases, unless each has code of its own.
+//
+// A hint (Processor.Hint) makes a lane due that has found nothing. It only makes a select sooner, so it may be lost
+// (X9).
 //
 // A peek is a call of an executor like a select, but its queues do not wait for it: it reads, and touches no item.
 //

@@ -10,10 +10,12 @@ import (
 // the fields up to sweep. It has more than 20 fields, because it holds all that concerns one queue alone.
 type lane struct {
 	grants       []*grant
-	selecting    bool  // a select is in flight
-	page         *page // with unstarted items; nil if there are none
-	batches      int   // batches in flight, of this page and in NOTSLEEP also of older ones
-	foundNothing bool  // the last select succeeded and returned nothing to execute
+	selecting    bool      // a select is in flight
+	page         *page     // with unstarted items; nil if there are none
+	batches      int       // batches in flight, of this page and in NOTSLEEP also of older ones
+	foundNothing bool      // the last select succeeded and returned nothing to execute
+	hinted       bool      // a hint came while the select was in flight
+	selectedAt   time.Time // when the last select began
 	rest         rest
 	isolated     bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
@@ -111,6 +113,9 @@ func (d *dueLanes) advance(latest time.Time) {
 	}
 	d.order()
 }
+
+// move restores the order after a lane has got another time.
+func (d *dueLanes) move(l *lane) { heap.Fix(d, l.heapIndex) }
 
 // order restores the order after lanes have got other times.
 func (d *dueLanes) order() { heap.Init(d) }

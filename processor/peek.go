@@ -27,7 +27,9 @@ const (
 type peeks struct {
 	off    bool      // the dealer is no Peeker, or has returned ErrNoPeek
 	asking bool      // a peek is in flight
+	hinted bool      // a hint for all queues came meanwhile
 	at     time.Time // of the next peek; zero while no lane is idle
+	began  time.Time // of the last peek
 }
 
 // due reports whether the next peek may begin.
@@ -40,20 +42,22 @@ func (p *peeks) join(now time.Time, interval time.Duration) {
 	}
 }
 
-// next plans the peek after one that has ended. A peek that takes longer than the pause between selects spares none of
-// them, so the next one comes later.
-func (p *peeks) next(now time.Time, took, interval time.Duration) {
+// next plans the peek after one that has ended.
+func (p *peeks) next(now time.Time, interval time.Duration) {
 	p.at = now.Add(interval)
-	if took > interval {
-		p.at = now.Add(peekMost)
+	if p.hinted {
+		p.at, p.hinted = now.Add(hintPause), false
 	}
 }
 
 // rests reports whether a lane is idle, so that it may be peeked instead of selected.
 func (l *lane) rests(now time.Time) bool { return l.idleUntil.After(now) }
 
-// restUntil lets an idle lane rest until the given time, and at most until its next select is due whatever peeks say.
-func (l *lane) restUntil(at time.Time) { l.dueAt = earlier(l.idleUntil, at) }
+// restAfter lets an idle lane rest after a select or a peek that has found nothing. The next peek begins before the
+// rest ends. If that fails, or cannot begin, what has come since the look began waits for twice the interval.
+func (l *lane) restAfter(look time.Time, interval time.Duration) {
+	l.dueAt = earlier(l.idleUntil, look.Add(2*interval))
+}
 
 // wakeAt makes a lane due at the given time at the latest. No peek delays that.
 func (l *lane) wakeAt(at time.Time) {
@@ -71,12 +75,17 @@ func (s *scheduler) noteIdleLocked(c *selectCall) {
 	if s.peeks.off || s.outage.open() || !c.leavesIdle() {
 		return
 	}
-	c.lane.idleUntil = c.began.Add(peekMost)
-	s.peeks.join(c.now, s.settings.SleepTimeNoData)
+	l, interval := c.lane, s.settings.SleepTimeNoData
+	l.idleUntil = c.began.Add(max(peekMost, interval))
+	s.peeks.join(c.now, interval)
+	if l.inDueLanes() {
+		l.restAfter(c.began, interval)
+		s.due.move(l)
+	}
 }
 
-// nextPeekLocked returns the idle lanes, if their peek is due. While the breaker is open there is none, nor if there is
-// no room for the selects that may follow.
+// nextPeekLocked returns the idle lanes, if their peek is due. One alone is selected instead. While the breaker is open
+// there is no peek, nor if there is no room for the selects that may follow.
 func (s *scheduler) nextPeekLocked(now time.Time) []*lane {
 	if !s.peeks.due(now) || s.outage.open() || !s.roomLocked() {
 		return nil
@@ -88,10 +97,14 @@ func (s *scheduler) nextPeekLocked(now time.Time) []*lane {
 			idle = append(idle, l)
 		}
 	}
-	if len(idle) < peekLeast {
-		return nil
+	if len(idle) >= peekLeast {
+		return idle
 	}
-	return idle
+	for _, l := range idle {
+		l.wakeAt(now)
+	}
+	s.due.order()
+	return nil
 }
 
 // peekCall is one peek of idle lanes. The methods in this file are its steps, in order. Its queues do not wait for it:
@@ -104,28 +117,27 @@ type peekCall struct {
 // idleLane is a lane that is peeked.
 type idleLane struct {
 	*lane
-	until     time.Time // idleUntil when the peek began: if it is another one now, the lane was selected meanwhile
 	selection Selection
 	empty     bool // the peek has not named it
 }
 
-// claimLocked takes the peek. Meanwhile the lanes rest for no longer than without peeks.
+// claimLocked takes the peek.
 func (p *peekCall) claimLocked(ctx context.Context, s *scheduler, idle []*lane, now time.Time) {
 	s.selects++
-	s.peeks.asking = true
+	s.peeks.asking, s.peeks.began = true, now
 	p.ctx = ctx
 	for _, l := range idle {
 		selection := s.selectionLocked(l.grants[0])
 		selection.Limit = 1
-		p.asked = append(p.asked, idleLane{lane: l, until: l.idleUntil, selection: selection})
-		p.peeked = append(p.peeked, l.grants[0])
-		l.restUntil(now.Add(s.settings.SleepTimeNoData))
+		p.asked = append(p.asked, idleLane{lane: l, selection: selection})
 	}
-	s.due.order()
 	slices.SortFunc(p.asked, func(a, b idleLane) int {
 		x, y := a.selection.Queue, b.selection.Queue
 		return cmp.Or(cmp.Compare(x.Database, y.Database), compareQueues(x, y))
 	})
+	for _, l := range p.asked {
+		p.peeked = append(p.peeked, l.grants[0])
+	}
 }
 
 // perform calls Peek for the lanes of each data database. One that is away keeps none of the others busy.
@@ -181,7 +193,7 @@ func (p *peekCall) conclude() {
 	p.err = fmt.Errorf("peek at queue %s: %w", p.queueIDs(), p.err)
 }
 
-// finishLocked lets the lanes that were not named rest on, until the peek after the next. All others are due.
+// finishLocked lets the lanes that were not named rest on. All others are due.
 func (p *peekCall) finishLocked(s *scheduler) {
 	interval := s.settings.SleepTimeNoData
 	s.selects--
@@ -192,15 +204,15 @@ func (p *peekCall) finishLocked(s *scheduler) {
 	s.stats.countPeek(p)
 	for _, l := range p.asked {
 		switch {
-		case !l.inDueLanes() || !l.idleUntil.Equal(l.until): // it was drained, or selected
+		case !l.inDueLanes() || l.idleUntil.IsZero(): // it was drained, or a select of it has found something
 		case l.empty:
-			l.restUntil(p.now.Add(2 * interval))
+			l.restAfter(p.began, interval)
 		default:
 			l.wakeAt(p.now)
 		}
 	}
 	s.due.order()
-	s.peeks.next(p.now, p.took, interval)
+	s.peeks.next(p.now, interval)
 }
 
 func (p *peekCall) reset() {

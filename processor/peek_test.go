@@ -191,23 +191,6 @@ func TestQueuesOfAFailedPeekAreSelected(t *testing.T) {
 	}
 }
 
-// X8: a peek that takes longer than the interval spares no select. It is repeated after a minute.
-func TestSlowPeekIsRare(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		i := newInbox(w)
-		i.quiet = true
-		i.peek = func(context.Context, []string) ([]string, error) {
-			time.Sleep(2 * time.Second)
-			return nil, nil
-		}
-		w.start(t, i, processor.Env{}, settings(), "a", "b")
-		time.Sleep(10*time.Minute + time.Second)
-		if i.peeked() != 10 || i.selected("a") < 550 {
-			t.Errorf("%d peeks and %d selects of a in 10 minutes, want 10 and one each second", i.peeked(), i.selected("a"))
-		}
-	})
-}
-
 // X8: after ErrNoPeek the dealer is selected as if it were no Peeker.
 func TestErrNoPeekEndsThePeeks(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
@@ -275,17 +258,22 @@ func TestPeekDelaysNoDrain(t *testing.T) {
 	})
 }
 
-// X8: a peek that began before a select of the queue does not delay its next select.
-func TestPeekDelaysNoLaterSelect(t *testing.T) {
+// X8: a peek that has found nothing lets the queues rest for twice the interval from its begin, if the next one hangs.
+func TestQueuesAreSelectedWhileTheirPeekHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		i := newInbox(w)
-		i.peek = func(context.Context, []string) ([]string, error) {
-			time.Sleep(1900 * time.Millisecond)
-			return nil, nil
+		i.peek = func(ctx context.Context, _ []string) ([]string, error) {
+			if time.Since(w.begin) < 1500*time.Millisecond {
+				time.Sleep(500 * time.Millisecond)
+				return nil, nil
+			}
+			return nil, nap(ctx, time.Hour)
 		}
 		w.start(t, i, processor.Env{}, settings(), "a", "b")
-		time.Sleep(3500 * time.Millisecond)
-		w.expect(t, "0s select a", "0s select b", "2s select a", "2s select b", "3s select a", "3s select b")
+		time.Sleep(1100 * time.Millisecond)
+		i.arrive("a1")
+		time.Sleep(2 * time.Second)
+		w.expect(t, "0s select a", "0s select b", "3s execute [a1]", "3s select a", "3s select a", "3s select b")
 	})
 }
 
@@ -430,8 +418,9 @@ func TestReloadEndsTheRestOfIdleQueues(t *testing.T) {
 	}
 }
 
-// X8: with peeks, whether they are right, fail or hang, an item is found no later than a further sleep_time_nodata after
-// the time at which it would be found without them. If they miss queues, it takes a minute more at most.
+// X8, X9: with peeks, whether they are right, fail or hang, and with hints of which most are lost, an item is found no
+// later than a further sleep_time_nodata after the time at which it would be found without them. If peeks miss queues,
+// it takes a minute more at most.
 func TestPeeksFindItemsInTime(t *testing.T) {
 	for _, lies := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lies %t", lies), func(t *testing.T) {
@@ -468,7 +457,14 @@ func findInTime(rt *rapid.T, lies bool) {
 	go func() { ended <- p.Run(ctx) }()
 	for n := range rapid.IntRange(1, 30).Draw(rt, "items") {
 		time.Sleep(time.Duration(rapid.IntRange(1, 20_000).Draw(rt, "pause")) * time.Millisecond)
-		r.arrive(fmt.Sprintf("%c%d", 'a'+rapid.IntRange(0, 5).Draw(rt, "queue"), n))
+		q := string(rune('a' + rapid.IntRange(0, 5).Draw(rt, "queue")))
+		r.arrive(fmt.Sprint(q, n))
+		switch rapid.IntRange(0, 5).Draw(rt, "hint") { // else it is lost
+		case 0:
+			p.Hint()
+		case 1:
+			p.Hint(q)
+		}
 	}
 	time.Sleep(within)
 	synctest.Wait()

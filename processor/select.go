@@ -42,6 +42,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 	s.due.remove(l)
 	s.selects++
 	l.selecting, l.idleUntil, l.closes = true, time.Time{}, s.outage.closes
+	l.hinted, l.selectedAt = false, now
 	c.suspect = l.rest.failures > 0
 	if l.isolated {
 		s.turn = l
@@ -331,11 +332,16 @@ func (c *selectCall) finishLocked(s *scheduler) {
 			c.noteEmptyLocked(s)
 		}
 		at := c.nextSelectAt(s.settings)
+		if l.hinted && l.hintable() {
+			at = l.hintedAt(c.now)
+		}
 		if c.step != moves {
 			at = s.outage.pace(l, s.settings, at, c.now, 0)
 		}
 		s.restLocked(l, at)
-		s.noteIdleLocked(c)
+		if !l.hinted {
+			s.noteIdleLocked(c)
+		}
 	default:
 		s.restLocked(l, c.now)
 	}

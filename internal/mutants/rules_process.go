@@ -190,8 +190,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X8", "a queue that peeks miss is never selected",
-		"restUntil", "earlier(l.idleUntil, at)",
-		"at",
+		"restAfter", "earlier(l.idleUntil, look.Add(2*interval))",
+		"look.Add(2 * interval)",
 		"TestQueueThatPeekMissesIsSelected|TestPeeksFindItemsInTime",
 	},
 	{
@@ -202,15 +202,9 @@ var processMutants = []mutant{
 	},
 	{
 		"X8", "queues rest while their peek hangs",
-		"claimLocked", "l.restUntil(now.Add(s.settings.SleepTimeNoData))",
-		"l.restUntil(now.Add(time.Hour))",
-		"TestQueuesOfAFailedPeekAreSelected|TestPeeksFindItemsInTime",
-	},
-	{
-		"X8", "a peek delays a queue that was selected after it",
-		"finishLocked", " || !l.idleUntil.Equal(l.until)",
-		" || l.idleUntil.IsZero()",
-		"TestPeekDelaysNoLaterSelect",
+		"restAfter", "look.Add(2*interval)",
+		"look.Add(time.Hour)",
+		"TestQueuesAreSelectedWhileTheirPeekHangs|TestPeeksFindItemsInTime",
 	},
 	{
 		"X8", "a queue with failed items is peeked",
@@ -219,10 +213,28 @@ var processMutants = []mutant{
 		"TestQueuesThatAreNotIdle",
 	},
 	{
-		"X8", "a peek that is slow goes on with each interval",
-		"next", "if took > interval {",
-		"if false && took > interval {",
-		"TestSlowPeekIsRare",
+		"X9", "a hint during a select is lost",
+		"hintLocked", "l.hinted = true",
+		"l.hinted = false",
+		"TestHintDuringASelect",
+	},
+	{
+		"X9", "a hint shortens the pause after a failure",
+		"hintable", "return l.foundNothing",
+		"return true",
+		"TestHintShortensNoPause",
+	},
+	{
+		"X9", "a hint shortens the pause of an outage",
+		"hintLocked", " && !s.outage.open()",
+		"",
+		"TestHintShortensNoPause",
+	},
+	{
+		"X9", "each hint is a select",
+		"hintedAt", "l.selectedAt.Add(hintPause)",
+		"l.selectedAt",
+		"TestHintsAreJoined",
 	},
 	{
 		"", "a single poison item is a failing dealer",

@@ -1,0 +1,99 @@
+package processor
+
+import (
+	"strconv"
+	"time"
+)
+
+// hintPause is the least time between the starts of two selects of a lane that hints have made due. So a burst of hints
+// costs a lane a hundred selects a second, however large it is.
+const hintPause = 10 * time.Millisecond
+
+// Hint says that there may be new items, so that their queues need not wait for their next select: a queue that rests
+// because its last select has found nothing is selected at once (X9). A key is the ID of a queue. Where queues are
+// numbers, it may be any whole number whose remainder is the number of the queue. No key means all queues. Keys of
+// queues that the processor does not hold are ignored.
+//
+// A hint shortens no other rest: not that after a failure, in an outage (X5), nor sleep_time_interval. An item that
+// backs off goes on backing off. A sweep needs no hint. A hint that is lost costs the time up to the next select.
+func (p *Processor) Hint(keys ...string) {
+	s := p.lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if len(keys) == 0 {
+		s.hintAllLocked(now)
+	}
+	for _, key := range keys {
+		if g := s.grantOfLocked(key); g != nil {
+			s.hintLocked(g.lane, now)
+		}
+	}
+	s.wakeNextLocked(now)
+}
+
+// grantOfLocked returns the grant of the queue with an ID, or to which a whole number belongs; nil if there is none.
+func (s *scheduler) grantOfLocked(key string) *grant {
+	if g := s.grants[key]; g != nil {
+		return g
+	}
+	n, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		return nil
+	}
+	for _, any := range s.grants { // all of them have one total, and are numbers or names
+		total := int64(max(1, any.total))
+		return s.grants[strconv.FormatInt((n%total+total)%total, 10)]
+	}
+	return nil
+}
+
+// hintLocked makes a lane due that has found nothing. If its select is in flight, that may have read too early, so it
+// is repeated if it finds nothing.
+func (s *scheduler) hintLocked(l *lane, now time.Time) {
+	switch {
+	case l.selecting:
+		l.hinted = true
+	case l.hintable() && l.inDueLanes() && !s.outage.open():
+		l.wakeAt(l.hintedAt(now))
+		s.due.move(l)
+	}
+}
+
+// hintable reports whether a lane rests because it has found nothing, and for no other reason.
+func (l *lane) hintable() bool { return l.foundNothing && l.sweep == nil }
+
+// hintedAt returns when a lane is selected after a hint.
+func (l *lane) hintedAt(now time.Time) time.Time { return notBefore(l.selectedAt.Add(hintPause), now) }
+
+// notBefore returns the time, or now if that is later.
+func notBefore(at, now time.Time) time.Time {
+	if at.After(now) {
+		return at
+	}
+	return now
+}
+
+// hintAllLocked makes all lanes due that have found nothing. A peek asks which of the idle ones have work.
+func (s *scheduler) hintAllLocked(now time.Time) {
+	idle := 0
+	for _, l := range s.due.lanes {
+		if l.rests(now) {
+			idle++
+		}
+	}
+	peeks := idle >= peekLeast && !s.outage.open()
+	if peeks {
+		s.peeks.hint(now)
+	}
+	for _, g := range s.grants {
+		if !peeks || !g.lane.rests(now) {
+			s.hintLocked(g.lane, now)
+		}
+	}
+}
+
+// hint plans a peek at once. If one is in flight, that may have read too early, so another one follows.
+func (p *peeks) hint(now time.Time) {
+	p.hinted = p.asking
+	p.at = earlier(p.at, notBefore(p.began.Add(hintPause), now))
+}
