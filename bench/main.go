@@ -1,7 +1,7 @@
 // Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
 // `make bench` runs it. README.md explains the figures.
 //
-//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices]...
+//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices|idle]...
 //
 // It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
 package main
@@ -22,6 +22,7 @@ import (
 
 	"github.com/dutyrota/rota/bench/internal/choices"
 	"github.com/dutyrota/rota/bench/internal/costs"
+	"github.com/dutyrota/rota/bench/internal/idle"
 	"github.com/dutyrota/rota/bench/internal/moves"
 	"github.com/dutyrota/rota/bench/internal/plan"
 	"github.com/dutyrota/rota/bench/internal/report"
@@ -39,7 +40,7 @@ func main() {
 	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
 	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices|idle]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -84,6 +85,9 @@ var parts = []part{
 	{"choices", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return choices.Run(ctx, servers, pick(short, choices.Short, choices.Full))
 	}},
+	{"idle", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return idle.Run(ctx, servers, pick(short, idle.Short, idle.Full))
+	}},
 }
 
 func pick[T any](short bool, tiny, full T) T {
@@ -102,7 +106,7 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan, costs or choices", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan, costs, choices or idle", name)
 		}
 		chosen = append(chosen, parts[i])
 	}
