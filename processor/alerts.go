@@ -56,6 +56,9 @@ func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 		w.parkedAt = c.now
 		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
 			"selects return at most %d items and may miss others", parked, c.queueIDs(), c.wanted+most)
+		if c.capabilities.ordered {
+			text += " (items that wait for one of their order key count too)"
+		}
 		if c.capabilities.paged {
 			text += ", because Select ignores Selection.After"
 		}
@@ -90,8 +93,13 @@ func (e *foreignError) Error() string {
 // is dead and the cursor passes it: the next select returns that item only if it ignores the cursor.
 func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 	w.alertLimit(c, p)
-	if err := w.alertDuplicates(c, returned); err != nil {
-		return err
+	compares := c.capabilities.tracksItems() && returned.size() > 1 && c.began.Sub(w.comparedAt) >= compareEvery
+	if compares {
+		w.comparedAt = c.began
+		w.alertDividedKey(c)
+		if err := w.alertDuplicates(c, returned); err != nil {
+			return err
+		}
 	}
 	if p.unstarted() == 0 || c.lane.sweep != nil ||
 		p.marks != nil && (!c.capabilities.cursored || p.marks[p.next] != passed) {
@@ -110,10 +118,6 @@ const compareEvery = time.Minute
 
 // alertDuplicates sends an alert if the dealer has returned an item twice.
 func (w *watch) alertDuplicates(c *selectCall, returned items) error {
-	if !c.capabilities.tracksItems() || returned.size() < 2 || c.began.Sub(w.comparedAt) < compareEvery {
-		return nil
-	}
-	w.comparedAt = c.began
 	prints, err := returned.fingerprints(returned.size())
 	seen := make(map[uint64]bool, len(prints))
 	for i, print := range prints {
@@ -130,6 +134,26 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 	return err
 }
 
+// alertDividedKey sends an alert if an order key of the page was on a page of another queue: its items are in no order
+// then.
+func (w *watch) alertDividedKey(c *selectCall) {
+	if c.order == nil {
+		return
+	}
+	if other := c.keyQueues.see(c.order.keys, c.selection.Queue); other != "" {
+		w.alertOnce(c, Alert{Kind: AlertPage, Subject: "an order key in two queues", Text: fmt.Sprintf(
+			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
+				"does Select divide by the order key?", c.queueIDs(), other)})
+	}
+}
+
+// alertManyKeys sends an alert if so many order keys wait that the selects do not go on behind their items.
+func (w *watch) alertManyKeys(c *selectCall) {
+	w.alertOnce(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
+		"items of more than %d order keys of queue %s wait for one that has failed: "+
+			"selects do not go on behind them and may miss others", maxKeysBehind, c.queueIDs())})
+}
+
 // alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also
 // sends one if the select returned only items that back off or are dead, and either fewer than there are of them, or
 // exactly fetch_number although the limit is larger: other items may be behind them.
@@ -137,7 +161,7 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {
-	case c.capabilities.cursored || c.capabilities.paged:
+	case c.capabilities.cursored || c.capabilities.paged || len(c.selection.Held) > 0:
 	case p.fetched > asked:
 		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
 			c.queueIDs(), countItems(p.fetched), asked)

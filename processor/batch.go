@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -46,11 +47,11 @@ type batchResult struct {
 }
 
 // claimLocked takes the next batch of a ready lane.
-func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int, m mark, now time.Time) {
+func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int, m mark, now time.Time) {
 	l.batches++
 	s.inFlight.batches++
 	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
-	b.span = b.page.take(end)
+	b.span = b.page.take(size)
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
@@ -65,7 +66,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, end int,
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)
-	case b.serial:
+	case b.serial, !b.page.startable():
 		s.ready.remove(l)
 	}
 }
@@ -126,7 +127,10 @@ func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err
 	}
-	u := update{grant: b.grants[0], key: b.keys[0]}
+	u, err := b.updateOf(0)
+	if err != nil {
+		return err
+	}
 	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key)
 	switch {
 	case err != nil:
@@ -139,7 +143,7 @@ func (b *batch) performRecorded() error {
 		return nil
 	}
 	u.record = r
-	if err := b.lane.failures.save(b.bound, u.grant, u); err != nil {
+	if err = b.lane.failures.save(b.bound, u.grant, u); err != nil {
 		return fmt.Errorf("save failed items: %w", err)
 	}
 	return nil
@@ -274,7 +278,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial {
+	if b.serial || b.page.chains != nil {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
@@ -286,7 +290,8 @@ func (b *batch) finishLocked(s *scheduler) {
 		l.sweep.countBatchLocked(s, b)
 	}
 	l.rest.observe(b.result.repetition, b.outcome == lost)
-	if b.result.retryNow && l.foundNothing { // in NOTSLEEP the lane may rest already
+	freed := b.page.chains != nil && b.outcome == done && l.heldKeys > 0 // an item may have waited for this batch
+	if (b.result.retryNow || freed) && l.foundNothing {                  // in NOTSLEEP the lane may rest already
 		l.foundNothing = false
 		if l.inDueLanes() {
 			s.due.remove(l)
@@ -321,15 +326,32 @@ func (b *batch) evidence(round uint64) evidence {
 // if an item could not begin alone, or if the cursor has not moved.
 func (b *batch) continuePageLocked(s *scheduler) {
 	goesOn := !s.asleep && !s.stopping && !b.isolation.missed(b.mark)
+	if b.page.chains != nil { // they were not ready when the breaker opened
+		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
+	}
 	if b.capabilities.cursored {
 		goesOn = b.moveCursorLocked() && goesOn
+	}
+	if b.page.chains != nil {
+		s.stats.skip(b.page.endChained(b))
 	}
 	if !goesOn {
 		s.stats.skip(b.page.drop())
 	}
-	if b.lane.page == b.page && b.page.unstarted() > 0 {
+	if b.lane.page == b.page && b.page.startable() {
 		s.ready.add(b.lane)
 	}
+}
+
+// itemDone reports whether an item of the batch is done, as far as the error of the batch says.
+func (b *batch) itemDone(n int) bool {
+	switch {
+	case b.mark < ordinary:
+		return false
+	case b.outcome == failed && b.result.named != nil:
+		return !slices.ContainsFunc(b.result.named, func(e itemError) bool { return e.index == n })
+	}
+	return b.outcome == done
 }
 
 // moveCursorLocked moves the cursor after a success, and reports whether it did. After any other outcome, no item may

@@ -70,7 +70,7 @@ func (f failure) passes() bool {
 // other call uses their records.
 func (b *batch) blame() {
 	named := namedFailures(b.err, b.size())
-	if b.capabilities.cursored {
+	if b.capabilities.cursored || b.capabilities.atomic {
 		named = nil
 	}
 	if b.result.failed, b.result.named = b.size(), named; named != nil {
@@ -128,7 +128,12 @@ func (b *batch) failItems(named []itemError) {
 	}
 	updates := make([]update, 0, len(named))
 	for _, f := range named {
-		u, verdict := b.failItem(f, stored)
+		u, verdict, err := b.failItem(f, stored)
+		if err != nil {
+			b.logError("find the order key of a failed item", b.keys[f.index], err)
+			b.result.pause = true
+			return
+		}
 		if b.outcome != failed {
 			return // Discard met the loss of the queue, so the new owner records the failures
 		}
@@ -168,8 +173,10 @@ func (r *batchResult) add(v verdict, item SweptItem, now record) {
 
 // failItem returns the new record of an item that failed once more, and what the failure means. It notes when the item
 // had failed first.
-func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict) {
-	u := update{grant: b.grantOf(f.index), key: b.keys[f.index]}
+func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ verdict, err error) {
+	if u, err = b.updateOf(f.index); err != nil {
+		return u, doubt, err
+	}
 	var ok bool
 	if u.record, ok = b.lane.failures.recall(u.grant, u.key); !ok {
 		u.record = stored[u.key]
@@ -184,12 +191,12 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 	switch verdict {
 	case passOver:
 		u.record = record{dead: true}
-		return u, verdict
+		return u, verdict, nil
 	case doubt:
 		if !u.dead {
 			u.doubt(&b.call, f.err)
 		}
-		return u, verdict
+		return u, verdict, nil
 	}
 	u.doubtful, u.tries = false, 0
 	if !u.discardDue {
@@ -208,7 +215,16 @@ func (b *batch) failItem(f itemError, stored map[string]record) (update, verdict
 	}
 	pause := cmp.Or(retryAfter(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
 	u.retryAt = time.Now().Add(pause)
-	return u, verdict
+	return u, verdict, nil
+}
+
+// updateOf returns the update of an item of the batch, without its record.
+func (b *batch) updateOf(n int) (u update, err error) {
+	u.grant, u.key = b.grantOf(n), b.keys[n]
+	if b.capabilities.ordered {
+		u.orderKey, err = b.items.orderKey(b.from + n)
+	}
+	return u, err
 }
 
 // discard calls Discard, and reports whether it succeeded.

@@ -58,6 +58,10 @@ type Selection struct {
 	// and for other dealers.
 	After string
 
+	// Held are order keys whose items would not be executed now, if the dealer is Ordered: at most 1,000, sorted. A select
+	// may leave out the items of these keys, all of them, so that pages have room for others. A dealer may ignore it.
+	Held []string
+
 	// Limit is the number of items that the processor asks for. It is the size of a page, which is about a second of
 	// work and at most fetch_number, plus the number of items that the select may return although they are not
 	// executed: they are in flight, back off or are dead (X1, X2), or failed in this sweep. In a sweep, a result with
@@ -166,6 +170,32 @@ type Paged[T any] interface {
 	Position(item T) string
 }
 
+// Ordered is an optional capability of a TaskDealer that is Keyed, and neither Cursored nor a SetSelector: items with
+// one order key, such as the events of one customer, are executed one after the other, in the order of the select (X10).
+// A failed item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses; other keys
+// go on. Items of one key share no batch, unless the dealer is Atomic.
+//
+// The order holds inside a queue, so all items of a key must belong to one queue: Select must divide by the order key,
+// or by what depends on it. Select must return the items of a key in one order each time, and transactions that add
+// items of one key must commit in that order. An item that is not selected holds nothing back.
+//
+// A dealer with many items in few keys should be Paged or leave out Selection.Held: the items that wait are on the page
+// else.
+type Ordered[T any] interface {
+	// OrderKey returns the order key of item. It must return the same key for the same item each time. Items with an empty
+	// order key are in no order. The executor that selected item calls it, and executors call it for items that have
+	// failed.
+	OrderKey(item T) string
+}
+
+// Atomic is an optional capability of a TaskDealer that is Ordered.
+type Atomic interface {
+	// Atomic reports whether Execute is all or nothing: after an error nothing of the batch has had an effect, for example
+	// because it is one transaction. Several items of one order key then share a batch, in their order. Failures does not
+	// say which items are done: it counts as an error of the whole batch. New calls Atomic once.
+	Atomic() bool
+}
+
 // Discarder is an optional capability of a TaskDealer that is Keyed: it removes items that are given up. A sweep gives
 // up no items.
 type Discarder[T any] interface {
@@ -220,7 +250,7 @@ var ErrNoPeek = errors.New("the dealer does not peek")
 
 // capabilities are the optional interfaces that a dealer implements.
 type capabilities struct {
-	keyed, cursored, discarder, setSelector, paged, peeker bool
+	keyed, cursored, discarder, setSelector, paged, peeker, ordered, atomic bool
 }
 
 // tracksItems reports whether failures are counted per item rather than per queue.
@@ -238,6 +268,8 @@ func (a capabilities) check(s *Settings, databases int) error {
 		return errors.New("a dealer that is a Discarder must be Keyed")
 	case a.paged && (!a.keyed || a.cursored):
 		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
+	case a.ordered && (!a.keyed || a.cursored || a.setSelector):
+		return errors.New("a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector")
 	case a.cursored && a.setSelector:
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
 	case s.Runs && a.setSelector:

@@ -25,6 +25,8 @@
 // collect the arguments, and carry out what is decided:
 //
 //	filter.judge        whether an item of a page is executed now, and in which batch, by its record
+//	keyOrder.judge      whether it waits for another item of its order key
+//	chains              which items of a page are free, because none of their key is before them or in flight
 //	failure.judge       whether a failure is no attempt of its item, an attempt or the last one; passes in a sweep
 //	outage.observe      whether the evidence of a call that has ended opens or closes the circuit breaker
 //	streak.observe      whether the dealer does nothing but fail, by the same evidence; queueStreak for one queue
@@ -114,6 +116,26 @@
 //
 // A cursor cannot skip an item, so its queue waits until the item is done or dead. Only a success, or the record of a
 // death, moves the cursor. After any other outcome the rest of the page is dropped and the cursor is loaded again (X3).
+//
+// # Order
+//
+// Items of one order key are executed one after the other (X10). The obvious way is a set of held keys: a failure adds
+// the key of its item, a success removes it, and the store keeps the set for the next owner. It has to be right at each
+// crash, it has no bound, and it holds a key for ever whose item was deleted by hand. The processor relies on the source
+// instead. A select returns the items in order, so it returns the failed item before those that wait for it. The filter
+// goes through the page and leaves out each item behind one of its key that is not executed now. What it leaves out, the
+// next select returns again. A restart, a hand-over and a takeover need nothing: records of failed items are by key, and
+// the next owner selects the same page.
+//
+// Three things a page alone does not show. A Paged dealer has items before the position of the select: keysBehind has
+// the keys of those that the pass has left there (a few megabytes for 100,000 keys), and a batch that fails behind its
+// pass adds its keys. In NOTSLEEP an item may be in flight beside the select and fail after it: its key is left out of
+// the page. And within a page, items follow each other: chains has the next item of each key, which is free when the
+// batch of the item before it has ended well, and dropped when it has not.
+//
+// A key with many items fills page after page. A page takes only as many of its items as one executor does meanwhile,
+// and asks the next select to leave the key out once (Selection.Held), so that other keys have a turn. A failed batch
+// whose items share a key is tried in smaller batches like any other, still in order.
 //
 // # Items that end their process
 //
@@ -234,7 +256,7 @@
 // # Not promised
 //
 //   - Items are not executed exactly once. The fence of package center makes their effects happen once.
-//   - There is no order between items or between queues, except for the items of a cursor.
+//   - There is no order between items or between queues, except for the items of a cursor and those of an order key.
 //   - A dealer that ignores its context is not ended. Go cannot stop it. Its queue cannot be drained, Run does not
 //     return, and Stalled names the queue.
 //   - If a select returns an item twice, both are executed, possibly at the same time. One page of a queue per minute

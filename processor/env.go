@@ -166,6 +166,7 @@ const (
 // FailedItem is the record of an item that failed and has not succeeded since.
 type FailedItem struct {
 	Key       string        // Keyed.Key, or Cursored.Cursor if the dealer is not Keyed
+	OrderKey  string        // Ordered.OrderKey; empty if the dealer is not Ordered. The store keeps it for people.
 	Queue     string        // ID of the queue that had the item when it was saved; the store sets it
 	Attempts  int           // number of failures, alone or by name in Failures
 	Dead      bool          // given up: not executed again while the record exists

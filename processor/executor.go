@@ -81,8 +81,8 @@ func (e *executor) claimLocked(ctx context.Context) bool {
 		e.beginLocked(&e.selection.call, &e.selection)
 		return true
 	}
-	if l, end, m := s.nextBatchLocked(e.now); l != nil {
-		e.batch.claimLocked(ctx, s, l, end, m, e.now)
+	if l, size, m := s.nextBatchLocked(e.now); l != nil {
+		e.batch.claimLocked(ctx, s, l, size, m, e.now)
 		e.beginLocked(&e.batch.call, &e.batch)
 		return true
 	}

@@ -39,8 +39,9 @@ func (l *failureLog) enter(n int64) (leave func()) {
 
 // update is the new record of a failed item.
 type update struct {
-	grant *grant
-	key   string
+	grant    *grant
+	key      string
+	orderKey string // of the item of an Ordered dealer
 	record
 	started bool // the item begins alone (S14)
 }
@@ -59,7 +60,7 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 		c.lane.sweep != nil && g.failures.version > 0 {
 		return nil
 	}
-	c.lane.pass = pass{}
+	c.lane.pass, c.lane.held = pass{}, nil
 	defer l.enter(exclusive)()
 	most, mostDead := g.failures.room()
 	if c.lane.sweep != nil {

@@ -235,7 +235,7 @@ func (i FailedItem) recordInSweep() record {
 // item returns the update in the form of the store. An item that is executed alone has no pause, so that the time of
 // its next attempt in the store is the time at which it starts.
 func (u *update) item(now time.Time) FailedItem {
-	f := FailedItem{Key: u.key, Attempts: u.attempts, Dead: u.dead, Started: u.started}
+	f := FailedItem{Key: u.key, OrderKey: u.orderKey, Attempts: u.attempts, Dead: u.dead, Started: u.started}
 	if u.cause != nil {
 		f.LastError = u.cause.Error()
 	}

@@ -28,6 +28,7 @@ const (
 	discarded              // only its Discard is missing
 	classes
 	// In the classes from here on, the item is not executed now.
+	held     // an item of its order key comes first
 	backsOff // until the time of its record
 	over     // it is dead, or the sweep has passed it
 	givenUp  // the sweep passes it now
@@ -88,8 +89,8 @@ func (d *division) keep(c class, i int32, m mark) {
 // or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
-	if !c.capabilities.tracksItems() || len(c.inFlight) == 0 && c.cursor.suspects == 0 && c.quota == 0 &&
-		!slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() }) {
+	if !c.capabilities.tracksItems() || !c.capabilities.ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
+		c.quota == 0 && !slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() }) {
 		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
 			all := make([]int32, c.untested)
 			for i := range all {
@@ -115,6 +116,12 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		return err
 	}
 	d := c.divide(p, stored)
+	if c.order != nil {
+		c.lane.unrecorded += c.order.waiting
+		if err = c.lane.held.note(c.order, c.began, p.items.orderKey); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.quota > 0 && c.capabilities.cursored:
 		d.keepFirst()
@@ -126,9 +133,11 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	if !c.capabilities.cursored {
 		p.retries = len(d.of[retried]) + len(d.of[discarded])
 	}
+	kept := slices.Concat(d.of[:]...)
+	c.order.keep(kept)
 	if d.marks != nil || len(d.of[fresh]) < d.size {
 		p.marks = d.marks
-		p.keep(slices.Concat(d.of[:]...))
+		p.keep(kept)
 	}
 	return nil
 }
@@ -145,6 +154,9 @@ func (c *selectCall) findKeysInFlight() (err error) {
 		}
 		for _, key := range c.keys {
 			c.keysInFlight[key] = true
+		}
+		if c.order != nil {
+			c.order.blockAll(s.order[s.from:s.to])
 		}
 	}
 	return nil
@@ -168,10 +180,11 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		r, known := g.failures.recallLocked(key)
 		if !known {
 			if r, known = stored[key]; known {
-				l.uncached++
+				l.unrecorded++
 			}
 		}
 		class, m := f.judge(i, r, known)
+		class = c.order.judge(i, class, m, r)
 		if f.sweeps && r.waits() && class != givenUp {
 			l.pass.waiting++
 		}

@@ -89,7 +89,7 @@ func (i *isolation) begin(b *batch) (err error) {
 		return context.Cause(b.ctx)
 	}
 	if err = b.findKeys(); err == nil {
-		err = b.lane.failures.saveStart(b, b.grantOf(0), b.keys[0])
+		err = b.lane.failures.saveStart(b)
 	}
 	if err != nil {
 		b.result.pause = true
@@ -109,34 +109,44 @@ func (i *isolation) end(b *batch) {
 	if !i.recorded || !ended || !b.env.Trusted() {
 		return
 	}
-	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b.grantOf(0), b.keys[0]); err != nil {
+	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b); err != nil {
 		b.logError("delete the start of an item", b.keys[0], err)
 	}
 }
 
 // saveStart records in the store that an item begins alone. In memory the item is a suspect.
-func (l *failureLog) saveStart(b *batch, g *grant, key string) error {
-	r, known, err := l.record(&b.call, g, key)
+func (l *failureLog) saveStart(b *batch) error {
+	u, err := b.updateOf(0)
 	if err != nil {
 		return err
 	}
-	if !known {
-		r.batchLimit = 1
+	var known bool
+	if u.record, known, err = l.record(&b.call, u.grant, u.key); err != nil {
+		return err
 	}
-	return l.save(b.bound, g, update{grant: g, key: key, record: r, started: true})
+	if !known {
+		u.batchLimit = 1
+	}
+	u.started = true
+	return l.save(b.bound, u.grant, u)
 }
 
 // deleteStart makes the record of an item in the store what it was before it began.
-func (l *failureLog) deleteStart(ctx context.Context, g *grant, key string) error {
-	r, ok := l.recall(g, key)
+func (l *failureLog) deleteStart(ctx context.Context, b *batch) error {
+	u, err := b.updateOf(0)
+	if err != nil {
+		return err
+	}
+	r, ok := l.recall(u.grant, u.key)
 	switch {
 	case !ok || l.store == nil:
 		return nil
-	case r.batchLimit == 0 && g.queue.Run == nil:
-		return l.save(ctx, g, update{grant: g, key: key, record: r})
+	case r.batchLimit == 0 && u.grant.queue.Run == nil:
+		u.record = r
+		return l.save(ctx, u.grant, u)
 	}
 	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
-	return l.store.Delete(ctx, g.queue, []string{key})
+	return l.store.Delete(ctx, u.grant.queue, []string{u.key})
 }
 
 // declareDead declares the items dead that an earlier owner has started alone and not ended, if as many owners in a row

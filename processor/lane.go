@@ -20,6 +20,8 @@ type lane struct {
 	isolated     bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
 	pace         pace
+	behind       *keysBehind // of an Ordered dealer; nil before the first select
+	heldKeys     int         // how many order keys have items that wait for others, as far as the last select knows
 
 	dueAt     time.Time // the time of the next select, while the lane is idle
 	idleUntil time.Time // until when peeks may delay that, if the last select has returned nothing at all; else zero
@@ -35,9 +37,10 @@ type lane struct {
 	// Only the lane's select uses these.
 	pass        pass // of a Paged dealer
 	retryCredit int  // calls for other items since the last retries
-	uncached    int  // how many items of the last page have records that memory does not hold (X2)
+	unrecorded  int  // how many items of the last page are not executed, without a record in memory (X2)
 	saturated   bool // the last page was full and held nothing to execute
 	watch       watch
+	held        heldKeys // of an Ordered dealer
 
 	failures *failureLog
 }
@@ -168,7 +171,12 @@ func (r *readyLanes) next() *lane {
 	return r.lanes[r.turn]
 }
 
-func (r *readyLanes) add(l *lane) { r.lanes = append(r.lanes, l) }
+// add adds a lane that is not ready yet.
+func (r *readyLanes) add(l *lane) {
+	if !slices.Contains(r.lanes, l) {
+		r.lanes = append(r.lanes, l)
+	}
+}
 
 func (r *readyLanes) remove(l *lane) {
 	i := slices.Index(r.lanes, l)

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -43,7 +44,7 @@ func TestSelectionHasTheQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := processor.Selection{TaskType: "settle", OwnSign: "TEST", Parameter: "p", Queue: q, Total: 16, Limit: 10}
-		if s := <-got; s != want {
+		if s := <-got; !reflect.DeepEqual(s, want) {
 			t.Errorf("selection %+v, want %+v", s, want)
 		}
 	})

@@ -11,7 +11,7 @@ type pass struct {
 	overhead time.Duration // the duration of the selects that found few items to execute
 	arrived  bool          // a select has found many items to execute, or the end of the source
 	ended    bool          // a select has reached the end of the source
-	worked   bool          // an item was found to execute, or one was in flight
+	worked   bool          // an item was found to execute, one was in flight, or a key was left out once
 	waiting  int           // items of a sweep that wait for the end of an outage
 	closes   uint32        // how often the breaker had closed when the pass began
 	dropped  int           // how many items of the last page are not executed now, if the pass has stayed there
@@ -69,7 +69,7 @@ func (p *pass) againAt() time.Time { return p.began.Add(passShare * p.overhead) 
 // advance moves the pass after a select that has succeeded.
 func (p *pass) advance(c *selectCall) {
 	unstarted := c.found.unstarted()
-	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0
+	p.worked = p.worked || len(c.inFlight) > 0 || unstarted > 0 || c.heldOnce
 	p.retryAt = earlier(p.retryAt, c.retryAt)
 	if c.step == moves {
 		p.after, p.overhead = c.last, p.overhead+c.took

@@ -65,9 +65,11 @@ func (l *lane) wakeAt(at time.Time) {
 }
 
 // leavesIdle reports whether the select shows that its lane is idle: it began at the start of the source, and returned
-// nothing at all. Items that back off or are dead still match the user's condition, so a peek would find them.
+// nothing at all. Items that back off or are dead still match the user's condition, so a peek would find them, and
+// those of the order keys that the select has left out too.
 func (c *selectCall) leavesIdle() bool {
-	return c.found == nil && c.selection.After == "" && len(c.inFlight) == 0 && c.lane.sweep == nil && !c.lane.isolated
+	return c.found == nil && c.selection.After == "" && len(c.selection.Held) == 0 && len(c.inFlight) == 0 &&
+		c.lane.sweep == nil && !c.lane.isolated
 }
 
 // noteIdleLocked lets the peeks ask for a lane whose select has left it idle.

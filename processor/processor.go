@@ -28,6 +28,7 @@ type setup struct {
 	rounds       atomic.Uint64 // rises with a success after a failure; the scheduler's lock guards its changes
 	memory       memory
 	lines        failureLines
+	keyQueues    keyQueues
 	alerted      sync.Map // the alerts of alertOnce, without their texts
 }
 

@@ -23,6 +23,10 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 		{keyed: true, discards: true},
 		{keyed: true, set: true},
 		{keyed: true, paged: true},
+		{keyed: true, ordered: true},
+		{keyed: true, ordered: true, atomic: true, leavesOut: true},
+		{keyed: true, ordered: true, paged: true, passes: true},
+		{keyed: true, ordered: true, paged: true, atomic: true, leavesOut: true, passes: true},
 		{cursored: true},
 		{cursored: true, keyed: true, discards: true},
 	} {
@@ -68,6 +72,14 @@ func history(rt *rapid.T, k kind) {
 		// duration, which is 13 minutes, and it takes three.
 		time.Sleep(2 * time.Hour)
 	}
+	for range 20 { // the items of a key die one after the other
+		if k.ordered && h.poisonLeft() != "" {
+			time.Sleep(time.Hour)
+		}
+	}
+	if k.ordered {
+		time.Sleep(20 * time.Minute) // for the items behind the last that has died
+	}
 	synctest.Wait()
 	h.checkEnd()
 	cancel()
@@ -89,15 +101,15 @@ func (h *operator) settings() processor.Settings {
 	return processor.Settings{
 		CountInOutage:     true, // poison that nothing proves would wait for an hour
 		ThreadNumber:      rapid.IntRange(1, 6).Draw(h.rt, "thread_number"),
-		FetchNumber:       rapid.IntRange(1, 12).Draw(h.rt, "fetch_number"),
+		FetchNumber:       rapid.IntRange(1, h.kind.mostFetched()).Draw(h.rt, "fetch_number"),
 		ExecuteNumber:     rapid.IntRange(1, 5).Draw(h.rt, "execute_number"),
 		SleepTimeNoData:   time.Second,
 		SleepTimeInterval: time.Duration(rapid.IntRange(0, 1000).Draw(h.rt, "interval")) * time.Millisecond,
 		Retry:             time.Second, RetryFactor: 2, RetryJitter: 0.5, RetryMax: 10 * time.Second,
 		ProbeMax:        5 * time.Second,
 		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
-		ItemMaxAttempts: randomMaxAttempts,
-		RatePerSecond:   float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
+		ItemMaxAttempts: randomMaxAttempts, DeadPasses: h.kind.passes,
+		RatePerSecond: float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
 	}
 }
 
@@ -234,11 +246,22 @@ func (h *operator) poisonLeft() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for item, bad := range h.poison {
-		if bad && !h.store.items[item].Dead {
+		if bad && !h.store.items[item].Dead && !h.waits(item) {
 			return item
 		}
 	}
 	return ""
+}
+
+// waits reports whether an item waits behind a dead one of its order key, or may wait behind a page of items that wait.
+func (h *operator) waits(item string) bool {
+	if h.kind.ordered && !h.kind.paged && !h.kind.leavesOut {
+		return true
+	}
+	return h.kind.ordered && !h.kind.passes && orderOf(item) != "" &&
+		slices.ContainsFunc(h.open[item[:1]], func(other string) bool {
+			return other < item && orderOf(other) == orderOf(item) && h.store.items[other].Dead
+		})
 }
 
 func (h *operator) checkEnd() {
@@ -247,7 +270,7 @@ func (h *operator) checkEnd() {
 	defer h.mu.Unlock()
 	for q, items := range h.open {
 		for _, item := range items {
-			if !h.kind.tracks() || !h.store.items[item].Dead {
+			if (!h.kind.tracks() || !h.store.items[item].Dead) && !h.waits(item) {
 				h.rt.Errorf("queue %s: item %s is neither done nor dead", q, item)
 			}
 		}

@@ -43,7 +43,29 @@ func (f *randomSource) fault(format string, args ...any) {
 }
 
 // kind is the capabilities of a dealer.
-type kind struct{ set, keyed, cursored, discards, paged bool }
+type kind struct {
+	set, keyed, cursored, discards, paged, ordered, atomic bool
+
+	leavesOut bool // an Ordered dealer uses Selection.Held
+	passes    bool // Settings.DeadPasses
+}
+
+// mostItems returns how many items a queue has at most. In order the items of a key die one after the other, which takes
+// hours of passes.
+func (k kind) mostItems() int {
+	if k.ordered {
+		return 20
+	}
+	return 40
+}
+
+// mostFetched returns the largest fetch_number. Selects in order go on behind pages: these have fewer items than a queue.
+func (k kind) mostFetched() int {
+	if k.ordered {
+		return 2
+	}
+	return 12
+}
 
 // tracks reports whether failures are counted per item.
 func (k kind) tracks() bool { return k.keyed || k.cursored }
@@ -151,6 +173,9 @@ func (f *randomSource) Execute(ctx context.Context, items []string) (err error) 
 		}
 	}
 	f.checkOrder(items)
+	if fault := f.checkKeys(items); fault != "" {
+		f.fault("%s", fault)
+	}
 	slices.Sort(queues)
 	f.handed += int64(len(items))
 	f.checkContext(ctx, queues)
@@ -235,7 +260,7 @@ func newRandomSource(rt *rapid.T, k kind) *randomSource {
 		running: map[string]int{}, closed: map[string]bool{}, epochs: map[string]int64{},
 	}
 	for _, q := range []string{"a", "b", "c", "d"} {
-		for i := range rapid.IntRange(0, 40).Draw(rt, "items of "+q) {
+		for i := range rapid.IntRange(0, k.mostItems()).Draw(rt, "items of "+q) {
 			item := fmt.Sprintf("%s%02d", q, i)
 			f.open[q] = append(f.open[q], item)
 			f.poison[item] = k.poisons(f.rnd)

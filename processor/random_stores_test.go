@@ -44,13 +44,13 @@ func (f *randomSource) drawFailures(items []string, how *ending) names {
 	switch {
 	case !f.kind.tracks():
 		return named
-	case poisoned && f.kind.cursored:
+	case poisoned && (f.kind.cursored || f.kind.atomic):
 		*how = []ending{fails, panics}[f.rnd.IntN(2)]
 	case poisoned:
 		*how = []ending{fails, panics, byName}[f.rnd.IntN(3)]
-	case *how == fails && f.kind.cursored && f.rnd.IntN(2) == 0:
+	case *how == fails && (f.kind.cursored || f.kind.atomic) && f.rnd.IntN(2) == 0:
 		*how = commits
-	case *how == fails && f.kind.keyed && !f.kind.cursored && f.rnd.IntN(2) == 0:
+	case *how == fails && f.kind.keyed && !f.kind.cursored && !f.kind.atomic && f.rnd.IntN(2) == 0:
 		*how = byName
 		named[f.rnd.IntN(len(named))] = true
 	}
@@ -73,6 +73,16 @@ func (f *randomSource) checkOrder(items []string) {
 		}
 	}
 	f.checkPassed(q, items[0], items)
+}
+
+// checkKeys returns why a batch breaks the order of its keys; empty if it does not.
+func (f *randomSource) checkKeys(items []string) string {
+	if !f.kind.ordered {
+		return ""
+	}
+	return f.kind.checkKeys(items, f.open[items[0][:1]], f.busy, func(item string) bool {
+		return f.kind.passes && f.store.items[item].Dead
+	})
 }
 
 // checkPassed expects that all items of a queue ahead of the given one are done or dead (X3).
@@ -236,6 +246,10 @@ func (f *randomSource) dealer() processor.TaskDealer[string] {
 		return randomTape{f}
 	case k.keyed && k.set:
 		return randomKeyedSet{randomSet{f}}
+	case k.ordered && k.paged:
+		return randomOrderedPaged{randomOrdered{randomKeyed{f}}}
+	case k.ordered:
+		return randomOrdered{randomKeyed{f}}
 	case k.discards:
 		return randomBin{randomKeyed{f}}
 	case k.paged:

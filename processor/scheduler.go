@@ -77,9 +77,9 @@ func (s *scheduler) nextSelectLocked(now time.Time) *lane {
 	return l
 }
 
-// nextBatchLocked returns the lane whose turn it is, with the end and the mark of its next batch. It returns nil if no
+// nextBatchLocked returns the lane whose turn it is, with the size and the mark of its next batch. It returns nil if no
 // lane is ready, or if the rate or the batches in flight forbid the batch for now.
-func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
+func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 	if s.inFlight.most == 0 {
 		s.dropReadyLocked(now) // pages whose select or batch was in flight when the share fell
 	}
@@ -90,8 +90,8 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 	if !l.isolated {
 		most = s.limiter.atMost(now, s.settings.ExecuteNumber, s.settings, s.grants)
 	}
-	end, m = l.page.peek(most)
-	n := end - l.page.next
+	size, m = l.page.peek(most)
+	n := size
 	if m < ordinary { // Execute is not called
 		n = 0
 	}
@@ -99,7 +99,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, end int, m mark) {
 		return nil, 0, ordinary
 	}
 	s.ready.turn++
-	return l, end, m
+	return l, size, m
 }
 
 // waitLocked waits until there may be work.

@@ -14,6 +14,7 @@ type selectCall struct {
 	selection Selection
 	parts     []part      // of the page
 	inFlight  []span      // the batches of the lane that were in flight when the select began
+	order     *keyOrder   // of an Ordered dealer; else nil
 	cursor    cursorState // the grant's when the select began
 	loaded    bool        // selection.Queue.Cursor was loaded from the store
 	wanted    int         // how many items to execute the select asks for; Limit also counts items that are not executed
@@ -25,6 +26,7 @@ type selectCall struct {
 	untested     int             // items of the page that have not failed alone, if the failed items are known
 	more         bool            // the page has items that this outage has not tried, beside those that it tries now
 	retryAt      time.Time       // when the first item that backs off may be retried; zero if none backs off
+	heldOnce     bool            // an order key was left out, so that others have a turn
 	dead         int             // items that were found dead because they have ended their process
 
 	step      step   // what the select means for the pass of the lane
@@ -67,6 +69,7 @@ func (c *selectCall) claimLocked(ctx context.Context, s *scheduler, l *lane, now
 		c.selection.Queue = Queue{}
 		c.ctx, c.cancel = context.WithCancelCause(ctx)
 	}
+	c.order = l.newKeyOrderLocked(c.capabilities)
 	if l.sweep != nil {
 		_, c.givesUp = s.sweepsWaitLocked(now)
 	}
@@ -96,7 +99,7 @@ func (c *selectCall) perform() error {
 		return err
 	}
 	n := list.size()
-	c.lane.uncached, c.lane.saturated = 0, false
+	c.lane.unrecorded, c.lane.saturated = 0, false
 	if n == 0 {
 		c.step = ends
 		return nil
@@ -139,6 +142,7 @@ func (c *selectCall) prepare() error {
 	}
 	c.selection.After = c.lane.pass.start(c.began, c.lane.closes, c.lane.sweep != nil || c.quota > 0)
 	c.selection.Limit = c.limit()
+	c.order.prepare(c)
 	return nil
 }
 
@@ -203,13 +207,13 @@ func (c *selectCall) limit() int {
 // select of a Paged dealer goes on behind its page. Another dealer may miss items, and an alert says so.
 func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
-	parked := int64(l.uncached)
+	parked := int64(l.unrecorded)
 	for _, g := range c.grants {
 		parked += g.failures.waiting()
 	}
 	l.watch.alertParked(c, parked, most)
 	if l.saturated { // there may be many more
-		parked += int64(l.uncached)
+		parked += int64(l.unrecorded)
 	}
 	return l.pass.room(int(min(parked, int64(most))))
 }
@@ -248,6 +252,12 @@ func sizeOf(list items) int {
 
 // preparePage keeps the items that may be executed now, and gives them what their batches need.
 func (c *selectCall) preparePage(returned items, p *page) (err error) {
+	if c.order != nil {
+		if p.order, err = returned.orderKeys(); err != nil {
+			return err
+		}
+		c.order.keys = p.order
+	}
 	if err = c.filterPage(p); err != nil {
 		return err
 	}
@@ -262,6 +272,9 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 	}
 	if !c.capabilities.cursored { // with cursors each batch has its own context
 		p.bind(c.env.Bind)
+	}
+	if c.order != nil {
+		p.chains = newChains(p.order, c.capabilities.atomic)
 	}
 	return nil
 }
@@ -280,6 +293,11 @@ func (c *selectCall) findStep(returned items, p *page) (err error) {
 		c.step = moves
 		if c.last == c.selection.After {
 			c.step = stuck
+			return nil
+		}
+		if c.order != nil && !c.order.leaveBehind() {
+			c.step = stays
+			c.lane.watch.alertManyKeys(c)
 		}
 	}
 	return nil
@@ -305,6 +323,12 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	l.selecting = false
 	l.foundNothing = false
 	l.untried = c.more || c.step == moves
+	if c.order != nil {
+		l.behind, l.heldKeys = c.order.behind, c.order.waitingKeys()
+		if c.found != nil && c.step == moves {
+			c.found.behind = l.behind
+		}
+	}
 	if c.loaded {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
@@ -327,7 +351,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 		s.restLocked(l, s.outage.pace(l, s.settings, at, c.now, after))
 	case c.outcome == done:
 		l.rest.failures = 0
-		l.foundNothing = c.step != moves
+		l.foundNothing = c.step != moves && !c.heldOnce
 		if l.sweep == nil && c.empty() {
 			c.noteEmptyLocked(s)
 		}
@@ -375,7 +399,8 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 	if s.stopping || s.outage.open() && c.quota == 0 {
 		s.stats.skip(p.drop())
 	}
-	if p.retries > 0 && p.retries == p.unstarted() && c.step != moves {
+	waited := c.order != nil && c.order.waiting > 0 // for these retries
+	if p.retries > 0 && p.retries == p.unstarted() && c.step != moves && !waited {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
 	l.watch.checkRepeatsLocked(c, s)
@@ -399,7 +424,7 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 // empty reports whether the lane has had nothing to execute since its pass began. If items were in flight during the
 // select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
-	return len(c.inFlight) == 0 && c.found.unstarted() == 0 &&
+	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.heldOnce &&
 		(!c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After))
 }
 
@@ -416,7 +441,7 @@ func (c *selectCall) completesSweep() bool {
 // the end of an outage.
 func (c *selectCall) nextSelectAt(s *Settings) time.Time {
 	l := c.lane
-	if c.step == moves || l.sweep != nil && l.pass.waiting == 0 {
+	if c.step == moves || c.heldOnce || l.sweep != nil && l.pass.waiting == 0 {
 		return c.now
 	}
 	latest, retryAt := c.now.Add(s.SleepTimeNoData), c.retryAt

@@ -49,6 +49,10 @@ type Settings struct {
 	// and declares no item dead.
 	ItemMaxAttempts int
 
+	// DeadPasses says that a dead item does not hold back the items behind it that have its order key, if the dealer is
+	// Ordered. In a sweep each failed item does.
+	DeadPasses bool
+
 	// MaxCrashes is the largest Queue.Crashes with which a queue is worked as usual. Beyond it, the processor executes the
 	// items of the queue one by one, and records each in Env.Items before it starts. An item that a crashed owner has
 	// started is dead (S14). If the dealer is neither Keyed nor Cursored, the queue waits longer after each crash

@@ -30,6 +30,9 @@ type items interface {
 	pick(indexes []int32) items
 	// keys appends the keys of the items between from and to, or their cursors if the dealer is not Keyed.
 	keys(dst []string, from, to int) ([]string, error)
+	// orderKeys returns the hash of the order key of each item, and 0 for none. orderKey returns the key itself.
+	orderKeys() ([]uint64, error)
+	orderKey(i int) (string, error)
 	// place returns the cursor of an item, or its position if the dealer is Paged.
 	place(i int) (string, error)
 	// fingerprints returns a hash of each of the first n items that is equal for equal items. It returns nil if it cannot
@@ -47,17 +50,24 @@ type typedSource[T any] struct {
 	discarder   Discarder[T]
 	paged       Paged[T]
 	peeker      Peeker
+	ordered     Ordered[T]
+	atomic      bool
+	seed        maphash.Seed
 	fingerprint func(T) uint64
 }
 
 func newSource[T any](d TaskDealer[T]) *typedSource[T] {
-	t := &typedSource[T]{dealer: d}
+	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed()}
 	t.setSelector, _ = d.(SetSelector[T])
 	t.keyed, _ = d.(Keyed[T])
 	t.cursored, _ = d.(Cursored[T])
 	t.discarder, _ = d.(Discarder[T])
 	t.paged, _ = d.(Paged[T])
 	t.peeker, _ = d.(Peeker)
+	t.ordered, _ = d.(Ordered[T])
+	if a, ok := d.(Atomic); ok {
+		t.atomic = a.Atomic()
+	}
 	t.fingerprint = t.newFingerprint()
 	return t
 }
@@ -65,14 +75,13 @@ func newSource[T any](d TaskDealer[T]) *typedSource[T] {
 // newFingerprint returns the function that distinguishes the items of a sweep: by key, else by cursor, else by value if
 // values contain no references. It returns nil if none of these applies.
 func (t *typedSource[T]) newFingerprint() func(T) uint64 {
-	seed := maphash.MakeSeed()
 	switch {
 	case t.keyed != nil:
-		return func(item T) uint64 { return maphash.String(seed, t.keyed.Key(item)) }
+		return func(item T) uint64 { return maphash.String(t.seed, t.keyed.Key(item)) }
 	case t.cursored != nil:
-		return func(item T) uint64 { return maphash.String(seed, t.cursored.Cursor(item)) }
+		return func(item T) uint64 { return maphash.String(t.seed, t.cursored.Cursor(item)) }
 	case reflect.TypeFor[T]().Size() > 0 && isValue(reflect.TypeFor[T]()):
-		return func(item T) uint64 { return maphash.Comparable(seed, any(item)) }
+		return func(item T) uint64 { return maphash.Comparable(t.seed, any(item)) }
 	}
 	return nil
 }
@@ -99,6 +108,7 @@ func (t *typedSource[T]) capabilities() capabilities {
 	return capabilities{
 		keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil,
 		paged: t.paged != nil, peeker: t.peeker != nil && t.setSelector == nil,
+		ordered: t.ordered != nil, atomic: t.ordered != nil && t.atomic,
 	}
 }
 
@@ -174,6 +184,22 @@ func (i *typedItems[T]) place(n int) (_ string, err error) {
 		return i.paged.Position(i.list[n]), nil
 	}
 	return i.cursored.Cursor(i.list[n]), nil
+}
+
+func (i *typedItems[T]) orderKeys() (keys []uint64, err error) {
+	defer caught(&err)
+	keys = make([]uint64, len(i.list))
+	for n, item := range i.list {
+		if key := i.ordered.OrderKey(item); key != "" {
+			keys[n] = max(1, maphash.String(i.seed, key))
+		}
+	}
+	return keys, nil
+}
+
+func (i *typedItems[T]) orderKey(n int) (_ string, err error) {
+	defer caught(&err)
+	return i.ordered.OrderKey(i.list[n]), nil
 }
 
 func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {

@@ -19,6 +19,8 @@ func TestEverySweepEnds(t *testing.T) {
 		{},
 		{keyed: true},
 		{keyed: true, paged: true},
+		{keyed: true, ordered: true, leavesOut: true},
+		{keyed: true, ordered: true, paged: true, atomic: true},
 		{cursored: true},
 		{cursored: true, keyed: true},
 	} {
@@ -224,7 +226,10 @@ func (g *sweepOperator) checkResult(h processor.QueueState) {
 	}
 	for _, item := range g.all[q] {
 		behind := g.kind.cursored && item <= g.began[q] || !g.kind.cursored && !slices.Contains(g.open[q], item)
-		if !behind && got.done[item] != 1 && !got.blamed[item] {
+		waits := g.kind.ordered && slices.ContainsFunc(g.all[q], func(other string) bool {
+			return other < item && orderOf(item) != "" && orderOf(other) == orderOf(item) && got.blamed[other]
+		})
+		if !behind && !waits && got.done[item] != 1 && !got.blamed[item] {
 			g.rt.Errorf("queue %s is swept, but item %s is neither done nor failed", q, item)
 		}
 		if g.poison[item] && got.done[item] > 0 {

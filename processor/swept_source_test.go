@@ -81,6 +81,9 @@ func (f *sweptSource) Select(ctx context.Context, s processor.Selection) (page [
 		f.rnd.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 	}
 	page = page[:min(len(page), s.Limit)]
+	if f.kind.ordered {
+		page = f.kind.inOrder(f.open[q], s)
+	}
 	d, how := f.begin(q, f.failureRate/10)
 	f.grants[q].failure = f.grants[q].failure || how == fails || how == panics
 	f.mu.Unlock()
@@ -102,6 +105,11 @@ func (f *sweptSource) Execute(ctx context.Context, items []string) (err error) {
 		f.busy[item] = true
 		if g := f.grants[q]; g.done[item] > 0 || g.blamed[item] && !f.breaker {
 			f.fault("item %s is executed again under the same grant", item)
+		}
+	}
+	if f.kind.ordered {
+		if fault := f.kind.checkKeys(items, f.open[q], f.busy, func(string) bool { return false }); fault != "" {
+			f.fault("%s", fault)
 		}
 	}
 	if f.kind.cursored && f.running[q] > 0 {
@@ -129,7 +137,7 @@ func (f *sweptSource) bad(items []string, how *ending) names {
 		bad[i] = f.poison[item]
 	}
 	if slices.Contains(bad, true) {
-		*how = []ending{fails, panics, byName}[f.rnd.IntN(btoi(f.kind.keyed && !f.kind.cursored)+2)]
+		*how = []ending{fails, panics, byName}[f.rnd.IntN(btoi(f.kind.keyed && !f.kind.cursored && !f.kind.atomic)+2)]
 	}
 	return bad
 }
@@ -184,6 +192,10 @@ func (f *sweptSource) dealer() processor.TaskDealer[string] {
 		return sweptBoth{sweptKeyed{f}}
 	case f.kind.cursored:
 		return sweptCursored{f}
+	case f.kind.ordered && f.kind.paged:
+		return sweptOrderedPaged{sweptOrdered{sweptKeyed{f}}}
+	case f.kind.ordered:
+		return sweptOrdered{sweptKeyed{f}}
 	case f.kind.paged:
 		return sweptPaged{sweptKeyed{f}}
 	case f.kind.keyed:

@@ -196,8 +196,8 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "an item begins alone without a record",
-		"saveStart", "started: true}",
-		"started: false}",
+		"saveStart", "u.started = true",
+		"u.started = false",
 		"TestCrashedQueuesAreExecutedOneByOne",
 	},
 	{

@@ -1,0 +1,298 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// orderedRows are rows whose order key is the second letter: "ax2" of queue a has the key x.
+type orderedRows struct {
+	*rows
+	atomic  bool
+	held    bool          // Select leaves out Selection.Held
+	selects time.Duration // how long a Select takes
+}
+
+func (r *orderedRows) OrderKey(item string) string { return item[1:2] }
+func (r *orderedRows) Atomic() bool                { return r.atomic }
+
+func (r *orderedRows) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	if err := nap(ctx, r.selects); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	all := r.open
+	if r.held {
+		r.open = slices.DeleteFunc(slices.Clone(all), func(i string) bool { return slices.Contains(s.Held, i[1:2]) })
+	}
+	r.mu.Unlock()
+	page, err := r.rows.Select(ctx, s)
+	r.mu.Lock()
+	r.open = all
+	r.mu.Unlock()
+	return page, err
+}
+
+func (r *orderedRows) heal(item string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.bad, item)
+}
+
+// Items of one key are executed one after the other, and share no batch unless the dealer is Atomic (X10).
+func TestItemsOfAKeyAreInOrder(t *testing.T) {
+	for atomic, want := range map[bool][]string{
+		false: {"0s [ax1 ay1]", "0s [az1]", "10s [ax2]", "20s [ax3]"},
+		true:  {"0s [ax1 ax2]", "0s [ay1 az1]", "10s [ax3]"},
+	} {
+		t.Run(fmt.Sprintf("atomic %t", atomic), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := &orderedRows{rows: newRows(w, "ax1", "ax2", "ay1", "ax3", "az1"), atomic: atomic}
+				d.takes = 10 * time.Second
+				w.start(t, d, processor.Env{}, settings(), "a")
+				time.Sleep(time.Minute)
+				w.expect(t, want...)
+			})
+		})
+	}
+}
+
+// A failed item holds back the items of its key, and no others, until it is done (X10). Its record has its order key.
+func TestAFailedItemHoldsItsKey(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &orderedRows{rows: newRows(w, "ax1", "ax2", "ay1", "ay2", "ax3"), atomic: true}
+		d.bad["ax1"] = errBroken
+		store := newMemory()
+		s := settings()
+		s.RetryJitter, s.ExecuteNumber, s.ItemMaxAttempts = 0, 4, 10
+		w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+		synctest.Wait()
+		w.expect(t, "0s [ax1 ax2 ax3 ay1]", "0s [ax1]", "0s [ay1]", "0s [ay2]")
+		if got := store.records()["ax1"]; got.OrderKey != "x" {
+			t.Errorf("the record is %+v, want order key x", got)
+		}
+		time.Sleep(2 * time.Second)
+		w.expect(t, "1s [ax1]")
+		if held := w.Stats().HeldKeys; held != 1 {
+			t.Errorf("%d keys are held, want 1", held)
+		}
+		d.heal("ax1")
+		time.Sleep(2 * time.Second)
+		w.expect(t, "3s [ax1]", "3s [ax2]", "3s [ax3]") // suspects, in order
+		time.Sleep(2 * time.Second)
+		if held := w.Stats().HeldKeys; held != 0 {
+			t.Errorf("%d keys are held, want 0", held)
+		}
+	})
+}
+
+// pagedRows are ordered rows whose selects go on behind pages of 30 items.
+type pagedRows struct{ *orderedRows }
+
+func (r pagedRows) Position(item string) string { return item }
+
+func (r pagedRows) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	r.mu.Lock()
+	all := r.open
+	if s.After != "" {
+		r.open = all[slices.Index(all, s.After)+1:]
+	}
+	r.mu.Unlock()
+	s.Limit = 30
+	page, err := r.orderedRows.Select(ctx, s)
+	r.mu.Lock()
+	r.open = all
+	r.mu.Unlock()
+	return page, err
+}
+
+// An item holds its key also behind the page that it is on: if it was left there, and if it fails after the pass has
+// moved on (X10).
+func TestAKeyIsHeldBehindThePage(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		items := append(numbered("ax", 29), "ay0", "ay1", "ax29", "az0", "az1") // ax0 is dead
+		d := pagedRows{&orderedRows{rows: newRows(w, items...)}}
+		d.bad["ay0"] = errBroken
+		store := newMemory()
+		store.items["ax0"] = processor.FailedItem{Key: "ax0", Queue: "a", Attempts: 3, Dead: true}
+		s := settings()
+		s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.ItemMaxAttempts = 1, 2, 1, 3
+		s.Retry, s.RetryMax = time.Hour, time.Hour
+		w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		want := []string{"[ay0]", "[az0]", "[az1]"}
+		for _, line := range strings.Split(w.text(), "\n") {
+			if item := strings.Fields(line)[1]; len(want) == 0 || item != want[0] {
+				t.Fatalf("executed:\n%s\nwant ay0, az0 and az1", w.text())
+			}
+			want = want[1:]
+		}
+	})
+}
+
+// In NOTSLEEP an item waits for one of its key that is in flight, and if that fails, for its retry (X10).
+func TestAnItemInFlightHoldsItsKey(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &orderedRows{rows: newRows(w, "ax1", "ax2", "ay1")}
+		d.takes, d.bad["ax1"] = 10*time.Second, errBroken
+		s := settings()
+		s.NotSleep, s.FetchNumber, s.ExecuteNumber, s.RetryJitter = true, 1, 1, 0
+		w.start(t, d, processor.Env{}, s, "a")
+		time.Sleep(15 * time.Second)
+		w.expect(t, "0s [ax1]", "1s [ay1]", "11s [ax1]")
+		d.heal("ax1")
+		time.Sleep(time.Minute)
+		w.expect(t, "21s [ax2]")
+	})
+}
+
+// A select that has left out a held key has not seen its items. They hold those behind the page too, whenever the key
+// comes to be held no more (X10).
+func TestAKeyThatWasLeftOutIsHeldBehindThePage(t *testing.T) {
+	for retry := time.Minute; retry < 2*time.Minute; retry += time.Second {
+		bubble(t, func(t *testing.T, w *world) {
+			items := slices.Concat([]string{"ax1", "ax2"}, numbered("az", 40), []string{"ax3", "ay1"})
+			d := pagedRows{&orderedRows{rows: newRows(w, items...), held: true, selects: 2 * time.Second}}
+			d.bad["ax1"] = errBroken
+			store := newMemory()
+			for _, item := range numbered("az", 40) {
+				store.items[item] = processor.FailedItem{Key: item, Queue: "a", Attempts: 3, Dead: true}
+			}
+			s := settings()
+			s.ThreadNumber, s.FetchNumber, s.ExecuteNumber, s.ItemMaxAttempts = 1, 2, 1, 9
+			s.Retry, s.RetryMax, s.RetryFactor, s.RetryJitter, s.DeadPasses = retry, retry, 1, 0, true
+			w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+			time.Sleep(5 * time.Minute)
+			synctest.Wait()
+			if text := w.text(); strings.Contains(text, "ax2") || strings.Contains(text, "ax3") || !strings.Contains(text, "ay1") {
+				t.Errorf("retry after %s: executed:\n%s\nwant only ax1 and ay1", retry, text)
+			}
+		})
+	}
+}
+
+// A new owner finds the same order: the source has it, and the store has the failed items.
+func TestTheNextOwnerHoldsTheSameKeys(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &orderedRows{rows: newRows(w, "ax1", "ax2", "ay1"), atomic: true}
+		d.bad["ax1"] = errBroken
+		store := newMemory()
+		s := settings()
+		s.RetryJitter, s.Retry = 0, time.Hour
+		s.RetryMax = time.Hour
+		w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+		synctest.Wait()
+		w.stop()
+		w.expect(t, "0s [ax1 ax2]", "0s [ax1]", "0s [ay1]")
+		w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+		time.Sleep(10 * time.Minute)
+		w.expect(t)
+		d.heal("ax1")
+		time.Sleep(time.Hour)
+		w.expect(t, "1h0m0s [ax1]", "1h0m0s [ax2]")
+	})
+}
+
+// A dead item holds its key, unless DeadPasses says that the others go on (X10). If it is retried, they wait for it.
+func TestADeadItemAndItsKey(t *testing.T) {
+	for passes, want := range map[bool][]string{
+		false: {"0s [ax1]", "0s [ay1]"},
+		true:  {"0s [ax1]", "0s [ax2]", "0s [ay1]"},
+	} {
+		t.Run(fmt.Sprintf("passes %t", passes), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				d := &orderedRows{rows: newRows(w, "ax1", "ax2", "ay1")}
+				d.bad["ax1"] = processor.Permanent(errBroken)
+				store := newMemory()
+				s := settings()
+				s.ExecuteNumber, s.ItemMaxAttempts, s.DeadPasses = 1, 3, passes
+				w.start(t, d, processor.Env{Items: failedItems{store}}, s, "a")
+				time.Sleep(10 * time.Second)
+				w.expect(t, want...)
+			})
+		})
+	}
+}
+
+// One key with many items leaves executors and pages to the others, whether or not Select leaves out Selection.Held.
+func TestAHotKeyDoesNotSlowTheOthers(t *testing.T) {
+	for _, held := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leaves out %t", held), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				var items []string
+				for i := range 300 {
+					items = append(items, fmt.Sprintf("ax%d", i))
+				}
+				for i := range 40 {
+					items = append(items, fmt.Sprintf("a%c%d", 'A'+i%20, i))
+				}
+				d := &orderedRows{rows: newRows(w, items...), held: held}
+				d.takes = time.Second
+				s := settings()
+				s.FetchNumber = 40
+				w.start(t, d, processor.Env{}, s, "a")
+				time.Sleep(2 * time.Minute) // the hot key alone needs five
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				hot := 0
+				for _, item := range d.open {
+					if item[1] != 'x' {
+						t.Errorf("item %s is not done", item)
+					} else {
+						hot++
+					}
+				}
+				if hot > 300-60 {
+					t.Errorf("%d items of the hot key are left, want at most 240", hot)
+				}
+			})
+		})
+	}
+}
+
+// An alert says that items of one order key are in two queues, where they have no order. Another number of queues may
+// move a key.
+func TestAnOrderKeyInTwoQueues(t *testing.T) {
+	for _, version := range []int64{0, 1} {
+		bubble(t, func(t *testing.T, w *world) {
+			var alerts []processor.Alert
+			d := &orderedRows{rows: newRows(w, "ax1", "ay1", "bx2", "bz1")}
+			env := processor.Env{Alert: func(a processor.Alert) { alerts = append(alerts, a) }}
+			s := settings()
+			s.ThreadNumber = 1
+			w.start(t, d, env, s, "a")
+			synctest.Wait()
+			if err := w.Grant(processor.Queue{ID: "b", Index: 1, Partition: version}, 2); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if len(alerts) != int(1-version) || version == 0 && (alerts[0].Kind != processor.AlertPage || alerts[0].Queue != "b") {
+				t.Errorf("version %d: alerts %+v", version, alerts)
+			}
+		})
+	}
+}
+
+func TestOrderedNeedsKeys(t *testing.T) {
+	t.Parallel()
+	want := "settings of task type : a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector"
+	_, err := processor.New[string](struct {
+		*dealer
+		orderedOnly
+	}{}, processor.Env{}, settings())
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+type orderedOnly struct{}
+
+func (orderedOnly) OrderKey(string) string { return "" }

@@ -1,0 +1,83 @@
+package processor_test
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// orderOf returns the order key of an item: one of three of its queue, or none.
+func orderOf(item string) string {
+	n, _ := strconv.Atoi(item[1:])
+	if n%7 == 6 {
+		return ""
+	}
+	return item[:1] + strconv.Itoa(n%3)
+}
+
+// checkKeys returns the first reason why a batch breaks the order of its keys (X10); empty if it does not. open has the
+// items of the queue that are not done, in any order. passes says that an item holds no other back, for instance because
+// it is dead.
+func (k kind) checkKeys(batch, open []string, busy map[string]bool, passes func(string) bool) string {
+	for i, item := range batch {
+		key := orderOf(item)
+		if key == "" {
+			continue
+		}
+		for _, other := range open {
+			at := slices.Index(batch, other)
+			switch {
+			case other == item || orderOf(other) != key:
+			case at >= 0 && !k.atomic:
+				return "items " + item + " and " + other + " of one order key share a batch"
+			case at >= 0 && (at < i) != (other < item):
+				return "items " + item + " and " + other + " are out of order in their batch"
+			case at >= 0:
+			case busy[other]:
+				return "item " + item + " is executed beside " + other + " of its order key"
+			case other < item && !passes(other):
+				return "item " + item + " is executed before " + other + " of its order key"
+			}
+		}
+	}
+	return ""
+}
+
+// inOrder returns what a select of an Ordered dealer returns of the open items.
+func (k kind) inOrder(open []string, s processor.Selection) (page []string) {
+	for _, item := range open {
+		leftOut := k.leavesOut && slices.Contains(s.Held, orderOf(item))
+		if !leftOut && (!k.paged || item > s.After) {
+			page = append(page, item)
+		}
+	}
+	slices.Sort(page)
+	return page[:min(len(page), s.Limit)]
+}
+
+// randomOrdered and sweptOrdered are random sources whose items have order keys.
+type (
+	randomOrdered      struct{ randomKeyed }
+	randomOrderedPaged struct{ randomOrdered }
+	sweptOrdered       struct{ sweptKeyed }
+	sweptOrderedPaged  struct{ sweptOrdered }
+)
+
+func (f randomOrdered) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	f.mu.Lock()
+	page := f.kind.inOrder(f.open[s.Queue.ID], s)
+	f.mu.Unlock()
+	if _, err := f.fetch(ctx, s.Limit, s.Queue.ID); err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+func (randomOrdered) OrderKey(item string) string      { return orderOf(item) }
+func (f randomOrdered) Atomic() bool                   { return f.kind.atomic }
+func (randomOrderedPaged) Position(item string) string { return item }
+func (sweptOrdered) OrderKey(item string) string       { return orderOf(item) }
+func (f sweptOrdered) Atomic() bool                    { return f.kind.atomic }
+func (sweptOrderedPaged) Position(item string) string  { return item }
