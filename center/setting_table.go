@@ -103,6 +103,11 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.CountInOutage },
 	},
 	{
+		Name: "on_dead", Column: "on_dead", Default: OnDeadHold,
+		Help:  "HOLD keeps the items behind a dead one that have its order key waiting; `PASS` lets them go on",
+		field: func(s *Settings) any { return &s.OnDead }, oneOf: []string{OnDeadHold, OnDeadPass},
+	},
+	{
 		Name: "item_retry", Column: "item_retry_ms", Default: time.Second,
 		Help:  "pause of an item after its first failure, without a key of its queue",
 		field: func(s *Settings) any { return &s.ItemRetry },

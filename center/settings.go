@@ -26,6 +26,14 @@ const (
 	ProcessorNotSleep = "NOTSLEEP"
 )
 
+// What a dead item does to the items behind it that have its order key (X8).
+const (
+	// OnDeadHold makes them wait until an operator retries or drops the item.
+	OnDeadHold = "HOLD"
+	// OnDeadPass lets them go on.
+	OnDeadPass = "PASS"
+)
+
 // The modes of a task type.
 const (
 	// ModeContinuous works on queues as long as a server owns them.
@@ -135,6 +143,9 @@ type Settings struct {
 	// soon as the retry policy says, poison and healthy ones. Defaults to false: in an outage no item dies, and a cursor
 	// passes an item only after something else has succeeded.
 	CountInOutage bool
+	// OnDead is HOLD or PASS. With HOLD a dead item holds back the items behind it that have its order key, until an
+	// operator retries or drops it; with PASS they go on. Defaults to HOLD. It concerns dealers that are Ordered.
+	OnDead string
 	// FailingAfter is the number of failed calls in a row, without an item that succeeds, after which a worker is not
 	// ready. If the failures go on for half a minute, the worker raises the alert FAILING. Calls that all executed one and
 	// the same item do not count. Defaults to 5.

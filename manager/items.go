@@ -37,7 +37,7 @@ func failedItems(rows []failures.Item) []processor.FailedItem {
 	items := make([]processor.FailedItem, len(rows))
 	for n, r := range rows {
 		items[n] = processor.FailedItem{
-			Key: r.Key, Queue: r.QueueID, Attempts: r.Attempts, LastError: r.LastError, RetryIn: r.RetryIn,
+			Key: r.Key, OrderKey: r.OrderKey, Queue: r.QueueID, Attempts: r.Attempts, LastError: r.LastError, RetryIn: r.RetryIn,
 			Dead: r.State == ops.ItemDead, Started: r.State == ops.ItemStarted,
 		}
 	}
@@ -51,7 +51,7 @@ func (i itemStore) Save(ctx context.Context, q processor.Queue, items []processo
 	rows := make([]failures.Item, len(items))
 	for n, item := range items {
 		rows[n] = failures.Item{
-			Key: item.Key, QueueID: q.ID, Partition: q.Partition, State: ops.ItemRetry,
+			Key: item.Key, OrderKey: item.OrderKey, QueueID: q.ID, Partition: q.Partition, State: ops.ItemRetry,
 			Attempts: item.Attempts, LastError: item.LastError, RetryIn: item.RetryIn,
 		}
 		switch {

@@ -101,6 +101,7 @@ func processorSettings(s Settings) processor.Settings {
 		RatePerSecond: s.RatePerSecond, BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
 		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
 		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage,
+		DeadPasses:   s.OnDead == center.OnDeadPass,
 		FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
@@ -17,6 +18,7 @@ type ItemChoice struct {
 	Keys     []string `arg:"[ITEM...]" form:"key" of:"item" json:"-"`
 	All      bool     `flag:"all" of:"choice" json:"-" help:"all failed items, or those that the other flags choose"`
 	Queue    string   `flag:"queue" of:"queue" json:"-" help:"with --all: only items of this queue"`
+	OrderKey string   `flag:"order-key" of:"choice" json:"-" help:"with --all: only items with this order key"`
 	State    string   `flag:"state" of:"choice" choices:"RETRY STARTED DEAD" json:"-" help:"with --all: only items in this state"`
 	Error    string   `flag:"error" of:"choice" json:"-" help:"with --all: only items with this error, as the console shows it: with … for figures and quoted texts"`
 	Text     string   `flag:"match" of:"choice" json:"-" help:"with --all: only items whose key or error contains this text"`
@@ -41,10 +43,19 @@ var retryItems = verb[RetryItems](Verb{
 
 // Prepare implements Operation.
 func (a RetryItems) Prepare(ctx context.Context, c *Client) (*Change, error) {
-	return itemVerb{
+	change, err := itemVerb{
 		Verb: retryItems, past: "retried", do: c.Items().Retry,
 		rest: func(left ItemChoice) Operation { return RetryItems{left} },
 	}.prepare(ctx, c, a.ItemChoice)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Tasks().Settings(ctx, a.TaskType)
+	if err == nil && s.OnDead == center.OnDeadPass {
+		change.Says = append(change.Says, "on_dead is PASS: a dead item with an order key is executed out of order, because "+
+			"items behind it have gone on.")
+	}
+	return change, err
 }
 
 // DropItems deletes the records of failed items.
@@ -123,7 +134,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 func (v itemVerb) changeAll(
 	ctx context.Context, c *Client, a ItemChoice, step func(Done) bool, actor string,
 ) (Done, error) {
-	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State}
+	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State, OrderKey: a.OrderKey}
 	for {
 		page, next, err := c.Items().Page(ctx, filter, a.After)
 		var keys []string
@@ -173,6 +184,9 @@ func (a ItemChoice) allOf(name string) string {
 	if a.Queue != "" {
 		text += ", queue " + a.Queue
 	}
+	if a.OrderKey != "" {
+		text += ", order key " + a.OrderKey
+	}
 	if a.Error != "" {
 		text += fmt.Sprintf(" with the error %q", a.Error)
 	}
@@ -182,10 +196,10 @@ func (a ItemChoice) allOf(name string) string {
 	return text
 }
 
-// Matches reports whether the key and the error of an item are such as the choice says.
+// Matches reports whether the keys and the error of an item are such as the choice says.
 func (a ItemChoice) Matches(i ItemRecord) bool {
 	return (a.Error == "" || ErrorKind(i.LastError) == a.Error) &&
-		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.LastError, a.Text))
+		(strings.Contains(i.ItemKey, a.Text) || strings.Contains(i.OrderKey, a.Text) || strings.Contains(i.LastError, a.Text))
 }
 
 // varying are the parts of an error in which errors of one kind differ: quoted texts and figures.

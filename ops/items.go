@@ -31,6 +31,7 @@ type ItemRecord struct {
 	TaskType      string     `json:"task_type"`
 	OwnSign       string     `json:"own_sign"`
 	ItemKey       string     `json:"item_key"`
+	OrderKey      string     `json:"order_key"` // empty if the item has none
 	QueueID       string     `json:"queue_id"`
 	State         string     `json:"state"` // RETRY, STARTED or DEAD
 	Attempts      int64      `json:"attempts"`
@@ -45,6 +46,7 @@ type ItemFilter struct {
 	QueueID  string
 	State    string
 	Key      string // the whole key of one item
+	OrderKey string // of the items
 }
 
 // List lists the latest failed items of this own_sign that the filter selects, at most limit, the latest last.
@@ -53,6 +55,7 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	w.Equal("task_type", f.TaskType)
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
+	w.Equal("order_key", f.OrderKey)
 	if f.Key != "" {
 		w.Equal("item_hash", failures.Hash(f.Key))
 	}
@@ -98,6 +101,7 @@ func (it *Items) Page(ctx context.Context, f ItemFilter, after string) (page []I
 	w := sqldb.Where{Args: []any{f.TaskType, it.c.ownSign, after}}
 	w.Equal("queue_id", f.QueueID)
 	w.Equal("state", f.State)
+	w.Equal("order_key", f.OrderKey)
 	page, err = sqldb.Records[ItemRecord](ctx, it.c.db, fmt.Sprintf(`SELECT {columns} FROM schedule_failed_item
 		WHERE task_type = ? AND own_sign = ? AND item_hash > ?%s ORDER BY item_hash LIMIT %d`, w.Text,
 		itemsPerPage), w.Args...)

@@ -21,7 +21,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter data_database
-		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage on_dead item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
@@ -34,7 +34,7 @@ var columns = map[string]string{
 	"schedule_pin":         `task_type own_sign queue_id labels`,
 	"schedule_data":        `own_sign name data_id marked address gmt_created`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,
-	"schedule_failed_item": `task_type own_sign item_hash item_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
+	"schedule_failed_item": `task_type own_sign item_hash item_key order_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,

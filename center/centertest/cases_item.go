@@ -82,16 +82,25 @@ func testFailedItems(t *testing.T, c *center.Center) {
 		return r.readInt("SELECT COUNT(DISTINCT first_failed_at) FROM schedule_failed_item WHERE task_type = '%s'", r.task)
 	}
 	p := r.partition()
-	a := failures.Item{Key: "a", QueueID: "0", Partition: p, State: ops.ItemRetry, Attempts: 1, LastError: "no", RetryIn: time.Hour}
+	a := failures.Item{
+		Key: "a", OrderKey: "north/7", QueueID: "0", Partition: p, State: ops.ItemRetry, Attempts: 1, LastError: "no",
+		RetryIn: time.Hour,
+	}
 	b := failures.Item{Key: "b b's", QueueID: "1", Partition: p, State: ops.ItemDead, Attempts: 25, LastError: "broken \xff\x00", RetryIn: -time.Hour}
 	save(a, b)
 	b.LastError = "broken \uFFFD"
 	r.wantItems("0", a)
 	r.wantItems("1", b)
 	before := firsts()
-	a.Attempts, a.LastError, a.RetryIn = 2, "no again", 2*time.Hour
+	a.Attempts, a.LastError, a.RetryIn, a.OrderKey = 2, "no again", 2*time.Hour, "north/8"
 	save(a)
 	r.wantItems("0", a)
+	for key, want := range map[string]int{"north/7": 0, "north/8": 1} {
+		list, err := ops.New(c).Items().List(t.Context(), ops.ItemFilter{TaskType: r.task, OrderKey: key}, 10)
+		if err != nil || len(list) != want {
+			t.Fatalf("%d items with the order key %s, want %d: %v", len(list), key, want, err)
+		}
+	}
 	if firsts() != before {
 		t.Fatal("the second failure changed first_failed_at")
 	}

@@ -32,7 +32,7 @@ var dialect = &sqldb.Dialect{
 		demand = IF(epoch <= VALUES(epoch), COALESCE(VALUES(demand), demand), demand),
 		epoch = GREATEST(epoch, VALUES(epoch))`,
 	UpsertItem: ` ON DUPLICATE KEY UPDATE queue_id = VALUES(queue_id), partition_version = VALUES(partition_version),
-		state = VALUES(state), attempts = VALUES(attempts),
+		order_key = VALUES(order_key), state = VALUES(state), attempts = VALUES(attempts),
 		last_error = VALUES(last_error), next_attempt_at = VALUES(next_attempt_at)`,
 	// STRAIGHT_JOIN as above.
 	ChangeQueues: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (

@@ -161,8 +161,8 @@ func TestFailedItemsOfARunAreListed(t *testing.T) {
 			t.Fatalf("run show has %d failed items in JSON, want 10", len(shown.Items))
 		}
 		s.namesAreColumns("run show", shown.Items[0], "schedule_run_item", nil)
-		s.wantError(2, "leave out TASK and --state", "item list extract --run extract")
-		s.wantError(2, "leave out TASK and --state", "item list --run extract --state DEAD")
+		s.wantError(2, "leave out TASK, --state and --order-key", "item list extract --run extract")
+		s.wantError(2, "leave out TASK, --state and --order-key", "item list --run extract --state DEAD")
 		s.wantError(1, "nope", "item list --run nope")
 	})
 }

@@ -37,6 +37,7 @@ func Of(r *roster.Roster) Log { return Log{r.DB, r.OwnSign} }
 // it.
 type Item struct {
 	Key       string // as the dealer returns it, of any length
+	OrderKey  string // of an Ordered dealer, for people: the source keeps the order
 	QueueID   string // the queue that had the item when it last failed
 	Partition int64  // partition_version of the roster when that queue was granted
 	State     string // RETRY, STARTED or DEAD
@@ -153,8 +154,8 @@ func (l Log) read(ctx context.Context, condition, taskType string, args ...any) 
 		Item
 		Next, Now time.Time
 	}
-	rows, err := sqldb.Records[row](ctx, sqldb.Strict{Eacher: l.db}, `SELECT item_key, queue_id, partition_version, state,
-			attempts, last_error, first_failed_at, next_attempt_at, {now}
+	rows, err := sqldb.Records[row](ctx, sqldb.Strict{Eacher: l.db}, `SELECT item_key, order_key, queue_id,
+			partition_version, state, attempts, last_error, first_failed_at, next_attempt_at, {now}
 		FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?`+condition,
 		append([]any{taskType, l.ownSign}, args...)...)
 	for _, r := range rows {
@@ -172,15 +173,15 @@ func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
 		return fmt.Errorf("record the failed items of %s$%s: the key of an item is empty", taskType, l.ownSign)
 	}
 	for part := range slices.Chunk(items, roster.InsertRows) {
-		args := make([]any, 0, 10*len(part))
+		args := make([]any, 0, 11*len(part))
 		for _, i := range part {
-			args = append(args, taskType, l.ownSign, Hash(i.Key), i.Key, i.QueueID, i.Partition, i.State, i.Attempts,
-				sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
+			args = append(args, taskType, l.ownSign, Hash(i.Key), i.Key, sqldb.Clean(i.OrderKey), i.QueueID, i.Partition,
+				i.State, i.Attempts, sqldb.Clean(i.LastError), -i.RetryIn.Milliseconds())
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {ago ?}, {now}), ", len(part)), ", ")
 		err := l.write(ctx, `INSERT INTO schedule_failed_item
-			(task_type, own_sign, item_hash, item_key, queue_id, partition_version, state, attempts, last_error, next_attempt_at,
-			first_failed_at)
+			(task_type, own_sign, item_hash, item_key, order_key, queue_id, partition_version, state, attempts, last_error,
+			next_attempt_at, first_failed_at)
 			VALUES `+values+l.db.UpsertItem, args...)
 		if err != nil {
 			return fmt.Errorf("record the failed items of %s$%s: %w", taskType, l.ownSign, err)

@@ -90,7 +90,7 @@ const SetQueue = `req_since = CASE WHEN v.req IS NULL THEN NULL WHEN q.req_serve
 
 // OnConflictItem is the UpsertItem of databases that have ON CONFLICT.
 const OnConflictItem = ` ON CONFLICT (task_type, own_sign, item_hash) DO UPDATE SET queue_id = excluded.queue_id,
-	partition_version = excluded.partition_version, state = excluded.state,
+	partition_version = excluded.partition_version, order_key = excluded.order_key, state = excluded.state,
 	attempts = excluded.attempts, last_error = excluded.last_error, next_attempt_at = excluded.next_attempt_at`
 
 // OnConflictBacklog is the UpsertBacklog of databases that have ON CONFLICT.

@@ -67,6 +67,8 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		"the last figures stay meanwhile.", func(s manager.Status) float64 { return float64(s.Backlog.Failures) }),
 	gauge("rota_items_parked", "Failed items of the owned queues that back off or are dead.",
 		func(s manager.Status) float64 { return float64(s.Work.Parked) }),
+	gauge("rota_held_keys", "Order keys with items that wait for one of their key that has failed or is executed.",
+		func(s manager.Status) float64 { return float64(s.Work.HeldKeys) }),
 	gauge("rota_outage", "1 while the circuit breaker is open because items fail and nothing succeeds.",
 		func(s manager.Status) float64 { return boolean(!s.Work.OutageSince.IsZero()) }),
 	gauge("rota_oldest_call_age_seconds", "How long the oldest call of the dealer that still runs has been running; "+

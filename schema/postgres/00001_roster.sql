@@ -44,6 +44,7 @@ CREATE TABLE schedule_task_type (
     stall_after_ms              bigint           NOT NULL DEFAULT 300000,            -- age at which a call of the dealer raises an alert
     item_max_attempts           bigint           NOT NULL DEFAULT 25,                -- failures after which an item is DEAD
     count_in_outage             boolean          NOT NULL DEFAULT FALSE,             -- a failure counts as an attempt although nothing else succeeds
+    on_dead                     text             NOT NULL DEFAULT 'HOLD',            -- HOLD or PASS: whether a dead item holds back those of its order key
     item_retry_ms               bigint           NOT NULL DEFAULT 1000,              -- pause after the first failure of an item
     item_retry_factor           double precision NOT NULL DEFAULT 2,                 -- by which the pause grows with each further failure
     item_retry_jitter           double precision NOT NULL DEFAULT 0.5,               -- part of a pause by which it is longer or shorter at random
@@ -94,6 +95,7 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_gmt_modified CHECK (gmt_modified BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_task_type_mode CHECK (mode IN ('CONTINUOUS', 'RUN')),
     CONSTRAINT ck_schedule_task_type_processor_type CHECK (processor_type IN ('SLEEP', 'NOTSLEEP')),
+    CONSTRAINT ck_schedule_task_type_on_dead CHECK (on_dead IN ('HOLD', 'PASS')),
     CONSTRAINT ck_schedule_task_type_balance CHECK (balance IN ('QUEUES', 'LOAD'))
 );
 
@@ -437,6 +439,7 @@ CREATE TABLE schedule_failed_item (
     own_sign          text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
     item_hash         text COLLATE "C" NOT NULL,                           -- SHA-256 of the key, in hexadecimal: it has one length
     item_key          text COLLATE "C" NOT NULL,                           -- key of the item, from the dealer
+    order_key         text COLLATE "C" NOT NULL DEFAULT '',                -- its order key, from the dealer; empty if it has none
     queue_id          text COLLATE "C" NOT NULL,                           -- queue that had the item when it last failed
     partition_version bigint           NOT NULL DEFAULT 0,                 -- the one of the lock row when this queue was granted
     state             text             NOT NULL DEFAULT 'RETRY',           -- RETRY, STARTED or DEAD

@@ -32,6 +32,7 @@ records its first 100. "rota run rerun" tries them again. RUN is the id of a
 run, or a task type, which stands for its newest run.`,
 		Example: `  rota item list settle
   rota item list --state DEAD --limit 1000 -o csv
+  rota item list settle --order-key 4711
   rota item list --run reindex`,
 	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		if run != "" {
@@ -44,12 +45,13 @@ run, or a task type, which stands for its newest run.`,
 	cli.AddChoice(cmd, &state, "state", "", "only items in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
 	cli.CompleteFlag(cmd, "queue", cli.Names("queue"))
+	cmd.Flags().StringVar(&f.OrderKey, "order-key", "", "only items with this order key")
 	cmd.Flags().StringVar(&run, "run", "", "the items that failed in this run")
 	cli.CompleteFlag(cmd, "run", cli.Names("run"))
 	cli.AddLimit(cmd, &limit, "list at most this many")
 	cli.Check(cmd, func(args []string) error {
-		if run != "" && (len(args) > 0 || state.Value != "") {
-			return errors.New("--run lists items of a run: leave out TASK and --state")
+		if run != "" && (len(args) > 0 || state.Value != "" || f.OrderKey != "") {
+			return errors.New("--run lists items of a run: leave out TASK, --state and --order-key")
 		}
 		return nil
 	})
@@ -70,6 +72,7 @@ func itemRow(i ops.ItemRecord) cli.Row {
 		cli.Text("TASK", i.TaskType).Drop(2),
 		cli.Text("QUEUE", i.QueueID),
 		cli.Text("ITEM", cli.OneLine(i.ItemKey)),
+		cli.Text("ORDER KEY", cli.OneLine(i.OrderKey)).Drop(2),
 		cli.State("STATE", i.State),
 		cli.Figure("ATTEMPTS", i.Attempts),
 		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),
