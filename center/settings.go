@@ -26,7 +26,7 @@ const (
 	ProcessorNotSleep = "NOTSLEEP"
 )
 
-// What a dead item does to the items behind it that have its order key (X8).
+// What a dead item does to the items behind it that have its order key (X10).
 const (
 	// OnDeadHold makes them wait until an operator retries or drops the item.
 	OnDeadHold = "HOLD"

@@ -49,6 +49,7 @@ type SQLDealer struct {
 	Discard    string   // the statement for a row that has failed for good
 	Backlog    string   // the statement that counts the rows that a queue has left
 	Key        []string // the columns that identify a row
+	OrderKey   string   // the column of the order key; empty if the rows are in no order
 	AfterStart []string // the values of {{after}} at the start of the table, one for each column of the key
 
 	Cursor, CursorStart []string      // the columns of {{cursor}}, and their values before the first row

@@ -36,7 +36,7 @@ func sqlFields(d *SQLDealer) map[string]any {
 	return map[string]any{
 		"select": &d.Select, "execute": &d.Execute, "execute_each": &d.ExecuteEach, "discard": &d.Discard,
 		"backlog": &d.Backlog,
-		"key":     &d.Key, "after_start": &d.AfterStart,
+		"key":     &d.Key, "order_key": &d.OrderKey, "after_start": &d.AfterStart,
 		"cursor": &d.Cursor, "cursor_start": &d.CursorStart,
 		"cursor_lag": &d.CursorLag, "cursor_newest": &d.CursorNewest, "commits_in_order": &d.CommitsInOrder,
 	}

@@ -24,10 +24,10 @@ var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN
 	"set mode: RUN or do not use it")
 
 func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
-	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, settings}
+	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart, order: -1}, c, settings}
 	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1}
 	for _, step := range []func() error{
-		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter,
+		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildOrder,
 		b.buildExecute, b.buildDiscard, b.buildBacklog,
 	} {
 		if err := step(); err != nil {
@@ -80,13 +80,13 @@ func (b builder) parse(text string, known ...string) (*statement, error) {
 	if !b.inRun() && s.uses(runKey) {
 		return nil, errNoRun
 	}
-	s.keyWidth = b.shape.key
+	s.keyWidth, s.orderKey = b.shape.key, b.file.OrderKey
 	return s, nil
 }
 
 func (b builder) buildSelect() error {
 	s, err := b.parse(b.file.Select, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".",
-		horizonName, after, after+".", ownSign, runKey)
+		horizonName, after, after+".", held, ownSign, runKey)
 	if err != nil {
 		return fmt.Errorf(".select %w", err)
 	}

@@ -30,7 +30,7 @@ var newCases = map[string]buildCase{
 	},
 	"unknown in select": {
 		sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: []string{"id"}},
-		want: ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{own_sign}}, {{run_key}}",
+		want: ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{held}}, {{own_sign}}, {{run_key}}",
 	},
 	"unknown in execute": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: []string{"id"}},

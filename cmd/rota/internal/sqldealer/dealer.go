@@ -29,6 +29,7 @@ type Dealer struct {
 	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
 	cursor     *cursorSpec             // nil without {{cursor}}
 	afterStart []string                // the values of {{after}} at the start of the table
+	order      int                     // the index of the order key in the shape, or -1
 	shape      shape
 }
 
@@ -50,7 +51,8 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 
 // query executes the select with the values that arg returns for its placeholders.
 func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
-	rows, err := d.database.DB().QueryContext(ctx, d.sel.text(0), d.sel.values(arg)...)
+	keys := d.heldArg(s.Held)
+	rows, err := d.database.DB().QueryContext(ctx, d.sel.text(len(keys)), d.sel.values(arg)...)
 	var list []Row
 	if err == nil {
 		defer rows.Close()
@@ -72,6 +74,8 @@ func (d *Dealer) selectArg(name string, s *processor.Selection) any {
 		return s.Limit
 	case queueParameter:
 		return s.Queue.Parameter
+	case held:
+		return d.heldArg(s.Held)
 	}
 	if at, ok := columnOf(name, after, d.shape.columns[:d.shape.key]); ok {
 		return d.afterArg(at, s.After)
@@ -184,9 +188,9 @@ var (
 
 // withCapabilities returns the dealer with the capabilities that follow from the statements. With a key it is Keyed:
 // rows fail one by one. With {{cursor}} it is Cursored: rows are read in order and never twice. With {{after}} it is
-// Paged: failed rows hide no others. With discard it is a Discarder.
+// Paged: failed rows hide no others. With order_key it is Ordered. With discard it is a Discarder.
 func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
-	discards := discarder{d}
+	discards, paging, orders := discarder{d}, d.sel.usesColumns(after), ordered{d}
 	switch {
 	case d.shape.key == 0:
 		return d
@@ -197,13 +201,35 @@ func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
 		}{cursored{keyed{d}}, discards}
 	case d.cursor != nil:
 		return cursored{keyed{d}}
-	case d.sel.usesColumns(after) && d.discard != nil:
+	case paging && d.order >= 0 && d.discard != nil:
+		return struct {
+			paged
+			ordered
+			discarder
+		}{paged{keyed{d}}, orders, discards}
+	case paging && d.order >= 0:
+		return struct {
+			paged
+			ordered
+		}{paged{keyed{d}}, orders}
+	case paging && d.discard != nil:
 		return struct {
 			paged
 			discarder
 		}{paged{keyed{d}}, discards}
-	case d.sel.usesColumns(after):
+	case paging:
 		return paged{keyed{d}}
+	case d.order >= 0 && d.discard != nil:
+		return struct {
+			keyed
+			ordered
+			discarder
+		}{keyed{d}, orders, discards}
+	case d.order >= 0:
+		return struct {
+			keyed
+			ordered
+		}{keyed{d}, orders}
 	case d.discard != nil:
 		return struct {
 			keyed

@@ -61,6 +61,9 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 		var values []any
 		for i := range idle[:n] {
 			for _, name := range d.sel.names {
+				if name == held { // the queue holds no keys, or it would not be idle
+					continue
+				}
 				v, err := arg(name, &idle[i])
 				if err != nil {
 					return nil, err
@@ -88,7 +91,7 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 
 // mostPeeked returns how many selects fit into the statement of Peek.
 func (d *Dealer) mostPeeked() int {
-	return max(1, min(mostPeeked, d.syntax.mostParameters/max(1, len(d.sel.names))))
+	return max(1, min(mostPeeked, d.syntax.mostParameters/max(1, d.sel.markCount(0))))
 }
 
 // peekText returns the statement of Peek for n queues. A select may end with a semicolon, or with a comment up to the
@@ -115,7 +118,7 @@ func (d *Dealer) peekText(n int) string {
 func (d *Dealer) probePeek(ctx context.Context, tx *sql.Tx) error {
 	const queues = 2
 	text := d.peekText(queues)
-	err := d.syntax.prepare(ctx, tx, text, queues*len(d.sel.names))
+	err := d.syntax.prepare(ctx, tx, text, queues*d.sel.markCount(0))
 	refused := refusalOf(err, text)
 	d.noPeek.Store(refused)
 	if refused != nil {

@@ -16,7 +16,8 @@ type statement struct {
 	names   []string
 	sources []string // the placeholders as the user wrote them
 
-	keyWidth int // how many columns a key of {{keys}} has; 0 is one
+	keyWidth int    // how many columns a key of {{keys}} has; 0 is one
+	orderKey string // the column of {{held}}
 }
 
 // The names of placeholders.
@@ -24,6 +25,7 @@ const (
 	total, index, queue   = "total", "index", "queue"
 	queueParameter, limit = "queue_parameter", "limit"
 	cursor, after         = "cursor", "after" // and "cursor.COLUMN", "after.COLUMN"
+	held                  = "held"
 	horizonName           = "horizon"
 	parameter, ownSign    = "parameter", "own_sign"
 	runKey                = "run_key"
@@ -132,7 +134,7 @@ func (s *statement) usesColumn(name, column string) bool {
 	return slices.ContainsFunc(s.names, func(used string) bool { return strings.EqualFold(used, name+"."+column) })
 }
 
-// text returns the statement with marks for keyCount keys. Each occurrence of a name
+// text returns the statement with marks for keyCount keys, or order keys of {{held}}. Each occurrence of a name
 // has its own marks, because PostgreSQL gives a mark one type for all its places.
 func (s *statement) text(keyCount int) string {
 	var b strings.Builder
@@ -150,24 +152,35 @@ func (s *statement) write(b *strings.Builder, n, keyCount int) (count int) {
 	return count
 }
 
-// values returns what arg returns for each placeholder.
+// values returns what arg returns for each placeholder, a []any of any length for {{held}}.
 func (s *statement) values(arg func(name string) any) []any {
-	values := make([]any, len(s.names))
-	for i, name := range s.names {
-		values[i] = arg(name)
+	values := make([]any, 0, len(s.names))
+	for _, name := range s.names {
+		v := arg(name)
+		if name == held {
+			list, _ := v.([]any)
+			values = append(values, list...)
+			continue
+		}
+		values = append(values, v)
 	}
 	return values
 }
 
-// markCount returns the number of marks in the text for keyCount keys.
+// markCount returns the number of marks in the text for keyCount keys, or order keys of {{held}}.
 func (s *statement) markCount(keyCount int) int {
-	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1)
+	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1) + s.count(held)*(keyCount-1)
 }
 
 // writeMarks writes the marks of a placeholder behind the first n marks of the text, and returns their number.
 // A key of several columns is a row value: (?, ?).
 func (s *statement) writeMarks(b *strings.Builder, name string, n, keyCount int) (count int) {
-	if name != keys {
+	switch name {
+	case keys:
+	case held:
+		s.writeHeld(b, n, keyCount)
+		return keyCount
+	default:
 		s.writeMark(b, n+1)
 		return 1
 	}

@@ -1,0 +1,81 @@
+package sqldealer
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"regexp"
+	"strings"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// ordered is a Dealer whose rows have an order key: rows with one key are executed one after the other.
+type ordered struct{ dealer *Dealer }
+
+// OrderKey implements processor.Ordered. A row whose column is NULL is in no order.
+func (o ordered) OrderKey(r Row) string {
+	if v := r.values[o.dealer.order]; v != nil {
+		return encode(v)
+	}
+	return ""
+}
+
+// Atomic implements processor.Atomic: Execute is one transaction.
+func (o ordered) Atomic() bool { return true }
+
+var (
+	_ processor.Ordered[Row] = ordered{}
+	_ processor.Atomic       = ordered{}
+)
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// buildOrder checks the order key of the file, and {{held}} in select.
+func (b builder) buildOrder() error {
+	column := b.file.OrderKey
+	switch {
+	case column == "" && b.sel.uses(held):
+		return errors.New(".select uses {{held}}, which needs order_key")
+	case column == "":
+		return nil
+	case b.cursor != nil:
+		return fmt.Errorf(".order_key (%s) has no effect: the rows of {{cursor}} are executed in order", column)
+	case len(b.file.Key) == 0:
+		return errors.New(".key is missing: order_key needs it, to know the rows that failed")
+	}
+	if b.sel.uses(held) && !identifier.MatchString(column) {
+		return fmt.Errorf(".order_key (%s) must be a plain name for {{held}}: letters, digits and underscores", column)
+	}
+	b.order = b.shape.add(column)
+	return nil
+}
+
+// heldArg returns the values of {{held}}: the keys, and the last of them again up to a power of two. So few different
+// statements are enough.
+func (d *Dealer) heldArg(keys []string) (values []any) {
+	for _, key := range keys {
+		values = append(values, decode(key, d.syntax))
+	}
+	for len(values) > 0 && bits.OnesCount(uint(len(values))) != 1 {
+		values = append(values, values[len(keys)-1])
+	}
+	return values
+}
+
+// writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT {{held}}
+// is true for a row without a key.
+func (s *statement) writeHeld(b *strings.Builder, n, count int) {
+	if count == 0 {
+		b.WriteString("(1 = 0)")
+		return
+	}
+	fmt.Fprintf(b, "(%[1]s IS NOT NULL AND %[1]s IN (", s.orderKey)
+	for i := range count {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		s.writeMark(b, n+i+1)
+	}
+	b.WriteString("))")
+}
