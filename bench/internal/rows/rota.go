@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strconv"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/manager"
@@ -37,12 +38,30 @@ func (d dealer) Execute(ctx context.Context, list []int64) error {
 	return err
 }
 
-// byRota runs one process with as many executors as there are workers.
+// ordered is a dealer whose rows belong to 10,000 customers. Rows of one customer are executed in order.
+type ordered struct{ dealer }
+
+// customers is the number of customers of a queue. A block of neighbours has rows of different customers.
+const customers = 10_000 / queues
+
+func (ordered) Key(id int64) string      { return strconv.FormatInt(id, 10) }
+func (ordered) OrderKey(id int64) string { return strconv.FormatInt(id%customers, 10) }
+func (ordered) Atomic() bool             { return true }
+
 func byRota(inTx bool) func(context.Context, *task) error {
+	return serve(func(t *task) processor.TaskDealer[int64] { return dealer{t, inTx} })
+}
+
+func inOrder(ctx context.Context, t *task) error {
+	return serve(func(t *task) processor.TaskDealer[int64] { return ordered{dealer{t, true}} })(ctx, t)
+}
+
+// serve runs one process with as many executors as there are workers.
+func serve(dealerOf func(*task) processor.TaskDealer[int64]) func(context.Context, *task) error {
 	return func(ctx context.Context, t *task) error {
 		// The settings in the database win over those in the code, so each case has a task type of its own.
 		name := fmt.Sprintf("rows-%d-%d", t.workers, page(t.work))
-		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(name, dealer{t, inTx}, manager.Settings{
+		m, err := manager.New(t.db.Center, manager.Config{}, manager.Serve(name, dealerOf(t), manager.Settings{
 			Queues: queues, ThreadNumber: t.workers, FetchNumber: page(t.work), ExecuteNumber: page(t.work),
 		}))
 		if err != nil {

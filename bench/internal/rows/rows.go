@@ -1,5 +1,5 @@
-// Package rows compares how fast N rows of a table are marked done by a hand-written loop, Rota, Rota with InTx, River,
-// and a loop with FOR UPDATE SKIP LOCKED.
+// Package rows compares how fast N rows of a table are marked done by a hand-written loop, Rota, Rota with InTx, Rota
+// with order keys, River, and a loop with FOR UPDATE SKIP LOCKED.
 package rows
 
 import (
@@ -61,7 +61,8 @@ func peers() []peer {
 	return []peer{
 		{hand, both, 2, 4, sharded, byHand},
 		{rota, both, 2, 4, sharded, byRota(false)},
-		{inTx, both, 1, 1, sharded, byRota(true)},
+		{inTx, both, 1, 2, sharded, byRota(true)},
+		{tidy, both, 1, 2, sharded, inOrder},
 		{skip, both, 2, 1, claimed, bySkipLocked},
 		{jobs, []string{stage.Postgres}, 10, 2, sharded, byRiver(riverOfBenchmark)},
 		{gentle, []string{stage.Postgres}, 60, 1, sharded, byRiver(riverOfReadme)},
@@ -73,6 +74,7 @@ const (
 	hand = "hand-written loop"
 	rota = "Rota"
 	inTx = "Rota, InTx"
+	tidy = "Rota, InTx, in order"
 	skip = "SKIP LOCKED loop"
 	jobs = "River"
 
@@ -189,6 +191,8 @@ func condense(results []*Result, o Options) report.Part {
 			part.Goals = append(part.Goals, report.AtLeast(fmt.Sprintf("%s, %s of work: Rota / %s, the worst of all worker counts", database, work, hand),
 				"%.2f", 0.9, b.worst(database, work, rota, hand, o)))
 		}
+		part.Goals = append(part.Goals, report.AtLeast(fmt.Sprintf("%s: %s / %s, the worst of all worker counts", database, tidy, inTx),
+			"%.2f", 0.9, b.worst(database, 0, tidy, inTx, o)))
 		most := slices.Max(o.Workers)
 		part.Goals = append(part.Goals,
 			report.AtLeast(fmt.Sprintf("%s: Rota / %s, 1 worker", database, skip), "%.2f", 1, b.ratio(database, 0, 1, rota, skip)),
