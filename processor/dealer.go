@@ -171,9 +171,9 @@ type Paged[T any] interface {
 }
 
 // Ordered is an optional capability of a TaskDealer that is Keyed, and neither Cursored nor a SetSelector: items with
-// one order key, such as the events of one customer, are executed one after the other, in the order of the select (X10).
-// A failed item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses; other keys
-// go on. Items of one key share no batch, unless the dealer is Atomic.
+// one order key, such as the events of one customer, are executed one after the other, in the order of the select
+// (X10). A failed item holds back the items of its key behind it until it is done, or dead with Settings.DeadPasses;
+// other keys go on. Items of one key share no batch, unless the dealer is Atomic.
 //
 // The order holds inside a queue, so all items of a key must belong to one queue: Select must divide by the order key,
 // or by what depends on it. Select must return the items of a key in one order each time, and transactions that add

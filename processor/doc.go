@@ -121,11 +121,11 @@
 //
 // Items of one order key are executed one after the other (X10). The obvious way is a set of held keys: a failure adds
 // the key of its item, a success removes it, and the store keeps the set for the next owner. It has to be right at each
-// crash, it has no bound, and it holds a key for ever whose item was deleted by hand. The processor relies on the source
-// instead. A select returns the items in order, so it returns the failed item before those that wait for it. The filter
-// goes through the page and leaves out each item behind one of its key that is not executed now. What it leaves out, the
-// next select returns again. A restart, a hand-over and a takeover need nothing: records of failed items are by key, and
-// the next owner selects the same page.
+// crash, it has no bound, and it holds a key for ever whose item was deleted by hand. The processor relies on the
+// source instead. A select returns the items in order, so it returns the failed item before those that wait for it. The
+// filter goes through the page and leaves out each item behind one of its key that is not executed now. What it leaves
+// out, the next select returns again. A restart, a hand-over and a takeover need nothing: records of failed items are
+// by key, and the next owner selects the same page.
 //
 // Three things a page alone does not show. A Paged dealer has items before the position of the select: keysBehind has
 // the keys of those that the pass has left there (a few megabytes for 100,000 keys), and a batch that fails behind its

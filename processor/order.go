@@ -270,8 +270,8 @@ type keyQueues struct {
 // mostKeyQueues bounds keyQueues.
 const mostKeyQueues = 10_000
 
-// see adds the keys of a page of a queue. It returns the ID of another queue that has one of them under the same division
-// of items into queues; empty if there is none.
+// see adds the keys of a page of a queue. It returns the ID of another queue that has one of them under the same
+// division of items into queues; empty if there is none.
 func (k *keyQueues) see(keys []uint64, q Queue) (other string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -129,7 +129,7 @@ func TestAKeyIsHeldBehindThePage(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		want := []string{"[ay0]", "[az0]", "[az1]"}
-		for _, line := range strings.Split(w.text(), "\n") {
+		for line := range strings.SplitSeq(w.text(), "\n") {
 			if item := strings.Fields(line)[1]; len(want) == 0 || item != want[0] {
 				t.Fatalf("executed:\n%s\nwant ay0, az0 and az1", w.text())
 			}

@@ -63,8 +63,8 @@ func (d *Dealer) heldArg(keys []string) (values []any) {
 	return values
 }
 
-// writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT {{held}}
-// is true for a row without a key.
+// writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT
+// {{held}} is true for a row without a key.
 func (s *statement) writeHeld(b *strings.Builder, n, count int) {
 	if count == 0 {
 		b.WriteString("(1 = 0)")

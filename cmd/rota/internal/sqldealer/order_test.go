@@ -73,6 +73,13 @@ func TestSelectLeavesOutHeldKeys(t *testing.T) {
 						t.Errorf("held %v (-want +got):\n%s", held, diff)
 					}
 				}
+				of.Held = nil
+				other := of
+				other.Queue = processor.Queue{ID: "0", Index: 0}
+				busy, err := dealer.(processor.Peeker).Peek(t.Context(), []processor.Selection{other, of})
+				if err != nil || len(busy) != 1 || busy[0] != "1" {
+					t.Errorf("a peek names %v, %v, want queue 1", busy, err)
+				}
 			})
 		}
 	})
