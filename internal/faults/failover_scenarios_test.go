@@ -122,7 +122,8 @@ func (s *stage) awaitPrimary() (primary *testdb.Server) {
 	s.t.Helper()
 	s.until("the cluster is whole", func() bool {
 		primary = s.cluster.Primary()
-		return primary != nil && s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming'`) == len(s.nodes)-1 &&
+		return primary != nil && s.cluster.MaySwitchOver() &&
+			s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming'`) == len(s.nodes)-1 &&
 			s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) == 1
 	})
 	return primary

@@ -78,6 +78,14 @@ func (c *Cluster) Primary() *Server {
 
 func (c *Cluster) leads(node *Server) bool { return c.ask(node, http.MethodGet, "/primary", "") == nil }
 
+// MaySwitchOver reports whether Patroni knows a node that replicates the primary synchronously. It learns that later than
+// the primary does, and refuses to switch over before.
+func (c *Cluster) MaySwitchOver() bool {
+	return slices.ContainsFunc(c.Nodes, func(node *Server) bool {
+		return c.ask(node, http.MethodGet, "/synchronous", "") == nil
+	})
+}
+
 // SwitchOver tells Patroni to make another node the primary.
 func (c *Cluster) SwitchOver(primary *Server) error {
 	name := fmt.Sprintf("n%d", 1+slices.Index(c.Nodes, primary))
