@@ -51,6 +51,7 @@
 //	21  A process that has begun to drain a queue begins no call of it before it resumes the queue or begins another
 //	    sweep of it.
 //	22  While a service is away that all items need, a process makes at most 3 selects and 100 calls a second.
+//	23  The effects of an order key are in the order of its items (X10).
 //
 // In the scenarios run-*, the workers sweep for runs. [CheckRuns] then checks 13 to 19 beside the other invariants.
 // Some scenarios strike at a known statement of a transaction. A proxy sees the statement, and kills, stops or cuts

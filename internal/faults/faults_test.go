@@ -66,6 +66,7 @@ func scenarios() (list []scenario) {
 		{"galera", galeraScenarios},
 		{"failover", failoverScenarios},
 		{"variant", variantScenarios},
+		{"order", orderScenarios},
 		{"block", blockScenarios},
 		{"reserve", reserveScenarios},
 		{"edit", editScenarios},

@@ -43,6 +43,8 @@ func (v variant) apply(s *manager.Settings) {
 		v.applyRuns(s)
 	case v.blocks():
 		v.applyBlock(s)
+	case v.orders():
+		v.applyOrder(s)
 	}
 	if v == notSleep {
 		s.ProcessorType, s.ThreadNumber, s.ExecuteNumber = center.ProcessorNotSleep, 3, 2
@@ -58,6 +60,10 @@ func (d *dealer) with(v variant) processor.TaskDealer[int64] {
 		return cursored{d}
 	case blocked, outages, behind, tenant:
 		return d.blocking(v)
+	case orderly, orderlyOn:
+		return ordering{keyed{d}, false}
+	case orderlyAll:
+		return ordering{keyed{d}, true}
 	case plain:
 		return d
 	}
