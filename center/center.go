@@ -151,6 +151,7 @@ type Center struct {
 	data map[string]*Data // by name
 
 	ownPools ownPools
+	sender   sender
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of
@@ -179,7 +180,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
 	o.keepIdle(pools)
-	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger}
+	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger, sender: newSender()}
 	c.roster = &roster.Roster{
 		DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock,
 		IdleTxTimeout: max(o.IdleTxTimeout, 0),
@@ -284,7 +285,9 @@ func (c *Center) In(ownSign string) (*Center, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	other := &Center{db: c.db, ownSign: o.OwnSign, options: c.options, log: c.log, roster: c.roster.In(o.OwnSign)}
+	other := &Center{
+		db: c.db, ownSign: o.OwnSign, options: c.options, log: c.log, roster: c.roster.In(o.OwnSign), sender: newSender(),
+	}
 	other.roster.OnInvalid, other.roster.OnLineHeld = other.logInvalid, other.logLineHeld
 	other.runs = newEngine(other.roster, c.log)
 	return other, nil

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
+	"strconv"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
@@ -42,4 +43,22 @@ func ExampleInTx() {
 	// Output:
 	// <nil>
 	// fence settle$BASE: queue 0: fenced: the queue has another owner or epoch by now
+}
+
+// A program that inserts orders tells the workers of settle, so that they do not wait for their next look. Only
+// PostgreSQL passes that on.
+func ExampleCenter_Wake() {
+	ctx := context.Background()
+	c, err := center.Open(ctx, sqlite.URL("sqlite::memory:"), center.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	id := int64(4711)
+	// ... insert the order, and commit
+	if err := c.Wake(ctx, "settle", strconv.FormatInt(id, 10)); err != nil { // after the commit
+		log.Print(err) // the workers find the order by their next look
+	}
+	fmt.Println("told, where the database can:", c.Notifies())
+	// Output: told, where the database can: false
 }

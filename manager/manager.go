@@ -99,6 +99,11 @@ type Config struct {
 	// Linux has it. Do not set it where running processes or virtual machines are cloned, or checkpointed and restored.
 	// Defaults to none.
 	WitnessDir string
+
+	// NoHints spares the connection on which Run listens for the hints of other processes (Center.Wake), one for the whole
+	// process. Defaults to false. Only PostgreSQL has such a connection, and it is closed behind a pooler that passes no
+	// notifications.
+	NoHints bool
 }
 
 func (c Config) withDefaults() Config {
@@ -152,6 +157,7 @@ type Manager struct {
 	heartbeater *heartbeater
 	witness     *witnessing
 	alone       chan struct{} // the processors share it: Env.Alone
+	hearing     hearing
 	servers     []*server
 }
 
@@ -168,6 +174,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	m := &Manager{
 		c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg),
 		witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1),
+		hearing: hearing{log: cfg.Logger},
 	}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))
@@ -207,6 +214,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	var beside sync.WaitGroup
 	beside.Go(func() { m.heartbeater.run(beating) })
 	beside.Go(func() { m.witness.watch(beating, m.servers) })
+	beside.Go(func() { m.listen(beating) })
 	for _, s := range m.servers {
 		serving.Go(func() error { return s.run(ctx) })
 	}

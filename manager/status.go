@@ -24,6 +24,7 @@ type Status struct {
 	Backlog           BacklogStatus // of the queues that the server owns
 	Failing           *FailingError // the dealer's failures, if it does nothing but fail; nil otherwise
 	FailingQueues     int           // number of queues whose calls have all failed for ten minutes
+	Hears             bool          // hints of other processes reach this one (Center.Wake)
 
 	// Conditions is the number of conditions that the server sees and that last, by kind. Each server of the task type
 	// sees those of the roster, such as a failed run. Problems of runs are at most 30 s old.
@@ -40,6 +41,7 @@ func (m *Manager) Status() []Status {
 	list := make([]Status, len(m.servers))
 	for i, s := range m.servers {
 		list[i] = s.status()
+		list[i].Hears = m.hearing.on.Load()
 	}
 	return list
 }

@@ -7,6 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -93,4 +96,70 @@ func TestWake(t *testing.T) {
 			cl.Error(err)
 		}
 	})
+}
+
+// X9: on PostgreSQL, a hint of another process makes a queue be selected at once. A process without hints waits.
+func TestWakeOfAnotherProcess(t *testing.T) {
+	url := testdb.URL(t, testdb.Postgres)
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	d := &mailbox{done: map[int]time.Time{}}
+	s := quick
+	s.SleepTimeNoData = time.Hour
+	for _, noHints := range []bool{true, false} {
+		p := startConfigured(t, url, manager.Config{Grace: time.Second, NoHints: noHints}, d, s)
+		until(t, "the queues are empty", func() bool { return p.m.Status()[0].Empty == 2 })
+		d.put(3)
+		if noHints {
+			if err := c.Wake(t.Context(), "settle", "3"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(500 * time.Millisecond)
+			if at := d.doneAt(3); !at.IsZero() || p.m.Status()[0].Hears {
+				t.Error("a process without hints has heard one")
+			}
+			if err := d.Execute(t.Context(), []int{3}); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			until(t, "hints arrive", func() bool { return p.m.Status()[0].Hears })
+			d.put(5)
+			if err := c.Wake(t.Context(), "settle", "5"); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "the item is executed", func() bool { return !d.doneAt(5).IsZero() })
+		}
+		p.stop()
+		if err := <-p.ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// configured is a worker process with a configuration.
+type configured struct {
+	m     *manager.Manager
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func startConfigured(t *testing.T, url string, cfg manager.Config, d *mailbox, s manager.Settings) *configured {
+	t.Helper()
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := manager.New(c, cfg, manager.Serve("settle", d, s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &configured{m, cancel, make(chan error, 1)}
+	go func() { p.ended <- m.Run(ctx) }()
+	t.Cleanup(func() { c.Close() })
+	t.Cleanup(cancel)
+	return p
 }

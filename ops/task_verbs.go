@@ -63,6 +63,40 @@ func pauseChange(ctx context.Context, c *Client, name string, paused bool, v *Ve
 	return change, nil
 }
 
+// WakeTask makes the workers of a task type look at once for items in queues that were empty.
+type WakeTask struct {
+	TaskType string   `arg:"TASK" of:"task" json:"-"`
+	Keys     []string `arg:"[QUEUE...]" form:"key" json:"-" help:"queues, or numbers that belong to them; none is all queues"`
+}
+
+var wakeTask = verb[WakeTask](Verb{
+	Name: "task wake", Right: RightOperate,
+	Short: "Make workers look at once into queues that were empty",
+	Effect: "Workers on PostgreSQL that listen select queues at once that were empty. Nothing else is selected earlier. " +
+		"Without it they look each sleep_time_nodata.",
+	Help: `QUEUE is the name of a queue. Where queues are numbers, it is any whole number
+whose remainder is the number of the queue, such as the id of a row.`,
+	Example: "  rota task wake settle\n  rota task wake settle 3 4711",
+})
+
+// Prepare implements Operation.
+func (a WakeTask) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	t, err := readTask(ctx, c, a.TaskType)
+	if err != nil {
+		return nil, err
+	}
+	change := &Change{
+		Title: "Wake " + t.TaskType, TaskTypes: []string{t.TaskType}, Says: []string{wakeTask.Effect},
+		Objects: []Object{{Name: inEnvironment(c, t.TaskType), Past: "woken"}},
+	}
+	if !c.Notifies() {
+		change.Warnings = []string{"This database sends no hints: workers look each sleep_time_nodata."}
+		return change, nil
+	}
+	change.Objects[0].do = done(func(ctx context.Context, _ string) error { return c.Wake(ctx, t.TaskType, a.Keys...) })
+	return change, nil
+}
+
 // DeleteTask deletes a task type in all environments.
 type DeleteTask struct {
 	TaskType string `arg:"TASK" of:"task" json:"-"`

@@ -150,7 +150,7 @@ func settingArgs(a Arg) (args []Arg) {
 func Verbs() []*Verb { return verbs }
 
 var verbs = []*Verb{
-	pauseTask, resumeTask, setTask, applyTasks, deleteTask,
+	pauseTask, resumeTask, wakeTask, setTask, applyTasks, deleteTask,
 	addQueue, removeQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
 	retryItems, dropItems,

@@ -39,6 +39,7 @@ func URL(raw string) sqldb.Database {
 			}
 			return sql.OpenDB(c), nil
 		},
+		Listen:  listen(t),
 		Probe:   probe,
 		CheckTx: checkTx,
 		Notes:   func(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) { return notes(ctx, db, t.config) },

@@ -237,6 +237,24 @@ var processMutants = []mutant{
 		"TestHintsAreJoined",
 	},
 	{
+		"X9", "a listener behind a pooler waits for hints that never come",
+		"listenOnce", "cancel(ErrNoHints)",
+		"_ = ErrNoHints",
+		"TestNoHintsBehindPgBouncer",
+	},
+	{
+		"X9", "a process follows the hints of another environment",
+		"listenOnce", "case h.OwnSign != c.ownSign:",
+		"case h.OwnSign == \"\":",
+		"TestWakeReachesTheEnvironment",
+	},
+	{
+		"X9", "a hint overtakes others that are not sent yet, and they are lost",
+		"detach", "waiting != h",
+		"waiting == h",
+		"TestHintsAreSentTogether",
+	},
+	{
 		"X10", "an item is executed although one of its key before it on the page is not",
 		"judge", "o.block(key, r.retryAt, false)",
 		"_ = key",

@@ -38,6 +38,11 @@ type Database struct {
 	// limit.
 	CheckTx func(ctx context.Context, tx *sql.Tx, idle time.Duration) (PoolFinding, error)
 
+	// Listen receives the notifications of a channel on a connection of its own, until ctx is done or the connection is
+	// lost. It calls ready when it listens, and got for each notification, both from its goroutine. Nil if the database
+	// has no notifications, or if the program's own connector cannot listen.
+	Listen func(ctx context.Context, channel string, ready func(), got func(payload string)) error
+
 	// Node asks which node of a cluster a connection leads to. Nil if the database has no clusters.
 	Node func(context.Context, *sql.Conn) (Node, error)
 }

@@ -79,6 +79,8 @@ var taskMetrics = append(conditionMetrics(), []taskMetric{
 		func(s manager.Status) float64 { return float64(s.FailingQueues) }),
 	counter("rota_selects_total", "Selects that have ended.",
 		func(s manager.Status) float64 { return float64(s.Work.FetchCount) }),
+	gauge("rota_hints_heard", "1 if hints of other processes reach this one.",
+		func(s manager.Status) float64 { return boolean(s.Hears) }),
 	counter("rota_peeks_total", "Statements that have asked which of the idle queues have work (Peeker).",
 		func(s manager.Status) float64 { return float64(s.Work.PeekCount) }),
 	counter("rota_items_fetched_total", "Items that selects returned.",

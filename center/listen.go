@@ -1,0 +1,98 @@
+package center
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrNoHints says that no hint reaches this process: the database sends none, the program's own connector cannot
+// listen, or a pooler stands between.
+var ErrNoHints = errors.New("hints do not reach this process")
+
+const (
+	// echoTimeout is how long a listener waits for the hint that it sends to itself.
+	echoTimeout = 10 * time.Second
+
+	// The pause before a listener that was lost connects again: it doubles up to the second. Behind a pooler nothing is
+	// heard, so it is the third.
+	listenRetry, listenRetryMax, deafRetry = time.Second, time.Minute, 10 * time.Minute
+)
+
+// CanListen reports whether Listen can receive hints.
+func (c *Center) CanListen() bool { return c.Notifies() && c.db.Database.Listen != nil }
+
+// Listen receives the hints of all processes for this environment until ctx is done, on a connection of its own. It
+// connects again when that is lost, with growing pauses, and calls changed from its goroutine with nil when it hears,
+// and with an error when it does not any more. receive is called from that goroutine, too, and must return quickly. If
+// the database sends no hints, Listen returns ErrNoHints at once. Package manager calls it.
+func (c *Center) Listen(ctx context.Context, changed func(error), receive func(Hint)) error {
+	if !c.CanListen() {
+		return ErrNoHints
+	}
+	pause := listenRetry
+	for ctx.Err() == nil {
+		heard, err := c.listenOnce(ctx, changed, receive)
+		if ctx.Err() != nil {
+			break
+		}
+		changed(err)
+		switch pause = min(2*pause, listenRetryMax); {
+		case errors.Is(err, ErrNoHints):
+			pause = deafRetry
+		case heard:
+			pause = listenRetry
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	return nil
+}
+
+// listenOnce receives hints until the connection is lost, and reports whether it has heard itself.
+func (c *Center) listenOnce(ctx context.Context, changed func(error), receive func(Hint)) (heard bool, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	echo := uuid.NewString()
+	deaf := time.AfterFunc(echoTimeout, func() { cancel(ErrNoHints) })
+	defer deaf.Stop()
+	sent := make(chan struct{})
+	ready := func() {
+		go func() { // beside the connection that listens
+			defer close(sent)
+			if err := c.send(ctx, Hint{OwnSign: c.ownSign, Echo: echo}); err != nil {
+				cancel(err)
+			}
+		}()
+	}
+	began := false
+	err = c.db.Database.Listen(ctx, hintChannel, func() { began = true; ready() }, func(payload string) {
+		var list []Hint
+		if json.Unmarshal([]byte(payload), &list) != nil {
+			return // of another version
+		}
+		for _, h := range list {
+			switch {
+			case h.OwnSign != c.ownSign:
+			case h.Echo == echo && deaf.Stop():
+				heard = true
+				changed(nil)
+			case h.Echo == "":
+				receive(h)
+			}
+		}
+	})
+	cancel(nil)
+	if began {
+		<-sent
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	return heard, err
+}

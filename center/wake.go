@@ -1,0 +1,161 @@
+package center
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/schema"
+)
+
+// Hint says that there may be new items of a task type, in the queues of some keys or, without keys, in all (X9).
+type Hint struct {
+	OwnSign  string   `json:"o"`
+	TaskType string   `json:"t"`
+	Keys     []string `json:"k,omitempty"`
+
+	Echo string `json:"e,omitempty"` // a listener sends it to itself, and finds that it hears
+}
+
+// hintChannel is the channel of the notifications. Each database of a server has its own.
+const hintChannel = "rota_hints"
+
+// mostHint is the size of a notification, below the 8,000 bytes of PostgreSQL.
+const mostHint = 7_500
+
+// sendTimeout bounds how long a hint takes: later it is worth nothing.
+const sendTimeout = 5 * time.Second
+
+// Wake tells all workers of a task type that there may be new items, so that they do not wait for their next look at
+// queues that were empty (X9). A key is the name of a queue. Where queues are numbers, it is the whole number by which
+// the select divides the items: with mod(id, total), the id. No key means all queues. The caller calls Wake after its
+// commit, because what is not committed is not found.
+//
+// Only PostgreSQL tells them (NOTIFY). Elsewhere Wake does nothing, and sleep_time_nodata is the bound. It does not
+// reach workers behind PgBouncer in transaction mode either. Wake returns when the hint was sent, together with others
+// that came while an earlier one was sent: a process sends one at a time. A hint that fails costs the time up to the
+// next look, so the caller may ignore the error.
+func (c *Center) Wake(ctx context.Context, taskType string, keys ...string) error {
+	return c.send(ctx, Hint{OwnSign: c.ownSign, TaskType: taskType, Keys: keys})
+}
+
+// WakeInTx is Wake as a part of tx: the workers are told if it commits, and with its commit. It costs tx no round trip
+// after the commit, and all such transactions of the server commit one after the other: PostgreSQL keeps the order of
+// notifications by a lock. So use Wake where many transactions commit at once.
+func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys ...string) error {
+	if !c.Notifies() {
+		return nil
+	}
+	h := &hints{list: []Hint{{OwnSign: c.ownSign, TaskType: taskType, Keys: keys}}}
+	return notify(ctx, tx, h.payload())
+}
+
+// Notifies reports whether Wake tells other processes: on PostgreSQL.
+func (c *Center) Notifies() bool { return c.db.Name == schema.Postgres }
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func notify(ctx context.Context, db execer, payload string) error {
+	if _, err := db.ExecContext(ctx, "SELECT pg_notify($1, $2)", hintChannel, payload); err != nil {
+		return fmt.Errorf("send a hint: %w", err)
+	}
+	return nil
+}
+
+// send sends a hint, or waits until another caller has sent it.
+func (c *Center) send(ctx context.Context, one Hint) error {
+	if !c.Notifies() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	h := c.sender.join(one)
+	select {
+	case c.sender.turn <- struct{}{}:
+		defer func() { <-c.sender.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("send a hint: %w", ctx.Err())
+	}
+	if !h.sent {
+		c.sender.detach(h)
+		h.sent, h.err = true, notify(ctx, c.db.Dealers, h.payload())
+	}
+	return h.err
+}
+
+// sender joins the hints that come while one is sent.
+type sender struct {
+	turn    chan struct{} // of capacity 1: its holder sends
+	pending chan *hints   // of capacity 1: the hints that wait for the next turn, or nil
+}
+
+func newSender() sender {
+	s := sender{make(chan struct{}, 1), make(chan *hints, 1)}
+	s.pending <- nil
+	return s
+}
+
+// hints are sent together. The holder of the turn reads and writes them after they were detached.
+type hints struct {
+	list []Hint
+	sent bool
+	err  error
+}
+
+// join adds a hint to those that wait.
+func (s *sender) join(one Hint) *hints {
+	h := <-s.pending
+	if h == nil {
+		h = &hints{}
+	}
+	h.add(one)
+	s.pending <- h
+	return h
+}
+
+// detach makes later hints wait for another turn.
+func (s *sender) detach(h *hints) {
+	if waiting := <-s.pending; waiting != h {
+		s.pending <- waiting
+		return
+	}
+	s.pending <- nil
+}
+
+// add adds the keys of a hint to those for the same task type.
+func (h *hints) add(one Hint) {
+	i := slices.IndexFunc(h.list, func(o Hint) bool {
+		return o.OwnSign == one.OwnSign && o.TaskType == one.TaskType && o.Echo == "" && one.Echo == ""
+	})
+	switch {
+	case i < 0:
+		h.list = append(h.list, one)
+	case len(h.list[i].Keys) == 0: // it is for all queues
+	case len(one.Keys) == 0:
+		h.list[i].Keys = nil
+	default:
+		h.list[i].Keys = append(h.list[i].Keys, one.Keys...)
+	}
+}
+
+// payload returns the text of a notification. Hints that are too long are for all queues of their task types.
+func (h *hints) payload() string {
+	text := marshal(h.list)
+	if len(text) > mostHint {
+		for i := range h.list {
+			h.list[i].Keys = nil
+		}
+		text = marshal(h.list)
+	}
+	return text
+}
+
+func marshal(list []Hint) string {
+	text, _ := json.Marshal(list) // texts can always be marshaled
+	return string(text)
+}

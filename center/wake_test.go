@@ -1,0 +1,209 @@
+package center_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// ear receives the hints of a Center.
+type ear struct {
+	c       *center.Center
+	hints   chan center.Hint
+	changes chan error
+}
+
+func openEar(t *testing.T, url, ownSign string) ear {
+	t.Helper()
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate, OwnSign: ownSign})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := ear{c, make(chan center.Hint, 1000), make(chan error, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		if err := c.Listen(ctx, func(err error) { e.changes <- err }, func(h center.Hint) { e.hints <- h }); err != nil {
+			t.Errorf("Listen: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		listening.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func (e ear) hears(t *testing.T) {
+	t.Helper()
+	for {
+		select {
+		case err := <-e.changes:
+			if err == nil {
+				return
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("no hints arrive")
+		}
+	}
+}
+
+// next returns the next hint, or none after a while.
+func (e ear) next(wait time.Duration) (h center.Hint) {
+	select {
+	case h = <-e.hints:
+	case <-time.After(wait):
+	}
+	return h
+}
+
+// X9: Wake reaches the other processes of the environment, WakeInTx with the commit.
+func TestWakeReachesTheEnvironment(t *testing.T) {
+	url := testdb.URL(t, testdb.Postgres)
+	e := openEar(t, url, "TEST")
+	other := openEar(t, url, "OTHER")
+	e.hears(t)
+	other.hears(t)
+	if err := e.c.Wake(t.Context(), "settle", "7", "north"); err != nil {
+		t.Fatal(err)
+	}
+	if h := e.next(10 * time.Second); h.TaskType != "settle" || !slices.Equal(h.Keys, []string{"7", "north"}) {
+		t.Errorf("hint %+v", h)
+	}
+	for _, commit := range []bool{false, true} {
+		tx, err := e.c.DB().BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.c.WakeInTx(t.Context(), tx, "settle", fmt.Sprint(commit)); err != nil {
+			t.Fatal(err)
+		}
+		if h := e.next(200 * time.Millisecond); h.TaskType != "" {
+			t.Errorf("hint %+v before the end of its transaction", h)
+		}
+		end := tx.Rollback
+		if commit {
+			end = tx.Commit
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if h := e.next(10 * time.Second); !slices.Equal(h.Keys, []string{"true"}) {
+		t.Errorf("hint %+v, want that of the transaction that has committed", h)
+	}
+	keys := make([]string, 3000)
+	for i := range keys {
+		keys[i] = fmt.Sprint("queue", i)
+	}
+	if err := e.c.Wake(t.Context(), "settle", keys...); err != nil {
+		t.Fatal(err)
+	}
+	if h := e.next(10 * time.Second); h.TaskType != "settle" || h.Keys != nil {
+		t.Errorf("hint %+v, want one for all queues", h)
+	}
+	if h := other.next(0); h.TaskType != "" {
+		t.Errorf("hint %+v of another environment", h)
+	}
+}
+
+// X9: hints that come while one is sent are sent together, and none is lost.
+func TestHintsAreSentTogether(t *testing.T) {
+	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")
+	e.hears(t)
+	const n = 200
+	var callers sync.WaitGroup
+	for i := range n {
+		callers.Go(func() {
+			if err := e.c.Wake(t.Context(), "settle", fmt.Sprint(i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	heard, sent := map[string]bool{}, 0
+	for len(heard) < n {
+		h := e.next(10 * time.Second)
+		if h.TaskType == "" {
+			t.Fatalf("%d keys of %d", len(heard), n)
+		}
+		sent++
+		for _, k := range h.Keys {
+			heard[k] = true
+		}
+	}
+	if sent > n/2 {
+		t.Errorf("%d notifications for %d hints at once", sent, n)
+	}
+}
+
+// X9: a listener whose connection is lost says so, and connects again.
+func TestListenerConnectsAgain(t *testing.T) {
+	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")
+	e.hears(t)
+	const end = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`
+	if _, err := e.c.DB().ExecContext(t.Context(), end); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-e.changes:
+		if err == nil {
+			t.Error("the loss was not told")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the loss was not noticed")
+	}
+	e.hears(t)
+	if err := e.c.Wake(t.Context(), "settle"); err != nil {
+		t.Fatal(err)
+	}
+	if h := e.next(10 * time.Second); h.TaskType != "settle" {
+		t.Errorf("hint %+v", h)
+	}
+}
+
+// X9: behind PgBouncer in transaction mode a listener finds that it hears nothing.
+func TestNoHintsBehindPgBouncer(t *testing.T) {
+	e := openEar(t, pgBouncerURL(t), "TEST")
+	select {
+	case err := <-e.changes:
+		if !errors.Is(err, center.ErrNoHints) {
+			t.Errorf("error %v, want ErrNoHints", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the listener says nothing")
+	}
+	if err := e.c.Wake(t.Context(), "settle"); err != nil {
+		t.Error(err)
+	}
+}
+
+// X9: other databases send no hints.
+func TestWakeWithoutNotifications(t *testing.T) {
+	for _, kind := range []string{testdb.SQLite, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			c, err := center.Open(t.Context(), anydb.URL(testdb.URL(t, kind)), center.Options{Schema: center.SchemaCreate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if err := c.Wake(t.Context(), "settle"); err != nil {
+				t.Error(err)
+			}
+			if err := c.Listen(t.Context(), nil, nil); !errors.Is(err, center.ErrNoHints) {
+				t.Errorf("Listen: %v, want ErrNoHints", err)
+			}
+		})
+	}
+}
