@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -171,7 +172,7 @@ func (f *fleet) settle(ctx context.Context) error {
 }
 
 // insert inserts rows, and returns how many milliseconds each has waited.
-func (f *fleet) insert(ctx context.Context, o Options) (waits []float64, err error) {
+func (f *fleet) insert(ctx context.Context, o Options, hints bool) (waits []float64, err error) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	committed := map[int64]time.Time{}
 	for n := range o.Rows {
@@ -183,6 +184,11 @@ func (f *fleet) insert(ctx context.Context, o Options) (waits []float64, err err
 			return nil, err
 		}
 		committed[id] = time.Now()
+		if hints {
+			if err := f.dealer.db.Wake(ctx, taskType, strconv.FormatInt(id, 10)); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for range o.Rows {
 		select {
