@@ -19,7 +19,7 @@ OVERLAP := -parallel 4
 PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
 
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
-MODULES := bench internal/pgxtest internal/wrappertest internal/consoletest
+MODULES := bench examples/outbox internal/pgxtest internal/wrappertest internal/consoletest
 
 .PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo $(WITH_DATABASES) $(RECORD)
 

@@ -1,0 +1,365 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
+)
+
+// The variables that make the test binary a relay.
+const databaseVariable, sinkVariable = "OUTBOX_TEST_DATABASE", "OUTBOX_TEST_SINK"
+
+func TestMain(m *testing.M) {
+	if database := os.Getenv(databaseVariable); database != "" {
+		if err := relayProcess(database, os.Getenv(sinkVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// options end the transactions of a process that stands still before the tests lose their patience.
+var options = center.Options{Schema: center.SchemaCreate, IdleTxTimeout: 5 * time.Second}
+
+// relayProcess is the main function of a relay of the tests.
+func relayProcess(database, sink string) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	c, err := center.Open(ctx, anydb.URL(database), options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	s, err := openStore(ctx, c)
+	if err != nil {
+		return err
+	}
+	to, err := openSink(sink)
+	if err != nil {
+		return err
+	}
+	p := &pausing{Sink: to}
+	go p.listen(os.Stdin)
+	return deliver(ctx, c, s, p)
+}
+
+// pausing is a sink that stops its process before a delivery. When the process is continued, it delivers whatever has
+// happened meanwhile, which is the worst that a relay can do.
+type pausing struct {
+	Sink
+	armed atomic.Bool
+}
+
+// listen arms the sink with each line of its input.
+func (p *pausing) listen(input io.Reader) {
+	for lines := bufio.NewScanner(input); lines.Scan(); {
+		p.armed.Store(true)
+	}
+}
+
+// Deliver implements Sink.
+func (p *pausing) Deliver(ctx context.Context, m Message) error {
+	if p.armed.CompareAndSwap(true, false) {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(50 * time.Millisecond) // the signal reaches all threads
+		ctx = context.WithoutCancel(ctx)
+	}
+	return p.Sink.Deliver(ctx, m)
+}
+
+// Relays are killed, stand still, lose the database, leave and join, and the receiver fails, while orders change: the
+// receiver gets all events of each order in their order.
+func TestRelays(t *testing.T) {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			play(t, newStage(t, testdb.URL(t, kind)))
+		})
+	}
+}
+
+func play(t *testing.T, s *stage) {
+	through, proxy := testdb.Through(t, s.url)
+	a, b, c, d := s.start(s.url), s.start(s.url), s.start(s.url), s.start(through)
+	s.share("four relays start", a, b, c, d)
+
+	a.signal(syscall.SIGKILL)
+	<-a.gone
+	s.share("one is killed", b, c, d)
+	e := s.start(s.url)
+	s.share("one joins", b, c, d, e)
+
+	b.arm()
+	s.until("a relay has stopped itself in a call", b.stopped)
+	s.share("one stands still", c, d, e)
+	late := s.late()
+	b.signal(syscall.SIGCONT)
+	s.until("the call of the relay that stood still has come late", func() bool { return s.late() > late })
+	s.share("it is back", b, c, d, e)
+
+	proxy.Refuse(true)
+	proxy.Cut()
+	s.share("one loses the database", b, c, e)
+	proxy.Refuse(false)
+	s.share("it has it again", b, c, d, e)
+
+	c.leave()
+	f := s.start(s.url)
+	s.share("one leaves, one joins", b, d, e, f)
+
+	s.receiver.set(func(r *receiver) { r.down = true })
+	time.Sleep(2 * time.Second)
+	s.receiver.set(func(r *receiver) { r.down = false })
+	s.share("the receiver was down", b, d, e, f)
+
+	s.finish()
+	for _, w := range []*worker{b, d, e, f} {
+		w.leave()
+	}
+	s.receiver.check(t)
+	r := s.receiver
+	t.Logf("dropped: %d repetitions of the last event of an order, %d late calls of an earlier owner", r.repeats, r.late)
+}
+
+const orders, queues = 30, 8
+
+// stage is one play.
+type stage struct {
+	t        *testing.T
+	url      string
+	sink     string
+	store    store
+	receiver *receiver
+	trade    *errgroup.Group
+	end      context.CancelFunc // of the trade
+	since    time.Time
+}
+
+// newStage opens the database, and begins to change orders.
+func newStage(t *testing.T, url string) *stage {
+	t.Helper()
+	c, err := center.Open(t.Context(), anydb.URL(url), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	st, err := openStore(t.Context(), c)
+	if err == nil {
+		err = st.addOrders(t.Context(), orders)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = ops.New(c).Tasks().Define(t.Context(), "outbox", manager.Settings{
+		Queues: queues, ThreadNumber: 2, ExecuteNumber: 5, BatchTimeout: 5 * time.Second,
+		HeartbeatInterval: 400 * time.Millisecond, JudgeDeadInterval: 2 * time.Second,
+		SleepTimeNoData: 20 * time.Millisecond, ItemRetry: 50 * time.Millisecond, ItemRetryMax: 500 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, url: url, store: st, receiver: newReceiver(), since: time.Now()}
+	s.receiver.flaky = 0.02
+	s.sink = s.receiver.start(t)
+	ctx, end := context.WithCancel(t.Context())
+	s.trade, ctx = errgroup.WithContext(ctx)
+	s.end = end
+	for range 3 {
+		s.trade.Go(func() error { return st.trade(ctx, orders, 15*time.Millisecond) })
+	}
+	t.Cleanup(func() {
+		end()
+		_ = s.trade.Wait() // finish has looked at it, unless the test has failed
+	})
+	return s
+}
+
+// share waits until the relays own all queues, each at least one, and each order has got two more events by then.
+func (s *stage) share(when string, workers ...*worker) {
+	s.t.Helper()
+	s.until(when+": they share the queues", func() bool {
+		rows, err := s.store.db.QueryContext(s.t.Context(),
+			`SELECT cur_pid, COUNT(*) FROM schedule_assignment WHERE status = 'HELD' GROUP BY cur_pid`)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer rows.Close()
+		owners, owned := map[int]bool{}, 0
+		for rows.Next() {
+			var pid, n int
+			if err := rows.Scan(&pid, &n); err != nil {
+				s.t.Fatal(err)
+			}
+			owners[pid], owned = true, owned+n
+		}
+		return rows.Err() == nil && owned == queues && len(owners) == len(workers) &&
+			!slices.ContainsFunc(workers, func(w *worker) bool { return !owners[w.cmd.Process.Pid] })
+	})
+	before := s.receiver.versions()
+	s.until(when+": each order has two more events", func() bool {
+		now := s.receiver.versions()
+		for order := range int64(orders) {
+			if now[order] < before[order]+2 {
+				return false
+			}
+		}
+		return true
+	})
+	s.t.Logf("%4.1f s: %s", time.Since(s.since).Seconds(), when)
+}
+
+// finish ends the trade and waits until the receiver has all events.
+func (s *stage) finish() {
+	s.t.Helper()
+	s.end()
+	if err := s.trade.Wait(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.until("all events are sent", func() bool {
+		return s.number(`SELECT COUNT(*) FROM outbox WHERE sent_at IS NULL`) == 0
+	})
+	versions := s.receiver.versions()
+	for order := range int64(orders) {
+		if want := s.number(s.store.bind(`SELECT version FROM orders WHERE id = ?`), order); versions[order] != want {
+			s.t.Errorf("order %d: the receiver has version %d, want %d", order, versions[order], want)
+		}
+	}
+	s.t.Logf("%4.1f s: %d events of %d orders", time.Since(s.since).Seconds(), s.number(`SELECT COUNT(*) FROM outbox`), orders)
+}
+
+func (s *stage) number(query string, args ...any) (n int64) {
+	s.t.Helper()
+	if err := s.store.db.QueryRowContext(s.t.Context(), query, args...).Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *stage) late() int {
+	s.receiver.mu.Lock()
+	defer s.receiver.mu.Unlock()
+	return s.receiver.late
+}
+
+// until waits for a condition, for a minute. It fails the test as soon as the receiver has seen a fault.
+func (s *stage) until(what string, condition func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
+		s.receiver.check(s.t)
+		if time.Now().After(end) {
+			s.t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// worker is a process of a relay.
+type worker struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	input io.Writer
+	gone  chan struct{} // closed when the process has ended
+	err   error         // of Wait; read it only after gone
+}
+
+// start starts a relay. It ends with this process at the latest.
+func (s *stage) start(url string) *worker {
+	s.t.Helper()
+	log, err := os.Create(filepath.Join(s.t.TempDir(), "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w := &worker{t: s.t, cmd: exec.Command(os.Args[0]), gone: make(chan struct{})}
+	w.cmd.Env = append(os.Environ(), databaseVariable+"="+url, sinkVariable+"="+s.sink)
+	w.cmd.Stdout, w.cmd.Stderr = log, log
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if w.input, err = w.cmd.StdinPipe(); err != nil {
+		s.t.Fatal(err)
+	}
+	started := make(chan error, 1)
+	go func() {
+		// Linux ends the child when the thread that started it ends, so this goroutine keeps its thread until then.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(w.gone)
+		err := w.cmd.Start()
+		started <- err
+		if err == nil {
+			w.err = w.cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = w.cmd.Process.Kill() // fails if the process has ended
+		<-w.gone
+		_ = log.Close() // only the child has written to it
+		if text, err := os.ReadFile(log.Name()); s.t.Failed() && err == nil {
+			s.t.Logf("relay %d:\n%s", w.cmd.Process.Pid, text[max(0, len(text)-2000):])
+		}
+	})
+	return w
+}
+
+func (w *worker) signal(signal os.Signal) {
+	w.t.Helper()
+	if err := w.cmd.Process.Signal(signal); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// arm makes the process stop itself in its next delivery.
+func (w *worker) arm() {
+	w.t.Helper()
+	if _, err := fmt.Fprintln(w.input, "stop"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// stopped reports whether the process stands still, according to the kernel.
+func (w *worker) stopped() bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the state follows the name
+	return bytes.HasPrefix(rest, []byte("T"))
+}
+
+// leave ends the relay in order.
+func (w *worker) leave() {
+	w.t.Helper()
+	w.signal(syscall.SIGTERM)
+	select {
+	case <-w.gone:
+	case <-time.After(time.Minute):
+		w.t.Fatal("the relay has not left within a minute")
+	}
+	if w.err != nil {
+		w.t.Errorf("a relay has ended with %v", w.err)
+	}
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/manager/rotatest"
+)
+
+// fresh returns a roster with the tables of the shop, and with the versions 1 to 4 of the orders 0 to 4.
+func fresh(t *testing.T, o rotatest.Options) (*rotatest.Roster, store) {
+	t.Helper()
+	r := rotatest.Open(t, o)
+	s, err := openStore(t.Context(), r.Center())
+	if err == nil {
+		err = s.addOrders(t.Context(), 5)
+	}
+	for _, state := range []string{"PAID", "PACKED", "SHIPPED", "RETURNED"} {
+		for order := range int64(5) {
+			if err == nil {
+				err = s.setState(t.Context(), order, state)
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, s
+}
+
+var small = manager.Settings{Queues: 2, SleepTimeNoData: 10 * time.Millisecond}
+
+// sink opens a sink, which is closed at the end of the test.
+func sink(t *testing.T, url string) Sink {
+	t.Helper()
+	to, err := openSink(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(to.Close)
+	return to
+}
+
+func TestHTTP(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		r, s := fresh(t, rotatest.Options{Database: anydb.URL(url)})
+		to := newReceiver()
+		r.Work(manager.Serve("outbox", relay{s, sink(t, to.start(t))}, small))
+		to.check(t)
+		if got, want := to.versions(), (map[int64]int64{0: 4, 1: 4, 2: 4, 3: 4, 4: 4}); !maps.Equal(got, want) {
+			t.Errorf("last versions %v, want %v", got, want)
+		}
+		if to.repeats+to.late > 0 {
+			t.Errorf("%d repetitions, %d late calls, want none", to.repeats, to.late)
+		}
+	})
+}
+
+// An event that the receiver never takes holds back those behind it, or lets them pass, and the other orders go on.
+func TestPoison(t *testing.T) {
+	for onDead, want := range map[string]int64{"HOLD": 1, "PASS": 4} {
+		t.Run(onDead, func(t *testing.T) {
+			r, s := fresh(t, rotatest.Options{})
+			to := newReceiver()
+			to.refuse = func(c change) bool { return c.Order == 3 && c.Version == 2 }
+			settings := small
+			settings.OnDead = onDead
+			r.Work(manager.Serve("outbox", relay{s, sink(t, to.start(t))}, settings))
+			if got, want := to.versions(), (map[int64]int64{0: 4, 1: 4, 2: 4, 3: want, 4: 4}); !maps.Equal(got, want) {
+				t.Errorf("last versions %v, want %v", got, want)
+			}
+			items := r.FailedItems("outbox")
+			if len(items) != 1 || items[0].State != "DEAD" || items[0].OrderKey != "3" {
+				t.Errorf("failed items %+v, want one that is dead, of order 3", items)
+			}
+		})
+	}
+}
+
+// testBroker lets a relay deliver all events to a broker, and then, once more, an event that is older than the last one
+// of its order, as a relay that stood still would do.
+func testBroker(t *testing.T, url string, read func(t *testing.T) []Message, want int) {
+	t.Helper()
+	r, s := fresh(t, rotatest.Options{})
+	to := sink(t, url)
+	r.Work(manager.Serve("outbox", relay{s, to}, small))
+	messages := read(t)
+	if len(messages) != 20 {
+		t.Fatalf("%d messages, want 20", len(messages))
+	}
+	old := messages[0]
+	old.Epoch--
+	if err := to.Deliver(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	messages = read(t)
+	if len(messages) != want {
+		t.Errorf("%d messages after a repetition, want %d", len(messages), want)
+	}
+	judge := newReceiver()
+	for _, m := range messages {
+		if err := judge.take(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	judge.check(t)
+	if judge.late != want-20 || judge.repeats > 0 {
+		t.Errorf("%d late messages and %d repetitions, want %d and 0", judge.late, judge.repeats, want-20)
+	}
+}
+
+// Kafka keeps the repetition. A consumer drops it by its id.
+func TestKafka(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	broker := cluster.ListenAddrs()[0]
+	testBroker(t, "kafka://"+broker+"/orders", func(t *testing.T) (messages []Message) {
+		t.Helper()
+		client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("orders"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		for { // until nothing more comes
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			fetched := client.PollFetches(ctx)
+			cancel()
+			if errors.Is(fetched.Err0(), context.DeadlineExceeded) {
+				return messages
+			}
+			fetched.EachRecord(func(r *kgo.Record) {
+				m := Message{OrderID: number(t, string(r.Key)), Payload: string(r.Value)}
+				for _, h := range r.Headers {
+					switch h.Key {
+					case "event_id":
+						m.ID = number(t, string(h.Value))
+					case "epoch":
+						m.Epoch = number(t, string(h.Value))
+					}
+				}
+				messages = append(messages, m)
+			})
+		}
+	}, 21)
+}
+
+// JetStream drops the repetition, because it has seen its id.
+func TestNATS(t *testing.T) {
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server is not ready")
+	}
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testBroker(t, s.ClientURL()+"/orders", func(t *testing.T) (messages []Message) {
+		t.Helper()
+		info, err := stream.Info(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seq := range info.State.LastSeq {
+			raw, err := stream.GetMsg(t.Context(), seq+1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages = append(messages, Message{
+				ID: number(t, raw.Header.Get("Nats-Msg-Id")), OrderID: number(t, raw.Header.Get("Order-Id")),
+				Epoch: number(t, raw.Header.Get("Epoch")), Payload: string(raw.Data),
+			})
+		}
+		return messages
+	}, 20)
+}
+
+// The program itself: a shop, then a relay that delivers what the shop has left.
+func TestRun(t *testing.T) {
+	url, to := testdb.URL(t, testdb.SQLite), newReceiver()
+	for _, what := range []string{"shop", to.start(t)} {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- run(ctx, url, what) }()
+		for end := time.Now().Add(time.Minute); what != "shop" && len(to.versions()) == 0 && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(500 * time.Millisecond)
+		stop()
+		if err := <-ended; err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	to.check(t)
+	if len(to.versions()) == 0 {
+		t.Error("the receiver has got nothing")
+	}
+}
+
+func TestUnknownSink(t *testing.T) {
+	if _, err := openSink("amqp://localhost/orders"); err == nil {
+		t.Error("amqp:// was opened")
+	}
+}
+
+func number(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
