@@ -83,6 +83,16 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.MaxInFlight }, most: 1_000_000,
 	},
 	{
+		Name: "queue_rate_per_second", Column: "queue_rate_per_second",
+		Help:  "most items of each queue in a second",
+		field: func(s *Settings) any { return &s.QueueRatePerSecond }, most: 1e9,
+	},
+	{
+		Name: "queue_max_in_flight", Column: "queue_max_in_flight",
+		Help:  "most calls of Execute of each queue in flight at once",
+		field: func(s *Settings) any { return &s.QueueMaxInFlight }, most: 1_000_000,
+	},
+	{
 		Name: "batch_timeout", Column: "batch_timeout_ms", Help: "ends the context of a call that takes longer",
 		field: func(s *Settings) any { return &s.BatchTimeout },
 	},

@@ -123,6 +123,11 @@ type Settings struct {
 	// for example for a service that limits its connections. Each server takes a share in proportion to its queues. If
 	// there are more servers than calls, the others stand by. Defaults to no limit.
 	MaxInFlight int
+	// QueueRatePerSecond is the most items that each queue executes in a second, over a long time, and
+	// QueueMaxInFlight the most calls of Execute that each queue has in flight. A burst is the items of a second. The
+	// dealer must not be a SetSelector. Default to 0: no limit.
+	QueueRatePerSecond float64
+	QueueMaxInFlight   int
 	// BatchTimeout ends the context of a call of the dealer that takes longer. Defaults to none.
 	BatchTimeout time.Duration
 	// StallAfter is after how long a call of the dealer raises an alert. Defaults to 5 min.

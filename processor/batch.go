@@ -52,6 +52,9 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int
 	s.inFlight.batches++
 	b.lane, b.page, b.mark, b.isolation.due = l, l.page, m, l.isolated
 	b.span = b.page.take(size)
+	if m >= ordinary {
+		l.rate.take(now, b.size())
+	}
 	b.grants, b.ctx = b.page.grants(b.grants[:0], &b.span)
 	if len(b.grants) > 1 {
 		b.ctx, b.cancel = context.WithCancelCause(ctx)
@@ -66,7 +69,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)
-	case b.serial, !b.page.startable():
+	case b.serial, !b.page.startable(), l.full(s.settings):
 		s.ready.remove(l)
 	}
 }
@@ -278,7 +281,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial || b.page.chains != nil {
+	if b.serial || b.page.chains != nil || s.settings.QueueMaxInFlight > 0 {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {
@@ -326,7 +329,7 @@ func (b *batch) evidence(round uint64) evidence {
 // if an item could not begin alone, or if the cursor has not moved.
 func (b *batch) continuePageLocked(s *scheduler) {
 	goesOn := !s.asleep && !s.stopping && !b.isolation.missed(b.mark)
-	if b.page.chains != nil { // they were not ready when the breaker opened
+	if !b.serial { // the lane may not have been ready when the breaker opened
 		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
 	}
 	if b.capabilities.cursored {
@@ -337,10 +340,11 @@ func (b *batch) continuePageLocked(s *scheduler) {
 	}
 	if !goesOn {
 		s.stats.skip(b.page.drop())
+		if next := b.lane.page; next != nil && next != b.page { // in NOTSLEEP
+			s.stats.skip(next.drop())
+		}
 	}
-	if b.lane.page == b.page && b.page.startable() {
-		s.ready.add(b.lane)
-	}
+	s.offerLocked(b.lane)
 }
 
 // itemDone reports whether an item of the batch is done, as far as the error of the batch says.

@@ -274,6 +274,9 @@ func (a capabilities) check(s *Settings, databases int) error {
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
 	case s.Runs && a.setSelector:
 		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
+	case a.setSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):
+		return errors.New("queue_rate_per_second and queue_max_in_flight need a select per queue, " +
+			"and the dealer is a SetSelector")
 	case s.NotSleep && a.cursored:
 		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
 			"because its batches run one after another")

@@ -20,6 +20,7 @@ type lane struct {
 	isolated     bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
 	pace         pace
+	rate         *queueRate  // nil without a bound
 	behind       *keysBehind // of an Ordered dealer; nil before the first select
 	heldKeys     int         // how many order keys have items that wait for others, as far as the last select knows
 

@@ -206,7 +206,7 @@ func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 		allowed := s.limiter.share * pageTime.Seconds() / float64(pages)
 		size = int(min(float64(size), max(1, allowed)))
 	}
-	return size
+	return l.rate.atMost(now, size)
 }
 
 // pageSize returns how many items a page has if it shares the executors with other pages: as many as its executors

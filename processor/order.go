@@ -11,8 +11,8 @@ import (
 // still in order.
 
 // keyOrder decides which items of a page of an Ordered dealer are executed (X10). An item waits if an item of its key
-// before it, on this page or on a page before, is not executed now or may fail. Only its select uses it. All its methods
-// may be called on nil, for another dealer.
+// before it, on this page or on a page before, is not executed now or may fail. Only its select uses it. It is nil for
+// another dealer.
 type keyOrder struct {
 	behind     *keysBehind
 	sample     bool // the circuit breaker is open: one item of each key
@@ -40,8 +40,8 @@ func (l *lane) newKeyOrderLocked(c capabilities) *keyOrder {
 	return &keyOrder{last: map[uint64]lastOfKey{}, blocked: map[uint64]blockedKey{}, behind: l.behind}
 }
 
-// prepare begins a page. At the start of the source nothing is behind. A page has at most as many items of one key as an
-// executor gets of it, so that a key with many items leaves room for others.
+// prepare begins a page. At the start of the source nothing is behind. A page has at most as many items of one key as
+// an executor gets of it, so that a key with many items leaves room for others.
 func (o *keyOrder) prepare(c *selectCall) {
 	if o == nil {
 		return
@@ -349,7 +349,8 @@ func (c *chains) take(batch []int32) {
 }
 
 // end ends a batch: the next item of a key is free if the batch's item of that key is done, and dropped with all that
-// follow it if not. isDone says whether item n of the batch is done. It returns the number of items that it has dropped.
+// follow it if not. isDone says whether item n of the batch is done. It returns the number of items that it has
+// dropped.
 func (c *chains) end(batch []int32, isDone func(n int) bool) (dropped int) {
 	for n, i := range batch {
 		next := c.next[i]

@@ -110,7 +110,18 @@ func (h *operator) settings() processor.Settings {
 		NotSleep:        h.kind.keyed && !h.kind.cursored && rapid.Bool().Draw(h.rt, "notsleep"),
 		ItemMaxAttempts: randomMaxAttempts, DeadPasses: h.kind.passes,
 		RatePerSecond: float64(rapid.SampledFrom([]int{0, 0, 5, 50}).Draw(h.rt, "rate")),
+
+		QueueRatePerSecond: float64(h.ofQueue([]int{0, 0, 2, 20}, "queue rate")),
+		QueueMaxInFlight:   h.ofQueue([]int{0, 0, 1, 2}, "queue in flight"),
 	}
+}
+
+// ofQueue draws a bound of each queue. A SetSelector must have none.
+func (h *operator) ofQueue(bounds []int, name string) int {
+	if h.kind.set {
+		return 0
+	}
+	return rapid.SampledFrom(bounds).Draw(h.rt, name)
 }
 
 func queue(rt *rapid.T) string {

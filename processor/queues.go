@@ -67,6 +67,7 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if !q.FailingSince.IsZero() {
 		g.streak = queueStreak{since: q.FailingSince, carried: true}
 	}
+	l.rate = newQueueRate(s.settings.QueueRatePerSecond)
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)

@@ -156,8 +156,11 @@ func (s *scheduler) placeLocked(l *lane, now time.Time) {
 	}
 	// In NOTSLEEP a lane that drains may come here several times. The longest rest counts.
 	after := l.rest.retryAfter
-	if at := s.outage.pace(l, s.settings, l.rest.afterPage(s.settings, now), now, after); at.After(l.dueAt) {
-		l.dueAt = at
+	at := s.outage.pace(l, s.settings, l.rest.afterPage(s.settings, now), now, after)
+	for _, t := range []time.Time{at, l.rate.readyAt(now)} {
+		if t.After(l.dueAt) {
+			l.dueAt = t
+		}
 	}
 	s.enqueueLocked(l)
 }
@@ -194,6 +197,7 @@ func (s *scheduler) wakeLocked() {
 
 // configureLocked replaces the settings.
 func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
+	rated := settings.QueueRatePerSecond != s.settings.QueueRatePerSecond
 	s.settings = settings
 	s.due.advance(now.Add(max(settings.SleepTimeNoData, settings.SleepTimeInterval)))
 	s.peeks.at = time.Time{}
@@ -201,6 +205,10 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 		if !g.lane.idle(settings.NotSleep) {
 			s.due.remove(g.lane) // it now waits for its batches in flight
 		}
+		if rated {
+			g.lane.rate = newQueueRate(settings.QueueRatePerSecond)
+		}
+		s.offerLocked(g.lane)
 		s.placeLocked(g.lane, now)
 	}
 	s.limiter.invalidate()

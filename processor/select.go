@@ -404,9 +404,7 @@ func (c *selectCall) addPageLocked(s *scheduler) {
 		l.rest.notBefore = c.began.Add(s.settings.floor())
 	}
 	l.watch.checkRepeatsLocked(c, s)
-	if p.unstarted() > 0 {
-		s.ready.add(l)
-	}
+	s.offerLocked(l)
 	s.placeLocked(l, c.now)
 }
 

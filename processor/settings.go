@@ -73,6 +73,13 @@ type Settings struct {
 	// if that is more. A larger batch is split. 0 means no bound.
 	RatePerSecond float64
 
+	// QueueRatePerSecond bounds the number of items that one queue executes per second, as a long-term average. A burst is
+	// the items of one second, or one item if that is more. QueueMaxInFlight bounds the batches of one queue in flight at
+	// once. So a queue with much work leaves the executors and what they call to the others. 0 means no bound. The dealer
+	// must not be a SetSelector.
+	QueueRatePerSecond float64
+	QueueMaxInFlight   int
+
 	// BatchTimeout cancels the context of a Select, an Execute or a Discard that takes longer. If the call then
 	// returns an error, it failed. If it returns a result, the result counts. 0 means never.
 	BatchTimeout time.Duration
@@ -83,7 +90,8 @@ type Settings struct {
 // validate returns an error for the first field that breaks its rule, under its name in the tables.
 func (s *Settings) validate() error {
 	factorBroken := s.RetryFactor != 0 && !(s.RetryFactor >= 1 && s.RetryFactor <= 1e6)
-	rateBroken := s.RatePerSecond < 0 || math.IsNaN(s.RatePerSecond) || math.IsInf(s.RatePerSecond, 0)
+	noRate := func(r float64) bool { return r < 0 || math.IsNaN(r) || math.IsInf(r, 0) }
+	const aRate = "must be a number and not negative"
 	for _, rule := range []struct {
 		broken bool
 		field  string
@@ -103,7 +111,9 @@ func (s *Settings) validate() error {
 		{s.ItemMaxAttempts < 0, "item_max_attempts", s.ItemMaxAttempts, "must not be negative"},
 		{s.MaxCrashes < 0, "max_recoveries", s.MaxCrashes, "must not be negative"},
 		{s.FailingAfter < 0, "failing_after", s.FailingAfter, "must not be negative"},
-		{rateBroken, "rate_per_second", s.RatePerSecond, "must be a number and not negative"},
+		{noRate(s.RatePerSecond), "rate_per_second", s.RatePerSecond, aRate},
+		{noRate(s.QueueRatePerSecond), "queue_rate_per_second", s.QueueRatePerSecond, aRate},
+		{s.QueueMaxInFlight < 0, "queue_max_in_flight", s.QueueMaxInFlight, "must not be negative"},
 		{s.BatchTimeout < 0, "batch_timeout", s.BatchTimeout, "must not be negative"},
 	} {
 		if rule.broken {

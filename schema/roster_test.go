@@ -21,7 +21,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter data_database
-		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage on_dead item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight queue_rate_per_second queue_max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage on_dead item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
 	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version

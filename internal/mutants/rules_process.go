@@ -303,6 +303,18 @@ var processMutants = []mutant{
 		"TestAHotKeyDoesNotSlowTheOthers",
 	},
 	{
+		"X11", "a queue exceeds its rate",
+		"take", "r.ReserveN(now, some)",
+		"_ = now",
+		"TestQueueRate",
+	},
+	{
+		"X11", "a queue has more batches in flight than it may",
+		"full", "l.batches >= s.QueueMaxInFlight",
+		"false",
+		"TestQueueMaxInFlight",
+	},
+	{
 		"", "a single poison item is a failing dealer",
 		"failing", " && s.several",
 		"",

@@ -42,6 +42,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     load_moves_per_hour         BIGINT       NOT NULL DEFAULT 60,                 -- most queues per hour that move only to even the load
     rate_per_second             DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT       NOT NULL DEFAULT 0,                  -- most calls of Execute in flight of the whole task type, 0 for no limit
+    queue_rate_per_second       DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of each queue, 0 for no limit
+    queue_max_in_flight         BIGINT       NOT NULL DEFAULT 0,                  -- most calls of Execute in flight of each queue, 0 for no limit
     batch_timeout_ms            BIGINT       NOT NULL DEFAULT 0,                  -- time limit of one call of the dealer, 0 for none
     drain_timeout_ms            BIGINT       NOT NULL DEFAULT 30000,              -- how long a leaving server waits for its items in flight
     stall_after_ms              BIGINT       NOT NULL DEFAULT 300000,             -- age at which a call of the dealer raises an alert
@@ -77,6 +79,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
     CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_task_type_queue_rate_per_second CHECK (queue_rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_task_type_queue_max_in_flight CHECK (queue_max_in_flight BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),

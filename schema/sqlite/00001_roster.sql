@@ -40,6 +40,8 @@ CREATE TABLE schedule_task_type (
     load_moves_per_hour         BIGINT NOT NULL DEFAULT 60,           -- most queues per hour that move only to even the load
     rate_per_second             DOUBLE NOT NULL DEFAULT 0,            -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of the whole task type, 0 for no limit
+    queue_rate_per_second       DOUBLE NOT NULL DEFAULT 0,            -- most items per second of each queue, 0 for no limit
+    queue_max_in_flight         BIGINT NOT NULL DEFAULT 0,            -- most calls of Execute in flight of each queue, 0 for no limit
     batch_timeout_ms            BIGINT NOT NULL DEFAULT 0,            -- time limit of one call of the dealer, 0 for none
     drain_timeout_ms            BIGINT NOT NULL DEFAULT 30000,        -- how long a leaving server waits for its items in flight
     stall_after_ms              BIGINT NOT NULL DEFAULT 300000,       -- age at which a call of the dealer raises an alert
@@ -75,6 +77,8 @@ CREATE TABLE schedule_task_type (
     CONSTRAINT ck_schedule_task_type_load_moves_per_hour CHECK (load_moves_per_hour BETWEEN 0 AND 1000000 AND load_moves_per_hour = CAST(load_moves_per_hour AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
     CONSTRAINT ck_schedule_task_type_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000 AND max_in_flight = CAST(max_in_flight AS INTEGER)),
+    CONSTRAINT ck_schedule_task_type_queue_rate_per_second CHECK (queue_rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_task_type_queue_max_in_flight CHECK (queue_max_in_flight BETWEEN 0 AND 1000000 AND queue_max_in_flight = CAST(queue_max_in_flight AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_batch_timeout_ms CHECK (batch_timeout_ms BETWEEN 0 AND 315360000000 AND batch_timeout_ms = CAST(batch_timeout_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_drain_timeout_ms CHECK (drain_timeout_ms BETWEEN 0 AND 315360000000 AND drain_timeout_ms = CAST(drain_timeout_ms AS INTEGER)),
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000 AND stall_after_ms = CAST(stall_after_ms AS INTEGER)),

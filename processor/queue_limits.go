@@ -1,0 +1,65 @@
+package processor
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// queueRate bounds the items per second of one queue, Settings.QueueRatePerSecond (X11). It bounds the pages and not
+// the batches: a page has as many items as the rate has saved up, at most those of a second, and the lane rests until
+// it has saved some again. A batch therefore never waits for the rate of its queue on a page, where it would take the
+// place of other queues. The scheduler's lock guards it. A nil queueRate bounds nothing.
+type queueRate struct{ *rate.Limiter }
+
+// newQueueRate returns the bound for a rate; nil for none.
+func newQueueRate(perSecond float64) *queueRate {
+	if perSecond == 0 {
+		return nil
+	}
+	return &queueRate{rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond)))}
+}
+
+// atMost returns how many items the next page has, at most n.
+func (r *queueRate) atMost(now time.Time, n int) int {
+	if r == nil {
+		return n
+	}
+	return min(n, max(1, int(r.TokensAt(now))))
+}
+
+// take counts a batch of n items. A select may return more items than it was asked for, so the rate may have to make up
+// for them.
+func (r *queueRate) take(now time.Time, n int) {
+	for r != nil && n > 0 {
+		some := min(n, r.Burst())
+		r.ReserveN(now, some)
+		n -= some
+	}
+}
+
+// readyAt returns when the rate has saved up enough for a page: a quarter of a second of it, or one item. With less,
+// each page would have one item.
+func (r *queueRate) readyAt(now time.Time) time.Time {
+	if r == nil {
+		return now
+	}
+	missing := max(1, float64(r.Burst())/4) - r.TokensAt(now)
+	if missing <= 0 {
+		return now
+	}
+	return now.Add(time.Duration(missing / float64(r.Limit()) * float64(time.Second)))
+}
+
+// full reports whether no further batch of the lane may start, because too many are in flight (X11).
+func (l *lane) full(s *Settings) bool {
+	return s.QueueMaxInFlight > 0 && l.batches >= s.QueueMaxInFlight
+}
+
+// offerLocked makes the page of a lane ready, if a batch of it may start.
+func (s *scheduler) offerLocked(l *lane) {
+	serial := l.batches > 0 && (s.capabilities.cursored || l.isolated)
+	if l.page.startable() && !l.full(s.settings) && !serial {
+		s.ready.add(l)
+	}
+}

@@ -1,0 +1,117 @@
+package processor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dutyrota/rota/processor"
+)
+
+// A queue executes queue_rate_per_second items per second, after a burst of one second. The other queues do not wait for
+// it (X11).
+func TestQueueRate(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		done := map[string]int{}
+		var order []string
+		d := &dealer{
+			sel: func(_ context.Context, s processor.Selection) (page []string, _ error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for i := range s.Limit { // other items with each select, or it would count as a call without effect
+					page = append(page, fmt.Sprint(s.Queue.ID, done[s.Queue.ID]+i))
+				}
+				if s.Queue.ID == "b" && done["b"] > 0 {
+					return nil, nil
+				}
+				return page, nil
+			},
+			exec: func(ctx context.Context, items []string) error {
+				if err := nap(ctx, time.Millisecond); err != nil {
+					return err
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				done[items[0][:1]] += len(items)
+				order = append(order, items[0][:1])
+				return nil
+			},
+		}
+		s := settings()
+		s.QueueRatePerSecond, s.FetchNumber, s.ExecuteNumber, s.ThreadNumber = 20, 500, 5, 1
+		w.start(t, d, processor.Env{}, s, "a", "b")
+		time.Sleep(20 * time.Millisecond)
+		if done["a"] != 20 || done["b"] != 20 || slices.Index(order, "b") > 4 {
+			t.Errorf("at once %d items of a and %d of b, in the order %v, want a burst of 20 each", done["a"], done["b"], order)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := done["a"]; n < 20+19*60 || n > 20+20*60 {
+			t.Errorf("%d items in a minute, want 20 per second after a burst of 20", n)
+		}
+		s.QueueRatePerSecond = 0.1
+		if err := w.Configure(s); err != nil {
+			t.Fatal(err)
+		}
+		before := done["a"]
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := done["a"] - before; n < 29 || n > 32 {
+			t.Errorf("%d items in five minutes, want one in ten seconds", n)
+		}
+	})
+}
+
+// A queue has at most queue_max_in_flight batches in flight, whatever its page has (X11).
+func TestQueueMaxInFlight(t *testing.T) {
+	for _, notSleep := range []bool{false, true} {
+		bubble(t, func(t *testing.T, w *world) {
+			running, most := map[string]int{}, map[string]int{}
+			r := newRows(w, slices.Concat(numbered("a", 40), numbered("b", 4))...)
+			r.takes = time.Second
+			d := countingRows{r, running, most}
+			s := settings()
+			s.QueueMaxInFlight, s.ThreadNumber, s.FetchNumber, s.NotSleep = 2, 6, 40, notSleep
+			w.start(t, d, processor.Env{}, s, "a", "b")
+			time.Sleep(1500 * time.Millisecond)
+			w.mu.Lock()
+			if most["a"] != 2 || most["b"] != 2 {
+				t.Errorf("notsleep %t: at most %v batches in flight, want 2 of each queue", notSleep, most)
+			}
+			w.mu.Unlock()
+			s.QueueMaxInFlight = 0
+			if err := w.Configure(s); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if most["a"] != 6 || len(r.open) > 0 {
+				t.Errorf("notsleep %t: at most %v in flight without a bound, and %d items left", notSleep, most, len(r.open))
+			}
+		})
+	}
+}
+
+// countingRows counts the batches in flight.
+type countingRows struct {
+	*rows
+	running, most map[string]int
+}
+
+func (c countingRows) Execute(ctx context.Context, items []string) error {
+	q := items[0][:1]
+	c.w.mu.Lock()
+	c.running[q]++
+	c.most[q] = max(c.most[q], c.running[q])
+	c.w.mu.Unlock()
+	defer func() {
+		c.w.mu.Lock()
+		c.running[q]--
+		c.w.mu.Unlock()
+	}()
+	return c.rows.Execute(ctx, items)
+}
