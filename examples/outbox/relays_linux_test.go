@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -62,31 +61,34 @@ func relayProcess(database, sink string) (err error) {
 	if err != nil {
 		return err
 	}
-	p := &pausing{Sink: to}
+	p := pausing{to, make(chan struct{})}
 	go p.listen(os.Stdin)
 	return deliver(ctx, c, s, p)
 }
 
-// pausing is a sink that stops its process before a delivery. When the process is continued, it delivers whatever has
-// happened meanwhile, which is the worst that a relay can do.
+// pausing is a sink that stays in a delivery from one line of the input to the next. Meanwhile the test stops the process
+// and continues it. Then the delivery is made, whatever has happened meanwhile, which is the worst that a relay can do.
 type pausing struct {
 	Sink
-	armed atomic.Bool
+	lines chan struct{}
 }
 
-// listen arms the sink with each line of its input.
-func (p *pausing) listen(input io.Reader) {
+const inCall = "in a call"
+
+func (p pausing) listen(input io.Reader) {
 	for lines := bufio.NewScanner(input); lines.Scan(); {
-		p.armed.Store(true)
+		p.lines <- struct{}{}
 	}
 }
 
 // Deliver implements Sink.
-func (p *pausing) Deliver(ctx context.Context, m Message) error {
-	if p.armed.CompareAndSwap(true, false) {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(50 * time.Millisecond) // the signal reaches all threads
+func (p pausing) Deliver(ctx context.Context, m Message) error {
+	select {
+	case <-p.lines:
+		fmt.Println(inCall)
+		<-p.lines
 		ctx = context.WithoutCancel(ctx)
+	default:
 	}
 	return p.Sink.Deliver(ctx, m)
 }
@@ -113,12 +115,16 @@ func play(t *testing.T, s *stage) {
 	e := s.start(s.url)
 	s.share("one joins", b, c, d, e)
 
-	b.arm()
-	s.until("a relay has stopped itself in a call", b.stopped)
+	b.say("stay in a call")
+	s.until("a relay is in a call", b.inCall)
+	b.signal(syscall.SIGSTOP)
 	s.share("one stands still", c, d, e)
+	s.receiver.set(func(r *receiver) { r.flaky = 0 }) // so that the late call gets through
 	late := s.late()
+	b.say("go on")
 	b.signal(syscall.SIGCONT)
 	s.until("the call of the relay that stood still has come late", func() bool { return s.late() > late })
+	s.receiver.set(func(r *receiver) { r.flaky = flaky })
 	s.share("it is back", b, c, d, e)
 
 	proxy.Refuse(true)
@@ -145,7 +151,10 @@ func play(t *testing.T, s *stage) {
 	t.Logf("dropped: %d repetitions of the last event of an order, %d late calls of an earlier owner", r.repeats, r.late)
 }
 
-const orders, queues = 30, 8
+const (
+	orders, queues = 30, 8
+	flaky          = 0.02 // of the calls
+)
 
 // stage is one play.
 type stage struct {
@@ -183,7 +192,7 @@ func newStage(t *testing.T, url string) *stage {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, url: url, store: st, receiver: newReceiver(), since: time.Now()}
-	s.receiver.flaky = 0.02
+	s.receiver.flaky = flaky
 	s.sink = s.receiver.start(t)
 	ctx, end := context.WithCancel(t.Context())
 	s.trade, ctx = errgroup.WithContext(ctx)
@@ -281,6 +290,7 @@ type worker struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	input io.Writer
+	log   string
 	gone  chan struct{} // closed when the process has ended
 	err   error         // of Wait; read it only after gone
 }
@@ -292,7 +302,7 @@ func (s *stage) start(url string) *worker {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	w := &worker{t: s.t, cmd: exec.Command(os.Args[0]), gone: make(chan struct{})}
+	w := &worker{t: s.t, cmd: exec.Command(os.Args[0]), log: log.Name(), gone: make(chan struct{})}
 	w.cmd.Env = append(os.Environ(), databaseVariable+"="+url, sinkVariable+"="+s.sink)
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -318,7 +328,7 @@ func (s *stage) start(url string) *worker {
 		_ = w.cmd.Process.Kill() // fails if the process has ended
 		<-w.gone
 		_ = log.Close() // only the child has written to it
-		if text, err := os.ReadFile(log.Name()); s.t.Failed() && err == nil {
+		if text, err := os.ReadFile(w.log); s.t.Failed() && err == nil {
 			s.t.Logf("relay %d:\n%s", w.cmd.Process.Pid, text[max(0, len(text)-2000):])
 		}
 	})
@@ -332,22 +342,22 @@ func (w *worker) signal(signal os.Signal) {
 	}
 }
 
-// arm makes the process stop itself in its next delivery.
-func (w *worker) arm() {
+// say writes a line to the process, see pausing.
+func (w *worker) say(line string) {
 	w.t.Helper()
-	if _, err := fmt.Fprintln(w.input, "stop"); err != nil {
+	if _, err := fmt.Fprintln(w.input, line); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// stopped reports whether the process stands still, according to the kernel.
-func (w *worker) stopped() bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid))
+// inCall reports whether the process stays in a call.
+func (w *worker) inCall() bool {
+	w.t.Helper()
+	text, err := os.ReadFile(w.log)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the state follows the name
-	return bytes.HasPrefix(rest, []byte("T"))
+	return bytes.Contains(text, []byte(inCall))
 }
 
 // leave ends the relay in order.
