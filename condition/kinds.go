@@ -53,7 +53,6 @@ const (
 	LateHandover    = "LATE_HANDOVER"
 	DeadItems       = "DEAD_ITEMS"
 	RetryItems      = "RETRY_ITEMS"
-	DividedKey      = "DIVIDED_KEY"
 	BacklogStuck    = "BACKLOG_STUCK"
 	BacklogGrowing  = "BACKLOG_GROWING"
 	BacklogOld      = "BACKLOG_OLD"
@@ -150,9 +149,8 @@ var kinds = []Kind{
 		"use Selection.Limit, {{limit}} in SQL",
 	},
 	{
-		BadPage, "alerts", Note, Told,
-		"a select returns an item twice, items of other queues, or an order key of another queue",
-		"look for a join that returns a row more than once, correct QueueOf, or divide the items by the order key",
+		BadPage, "alerts", Note, Told, "a select returns an item twice, or items of other queues",
+		"look for a join that returns a row more than once, or correct QueueOf",
 	},
 	{
 		Unreachable, "alerts", Problem, Watched, "a data database cannot be used, and its queues are not selected",
@@ -253,11 +251,6 @@ var kinds = []Kind{
 		"rota item list {task} --state DEAD; then rota item retry or rota item drop",
 	},
 	{RetryItems, "items", Note, Silent, "items have failed and are retried", "rota item list {task}"},
-	{
-		DividedKey, "items", Problem, Silent,
-		"items of one order key have failed in two queues, between which there is no order",
-		"let the select divide the items by the order key",
-	},
 	{
 		BacklogStuck, "backlog", Problem, Silent, "the oldest item of a queue stays the oldest",
 		"find out why Select does not return the oldest item, or why it fails: rota item list {task}",

@@ -178,27 +178,6 @@ func (d queueCheck) items(task TaskRecord) {
 	}
 }
 
-// someItems is how many failed items of a task type are searched for a divided order key.
-const someItems = 10_000
-
-// dividedKeys reports an order key whose items are in several queues, as far as some of the failed items show (X10).
-func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
-	if task.DeadItems+task.RetryItems < 2 {
-		return nil
-	}
-	type row struct{ OrderKey, One, Other string }
-	key, ok, err := sqldb.Record[row](ctx, d.c.db, fmt.Sprintf(`SELECT f.order_key, MIN(f.queue_id), MAX(f.queue_id)
-		FROM (SELECT order_key, queue_id FROM schedule_failed_item WHERE task_type = ? AND own_sign = ?
-			AND partition_version = ? AND order_key <> '' LIMIT %d) f
-		GROUP BY f.order_key HAVING MIN(f.queue_id) <> MAX(f.queue_id) ORDER BY f.order_key LIMIT 1`, someItems),
-		task.TaskType, d.c.ownSign, task.Partition)
-	if ok {
-		d.add(condition.DividedKey, "items of order key %q have failed in queues %s and %s, so they are in no order",
-			key.OrderKey, key.One, key.Other)
-	}
-	return err
-}
-
 // pendingChanges reports which servers a repartition waits for, which queues a plan could not move, and which owners a
 // removal of a queue waits for.
 func (d queueCheck) pendingChanges(r rosterRows) {

@@ -96,9 +96,6 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	queues.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
-	if err := queues.dividedKeys(ctx, r.task); err != nil {
-		return err
-	}
 	queues.backlog(r)
 	if err := queues.load(ctx, settings.Balance); err != nil {
 		return err
