@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/dutyrota/rota/schema"
 )
 
 // Hint says that there may be new items of a task type, in the queues of some keys or, without keys, in all (X9).
@@ -50,18 +48,18 @@ func (c *Center) WakeInTx(ctx context.Context, tx *sql.Tx, taskType string, keys
 		return nil
 	}
 	h := &hints{list: []Hint{{OwnSign: c.ownSign, TaskType: taskType, Keys: keys}}}
-	return notify(ctx, tx, h.payload())
+	return c.notify(ctx, tx, h.payload())
 }
 
 // Notifies reports whether Wake tells other processes: on PostgreSQL.
-func (c *Center) Notifies() bool { return c.db.Name == schema.Postgres }
+func (c *Center) Notifies() bool { return c.db.Notify != "" }
 
 type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-func notify(ctx context.Context, db execer, payload string) error {
-	if _, err := db.ExecContext(ctx, "SELECT pg_notify($1, $2)", hintChannel, payload); err != nil {
+func (c *Center) notify(ctx context.Context, db execer, payload string) error {
+	if _, err := db.ExecContext(ctx, c.db.Notify, hintChannel, payload); err != nil {
 		return fmt.Errorf("send a hint: %w", err)
 	}
 	return nil
@@ -83,7 +81,7 @@ func (c *Center) send(ctx context.Context, one Hint) error {
 	}
 	if !h.sent {
 		c.sender.detach(h)
-		h.sent, h.err = true, notify(ctx, c.db.Dealers, h.payload())
+		h.sent, h.err = true, c.notify(ctx, c.db.Dealers, h.payload())
 	}
 	return h.err
 }

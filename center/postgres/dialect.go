@@ -28,6 +28,7 @@ var dialect = &sqldb.Dialect{
 		WHERE s.uuid = ` + anyID,
 	UpsertBacklog: sqldb.OnConflictBacklog,
 	UpsertItem:    sqldb.OnConflictItem,
+	Notify:        "SELECT pg_notify($1, $2)",
 	Limits:        " AND " + limits,
 	WaitInLine:    " AND CASE WHEN " + limits + " THEN pg_advisory_xact_lock(" + line + ") IS NOT NULL END",
 	TryLine:       " AND CASE WHEN " + limits + " THEN pg_try_advisory_xact_lock(" + line + ") END",

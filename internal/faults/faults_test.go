@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -65,8 +66,7 @@ func scenarios() (list []scenario) {
 		{"data", dataScenarios},
 		{"galera", galeraScenarios},
 		{"failover", failoverScenarios},
-		{"variant", variantScenarios},
-		{"order", orderScenarios},
+		{"variant", slices.Concat(variantScenarios, orderScenarios)},
 		{"block", blockScenarios},
 		{"reserve", reserveScenarios},
 		{"edit", editScenarios},

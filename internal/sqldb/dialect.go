@@ -28,6 +28,7 @@ type Dialect struct {
 	DeleteServers string
 
 	ByKey         string // follows the name of a table, so that its rows are found by their key, in that order
+	Notify        string // sends a text to all listeners of a channel; empty if the database cannot
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist
 	UpsertBacklog string // ends an INSERT of backlogs: the statement then updates the rows that have no later epoch
 	// ChangeQueues writes a plan: changes that are a JSON array, or that are selected in place of {changes}. {rows} is at
