@@ -23,21 +23,19 @@ type orderedRows struct {
 func (r *orderedRows) OrderKey(item string) string { return item[1:2] }
 func (r *orderedRows) Atomic() bool                { return r.atomic }
 
-func (r *orderedRows) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+func (r *orderedRows) Select(ctx context.Context, s processor.Selection) (page []string, err error) {
 	if err := nap(ctx, r.selects); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
-	all := r.open
-	if r.held {
-		r.open = slices.DeleteFunc(slices.Clone(all), func(i string) bool { return slices.Contains(s.Held, i[1:2]) })
+	defer r.mu.Unlock()
+	for _, item := range r.open[slices.Index(r.open, s.After)+1:] { // the index is -1 at the start
+		leftOut := r.held && slices.Contains(s.Held, item[1:2])
+		if item[:1] == s.Queue.ID && !leftOut && len(page) < s.Limit {
+			page = append(page, item)
+		}
 	}
-	r.mu.Unlock()
-	page, err := r.rows.Select(ctx, s)
-	r.mu.Lock()
-	r.open = all
-	r.mu.Unlock()
-	return page, err
+	return page, nil
 }
 
 func (r *orderedRows) heal(item string) {
@@ -99,18 +97,8 @@ type pagedRows struct{ *orderedRows }
 func (r pagedRows) Position(item string) string { return item }
 
 func (r pagedRows) Select(ctx context.Context, s processor.Selection) ([]string, error) {
-	r.mu.Lock()
-	all := r.open
-	if s.After != "" {
-		r.open = all[slices.Index(all, s.After)+1:]
-	}
-	r.mu.Unlock()
 	s.Limit = 30
-	page, err := r.orderedRows.Select(ctx, s)
-	r.mu.Lock()
-	r.open = all
-	r.mu.Unlock()
-	return page, err
+	return r.orderedRows.Select(ctx, s)
 }
 
 // An item holds its key also behind the page that it is on: if it was left there, and if it fails after the pass has

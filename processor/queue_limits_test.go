@@ -43,23 +43,32 @@ func TestQueueRate(t *testing.T) {
 		s := settings()
 		s.QueueRatePerSecond, s.FetchNumber, s.ExecuteNumber, s.ThreadNumber = 20, 500, 5, 1
 		w.start(t, d, processor.Env{}, s, "a", "b")
-		time.Sleep(20 * time.Millisecond)
-		if done["a"] != 20 || done["b"] != 20 || slices.Index(order, "b") > 4 {
-			t.Errorf("at once %d items of a and %d of b, in the order %v, want a burst of 20 each", done["a"], done["b"], order)
+		doneOf := func(q string) int {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return done[q]
 		}
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		a, b := doneOf("a"), doneOf("b")
+		w.mu.Lock()
+		if a != 20 || b != 20 || slices.Index(order, "b") > 4 {
+			t.Errorf("at once %d items of a and %d of b, in the order %v, want a burst of 20 each", a, b, order)
+		}
+		w.mu.Unlock()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if n := done["a"]; n < 20+19*60 || n > 20+20*60 {
+		if n := doneOf("a"); n < 20+19*60 || n > 20+20*60 {
 			t.Errorf("%d items in a minute, want 20 per second after a burst of 20", n)
 		}
 		s.QueueRatePerSecond = 0.1
 		if err := w.Configure(s); err != nil {
 			t.Fatal(err)
 		}
-		before := done["a"]
+		before := doneOf("a")
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if n := done["a"] - before; n < 29 || n > 32 {
+		if n := doneOf("a") - before; n < 29 || n > 32 {
 			t.Errorf("%d items in five minutes, want one in ten seconds", n)
 		}
 	})

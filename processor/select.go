@@ -433,13 +433,18 @@ func (c *selectCall) completesSweep() bool {
 	return c.empty() && c.lane.pass.waiting == 0 && (c.found == nil || c.found.fetched < c.selection.Limit)
 }
 
+// freed reports whether a batch has ended during the select for which items of its keys may have waited.
+func (c *selectCall) freed() bool {
+	return c.order != nil && c.order.waiting > 0 && c.lane.batches < len(c.inFlight)
+}
+
 // nextSelectAt returns the time of the next select after one that found nothing to execute. If a cursor waits for an
 // item that backs off, it is the time when the item may be retried. Without a cursor it is no later than
 // sleep_time_nodata, and an item that backs off comes no sooner than the floor. A sweep rests only while items wait for
 // the end of an outage.
 func (c *selectCall) nextSelectAt(s *Settings) time.Time {
 	l := c.lane
-	if c.step == moves || c.heldOnce || l.sweep != nil && l.pass.waiting == 0 {
+	if c.step == moves || c.heldOnce || c.freed() || l.sweep != nil && l.pass.waiting == 0 {
 		return c.now
 	}
 	latest, retryAt := c.now.Add(s.SleepTimeNoData), c.retryAt
