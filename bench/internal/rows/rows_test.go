@@ -15,7 +15,7 @@ func TestShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	results, ok := part.Data.([]*Result)
-	if want := (6 + 4) * 2 * len(Short.Workers); !ok || len(results) != want {
+	if want := (7 + 5) * 2 * len(Short.Workers); !ok || len(results) != want {
 		t.Fatalf("%d results, want %d", len(results), want)
 	}
 	for _, r := range results {
@@ -23,7 +23,7 @@ func TestShort(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(part.Goals) != 10 || len(part.Tables) != 4 {
+	if len(part.Goals) != 12 || len(part.Tables) != 4 {
 		t.Errorf("%d goals and %d tables", len(part.Goals), len(part.Tables))
 	}
 }
