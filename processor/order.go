@@ -222,8 +222,8 @@ func (s *keySet) addAll(other *keySet) {
 	}
 }
 
-// heldKeys are the order keys that the next select may leave out, because none of their items would be executed. They
-// are those for which a page had items that wait, at most maxHeld. Only the lane's select uses it.
+// heldKeys are the order keys that the next select may leave out, because none of their items would be executed: at most
+// maxHeld keys for which a page had items that wait. Only the lane's select uses it.
 type heldKeys map[string]heldKey
 
 type heldKey struct {
@@ -253,7 +253,7 @@ func (h *heldKeys) note(o *keyOrder, now time.Time, text func(i int) (string, er
 	return nil
 }
 
-// take returns the keys that are held now, and forgets those that are not, and those that are held for one select.
+// take returns the keys that are held now. It forgets all other keys, and the keys that are held for one select.
 func (h heldKeys) take(now time.Time) heldKeys {
 	maps.DeleteFunc(h, func(_ string, k heldKey) bool { return !k.once && !k.until.After(now) })
 	held := maps.Clone(h)

@@ -28,7 +28,7 @@ func enqueue(ctx context.Context, tx *sql.Tx, tenant int64, name string, runAt t
 	return err
 }
 
-// do does jobs, those that nobody has done. The loop and Rota share it.
+// do does the given jobs, except those that are done already. The loop and Rota share it.
 func do(ctx context.Context, tx *sql.Tx, ids []int64) error {
 	_, err := tx.ExecContext(ctx, `WITH done AS (UPDATE jobs SET state = 'DONE' WHERE id = ANY($1) AND state = 'NEW' RETURNING id)
 		INSERT INTO effects (job) SELECT id FROM done`, pq.Array(ids))

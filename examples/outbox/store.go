@@ -89,7 +89,7 @@ func (s store) setState(ctx context.Context, order int64, state string) error {
 	return tx.Commit()
 }
 
-// addOrders makes the orders 0 to n-1, those that are missing.
+// addOrders inserts those of the orders 0 to n-1 that do not exist yet.
 func (s store) addOrders(ctx context.Context, n int64) error {
 	var have int64
 	if err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM orders`).Scan(&have); err != nil {
