@@ -222,8 +222,8 @@ func (s *keySet) addAll(other *keySet) {
 	}
 }
 
-// heldKeys are the order keys that the next select may leave out, because none of their items would be executed: at most
-// maxHeld keys for which a page had items that wait. Only the lane's select uses it.
+// heldKeys are the order keys that the next select may leave out, because none of their items would be executed: at
+// most maxHeld keys for which a page had items that wait. Only the lane's select uses it.
 type heldKeys map[string]heldKey
 
 type heldKey struct {
