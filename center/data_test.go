@@ -79,9 +79,19 @@ func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
 	})
 }
 
-// write commits a fenced transaction of a batch, and returns its error.
+// write commits a fenced transaction of a batch, and returns its error. The statement for other programs must agree.
 func (f dataFixture) write(e center.Entry) error {
-	return f.d.InTx(f.batch(e, nil), func(*sql.Tx) error { return nil })
+	f.Helper()
+	ctx := f.batch(e, nil)
+	err := f.d.InTx(ctx, func(*sql.Tx) error { return nil })
+	stmt, stmtErr := center.FenceStatementOf(ctx)
+	must(f.T, stmtErr)
+	result, execErr := f.d.DB().ExecContext(ctx, stmt.SQL, stmt.Args...)
+	must(f.T, execErr)
+	if n, _ := result.RowsAffected(); n == 1 != (err == nil) {
+		f.Errorf("the fencing statement changes %d rows, and the fence says %v", n, err)
+	}
+	return err
 }
 
 func (f dataFixture) mustBeFenced(what string, err error) {

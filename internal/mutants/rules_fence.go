@@ -40,8 +40,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"HoldByWriting", "`+ofOwner+settings",
-		"`+ofTask+` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)`+settings",
+		"Statement", "` + ofOwner + settings",
+		"` + ofTask + ` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)` + settings",
 		"TestConformance",
 	},
 	{
@@ -121,6 +121,12 @@ var fenceMutants = []mutant{
 		"FenceIn", "o.ReplyLimit(true)",
 		"o.ReplyLimit(false)",
 		"TestDataLimitsStatementsOfDealers",
+	},
+	{
+		"F12", "a program fences a data database with the roster's row",
+		"FenceStatementOf", "rows = b.data.fence(b.TaskType, b.Server)",
+		"_ = b.data",
+		"TestDataFence",
 	},
 	{
 		"F11", "the raise comes after the first select, seen by processes",

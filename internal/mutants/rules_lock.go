@@ -34,7 +34,7 @@ var lockMutants = []mutant{
 	},
 	{
 		"L5", "the fence holds a place in the index of owners",
-		"HoldByWriting", "+f.DB.ByKey+",
+		"Statement", " + f.DB.ByKey + ",
 		"+",
 		"TestConformance/mysql",
 	},

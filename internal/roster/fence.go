@@ -104,10 +104,9 @@ func (f Fence) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Queu
 // The row is looked up by its key. In an index of the owners, a transaction at REPEATABLE READ, the default of MySQL,
 // would also lock the place beside its row, and a plan that makes another server an owner would wait for it (L5).
 func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
-	settings, params := f.fenceSettings()
 	for _, q := range queues {
-		n, err := sqldb.Affected(tx.ExecContext(ctx, f.DB.SQL(`UPDATE `+f.Table+f.DB.ByKey+` SET `+set+`
-			gmt_modified = {now} WHERE `+ofOwner+settings), slices.Concat(args, f.ofOwner(q), params)...))
+		query, params := f.Statement(q, set, args...)
+		n, err := sqldb.Affected(tx.ExecContext(ctx, query, params...))
 		if err != nil {
 			return err
 		}
@@ -116,6 +115,14 @@ func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch
 		}
 	}
 	return nil
+}
+
+// Statement returns what HoldByWriting runs for one queue. It changes one row while the server owns the queue under the
+// epoch, and else none. It has a mark for each argument, in their order.
+func (f Fence) Statement(q QueueEpoch, set string, args ...any) (query string, params []any) {
+	settings, params := f.fenceSettings()
+	return f.DB.SQL(`UPDATE ` + f.Table + f.DB.ByKey + ` SET ` + set + `gmt_modified = {now} WHERE ` + ofOwner + settings),
+		slices.Concat(args, f.ofOwner(q), params)
 }
 
 // fenceSettings returns a condition of the fencing statement and its parameters. The condition is always true. It makes
