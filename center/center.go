@@ -152,6 +152,7 @@ type Center struct {
 
 	ownPools ownPools
 	sender   sender
+	teller   *teller
 }
 
 // Database is a database that Open can open: postgres.URL, mysql.URL and sqlite.URL return one, each in a package of
@@ -180,12 +181,13 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 		return nil, fmt.Errorf("open %s: %w", db.Address, err)
 	}
 	o.keepIdle(pools)
-	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger, sender: newSender()}
+	c := &Center{db: pools, ownSign: o.OwnSign, options: o, log: o.Logger, sender: newSender(), teller: newTeller()}
 	c.roster = &roster.Roster{
 		DB: pools, OwnSign: o.OwnSign, PlannerVersion: plan.Version, OnLock: o.OnLock,
 		IdleTxTimeout: max(o.IdleTxTimeout, 0),
 	}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
+	c.roster.OnGiven = c.given
 	c.runs = newEngine(c.roster, o.Logger)
 	g := guard{c}
 	check := g.await
@@ -287,8 +289,10 @@ func (c *Center) In(ownSign string) (*Center, error) {
 	}
 	other := &Center{
 		db: c.db, ownSign: o.OwnSign, options: c.options, log: c.log, roster: c.roster.In(o.OwnSign), sender: newSender(),
+		teller: newTeller(),
 	}
 	other.roster.OnInvalid, other.roster.OnLineHeld = other.logInvalid, other.logLineHeld
+	other.roster.OnGiven = other.given
 	other.runs = newEngine(other.roster, c.log)
 	return other, nil
 }

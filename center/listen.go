@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,17 +29,23 @@ func (c *Center) CanListen() bool { return c.Notifies() && c.db.Database.Listen 
 // Listen receives the hints of all processes for this environment until ctx is done, on a connection of its own. It
 // connects again when that is lost, with growing pauses, and calls changed from its goroutine with nil when it hears,
 // and with an error when it does not any more. receive is called from that goroutine, too, and must return quickly. If
-// the database sends no hints, Listen returns ErrNoHints at once. Package manager calls it.
+// the database sends no hints, Listen returns ErrNoHints at once. While Listen runs, Tell sends. Package manager calls
+// it.
 func (c *Center) Listen(ctx context.Context, changed func(error), receive func(Hint)) error {
 	if !c.CanListen() {
 		return ErrNoHints
 	}
+	var telling sync.WaitGroup
+	telling.Go(func() { c.teller.run(ctx, c) })
+	defer telling.Wait()
+	defer c.teller.on.Store(false)
 	pause := listenRetry
 	for ctx.Err() == nil {
 		heard, err := c.listenOnce(ctx, changed, receive)
 		if ctx.Err() != nil {
 			break
 		}
+		c.teller.on.Store(false)
 		changed(err)
 		switch pause = min(2*pause, listenRetryMax); {
 		case errors.Is(err, ErrNoHints):
@@ -81,6 +88,7 @@ func (c *Center) listenOnce(ctx context.Context, changed func(error), receive fu
 			case h.OwnSign != c.ownSign:
 			case h.Echo == echo && deaf.Stop():
 				heard = true
+				c.teller.on.Store(true)
 				changed(nil)
 			case h.Echo == "":
 				receive(h)

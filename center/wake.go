@@ -9,11 +9,13 @@ import (
 	"time"
 )
 
-// Hint says that there may be new items of a task type, in the queues of some keys or, without keys, in all (X9).
+// Hint says that there may be new items of a task type, in the queues of some keys or, without keys, in all (X9). Or it
+// says that servers have got queues or requests, or know of their requests: then it has Servers and no TaskType.
 type Hint struct {
 	OwnSign  string   `json:"o"`
 	TaskType string   `json:"t"`
 	Keys     []string `json:"k,omitempty"`
+	Servers  []string `json:"s,omitempty"` // their uuids
 
 	Echo string `json:"e,omitempty"` // a listener sends it to itself, and finds that it hears
 }
@@ -125,7 +127,7 @@ func (s *sender) detach(h *hints) {
 	s.pending <- nil
 }
 
-// add adds the keys of a hint to those for the same task type.
+// add adds the keys of a hint to those for the same task type, and servers to servers.
 func (h *hints) add(one Hint) {
 	i := slices.IndexFunc(h.list, func(o Hint) bool {
 		return o.OwnSign == one.OwnSign && o.TaskType == one.TaskType && o.Echo == "" && one.Echo == ""
@@ -133,6 +135,8 @@ func (h *hints) add(one Hint) {
 	switch {
 	case i < 0:
 		h.list = append(h.list, one)
+	case len(one.Servers) > 0:
+		h.list[i].Servers = append(h.list[i].Servers, one.Servers...)
 	case len(h.list[i].Keys) == 0: // it is for all queues
 	case len(one.Keys) == 0:
 		h.list[i].Keys = nil
@@ -141,12 +145,13 @@ func (h *hints) add(one Hint) {
 	}
 }
 
-// payload returns the text of a notification. Hints that are too long are for all queues of their task types.
+// payload returns the text of a notification. Hints that are too long are for all queues of their task types, and for
+// no servers: so many would all read their queues at once.
 func (h *hints) payload() string {
 	text := marshal(h.list)
 	if len(text) > mostHint {
 		for i := range h.list {
-			h.list[i].Keys = nil
+			h.list[i].Keys, h.list[i].Servers = nil, nil
 		}
 		text = marshal(h.list)
 	}

@@ -148,6 +148,53 @@ func TestHintsAreSentTogether(t *testing.T) {
 	}
 }
 
+// X9: a process that hears hints tells servers, the last ones also while it stops. One that does not hear tells nothing.
+// Servers that do not fit into a notification are not told.
+func TestTell(t *testing.T) {
+	url := testdb.URL(t, testdb.Postgres)
+	e := openEar(t, url, "TEST")
+	e.hears(t)
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{OwnSign: "TEST"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Tell("web1") {
+		t.Error("a process tells that does not listen")
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	hears, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- c.Listen(ctx, func(error) { close(hears) }, func(center.Hint) {}) }()
+	<-hears
+	many := make([]string, 3000)
+	for i := range many {
+		many[i] = fmt.Sprint("web", i)
+	}
+	c.Tell(many...)
+	if h := e.next(10 * time.Second); h.OwnSign != "TEST" || len(h.Servers) > 0 || len(h.Keys) > 0 || h.TaskType != "" {
+		t.Errorf("hint %+v, want one for no servers", h)
+	}
+	if c.Tell("web2", "web1"); !c.Tell("web2") {
+		t.Error("a process that listens does not tell")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	var told []string
+	for len(told) < 2 {
+		h := e.next(10 * time.Second)
+		if len(h.Servers) == 0 {
+			t.Fatalf("told %q, and hint %+v, want both servers", told, h)
+		}
+		told = append(told, h.Servers...)
+	}
+	if c.Tell("web3") {
+		t.Error("a process tells that listens no more")
+	}
+}
+
 // X9: a listener whose connection is lost says so, and connects again.
 func TestListenerConnectsAgain(t *testing.T) {
 	e := openEar(t, testdb.URL(t, testdb.Postgres), "TEST")

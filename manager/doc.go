@@ -56,10 +56,10 @@
 //	Processor.Grant            makes the queue due for its first select; see package processor
 //
 // The server that plans takes the last four steps as soon as its plan is written. A server that waits for another owner
-// polls in between (ownView.pollAt). In mode RUN, sweeper.claim claims the queue after a tick, and sweeper.grant calls
-// Grant.
+// polls in between (ownView.pollAt), and reads its queues when a hint tells it to (session.lookAtOnce). In mode RUN,
+// sweeper.claim claims the queue after a tick, and sweeper.grant calls Grant.
 //
-// Manager.Wake passes hints about new items to the processors.
+// Manager.Wake passes hints about new items to the processors, Manager.tell those about queues to the sessions.
 //
 // On the way back, facts.keep returns drain and then release, for a queue that another server requests.
 // reconciler.release makes the processor forget the queue before it sends the release.

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 
 	"github.com/dutyrota/rota/center"
@@ -30,10 +31,33 @@ func (h *hearing) changed(ctx context.Context, err error) {
 	h.told = true
 }
 
-// listen passes the hints of other processes to the processors until ctx is done.
+// listen passes the hints of all processes to the processors and the sessions until ctx is done.
 func (m *Manager) listen(ctx context.Context) {
-	if !m.cfg.NoHints && m.c.CanListen() {
-		wake := func(h center.Hint) { m.Wake(h.TaskType, h.Keys...) }
-		_ = m.c.Listen(ctx, func(err error) { m.hearing.changed(ctx, err) }, wake) // changed has the errors
+	if m.cfg.NoHints || !m.c.CanListen() {
+		return
+	}
+	changed := func(err error) {
+		if m.hearing.changed(ctx, err); err == nil {
+			m.tell(func(*session) bool { return true }) // the hints so far were not heard
+		}
+	}
+	_ = m.c.Listen(ctx, changed, m.receive) // changed has the errors
+}
+
+// receive passes one hint on.
+func (m *Manager) receive(h center.Hint) {
+	if len(h.Servers) == 0 {
+		m.Wake(h.TaskType, h.Keys...)
+		return
+	}
+	m.tell(func(s *session) bool { return slices.Contains(h.Servers, s.uuid) })
+}
+
+// tell makes sessions look at their queues.
+func (m *Manager) tell(which func(*session) bool) {
+	for _, s := range m.servers {
+		if session := s.session.Load(); session != nil && which(session) {
+			offer(s.told, struct{}{})
+		}
 	}
 }

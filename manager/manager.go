@@ -100,9 +100,9 @@ type Config struct {
 	// Defaults to none.
 	WitnessDir string
 
-	// NoHints spares the connection on which Run listens for the hints of other processes (Center.Wake), one for the whole
-	// process. Defaults to false. Only PostgreSQL has such a connection, and it is closed behind a pooler that passes no
-	// notifications.
+	// NoHints spares the connection on which Run listens for the hints of other processes, one for the whole process:
+	// those of Center.Wake, and those that queues move, which Run then does not send either. Defaults to false. Only
+	// PostgreSQL has such a connection, and it is closed behind a pooler that passes no notifications.
 	NoHints bool
 }
 

@@ -31,6 +31,7 @@ type server struct {
 	episodes *episodes                        // of all sessions
 	memory   *roster.Memory                   // of all sessions
 	ended    chan struct{}                    // capacity 1: another process of the host has ended
+	told     chan struct{}                    // capacity 1: a hint says that queues or requests have changed (X9)
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
 	lateReplies int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
@@ -48,7 +49,7 @@ func newServer(m *Manager, t Task) *server {
 		},
 		task: t, host: hostName(), process: m.process, alone: m.alone,
 		alerts: make(chan condition.Condition, 16), ahead: make(chan roster.AheadError, 16), episodes: newEpisodes(),
-		memory: roster.NewMemory(), ended: make(chan struct{}, 1),
+		memory: roster.NewMemory(), ended: make(chan struct{}, 1), told: make(chan struct{}, 1),
 	}
 	s.log = s.logOf(s.taskType)
 	if t.backlogger != nil {

@@ -24,7 +24,7 @@ const (
 // own goroutine, except cancelAll and report. A server whose row is gone forgets everything and begins another session,
 // under a new uuid (S6).
 //
-// It has 15 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
+// It has 17 methods: the states, what it does in them, and one that makes its jobs. What is due stands in its agenda.
 type session struct {
 	*base
 	server *server
@@ -155,6 +155,8 @@ func (s *session) wait(ctx context.Context) outcome {
 		s.history.checkSoon()
 	case <-s.server.ended:
 		s.agenda.add(time.Now(), expireEnded)
+	case <-s.server.told:
+		s.lookAtOnce(ctx)
 	case err := <-s.jobs.ended:
 		if s.jobs.finish(ctx, err) {
 			s.reconcile(ctx, false)
@@ -255,7 +257,34 @@ func (s *session) follow(ctx context.Context, r heartbeatReply) {
 	s.config.reload(r.HeartbeatReply)
 	s.planner.block(r.Skipped)
 	s.reconcile(ctx, mustRead)
+	s.tellOwners(r.HeartbeatReply)
 	s.alerter.look(ctx, r.HeartbeatReply, s.server.failing(s.proc.Stats()), s.reconciler.restricted())
+}
+
+// lookAtOnce reads the rows because a hint says that they have changed (X9). If this server requests more queues, a
+// heartbeat shows their owners that it knows (H4).
+func (s *session) lookAtOnce(ctx context.Context) {
+	s.reconcile(ctx, true)
+	if s.view.hasNewRequests() {
+		s.heartbeater.soon()
+	}
+}
+
+// tellOwners tells the owners of the queues that this server requests, once for each request, that a heartbeat has
+// shown that it knows of them (H4). Without the hint they find that out with heartbeats of their own (X9).
+func (s *session) tellOwners(p roster.HeartbeatReply) {
+	if !s.view.hasNewRequests() || !s.view.matches(p) {
+		return
+	}
+	var owners []string
+	for _, q := range s.view.Queues {
+		if q.Owner != s.uuid && q.Owner != "" {
+			owners = append(owners, q.Owner)
+		}
+	}
+	if s.roster.Tell(owners...) {
+		s.view.shown = s.view.Incoming(s.uuid).PlanVersion
+	}
 }
 
 // reconcile brings processor and roster in line. With reread it reads the rows again first, even if they are fresh.

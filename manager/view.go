@@ -18,6 +18,7 @@ type ownView struct {
 	fresh   bool         // nothing has happened since the read that could have changed the rows
 	reads   int          // how often the rows were read
 	checked time.Time    // when the rows were last read or compared with the roster
+	shown   int64        // the plan_version of the newest request that the server has shown its owner to know
 	owned   atomic.Int64 // number of queues that the server owns; the heartbeater and Status read it too
 }
 
@@ -89,6 +90,9 @@ func (v *ownView) requesterUnaware() bool {
 func (v *ownView) hasIncoming() bool {
 	return slices.ContainsFunc(v.Queues, func(q roster.ViewQueue) bool { return q.Owner != v.uuid })
 }
+
+// hasNewRequests reports whether the server waits for queues whose owners it has not shown yet that it knows.
+func (v *ownView) hasNewRequests() bool { return v.Incoming(v.uuid).PlanVersion > v.shown }
 
 // pollAt returns when the server reads early whether a queue has arrived, or the zero time if it has no reason to: no
 // other server owns a queue that it requests, and it awaits no requesters. A server that keeps working reads its

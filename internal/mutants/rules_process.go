@@ -255,6 +255,24 @@ var processMutants = []mutant{
 		"TestHintsAreSentTogether",
 	},
 	{
+		"X9", "a new owner is not told of a release",
+		"tryUnderLock", "len(l.given) > 0",
+		"len(l.given) > 1_000",
+		"TestNewOwnerIsTold",
+	},
+	{
+		"X9", "a server that is told does not look",
+		"receive", "slices.Contains(h.Servers, s.uuid)",
+		"slices.Contains(h.Keys, s.uuid)",
+		"TestNewOwnerIsTold",
+	},
+	{
+		"X9", "an owner is not told that its requester knows",
+		"tellOwners", "s.roster.Tell(owners...)",
+		"s.roster.Tell()",
+		"TestMovesDoNotWaitForHeartbeats",
+	},
+	{
 		"X10", "an item is executed although one of its key before it on the page is not",
 		"judge", "o.block(key, r.retryAt, false)",
 		"_ = key",

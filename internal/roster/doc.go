@@ -42,6 +42,9 @@
 //	 2.05 s B   polls every 200 ms [Server.Incoming] and sees that the
 //	            queue has arrived. It selects under epoch 8             B    -      8
 //
+// On PostgreSQL hints spare the waiting (X9): B tells A at 0.03 s that it knows of the request, and A tells B of the
+// release.
+//
 // If the reply to the release is lost, A reads the row. If the owner is B, the queue has moved. If the owner is still
 // A, A sends the release again. If the request was withdrawn, A retakes the queue under epoch 8 [Server.Retake]: a
 // release that is perhaps still on its way matches no row with epoch 7 (H3).
@@ -98,9 +101,9 @@
 //
 //   - A leader that plans: if the leader dies, its replacement is an outage of its own. Here any server plans, under
 //     the lock row.
-//   - Advisory locks of a session, or LISTEN: what belongs to a session does not survive PgBouncer in transaction mode,
-//     and a cluster such as Galera has neither. The line before the lock row on PostgreSQL is a lock of the
-//     transaction, and correctness does not depend on it.
+//   - Advisory locks of a session, or LISTEN in the place of polls: what belongs to a session does not survive PgBouncer
+//     in transaction mode, and a cluster such as Galera has neither. The line before the lock row on PostgreSQL is a
+//     lock of the transaction, and correctness depends neither on it nor on a notification (X9).
 //   - The local clock for deciding about other servers: a worker with a skewed clock would expire healthy servers.
 //   - Round robin from scratch with each plan: it moves nearly all queues with each new server, where a tenth is
 //     enough.

@@ -70,7 +70,10 @@ func (r *Roster) tryUnderLock(ctx context.Context, l *LockTx, lock lockFunc,
 	if err := f(ctx, l); err != nil {
 		return true, err
 	}
-	return l.Commit(ctx)
+	if clean, err = l.Commit(ctx); err == nil && len(l.given) > 0 && r.OnGiven != nil {
+		r.OnGiven(l.given...)
+	}
+	return clean, err
 }
 
 // InsertLockRow inserts the lock row of the task type if there is none. It is a transaction of its own: two larger
@@ -144,6 +147,7 @@ type LockTx struct {
 	queuesRemoved QueuesRemovedFunc // the hook of the Roster
 	mayPassLine   bool              // take the row without the line before it, if the row is free
 	passedLine    bool              // it did
+	given         []string          // servers that have got queues or requests; one may be in it several times
 	instants      time.Duration     // how far NextInstant has advanced
 }
 

@@ -38,6 +38,10 @@ type Roster struct {
 	// was held for too long. Nil means no notice.
 	OnLineHeld func(ctx context.Context, taskType string)
 
+	// OnGiven is called after the commit of a transaction that has given servers queues, or requests for queues, with their
+	// uuids, from the goroutine that ran it. It must return at once. Nil means no notice.
+	OnGiven func(servers ...string)
+
 	// QueuesRemoved is called in the transaction l, which deletes the queues (N1, N2). It ends the work of open runs
 	// in them: it sets the state of these queues of the runs, for the reason.
 	QueuesRemoved QueuesRemovedFunc

@@ -60,6 +60,14 @@ func writePlan(ctx context.Context, l *LockTx, changes []plan.Change) (written, 
 // the version of the plan. It is higher than any version in the rows, so that a server that reads the highest version
 // of its rows notices the change.
 func writeChanges(ctx context.Context, l *LockTx, changes []plan.Change, version int64) error {
+	for _, c := range changes {
+		if c.ChangesOwner() && c.Owner != "" {
+			l.given = append(l.given, c.Owner)
+		}
+		if c.Requester != "" {
+			l.given = append(l.given, c.Requester)
+		}
+	}
 	if len(changes) == 1 {
 		return writeChange(ctx, l, changes[0], version)
 	}

@@ -57,7 +57,9 @@ func (c *fleet) start() (*worker, error) { return c.startAs("") }
 
 // startAs starts a worker process, with a name if the workers have names.
 func (c *fleet) startAs(name string) (*worker, error) {
-	o := order{URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Fenced: c.o.fenced, Witness: c.o.witness}
+	o := order{
+		URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Fenced: c.o.fenced, Witness: c.o.witness, NoHints: c.o.noHints,
+	}
 	if c.o.named {
 		o.Name = name
 	}

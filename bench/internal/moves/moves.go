@@ -31,6 +31,7 @@ type Options struct {
 	witness string // this directory
 	fenced  bool
 	named   bool // the workers have names and return after a restart
+	noHints bool // the workers listen for no hints
 }
 
 // `make bench` runs Full, the tests run Short.
@@ -51,6 +52,7 @@ func (o Options) settings() manager.Settings {
 type Result struct {
 	Database string
 	Planned  []time.Duration // gaps of planned moves
+	Polled   []time.Duration // the same without hints; empty if the database has none
 	Resumed  []time.Duration // from a kill to the next item of each queue of the killed worker
 	Soon     []time.Duration // the same with the short heartbeat interval
 	Proved   []time.Duration // the same with the default intervals, and a witness directory
@@ -81,6 +83,13 @@ func Run(ctx context.Context, servers []*stage.Server, o Options) (report.Part, 
 		r := &Result{Database: stage.Name(s.Kind)}
 		if err := on(ctx, s, o, func(c *fleet) error { return c.play(r) }); err != nil {
 			return report.Part{}, fmt.Errorf("moves on %s: %w", r.Database, err)
+		}
+		if s.Kind == stage.Postgres {
+			polling := o
+			polling.noHints = true
+			if err := on(ctx, s, polling, func(c *fleet) error { return c.playPolls(r) }); err != nil {
+				return report.Part{}, fmt.Errorf("moves on %s without hints: %w", r.Database, err)
+			}
 		}
 		short := o
 		short.Heartbeat = o.Short
@@ -186,13 +195,7 @@ func (c *fleet) play(r *Result) error {
 		return err
 	}
 	from := time.Now()
-	for _, w := range slices.Clone(c.all) {
-		stage.Progress("moves: %s: restart of worker %d", r.Database, w.cmd.Process.Pid)
-		if err := c.replace(r, w, c.terminate); err != nil {
-			return err
-		}
-	}
-	if err := c.work(0); err != nil {
+	if err := c.restartAll(r); err != nil {
 		return err
 	}
 	to := time.Now()
@@ -208,6 +211,33 @@ func (c *fleet) play(r *Result) error {
 	}
 	c.findMoves(r, end)
 	c.findRates(r, calm, from, to)
+	return nil
+}
+
+// restartAll restarts the workers one after the other.
+func (c *fleet) restartAll(r *Result) error {
+	for _, w := range slices.Clone(c.all) {
+		stage.Progress("moves: %s: restart of worker %d", r.Database, w.cmd.Process.Pid)
+		if err := c.replace(r, w, c.terminate); err != nil {
+			return err
+		}
+	}
+	return c.work(0)
+}
+
+// playPolls restarts the workers one after the other, and notes the gaps of the moves in Polled.
+func (c *fleet) playPolls(r *Result) error {
+	polled := &Result{Database: r.Database}
+	if err := errors.Join(c.begin(), c.work(c.o.Calm), c.restartAll(polled)); err != nil {
+		return err
+	}
+	end := time.Now()
+	if err := c.finish(); err != nil {
+		return err
+	}
+	c.findMoves(polled, end)
+	r.Moves, r.Minimum = r.Moves+polled.Moves, r.Minimum+polled.Minimum
+	r.Polled, r.Overlaps = polled.Planned, append(r.Overlaps, polled.Overlaps...)
 	return nil
 }
 
@@ -258,13 +288,16 @@ func (c *fleet) finish() error {
 // condense returns the tables and goals for the results.
 func condense(results []*Result, o Options) report.Part {
 	part := report.Part{Name: "moves", Data: results, About: fmt.Sprintf(`%d worker processes share %d queues; an item is an UPDATE and %s. The workers are
-restarted one after the other with SIGTERM; then %d are killed. New workers with heartbeats %s apart follow, of which %d are killed, and
+restarted one after the other with SIGTERM; then %d are killed. On PostgreSQL, workers without hints are restarted in the same way. New workers with heartbeats %s apart follow, of which %d are killed, and
 workers with the default intervals and a witness directory, of which %d are killed, and %d more whose items are fenced
 transactions. At last, workers with names are
 restarted one after the other, and get their queues back. A gap is the time in which no worker works a queue that moves.`, o.Workers, o.Queues, o.Item, o.Kills, o.Short, o.Kills, o.Witnessed, o.Fenced)}
 	times := report.Table{Title: "Gaps", Columns: []string{
 		"database", "planned moves", "p50", "p99", "largest", "after kill -9", "p50", "largest",
 		fmt.Sprintf("after kill -9, heartbeats %s apart", o.Short), "p50", "largest", "after kill -9, with a witness directory", "p50", "p99", "largest", "the same, fenced", "p50", "p99", "largest",
+	}}
+	hints := report.Table{Title: "Gaps of planned moves, with and without hints", Columns: []string{
+		"database", "p50 with", "p50 without", "p99 with", "p99 without", "with / without",
 	}}
 	rates := report.Table{Title: "Rolling restart", Columns: []string{"database", "items/s before", "during", "kept", "worst second", "moves", "fewest possible"}}
 	named := report.Table{Title: "Rolling restart of workers with names", Columns: []string{"database", "queues", "nobody works a queue of a worker that is restarted, p50", "largest", "rate of the other queues", "moves"}}
@@ -279,6 +312,13 @@ restarted one after the other, and get their queues back. A gap is the time in w
 			len(soon), report.MS(0, report.Median(soon)), report.MS(0, report.Percentile(soon, 100)),
 			len(proved), report.MS(0, report.Median(proved)), report.MS(0, report.Percentile(proved, 99)), report.MS(0, report.Percentile(proved, 100)),
 			len(fenced), report.MS(0, report.Median(fenced)), report.MS(0, report.Percentile(fenced, 99)), report.MS(0, report.Percentile(fenced, 100)))
+		if len(r.Polled) > 0 {
+			polled := report.Millis(r.Polled...)
+			with, without := report.Percentile(planned, 99), report.Percentile(polled, 99)
+			hints.Add(r.Database, report.MS(0, report.Median(planned)), report.MS(0, report.Median(polled)), report.MS(0, with),
+				report.MS(0, without), fmt.Sprintf("%.2f", with/without))
+			part.Goals = append(part.Goals, report.AtMost(r.Database+": gap of a planned move with hints, p99", "%.0f ms", 50, with))
+		}
 		kept := 100 * r.Rolling / r.Calm
 		rates.Add(r.Database, fmt.Sprintf("%.0f", r.Calm), fmt.Sprintf("%.0f", r.Rolling), fmt.Sprintf("%.0f %%", kept),
 			fmt.Sprintf("%.0f %%", 100*r.Worst/r.Calm), r.Moves, r.Minimum)
@@ -296,7 +336,7 @@ restarted one after the other, and get their queues back. A gap is the time in w
 			report.AtLeast(r.Database+": rate of the queues of the others meanwhile", "%.0f %%", 97, 100*r.Named.Others),
 			report.Exactly(r.Database+": items of one queue on two workers at the same time", "%.0f", 0, float64(len(r.Overlaps))))
 	}
-	part.Tables = []report.Table{times, rates, named}
+	part.Tables = []report.Table{times, hints, rates, named}
 	part.Plots = []report.Plot{plot(results)}
 	return part
 }

@@ -36,6 +36,9 @@ func TestShort(t *testing.T) {
 		if len(r.Planned) < 4 || len(r.Resumed) == 0 || len(r.Soon) == 0 || len(r.Proved) == 0 || len(r.Overlaps) > 0 || r.Minimum < 12 || r.Moves < r.Minimum {
 			t.Errorf("%+v", r)
 		}
+		if r.Database == stage.Name(stage.Postgres) && len(r.Polled) == 0 {
+			t.Errorf("%s: no moves without hints", r.Database)
+		}
 		if len(r.Named.Away) != Short.Queues || r.Named.Moves != 0 || r.Named.Others <= 0 {
 			t.Errorf("%s: workers with names: %+v", r.Database, r.Named)
 		}

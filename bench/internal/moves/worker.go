@@ -25,6 +25,7 @@ type order struct {
 	Item     time.Duration // the time of an item without its UPDATE
 	Fenced   bool          // items are executed in fenced transactions
 	Witness  string        // the witness directory; empty: none
+	NoHints  bool          // the worker listens for no hints
 	Name     string        // for which the worker reserves its queues when it leaves; empty: not at all
 }
 
@@ -46,7 +47,7 @@ func Work(ctx context.Context) error {
 	}
 	defer c.Close()
 	go endWithParent()
-	cfg := manager.Config{Alerter: alerts{}, WitnessDir: o.Witness, Name: o.Name}
+	cfg := manager.Config{Alerter: alerts{}, WitnessDir: o.Witness, Name: o.Name, NoHints: o.NoHints}
 	if o.Name != "" {
 		cfg.ReturnWithin = patience
 	}
