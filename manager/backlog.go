@@ -131,9 +131,13 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 // forget drops the counts of queues that are not held any more, or under another epoch.
 func (m *backlogMeter) forget(selections []processor.Selection) {
 	epochs := map[string]int64{}
+	part := 0.0
 	for _, s := range selections {
 		epochs[s.Queue.ID] = s.Queue.Epoch
-		m.part = min(1, float64(len(selections))/float64(s.Total))
+		part += 1 / float64(s.Total)
+	}
+	if part > 0 {
+		m.part = min(1, part)
 	}
 	for id, w := range m.windows {
 		if epoch, ok := epochs[id]; !ok || epoch != w.epoch {

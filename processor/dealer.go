@@ -51,8 +51,10 @@ type Selection struct {
 	OwnSign   string // the environment
 	Parameter string // Settings.Parameter
 	Queue     Queue  // the queue to select; empty in SelectSet
-	Total     int    // number of queues of the task type: mod(id, Total) = Queue.Index
-	Run       *Run   // Queue.Run: the run that sweeps the queue; nil in mode CONTINUOUS
+	// Total divides the items of a numbered queue: it has those with mod(id, Total) = Queue.Index. It differs between
+	// queues if some were split. For named queues it is the number of queues.
+	Total int
+	Run   *Run // Queue.Run: the run that sweeps the queue; nil in mode CONTINUOUS
 
 	// After is the position of a Paged dealer behind which the select goes on. It is empty at the start of the source,
 	// and for other dealers.
@@ -72,7 +74,7 @@ type Selection struct {
 // Queue is one partition of the data under one grant. Only Cursor changes during the grant.
 type Queue struct {
 	ID        string // the number of the queue, or its name
-	Index     int    // its position, 0..Total-1
+	Index     int    // its number, or the position of its name
 	Parameter string // the queue's own parameter
 	Cursor    string // the position up to which the source of a Cursored dealer is done
 	Epoch     int64  // rises with every change of owner; the fence compares it
@@ -274,6 +276,8 @@ func (a capabilities) check(s *Settings, databases int) error {
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
 	case s.Runs && a.setSelector:
 		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
+	case s.Splittable && a.setSelector:
+		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
 	case a.setSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):
 		return errors.New("queue_rate_per_second and queue_max_in_flight need a select per queue, " +
 			"and the dealer is a SetSelector")

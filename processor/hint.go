@@ -23,16 +23,26 @@ func (p *Processor) Hint(keys ...string) {
 	if len(keys) == 0 {
 		s.hintAllLocked(now)
 	}
+	totals := s.totalsLocked()
 	for _, key := range keys {
-		if g := s.grantOfLocked(key); g != nil {
+		if g := s.grantOfLocked(key, totals); g != nil {
 			s.hintLocked(g.lane, now)
 		}
 	}
 	s.wakeNextLocked(now)
 }
 
+// totalsLocked returns the totals of the queues: one, unless some of them were split.
+func (s *scheduler) totalsLocked() map[int64]bool {
+	totals := map[int64]bool{}
+	for _, g := range s.grants {
+		totals[int64(max(1, g.total))] = true
+	}
+	return totals
+}
+
 // grantOfLocked returns the grant of the queue with an ID, or to which a whole number belongs; nil if there is none.
-func (s *scheduler) grantOfLocked(key string) *grant {
+func (s *scheduler) grantOfLocked(key string, totals map[int64]bool) *grant {
 	if g := s.grants[key]; g != nil {
 		return g
 	}
@@ -40,9 +50,11 @@ func (s *scheduler) grantOfLocked(key string) *grant {
 	if err != nil {
 		return nil
 	}
-	for _, any := range s.grants { // all of them have one total, and are numbers or names
-		total := int64(max(1, any.total))
-		return s.grants[strconv.FormatInt((n%total+total)%total, 10)]
+	for total := range totals {
+		g := s.grants[strconv.FormatInt((n%total+total)%total, 10)]
+		if g != nil && int64(g.total) == total {
+			return g
+		}
 	}
 	return nil
 }

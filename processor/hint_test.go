@@ -43,6 +43,22 @@ func TestHint(t *testing.T) {
 	}
 }
 
+// X9 N3: after a split, queues have different totals.
+func TestHintAfterASplit(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		i := newInbox(w)
+		w.start(t, &dealer{sel: i.Select, exec: i.Execute}, processor.Env{}, settings())
+		for n, total := range map[int]int{0: 2, 1: 4, 3: 4} {
+			if err := w.Grant(processor.Queue{ID: fmt.Sprint(n), Index: n, Epoch: 1}, total); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(500 * time.Millisecond)
+		w.Hint("7", "6")
+		w.expect(t, "0s select 0", "0s select 1", "0s select 3", "500ms select 0", "500ms select 3")
+	})
+}
+
 // X9: without a key, one peek asks which of the idle queues have work, and all others are due.
 func TestHintForAllQueues(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

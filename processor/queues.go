@@ -31,9 +31,8 @@ type QueueState struct {
 	Sweep SweepState // of a queue with a Run
 }
 
-// Grant starts the work on a queue under q.Epoch. total is the number of queues of the task type. Grant returns an
-// error if the queue is held already, under any epoch: the caller must first Revoke or Drain it, wait until it is
-// drained, and Forget it.
+// Grant starts the work on a queue under q.Epoch. total is Selection.Total. Grant returns an error if the queue is held
+// already, under any epoch: the caller must first Revoke or Drain it, wait until it is drained, and Forget it.
 //
 // A queue with a Run is swept once. It is selected again and again, without pauses of sleep_time_nodata, until
 // QueueState.Sweep says that the sweep has ended. It is not selected after that. The queue stays held until it is

@@ -24,6 +24,9 @@ type Settings struct {
 	// not Cursored.
 	NotSleep bool
 
+	// Splittable says that the queues may have different totals. The dealer must not be a SetSelector.
+	Splittable bool
+
 	// Retry is the first pause after a failure: of a failed item, of a queue after a failed select, or of a queue
 	// after a failed batch if the dealer is neither Keyed nor Cursored. It is multiplied by RetryFactor with every
 	// further failure, up to RetryMax, and for a queue up to one minute. A success resets it. Retry must be above 0,
