@@ -265,6 +265,12 @@ var settingTable = []Setting{
 		field: func(s *Settings) any { return &s.LoadMovesPerHour }, least: 1, most: 1_000_000,
 	},
 	{
+		Name: "splittable", Column: "splittable",
+		Help: "`true` lets numbered queues be split and merged one by one: each select must divide by the total of its " +
+			"own queue",
+		field: func(s *Settings) any { return &s.Splittable },
+	},
+	{
 		Name: "drain_timeout", Column: "drain_timeout_ms", Default: 30 * time.Second,
 		Help:  "how long a leaving worker waits for its calls in flight; then it cancels them",
 		field: func(s *Settings) any { return &s.DrainTimeout },

@@ -107,6 +107,10 @@ type Settings struct {
 	// at once, and then one a minute. Queues that move because a server joins, leaves or dies do not count. Defaults to
 	// 60.
 	LoadMovesPerHour int
+	// Splittable says that numbered queues may be split and merged one by one (N3), because each select of the dealer
+	// divides the items by Selection.Total, which may differ from queue to queue. A SetSelector cannot. Defaults to false:
+	// another number of queues is a barrier for the whole task type (N1).
+	Splittable bool
 	// DrainTimeout is how long a leaving server waits for its calls in flight. Defaults to 30 s.
 	DrainTimeout time.Duration
 	// PermitRunStartTime and PermitRunEndTime are when a window of permitted work begins and ends: cron expressions

@@ -85,7 +85,7 @@ func decide(f facts) []action {
 func (f facts) begin(row roster.ViewQueue) []action {
 	retired := f.retired[row.ID] == row.Epoch
 	switch {
-	case row.Removing:
+	case row.Changing:
 		return []action{{remove, row.ID, row}}
 	case row.Requester != "":
 		return []action{{release, row.ID, row}} // nothing of it is in flight, so it is drained
@@ -104,11 +104,11 @@ func (f facts) keep(row roster.ViewQueue, h processor.QueueState) []action {
 	// Without a requester that knows of its request, the queue would be idle for a heartbeat.
 	requested := row.Requester != "" && row.RequesterInformed
 	handedOver := f.handingOver && row.Requester == "" && !f.unannounced || f.overdue
-	mustStop := requested || handedOver || row.Removing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
+	mustStop := requested || handedOver || row.Changing || f.halted || f.closed[row.ID] || f.blocked[row.ID]
 	switch {
 	case mustStop && !h.Draining:
 		return []action{{drain, row.ID, row}}
-	case row.Removing && h.Drained:
+	case row.Changing && h.Drained:
 		return []action{{remove, row.ID, row}}
 	case row.Requester != "" && h.Drained:
 		return []action{{release, row.ID, row}}

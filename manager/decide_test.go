@@ -16,7 +16,7 @@ var (
 	requested = roster.ViewQueue{ID: "7", Owner: "me", Requester: "you", Epoch: 5, RequesterInformed: true}
 	unknown   = roster.ViewQueue{ID: "7", Owner: "me", Requester: "you", Epoch: 5} // the requester does not know yet
 	awaited   = roster.ViewQueue{ID: "7", Owner: "you", Requester: "me", Epoch: 5}
-	removing  = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 5, Removing: true}
+	removing  = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 5, Changing: true}
 	returned  = roster.ViewQueue{ID: "7", Owner: "me", Epoch: 9} // it was lost and came back
 )
 

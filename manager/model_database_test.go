@@ -168,7 +168,7 @@ func (w *world) read(c *call) {
 	v := roster.View{PlanVersion: w.db.plan, Removing: w.removing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, Removing: q.removing, RequesterInformed: w.known(q)})
+			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, Changing: q.removing, RequesterInformed: w.known(q)})
 		}
 	}
 	c.view, c.done = v, true

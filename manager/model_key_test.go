@@ -215,7 +215,7 @@ func (k *key) view(v roster.View) {
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Owner + ">" + q.Requester)
 		k.ints(q.Epoch, k.plans.of(q.PlanVersion))
-		k.flags(q.Removing, q.RequesterInformed)
+		k.flags(q.Changing, q.RequesterInformed)
 	}
 }
 

@@ -70,6 +70,49 @@ func TestRepartition(t *testing.T) {
 	})
 }
 
+// N3: queues are split and merged while everything runs. A worker whose queue waits for a slow item goes on with its other
+// queues. inBubble fails if two workers ever execute an item at once, as they would under two totals.
+func TestSplitAndMerge(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := manager.Settings{Queues: 2, ThreadNumber: 12, Splittable: true}
+		var workers []*worker
+		for _, name := range []string{"a", "b"} {
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			workers = append(workers, cl.run(m))
+			time.Sleep(7 * time.Second)
+		}
+		for _, total := range []int{6, 12, 3, 1, 4, 2} {
+			if err := cl.c.Roster().Operator("test").ResizeAll(cl.Context(), "settle", total, 0); err != nil {
+				cl.Fatal(err)
+			}
+			executed := func() int { return cl.executed("a") + cl.executed("b") }
+			before := executed()
+			time.Sleep(6 * time.Second)
+			if total > 2 && executed() == before {
+				cl.Fatalf("on the way to %d queues no worker executes anything", total)
+			}
+			time.Sleep(60 * time.Second)
+			owners, ownerless := cl.owners()
+			if owners = append(owners, 0); owners[0]+owners[1] != total || ownerless > 0 || owners[0]-owners[1] > 1 {
+				cl.Fatalf("%d queues: %v per owner, %d have none", total, owners, ownerless)
+			}
+			before = executed()
+			time.Sleep(10 * time.Second)
+			if executed() == before {
+				cl.Fatalf("%d queues: no worker executes anything", total)
+			}
+		}
+		for _, w := range workers {
+			if err := cl.leave(w); err != nil {
+				cl.Fatal(err)
+			}
+		}
+	})
+}
+
 // N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and
 // added again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.
 func TestNamedQueues(t *testing.T) {

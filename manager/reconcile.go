@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -82,7 +83,7 @@ func (r *reconciler) claimable() (free []roster.ViewQueue) {
 		return nil
 	}
 	for _, row := range r.view.Queues {
-		stays := row.Owner == r.uuid && row.Requester == "" && !row.Removing
+		stays := row.Owner == r.uuid && row.Requester == "" && !row.Changing
 		if stays && !r.planner.blocked[row.ID] && r.retired[row.ID] != row.Epoch {
 			free = append(free, row)
 		}
@@ -124,7 +125,7 @@ func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
-	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), r.view.QueueTotal))
+	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), cmp.Or(row.Total, r.view.QueueTotal)))
 	r.moved(MoveGranted, 0)
 }
 
@@ -246,7 +247,7 @@ func (r *reconciler) moveOne(a action) *job {
 	finish, move := r.own().Retake, MoveRetaken
 	if a.verb == remove {
 		r.retire(a.id, a.row.Epoch)
-		finish, move = r.own().FinishRemoval, MoveRemoved
+		finish, move = r.own().FinishChange, MoveRemoved
 	}
 	return r.change(a.verb.String()+" queue "+a.id,
 		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },

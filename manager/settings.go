@@ -102,6 +102,7 @@ func processorSettings(s Settings) processor.Settings {
 		BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
 		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
 		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage,
+		Splittable:   s.Splittable,
 		DeadPasses:   s.OnDead == center.OnDeadPass,
 		FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}

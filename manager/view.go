@@ -74,7 +74,7 @@ func (v *ownView) matches(p roster.HeartbeatReply) bool {
 			requested++
 		}
 	}
-	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) &&
+	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && v.PartitionVersion == p.PartitionVersion &&
 		newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
 		requested == p.Requested && awaited == p.Incoming
 }

@@ -107,32 +107,72 @@ func (t *Tasks) Settings(ctx context.Context, taskType string) (center.Settings,
 	return s.WithDefaults(), nil
 }
 
-// readQueueSettings sets Queues if the ids of the queues are "0" to n-1, otherwise QueueNames.
+// readQueueSettings sets Queues if the queues have numbers, otherwise QueueNames.
 func (t *Tasks) readQueueSettings(ctx context.Context, taskType string, s *center.Settings) error {
 	removing, err := t.c.roster.Reader(taskType).Removing(ctx)
 	if err != nil {
 		return err
 	}
-	list, err := sqldb.Records[string](ctx, t.c.db, `SELECT queue_id FROM schedule_queue
-		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, t.c.ownSign)
-	numbered := true
-	for i, id := range list {
-		removed := slices.Contains(removing, id)
-		numbered = numbered && !removed && id == fmt.Sprint(i)
-		if !removed {
-			s.QueueNames = append(s.QueueNames, id)
+	totals, err := t.queueTotals(ctx, taskType)
+	if err != nil {
+		return err
+	}
+	if s.Queues = totals.least(); s.Queues > 0 {
+		return nil
+	}
+	for _, q := range totals {
+		if !slices.Contains(removing, q.ID) {
+			s.QueueNames = append(s.QueueNames, q.ID)
 		}
 	}
-	if numbered {
-		s.Queues, s.QueueNames = len(s.QueueNames), nil
+	return nil
+}
+
+// queueTotals are the queues of a task type in the order of their index, with their totals.
+type queueTotals []queueTotal
+
+// queueTotal is a queue, with the number by which its items are divided: 0 for a name.
+type queueTotal struct {
+	ID    string
+	Total int
+}
+
+func (t *Tasks) queueTotals(ctx context.Context, taskType string) (queueTotals, error) {
+	return sqldb.Records[queueTotal](ctx, t.c.db, `SELECT queue_id, COALESCE(queue_total, 0) FROM schedule_queue
+		WHERE task_type = ? AND own_sign = ? ORDER BY queue_index, queue_id`, taskType, t.c.ownSign)
+}
+
+// least returns the number of queues as the setting has it: queues that were split do not count. It is 0 if there are
+// none, or if they have names.
+func (totals queueTotals) least() int {
+	if len(totals) == 0 {
+		return 0
 	}
-	return err
+	return slices.MinFunc(totals, func(a, b queueTotal) int { return a.Total - b.Total }).Total
+}
+
+// divide reports whether each queue can be split or merged so that its total is the given one.
+func (totals queueTotals) divide(total int) bool {
+	return total > 0 && !slices.ContainsFunc(totals, func(q queueTotal) bool {
+		return q.Total == 0 || total%q.Total != 0 && q.Total%total != 0
+	})
+}
+
+// after returns the totals when the requests are done.
+func (totals queueTotals) after(requests map[string]int) queueTotals {
+	done := slices.Clone(totals)
+	for i, q := range done {
+		if total := requests[q.ID]; total > 0 {
+			done[i].Total = total
+		}
+	}
+	return done
 }
 
 // queueRows returns the queues of the settings in the order of their index.
 func queueRows(s center.Settings) []roster.QueueRow {
 	if len(s.QueueNames) == 0 {
-		return roster.NumberedQueues(0, s.Queues)
+		return roster.NumberedQueues(s.Queues)
 	}
 	queues := make([]roster.QueueRow, len(s.QueueNames))
 	for i, name := range s.QueueNames {

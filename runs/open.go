@@ -53,7 +53,7 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 		(SELECT COUNT(*) FROM schedule_run r WHERE r.task_type = k.task_type
 		AND r.own_sign = k.own_sign AND r.state = '`+Running+`')
 		FROM schedule_task_running k WHERE k.task_type = ? AND k.own_sign = ?`, l.TaskType, l.OwnSign)
-	return r.Paused || r.Running > 0 || l.RequestedTotal > 0, err
+	return r.Paused || r.Running > 0 || l.RequestedTotal > 0 || len(l.Resizing) > 0, err
 }
 
 // mayBegin is the condition that the time has come before which a run is not opened.
@@ -125,13 +125,13 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, r Run) (total int, er
 		return 0, fmt.Errorf("read the queues: %w", err)
 	}
 	queues = slices.DeleteFunc(queues, func(q roster.NamedQueue) bool { return q.Removing })
-	rows, err := sqldb.Records[string](ctx, l, `SELECT queue_id FROM schedule_run_queue WHERE run_id = ?
-		ORDER BY queue_id`, r.ID)
+	rows, err := sqldb.Records[sizedQueue](ctx, l, `SELECT queue_id, COALESCE(queue_total, 0) FROM schedule_run_queue
+		WHERE run_id = ? ORDER BY queue_id`, r.ID)
 	if err != nil {
 		return 0, err
 	}
 	if len(rows) > 0 {
-		if !numbered || r.QueueTotal == len(queues) {
+		if !numbered || sameQueues(rows, queues) {
 			return r.QueueTotal, cancelRemovedQueues(ctx, l, r.ID, rows, queues)
 		}
 		for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {
@@ -143,13 +143,31 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, r Run) (total int, er
 	return len(queues), insertRunQueues(ctx, l, r.ID, queues)
 }
 
+// sizedQueue is a queue of a run, with the number by which its items were divided; 0 for a name.
+type sizedQueue struct {
+	ID    string
+	Total int
+}
+
+// sameQueues reports whether the items are divided as they were for the rows of the run.
+func sameQueues(rows []sizedQueue, queues []roster.NamedQueue) bool {
+	now := make(map[sizedQueue]bool, len(queues))
+	for _, q := range queues {
+		now[sizedQueue{q.ID, q.Total}] = true
+	}
+	return len(rows) == len(queues) && !slices.ContainsFunc(rows, func(q sizedQueue) bool { return !now[q] })
+}
+
 // cancelRemovedQueues cancels the rows of queues that were removed since the run was first opened.
-func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []string,
+func cancelRemovedQueues(ctx context.Context, l *roster.LockTx, runID string, rows []sizedQueue,
 	queues []roster.NamedQueue,
 ) error {
-	gone := slices.DeleteFunc(rows, func(id string) bool {
-		return slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == id })
-	})
+	var gone []string
+	for _, row := range rows {
+		if !slices.ContainsFunc(queues, func(q roster.NamedQueue) bool { return q.ID == row.ID }) {
+			gone = append(gone, row.ID)
+		}
+	}
 	return endRunQueues(ctx, l.Tx, runID, QueueCancelled, queueRemoved, gone)
 }
 
@@ -164,6 +182,7 @@ type runQueue struct {
 // newRunQueue has the columns of a new row of schedule_run_queue that not every database gives a default.
 type newRunQueue struct {
 	runQueue
+	Total     *int   `db:"queue_total"`
 	Cursor    string `db:"cursor_value"`
 	LastError string `db:"last_error"`
 }
@@ -173,6 +192,9 @@ func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues
 		rows := make([]newRunQueue, len(part))
 		for i, q := range part {
 			rows[i].runQueue = runQueue{runID, q.ID}
+			if q.Total > 0 {
+				rows[i].Total = &q.Total
+			}
 		}
 		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_queue", rows...); err != nil {
 			return fmt.Errorf("insert the queues of run %s: %w", runID, err)

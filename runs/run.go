@@ -87,7 +87,7 @@ type Run struct {
 	EndBefore   time.Time `json:"end_before,omitzero"`
 	MaxAttempts int       `json:"max_attempts"`
 
-	// QueueTotal is the number of queues when it was opened: an item belongs to queue mod(id, QueueTotal).
+	// QueueTotal is the number of queues when it was opened.
 	QueueTotal  int   `json:"queue_total"`
 	ItemsDone   int64 `json:"items_done"` // the sum over all queues, set when the run ends
 	ItemsFailed int64 `json:"items_failed"`

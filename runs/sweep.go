@@ -19,8 +19,8 @@ type Sweep struct {
 	RunID, Key, Params string
 	TaskType           string
 	QueueID            string
-	// QueueTotal is of the run: an item belongs to the queue if mod(id, QueueTotal) is the queue's index, even after a
-	// repartition.
+	// QueueTotal is the queue's total when the run was opened: an item belongs to the queue if mod(id, QueueTotal) is the
+	// queue's index, even after a repartition. For a name it is the number of queues.
 	QueueTotal int
 	Server     string // the uuid of the server that claimed it
 	Epoch      int64  // the queue's epoch at the claim
@@ -170,7 +170,7 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 			return err
 		}
 		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.task_type, q.queue_id,
-				r.queue_total, q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries, q.cursor_value, q.items_done,
+				COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries, q.cursor_value, q.items_done,
 				q.items_failed, r.scheduled_at, r.started_at, r.deadline_at
 			FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 			WHERE q.run_id = ? AND q.queue_id = ?`, q.Run, q.Queue)

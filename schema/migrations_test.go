@@ -32,11 +32,11 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 // sums are the check sums of the migrations without their comments, with the tables of the lock and the version.
 // Until the first release a changed sum calls for a new edition. From then on a sum never changes.
 var sums = map[string]string{
-	"edition":                   "43",
-	"bookkeeping":               "47044833b74b",
-	"postgres/00001_roster.sql": "9aea67805c48",
-	"mysql/00001_roster.sql":    "cd3fffb8f610",
-	"sqlite/00001_roster.sql":   "71b133e7ed96",
+	"edition":                   "44",
+	"bookkeeping":               "05d5a8e586a4",
+	"postgres/00001_roster.sql": "e4352a019cbc",
+	"mysql/00001_roster.sql":    "a46014ba3edb",
+	"sqlite/00001_roster.sql":   "6e0ad9944b04",
 	"fence/postgres.sql":        "47572b06c57f",
 	"fence/mysql.sql":           "d785e6bffbe3",
 	"fence/sqlite.sql":          "e1a8d92499f7",

@@ -21,15 +21,15 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter data_database
-		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour rate_per_second max_in_flight queue_rate_per_second queue_max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage on_dead item_retry_ms
+		max_queues_per_server max_servers max_servers_per_host require_labels prefer_labels spread_label balance load_moves_per_hour splittable rate_per_second max_in_flight queue_rate_per_second queue_max_in_flight batch_timeout_ms drain_timeout_ms stall_after_ms item_max_attempts count_in_outage on_dead item_retry_ms
 		item_retry_factor item_retry_jitter item_retry_max_ms failing_after queue_max_attempts queue_retry_ms sweep_max_repeats max_recoveries run_timeout_ms run_start_timeout_ms coalesce_runs
 		expire_own_sign_interval_ms version gmt_created gmt_modified`,
-	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing partition_version membership_version planned_version
+	"schedule_task_running": `task_type own_sign paused queue_total requested_total removing resizing partition_version membership_version planned_version
 		plan_version item_version planner_version epoch_high epoch_floor partition_floor audited_at last_assign_time last_assign_server skipped reserved_until load_moves_until version`,
 	"schedule_environment":    `own_sign balanced_at balanced_by version epoch_floor lost_at lost_task lost_report`,
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
-	"schedule_queue": `task_type own_sign queue_id queue_index cur_server req_server epoch plan_version cur_since req_since queue_parameter
+	"schedule_queue": `task_type own_sign queue_id queue_index queue_total cur_server req_server epoch plan_version cur_since req_since queue_parameter
 		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for gmt_created gmt_modified`,
 	"schedule_pin":         `task_type own_sign queue_id labels`,
 	"schedule_data":        `own_sign name data_id marked address gmt_created`,
@@ -40,14 +40,14 @@ var columns = map[string]string{
 	"schedule_task_after": `task_type upstream rule any_of`,
 	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params
 		not_before end_before max_attempts queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at failed_at alerted_at acked_at acked_by version`,
-	"schedule_run_queue": `run_id queue_id state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
+	"schedule_run_queue": `run_id queue_id queue_total state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
 		last_error started_at progress_at finished_at`,
 	"schedule_run_item": `run_id queue_id item_no item_key attempt last_error failed_at`,
 	"schedule_run_dep":  `run_id upstream_run_id rule`,
 	"schedule_backfill": `backfill_id task_type own_sign trigger_name kind expression time_zone start_at excluded_days params priority from_at to_at
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
-	"schedule_assignment": `task_type own_sign queue_id queue_index cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
+	"schedule_assignment": `task_type own_sign queue_id queue_index queue_total cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
 		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin waits_for failing_s`,
 	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend demand`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,

@@ -20,7 +20,7 @@ func (r queueSteps) finishRemoval(name, queue string) bool {
 // finishRemovalUnder is finishRemoval under another epoch.
 func (r queueSteps) finishRemovalUnder(name, queue string, epoch int64) bool {
 	r.Helper()
-	done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishRemoval(r.Context(), queue, epoch)
+	done, err := r.c.Roster().Server(r.task, r.uuid(name)).FinishChange(r.Context(), queue, epoch)
 	r.must(err)
 	return done
 }
@@ -91,7 +91,7 @@ func testRemoveQueue(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").RemoveQueue(t.Context(), r.task, "south"))
 		v, err := c.Roster().Server(r.task, r.uuid("A")).View(t.Context())
 		r.must(err)
-		if !v.Queues[1].Removing || v.Queues[0].Removing {
+		if !v.Queues[1].Changing || v.Queues[0].Changing {
 			t.Fatalf("the view of the owner has queues %+v, want only the second marked as removing", v.Queues)
 		}
 		r.rebalance("A")

@@ -108,8 +108,14 @@ var groups = map[string]group{
 	// cases_repartition.go
 	"repartition":          {run: testRepartition},
 	"repartition requests": {run: testRepartitionRequests},
-	"repartition cursors":  {run: testRepartitionCursors},
-	"repartition errors":   {run: testRepartitionErrors},
+
+	// cases_resize.go
+	"N3 split":            {run: testSplit, about: Session},
+	"N3 merge":            {run: testMerge, about: Clock | Session},
+	"N3 requests":         {run: testResizeRequests},
+	"N3 runs":             {run: testResizeInRun, about: Session},
+	"repartition cursors": {run: testRepartitionCursors},
+	"repartition errors":  {run: testRepartitionErrors},
 
 	// cases_queue.go
 	"add queue":              {run: testAddQueue, about: Clock},

@@ -31,6 +31,9 @@ const (
 	EventRemoving = "REMOVING" // a named queue is to be removed: its owner drains it
 	EventRemoved  = "REMOVED"  // a named queue was removed
 
+	EventResizing = "RESIZING" // a queue is to be split or merged: its owner drains it; or the request was withdrawn
+	EventResized  = "RESIZED"  // a queue was split, or queues were merged
+
 	EventForgotten = "FORGOTTEN" // an environment that no server had served for long was deleted
 	EventSettings  = "SETTINGS"  // an operator changed the settings of a task type, in each environment
 	EventItems     = "ITEMS"     // an operator changed failed items
@@ -59,8 +62,8 @@ func EventKinds() []string {
 	return []string{
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
 		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
-		EventRemoving, EventRemoved, EventForgotten, EventSettings, EventItems, EventAlert, EventRun, EventTrigger,
-		EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned, EventHistory,
+		EventRemoving, EventRemoved, EventResizing, EventResized, EventForgotten, EventSettings, EventItems, EventAlert,
+		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned, EventHistory,
 	}
 }
 

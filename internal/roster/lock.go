@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -136,9 +137,10 @@ type LockTx struct {
 	RequestedTotal int   // 0 if no other number of queues is requested
 	EpochHigh      int64 // no deleted queue had a higher epoch (H6)
 	versions       versions
-	epochFloor     int64      // plans raise the epochs of all queues above it (H8)
-	floorToReach   int64      // the one of the environment
-	removing       sqldb.List // queues that get no new owner and are deleted when they are drained (N2)
+	epochFloor     int64          // plans raise the epochs of all queues above it (H8)
+	floorToReach   int64          // the one of the environment
+	removing       sqldb.List     // queues that get no new owner and are deleted when they are drained (N2)
+	Resizing       sqldb.Map[int] // queues to split or merge when they are drained, with their new totals (N3)
 
 	plannerVersion int // of this program (P11)
 
@@ -179,15 +181,16 @@ func (l *LockTx) lock(ctx context.Context) error {
 	}
 	v := &l.versions
 	err := l.QueryRow(ctx, `SELECT {now}, queue_total, COALESCE(requested_total, 0), partition_version, membership_version,
-		planned_version, plan_version, epoch_high, item_version, planner_version, removing, epoch_floor,
+		planned_version, plan_version, epoch_high, item_version, planner_version, removing, resizing, epoch_floor,
 		`+environmentFloor("schedule_task_running")+`,
 		CASE WHEN `+planDue("schedule_task_running")+` THEN 1 ELSE 0 END,
 		CASE WHEN skipped IS NULL THEN 0 ELSE 1 END, skipped,
 		CASE WHEN reserved_until IS NULL THEN 0 ELSE 1 END, load_moves_until
 		FROM schedule_task_running WHERE `+ofTask, l.TaskType, l.OwnSign).
 		Scan((*sqldb.Instant)(&l.Now), &l.QueueTotal, &l.RequestedTotal, &v.partition, &v.membership, &v.planned, &v.plan,
-			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.epochFloor, &l.floorToReach,
+			&l.EpochHigh, &v.item, &v.planner, &l.removing, &l.Resizing, &l.epochFloor, &l.floorToReach,
 			&v.planDue, &v.skipped, &v.toMove, &v.reserved, (*sqldb.Instant)(&l.loadMovesUntil))
+	maps.DeleteFunc(l.Resizing, func(_ string, total int) bool { return total < 1 }) // an edit by hand
 	return sqldb.Wrap(err, "read the lock row")
 }
 
@@ -306,8 +309,8 @@ func (l *LockTx) planChanged(ctx context.Context) error {
 	return l.setLockRow(ctx, `plan_version = plan_version + 1`)
 }
 
-// queuesChanged writes the list of queues to the lock row, with more queues than before, and makes the servers read
-// their queues and plan again. If there are more or fewer, an item may have another queue than before (X6).
+// queuesChanged writes what is known of the queues to the lock row, with more queues than before, and makes the servers
+// read their queues and plan again. If there are more or fewer, an item may have another queue than before (X6).
 func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 	l.QueueTotal += more
 	l.versions.plan++
@@ -315,7 +318,7 @@ func (l *LockTx) queuesChanged(ctx context.Context, more int) error {
 	if more != 0 {
 		l.versions.partition++
 	}
-	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, removing = ?, partition_version = ?,
+	return l.setLockRow(ctx, `queue_total = ?, epoch_high = ?, removing = ?, resizing = ?, partition_version = ?,
 		plan_version = plan_version + 1, membership_version = membership_version + 1`,
-		l.QueueTotal, l.EpochHigh, l.removing, l.versions.partition)
+		l.QueueTotal, l.EpochHigh, l.removing, l.resizingColumn(), l.versions.partition)
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
-// NamedQueue is a queue for adding and removing queues.
+// NamedQueue is a queue for adding and removing queues, and for splitting and merging them.
 type NamedQueue struct {
 	ID       string
 	Index    int
+	Total    int // of a numbered queue: it has the items with mod(id, Total) = Index; 0 for a name
 	Owner    string
 	Epoch    int64
 	Removing bool `db:"-"`
@@ -29,13 +30,14 @@ var ErrNumbered = errors.New("the queues have numbers, so that only their number
 
 // NamedQueues returns the queues in the order of their index. It also returns ErrNumbered if they have numbers.
 func (l *LockTx) NamedQueues(ctx context.Context) (queues []NamedQueue, err error) {
-	queues, err = sqldb.Records[NamedQueue](ctx, l, `SELECT queue_id, queue_index, cur_server, epoch FROM schedule_queue
+	queues, err = sqldb.Records[NamedQueue](ctx, l, `SELECT queue_id, queue_index,
+		COALESCE(queue_total, 0), cur_server, epoch FROM schedule_queue
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	numbered := true
 	for i := range queues {
 		q := &queues[i]
 		q.Removing = slices.Contains(l.removing, q.ID)
-		numbered = numbered && q.ID == fmt.Sprint(i)
+		numbered = numbered && q.Total > 0
 	}
 	if err == nil && numbered {
 		err = ErrNumbered
@@ -68,13 +70,18 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 type QueueRow struct {
 	ID        string
 	Index     int
+	Total     int // of a numbered queue; 0 for a name
 	Parameter string
+
+	Cursor  string `db:"-"` // of the queue that it was split from
+	Crashes int    `db:"-"` // likewise
 }
 
-// NumberedQueues returns the queues with the numbers from first to total - 1.
-func NumberedQueues(first, total int) (queues []QueueRow) {
-	for i := first; i < total; i++ {
-		queues = append(queues, QueueRow{ID: fmt.Sprint(i), Index: i})
+// NumberedQueues returns the queues with the numbers below total.
+func NumberedQueues(total int) []QueueRow {
+	queues := make([]QueueRow, total)
+	for i := range queues {
+		queues[i] = QueueRow{ID: fmt.Sprint(i), Index: i, Total: total}
 	}
 	return queues
 }
@@ -91,7 +98,8 @@ func baseQueues(ctx context.Context, l *LockTx) (queues []QueueRow, err error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err = sqldb.Records[QueueRow](ctx, l, `SELECT queue_id, queue_index, queue_parameter FROM schedule_queue
+	queues, err = sqldb.Records[QueueRow](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), queue_parameter
+		FROM schedule_queue
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, DefaultOwnSign)
 	queues = slices.DeleteFunc(queues, func(q QueueRow) bool { return slices.Contains(removing, q.ID) })
 	return queues, sqldb.Wrap(err, "read the queues of %s", DefaultOwnSign)
@@ -105,13 +113,15 @@ func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsec
 // each epoch that this roster has used (H6).
 func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
-		args := make([]any, 0, 7*len(part))
+		args := make([]any, 0, 10*len(part))
 		for _, q := range part {
-			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, q.Parameter, l.EpochHigh+1, windowDone)
+			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, sqldb.NullIf0(q.Total), q.Parameter, q.Cursor, q.Crashes,
+				l.EpochHigh+1, windowDone)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, '', ?, ?, {now}, {now}), ", len(part)), ", ")
-		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_parameter,
-			cursor_value, epoch, window_done_at, gmt_created, gmt_modified) VALUES `+values, args...)
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total,
+			queue_parameter, cursor_value, crash_count, epoch, window_done_at, gmt_created, gmt_modified)
+			VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)
 		}
@@ -224,26 +234,60 @@ func removeQueue(ctx context.Context, l *LockTx, q NamedQueue, actor string) err
 	return deleteRemovedQueues(ctx, l, actor)
 }
 
-// FinishRemoval gives up a queue that is being removed and that this server has drained, and deletes its row. It
-// reports whether it did: it does not if the removal was withdrawn. Whatever the reply, the server must not work the
-// queue again under the old epoch: to keep it, it calls Retake (H3).
-func (s Server) FinishRemoval(ctx context.Context, queueID string, epoch int64) (done bool, err error) {
-	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		done = false
-		if !slices.Contains(l.removing, queueID) {
-			return nil
-		}
-		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
-			return err
-		}
-		n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, epoch = epoch + 1,
-			gmt_modified = {now} WHERE `+ofOwner, s.ofOwner(QueueEpoch{queueID, epoch})...)
-		if done = n > 0; err != nil || !done {
-			return err
-		}
-		return deleteRemovedQueues(ctx, l, s.uuid)
+// FinishChange changes a queue that is to be removed (N2), split or merged (N3) and that this server has drained. It
+// reports whether it did: it does not if the request was withdrawn. After a split, the server owns the queue under the
+// next epoch; otherwise it has given it up. Whatever the reply, the server must not work the queue again under the old
+// epoch: to keep it, it calls Retake (H3).
+func (s Server) FinishChange(ctx context.Context, queueID string, epoch int64) (done bool, err error) {
+	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) (err error) {
+		done, err = finishChange(ctx, l, s, QueueEpoch{queueID, epoch})
+		return err
 	})
-	return done && err == nil, sqldb.Prefix(err, "remove queue %q of", queueID)
+	return done && err == nil, sqldb.Prefix(err, "change queue %q of", queueID)
+}
+
+func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done bool, err error) {
+	_, resizes := l.Resizing[q.ID]
+	if !resizes && !slices.Contains(l.removing, q.ID) {
+		return false, nil
+	}
+	if free, err := lockQueueRows(ctx, l, []string{q.ID}); err != nil || !free[q.ID] {
+		return false, err
+	}
+	if resizes {
+		if q.Epoch <= l.epochFloor {
+			return false, nil // a plan raises the epoch first (H8)
+		}
+		if done, err = splitDrained(ctx, l, s, q); done || err != nil {
+			return done, planNow(ctx, l, s, err)
+		}
+	}
+	n, err := l.Exec(ctx, `UPDATE schedule_queue SET cur_server = NULL, cur_since = NULL, req_server = NULL,
+		req_since = NULL, epoch = epoch + 1, gmt_modified = {now} WHERE `+ofOwner, s.ofOwner(q)...)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	if !resizes {
+		return true, deleteRemovedQueues(ctx, l, s.uuid)
+	}
+	if err := l.Record(ctx, Event{
+		Kind: EventUnassigned, queue: q.ID, from: s.uuid, epoch: q.Epoch + 1, Actor: s.uuid, Reason: "it is to merge",
+	}); err != nil {
+		return false, err
+	}
+	changed, err := resizeFreeQueues(ctx, l, s.uuid)
+	if !changed {
+		return true, err
+	}
+	return true, planNow(ctx, l, s, err)
+}
+
+// planNow gives owners to the queues that have none after a change of queues.
+func planNow(ctx context.Context, l *LockTx, s Server, err error) error {
+	if err == nil {
+		_, _, err = rebalance(ctx, l, rebalancing{actor: s.uuid})
+	}
+	return err
 }
 
 // deleteRemovedQueues deletes the queues that are to be removed and have no owner. It records how high their epochs

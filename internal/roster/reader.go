@@ -78,13 +78,32 @@ func (r Reader) Servers(ctx context.Context) (servers []ServerRow, err error) {
 }
 
 // Removing returns the queues that are to be removed. A roster without a lock row has none.
-func (r Reader) Removing(ctx context.Context) (removing sqldb.List, err error) {
+func (r Reader) Removing(ctx context.Context) (sqldb.List, error) {
+	c, err := r.changes(ctx)
+	return c.Removing, err
+}
+
+// queueChanges are the changes of queues that wait until the queues are drained.
+type queueChanges struct {
+	Removing sqldb.List     // the queues to be removed (N2)
+	Resizing sqldb.Map[int] // the queues to be split or merged, with their new totals (N3)
+}
+
+// keepsFree reports whether no server gets the queue before its change. A queue that is to merge stays with its owner
+// until that has drained it, and then waits for the others.
+func (c queueChanges) keepsFree(queueID, owner string, total int) bool {
+	merges := c.Resizing[queueID] > 0 && c.Resizing[queueID] < total
+	return slices.Contains(c.Removing, queueID) || merges && owner == ""
+}
+
+// changes returns the changes of queues that are due. A roster without a lock row has none.
+func (r Reader) changes(ctx context.Context) (c queueChanges, err error) {
 	if r.locked != nil {
-		return r.locked.removing, nil
+		return queueChanges{r.locked.removing, r.locked.Resizing}, nil
 	}
-	removing, err = sqldb.Value[sqldb.List](ctx, r, `SELECT removing FROM schedule_task_running WHERE `+ofTask,
+	c, err = sqldb.Value[queueChanges](ctx, r, `SELECT removing, resizing FROM schedule_task_running WHERE `+ofTask,
 		r.taskType, r.ownSign)
-	return removing, sqldb.Wrap(err, "read the queues to be removed")
+	return c, sqldb.Wrap(err, "read the queues to be removed, split or merged")
 }
 
 // PlanInput is the input of the planner.
@@ -171,9 +190,10 @@ func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, er
 // knows of a queue with another epoch, so that it stops no other queue (S13).
 var validEpoch = fmt.Sprintf(`epoch BETWEEN 0 AND %d`, sqldb.MaxEpoch)
 
-// queues returns the queues, and marks those that are to be removed. It also returns why queues have no owner.
+// queues returns the queues, and marks those that get no owner before they are removed or merged. It also returns why
+// queues have no owner.
 func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[string]string, err error) {
-	removing, err := r.Removing(ctx)
+	changes, err := r.changes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -183,13 +203,15 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 		now, args = "?", append([]any{r.Dialect.Time(r.locked.Now)}, args...)
 	}
 	type row struct {
-		ID, Owner, Requester string
-		Epoch                int64
-		ReservedFor          string
-		Pin                  plan.Selector
-		WaitsFor             string
+		ID               string
+		Total            int
+		Owner, Requester string
+		Epoch            int64
+		ReservedFor      string
+		Pin              plan.Selector
+		WaitsFor         string
 	}
-	list, err := sqldb.Records[row](ctx, r, `SELECT queue_id, cur_server, req_server, epoch,
+	list, err := sqldb.Records[row](ctx, r, `SELECT queue_id, COALESCE(queue_total, 0), cur_server, req_server, epoch,
 			CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, labels, waits_for
 		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` AND `+validEpoch+` ORDER BY queue_id`, args...)
@@ -199,7 +221,7 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 	for _, q := range list {
 		queues = append(queues, plan.Queue{
 			ID: q.ID, Owner: q.Owner, Requester: q.Requester, Epoch: q.Epoch, ReservedFor: q.ReservedFor, Pin: q.Pin,
-			Removing: slices.Contains(removing, q.ID),
+			Removing: changes.keepsFree(q.ID, q.Owner, q.Total),
 		})
 		if q.WaitsFor != "" {
 			waiting[q.ID] = q.WaitsFor

@@ -221,7 +221,11 @@ func rebalance(ctx context.Context, l *LockTx,
 	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved()); err != nil {
 		return nil, nil, err
 	}
-	return skipped, silences, writeShares(ctx, l, in.shares(staying, result.Changes))
+	if err := writeShares(ctx, l, in.shares(staying, result.Changes)); err != nil {
+		return nil, nil, err
+	}
+	_, err = resizeFreeQueues(ctx, l, p.actor)
+	return skipped, silences, err
 }
 
 // leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the

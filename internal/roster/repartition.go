@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
@@ -20,7 +21,8 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
 	}
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
+		queues, err := l.NamedQueues(ctx)
+		if !errors.Is(err, ErrNumbered) {
 			return cmp.Or(err, errNamedQueues)
 		}
 		if seen != 0 && seen != l.versions.partition {
@@ -30,11 +32,11 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 			return err
 		}
 		var requested any = total
-		if total == l.QueueTotal {
+		if !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total }) {
 			requested = nil
 		}
 		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
-		err := l.setLockRow(ctx, `requested_total = ?, partition_version = partition_version + 1`, requested)
+		err = l.setLockRow(ctx, `requested_total = ?, resizing = NULL, partition_version = partition_version + 1`, requested)
 		if err == nil && requested != nil {
 			err = voidReservations(ctx, l)
 		}
@@ -127,17 +129,24 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.deleteRows(ctx, "schedule_backlog", `1 = 1`); err != nil { // all queues have other items now
 		return err
 	}
-	gone := queueIDs(queues[min(l.RequestedTotal, len(queues)):])
+	there := make(map[string]bool, len(queues))
+	var gone []string
+	for _, q := range queues {
+		if there[q.ID] = true; q.Index >= l.RequestedTotal {
+			gone = append(gone, q.ID)
+		}
+	}
+	missing := slices.DeleteFunc(NumberedQueues(l.RequestedTotal), func(q QueueRow) bool { return there[q.ID] })
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET epoch = ?, window_done_at = ?, failing_since = NULL,
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, epoch = ?, window_done_at = ?, failing_since = NULL,
 		req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
-		l.EpochHigh+1, done, l.TaskType, l.OwnSign)
+		l.RequestedTotal, l.EpochHigh+1, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
 	}
-	if err := insertQueueRows(ctx, l, NumberedQueues(len(queues), l.RequestedTotal), done); err != nil {
+	if err := insertQueueRows(ctx, l, missing, done); err != nil {
 		return err
 	}
 	err = l.setLockRow(ctx, `queue_total = requested_total, requested_total = NULL, epoch_high = ?,
@@ -148,14 +157,6 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	}
 	reason := fmt.Sprintf("%s instead of %d", human.Count(l.RequestedTotal, "queue", "queues"), len(queues))
 	return l.Record(ctx, Event{Kind: EventRepartitioned, epoch: l.EpochHigh + 1, Actor: actor, Reason: reason})
-}
-
-func queueIDs(queues []NamedQueue) []string {
-	list := make([]string, len(queues))
-	for i, q := range queues {
-		list[i] = q.ID
-	}
-	return list
 }
 
 // errNamedQueues means that the queues have names: their number does not divide the items.

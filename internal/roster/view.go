@@ -16,8 +16,9 @@ type View struct {
 	PartitionVersion int64
 	PartitionFloor   int64 // no epoch of an earlier number of queues was that high
 	QueueTotal       int
-	Removing         []string    // queues that are to be removed (N2)
-	Queues           []ViewQueue `db:"-"` // owned, or requested for this server; ordered by id
+	Removing         []string       // queues that are to be removed (N2)
+	Resizing         sqldb.Map[int] // queues that are to be split or merged, with their new totals (N3)
+	Queues           []ViewQueue    `db:"-"` // owned, or requested for this server; ordered by id
 }
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
@@ -25,9 +26,10 @@ type View struct {
 func (s Server) View(ctx context.Context) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
-	const columns = `SELECT r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing,
+	const columns = `SELECT r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
 		CASE WHEN q.task_type = r.task_type AND q.own_sign = r.own_sign THEN q.queue_id END,
-		COALESCE(q.queue_index, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0), COALESCE(q.plan_version, 0),
+		COALESCE(q.queue_index, 0), COALESCE(q.queue_total, 0), q.cur_server, q.req_server, COALESCE(q.epoch, 0),
+		COALESCE(q.plan_version, 0),
 		q.queue_parameter, q.cursor_value,
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
 			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
@@ -51,11 +53,14 @@ func (s Server) View(ctx context.Context) (View, error) {
 	v := rows[0].View
 	for _, r := range rows {
 		if q := r.Queue; q.ID != "" {
-			q.Removing = slices.Contains(v.Removing, q.ID)
+			q.Changing = slices.Contains(v.Removing, q.ID)
 			v.Queues = append(v.Queues, q)
 		}
 	}
 	slices.SortFunc(v.Queues, func(a, b ViewQueue) int { return strings.Compare(a.ID, b.ID) })
+	if q := nextToResize(v, s.uuid); q != nil {
+		q.Changing = true
+	}
 	return v, nil
 }
 
@@ -96,6 +101,7 @@ func (v View) Without(released []string) View {
 type ViewQueue struct {
 	ID               string
 	Index            int
+	Total            int // of a numbered queue: it has the items with mod(id, Total) = Index; 0 for a name
 	Owner, Requester string
 	Epoch            int64
 	// PlanVersion is the version of the plan that last changed the owner or the requester.
@@ -112,7 +118,9 @@ type ViewQueue struct {
 	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else
 	// zero.
 	FailingSince time.Time
-	Removing     bool `db:"-"` // the owner drains the queue and gives it up with FinishRemoval (N2)
+	// Changing says that the owner drains the queue and calls FinishChange: the queue is removed (N2), split or merged
+	// (N3).
+	Changing bool `db:"-"`
 }
 
 // WatchRange is the servers that a server watches: the next 32 in the order of their uuids, where the first follows

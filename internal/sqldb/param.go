@@ -33,6 +33,14 @@ func Null(s string) any {
 	return s
 }
 
+// NullIf0 returns a parameter that is NULL for 0.
+func NullIf0(n int) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
 // maxText bounds a text from outside of Rota, such as the error of a dealer, in characters.
 const maxText = 2_000
 

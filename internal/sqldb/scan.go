@@ -77,25 +77,28 @@ func (l List) Value() (driver.Value, error) {
 	return JSON(l)
 }
 
-// Texts scans a JSON object of strings. NULL is an empty map, and so is what is no such object: see List.
-type Texts map[string]string
+// Map scans a JSON object whose values have one type. NULL is an empty map, and so is what is no such object: see List.
+type Map[V any] map[string]V
+
+// Texts is a JSON object of strings.
+type Texts = Map[string]
 
 // Scan implements sql.Scanner.
-func (m *Texts) Scan(src any) error {
+func (m *Map[V]) Scan(src any) error {
 	*m = nil
 	var t Text
 	if err := t.Scan(src); err != nil {
 		return err
 	}
-	var texts map[string]string
-	if json.Unmarshal([]byte(t), &texts) == nil {
-		*m = texts
+	var object map[string]V
+	if json.Unmarshal([]byte(t), &object) == nil {
+		*m = object
 	}
 	return nil
 }
 
 // Value implements driver.Valuer.
-func (m Texts) Value() (driver.Value, error) {
+func (m Map[V]) Value() (driver.Value, error) {
 	doc, err := json.Marshal(m)
 	return string(doc), err
 }

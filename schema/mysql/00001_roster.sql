@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     spread_label                VARCHAR(64)  NOT NULL DEFAULT '',                 -- label whose values share the queues evenly, such as zone
     balance                     VARCHAR(20)  NOT NULL DEFAULT 'QUEUES',           -- what is even among the servers: QUEUES (their numbers) or LOAD
     load_moves_per_hour         BIGINT       NOT NULL DEFAULT 60,                 -- most queues per hour that move only to even the load
+    splittable                  BOOLEAN      NOT NULL DEFAULT FALSE,              -- queues may be split and merged one by one; their selects divide by queue_total of each
     rate_per_second             DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of the whole task type, 0 for no limit
     max_in_flight               BIGINT       NOT NULL DEFAULT 0,                  -- most calls of Execute in flight of the whole task type, 0 for no limit
     queue_rate_per_second       DOUBLE       NOT NULL DEFAULT 0,                  -- most items per second of each queue, 0 for no limit
@@ -86,6 +87,7 @@ CREATE TABLE IF NOT EXISTS schedule_task_type (
     CONSTRAINT ck_schedule_task_type_stall_after_ms CHECK (stall_after_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_item_max_attempts CHECK (item_max_attempts BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_count_in_outage CHECK (count_in_outage IN (0, 1)),
+    CONSTRAINT ck_schedule_task_type_splittable CHECK (splittable IN (0, 1)),
     CONSTRAINT ck_schedule_task_type_item_retry_ms CHECK (item_retry_ms BETWEEN 0 AND 315360000000),
     CONSTRAINT ck_schedule_task_type_item_retry_factor CHECK (item_retry_factor BETWEEN 0 AND 1000000),
     CONSTRAINT ck_schedule_task_type_item_retry_jitter CHECK (item_retry_jitter BETWEEN 0 AND 1),
@@ -114,9 +116,10 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     task_type          VARCHAR(100) NOT NULL,                -- name of the task type
     own_sign           VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
     paused             BOOLEAN      NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
-    queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
+    queue_total        BIGINT       NOT NULL DEFAULT 0,      -- number of queues
     requested_total    BIGINT       NULL,                    -- number of queues to change to once all servers have drained, or NULL
     removing           TEXT         NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
+    resizing           TEXT         NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
     partition_version  BIGINT       NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
     membership_version BIGINT       NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    BIGINT       NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
@@ -306,6 +309,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     own_sign        VARCHAR(50)  NOT NULL DEFAULT 'BASE',             -- environment
     queue_id        VARCHAR(150) NOT NULL,                            -- name of the queue: a number, or a text
     queue_index     BIGINT       NOT NULL,                            -- position in natural order, from 0
+    queue_total     BIGINT       NULL,                                -- of a numbered queue: it has the items with mod(id, queue_total) = queue_index; NULL for a name
     cur_server      VARCHAR(150) NULL,                                -- server that owns the queue, or NULL
     req_server      VARCHAR(150) NULL,                                -- server that waits for the queue, or NULL
     epoch           BIGINT       NOT NULL DEFAULT 0,                  -- rises with each change of owner; the fence compares it
@@ -323,6 +327,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_queue_total CHECK (queue_total BETWEEN 1 AND 1000000000),
     CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
@@ -391,7 +396,7 @@ CREATE TABLE IF NOT EXISTS schedule_backlog (
 -- SQL SECURITY INVOKER: the view must work after the account that migrated was dropped.
 -- Servers are joined by their key alone: see the file for PostgreSQL.
 CREATE OR REPLACE SQL SECURITY INVOKER VIEW schedule_assignment AS
-SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
+SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index, q.queue_total,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
        ROUND(TIMESTAMPDIFF(MICROSECOND, c.heartbeat_time, UTC_TIMESTAMP(6)) / 1000000, 3) AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
@@ -590,6 +595,7 @@ CREATE TABLE IF NOT EXISTS schedule_run (
 CREATE TABLE IF NOT EXISTS schedule_run_queue (
     run_id          VARCHAR(36)  NOT NULL,                     -- run
     queue_id        VARCHAR(150) NOT NULL,                     -- queue
+    queue_total     BIGINT       NULL,                         -- queue_total of the queue when the run was opened
     state           VARCHAR(20)  NOT NULL DEFAULT 'PENDING',   -- PENDING, RUNNING, DONE, FAILED or CANCELLED
     server          VARCHAR(150) NULL,                         -- server that last claimed it
     epoch           BIGINT       NOT NULL DEFAULT 0,           -- epoch of the queue at that claim
@@ -605,6 +611,7 @@ CREATE TABLE IF NOT EXISTS schedule_run_queue (
     progress_at     DATETIME(6)  NULL,                         -- when its progress was last saved
     finished_at     DATETIME(6)  NULL,                         -- when it ended
     CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_queue_total CHECK (queue_total BETWEEN 1 AND 1000000000),
     CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_queue_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),

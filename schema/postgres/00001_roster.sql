@@ -37,6 +37,7 @@ CREATE TABLE schedule_task_type (
     spread_label                text             NOT NULL DEFAULT '',                -- label whose values share the queues evenly, such as zone
     balance                     text             NOT NULL DEFAULT 'QUEUES',          -- what is even among the servers: QUEUES (their numbers) or LOAD
     load_moves_per_hour         bigint           NOT NULL DEFAULT 60,                -- most queues per hour that move only to even the load
+    splittable                  boolean          NOT NULL DEFAULT FALSE,             -- queues may be split and merged one by one; their selects divide by queue_total of each
     rate_per_second             double precision NOT NULL DEFAULT 0,                 -- most items per second of the whole task type, 0 for no limit
     max_in_flight               bigint           NOT NULL DEFAULT 0,                 -- most calls of Execute in flight of the whole task type, 0 for no limit
     queue_rate_per_second       double precision NOT NULL DEFAULT 0,                 -- most items per second of each queue, 0 for no limit
@@ -109,9 +110,10 @@ CREATE TABLE schedule_task_running (
     task_type          text COLLATE "C" NOT NULL,                -- name of the task type
     own_sign           text COLLATE "C" NOT NULL DEFAULT 'BASE', -- environment
     paused             boolean          NOT NULL DEFAULT FALSE,  -- the task type is paused in this environment
-    queue_total        bigint           NOT NULL DEFAULT 0,      -- number of queues, by which items are divided
+    queue_total        bigint           NOT NULL DEFAULT 0,      -- number of queues
     requested_total    bigint           NULL,                    -- number of queues to change to once all servers have drained, or NULL
     removing           text             NULL,                    -- JSON list of the queues to delete once they are drained, or NULL
+    resizing           text             NULL,                    -- JSON object of the queues to split or merge once they are drained, with their new queue_total, or NULL
     partition_version  bigint           NOT NULL DEFAULT 1,      -- rises when queues are added or removed, and when another number of them is requested
     membership_version bigint           NOT NULL DEFAULT 0,      -- rises with everything that the planner reads: servers, their states, queues, limits
     planned_version    bigint           NOT NULL DEFAULT 0,      -- membership_version of the last plan; if it differs, a plan is due
@@ -300,6 +302,7 @@ CREATE TABLE schedule_queue (
     own_sign        text COLLATE "C" NOT NULL DEFAULT 'BASE',            -- environment
     queue_id        text COLLATE "C" NOT NULL,                           -- name of the queue: a number, or a text
     queue_index     bigint           NOT NULL,                           -- position in natural order, from 0
+    queue_total     bigint           NULL,                               -- of a numbered queue: it has the items with mod(id, queue_total) = queue_index; NULL for a name
     cur_server      text COLLATE "C" NULL,                               -- server that owns the queue, or NULL
     req_server      text COLLATE "C" NULL,                               -- server that waits for the queue, or NULL
     epoch           bigint           NOT NULL DEFAULT 0,                 -- rises with each change of owner; the fence compares it
@@ -317,6 +320,7 @@ CREATE TABLE schedule_queue (
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_queue_queue_total CHECK (queue_total BETWEEN 1 AND 1000000000),
     CONSTRAINT ck_schedule_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_queue_plan_version CHECK (plan_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_queue_crash_count CHECK (crash_count BETWEEN 0 AND 1000000000000),
@@ -388,7 +392,7 @@ CREATE INDEX idx_schedule_backlog_time ON schedule_backlog (measured_at); -- ret
 -- Servers are joined by their key alone. With task_type and own_sign in the join, PostgreSQL expects the index on these
 -- to be as good until the tables are analyzed, and then reads all servers for each queue.
 CREATE VIEW schedule_assignment AS
-SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index,
+SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index, q.queue_total,
        q.cur_server, c.host_name AS cur_host, c.pid AS cur_pid, c.state AS cur_state,
        CASE WHEN isfinite(c.heartbeat_time) THEN round(extract(epoch FROM clock.now - c.heartbeat_time), 3) END AS cur_heartbeat_age_s,
        q.req_server, r.host_name AS req_host,
@@ -584,6 +588,7 @@ CREATE INDEX idx_schedule_run_backfill ON schedule_run (backfill_id, state); -- 
 CREATE TABLE schedule_run_queue (
     run_id          text COLLATE "C" NOT NULL,                   -- run
     queue_id        text COLLATE "C" NOT NULL,                   -- queue
+    queue_total     bigint           NULL,                       -- queue_total of the queue when the run was opened
     state           text             NOT NULL DEFAULT 'PENDING', -- PENDING, RUNNING, DONE, FAILED or CANCELLED
     server          text COLLATE "C" NULL,                       -- server that last claimed it
     epoch           bigint           NOT NULL DEFAULT 0,         -- epoch of the queue at that claim
@@ -599,6 +604,7 @@ CREATE TABLE schedule_run_queue (
     progress_at     timestamptz(6)   NULL,                       -- when its progress was last saved
     finished_at     timestamptz(6)   NULL,                       -- when it ended
     CONSTRAINT ck_schedule_run_queue_epoch CHECK (epoch BETWEEN 0 AND 1000000000000),
+    CONSTRAINT ck_schedule_run_queue_queue_total CHECK (queue_total BETWEEN 1 AND 1000000000),
     CONSTRAINT ck_schedule_run_queue_attempt CHECK (attempt BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_queue_recoveries CHECK (recoveries BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_run_queue_next_attempt_at CHECK (next_attempt_at BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),

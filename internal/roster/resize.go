@@ -1,0 +1,515 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// Bounds of what may be requested. Each read of a server's queues has the requests that wait. A total is a number in
+// the selects of users.
+const (
+	MaxResizing = 1_000
+	maxTotal    = 1_000_000_000
+)
+
+// Resize requests another total for a numbered queue (N3). A multiple of the present total splits the queue: queue 3 of
+// 8 becomes queues 3 and 11 of 16. A divisor merges it with the queues that have the other items: queues 3 and 11 of 16
+// become queue 3 of 8. The present total withdraws what was requested for the queue.
+//
+// The owner drains the queue and changes it with FinishChange; a queue without an owner changes at once. Each server
+// drains one queue at a time.
+func (o Operator) Resize(ctx context.Context, taskType, queueID string, total int) error {
+	err := o.resize(ctx, taskType, total, 0, func(q NamedQueue) bool { return q.ID == queueID })
+	return sqldb.Prefix(err, "give queue %s another total in", queueID)
+}
+
+// ResizeAll does what Resize does for all queues. If seen is not 0 and no longer the partition_version, it returns
+// ErrChanged.
+func (o Operator) ResizeAll(ctx context.Context, taskType string, total int, seen int64) error {
+	err := o.resize(ctx, taskType, total, seen, func(NamedQueue) bool { return true })
+	return sqldb.Prefix(err, "split or merge the queues of")
+}
+
+func (o Operator) resize(ctx context.Context, taskType string, total int, seen int64,
+	asked func(NamedQueue) bool,
+) error {
+	return o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		if seen != 0 && seen != l.versions.partition {
+			return ErrChanged
+		}
+		queues, err := resizableQueues(ctx, l)
+		if err != nil {
+			return err
+		}
+		requests, err := queues.requests(total, asked)
+		if err != nil {
+			return err
+		}
+		events := queues.withdraw(l, requests, o.actor)
+		for id, total := range requests {
+			if total == queues[id].Total {
+				continue // the withdrawal is all that was asked for
+			}
+			l.setResizing(id, total)
+			events = append(events, Event{
+				Kind: EventResizing, queue: id, from: queues[id].Owner, epoch: queues[id].Epoch, Actor: o.actor,
+				Reason: fmt.Sprintf("the total %d was requested instead of %d", total, queues[id].Total),
+			})
+		}
+		if err := errors.Join(queues.checkRequests(l, requests), checkOpenRun(ctx, l, requests)); err != nil {
+			return err
+		}
+		slices.SortFunc(events, func(a, b Event) int { return cmp.Compare(a.queue, b.queue) })
+		l.versions.partition++ // the servers read their queues again
+		if err := l.queuesChanged(ctx, 0); err != nil {
+			return err
+		}
+		if err := l.Record(ctx, events...); err != nil {
+			return err
+		}
+		_, err = resizeFreeQueues(ctx, l, o.actor)
+		return err
+	})
+}
+
+// sizedQueue is a numbered queue with what its halves inherit.
+type sizedQueue struct {
+	NamedQueue
+	Parameter, Cursor string
+	Crashes           int
+	WindowDone        time.Time
+	Pin               string
+}
+
+// sizedQueues are all queues of a roster by their ids.
+type sizedQueues map[string]sizedQueue
+
+func readSizedQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
+	type row struct {
+		ID           string
+		Index, Total int
+		Owner        string
+		Epoch        int64
+		Parameter    string
+		Cursor       string
+		Crashes      int
+		WindowDone   time.Time
+		Pin          string
+	}
+	list, err := sqldb.Records[row](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server, epoch,
+		queue_parameter, cursor_value, crash_count, window_done_at, labels
+		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
+	queues := make(sizedQueues, len(list))
+	for _, r := range list {
+		queues[r.ID] = sizedQueue{
+			NamedQueue{ID: r.ID, Index: r.Index, Total: r.Total, Owner: r.Owner, Epoch: r.Epoch},
+			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.Pin,
+		}
+	}
+	return queues, sqldb.Wrap(err, "read the queues")
+}
+
+// resizableQueues returns the queues if they may be split and merged.
+func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
+	if _, err := l.NamedQueues(ctx); !errors.Is(err, ErrNumbered) {
+		return nil, cmp.Or(err, errors.New("the queues have names, which divide no items"))
+	}
+	if l.RequestedTotal > 0 {
+		return nil, fmt.Errorf("another number of queues is requested (%d): wait for it, or withdraw it", l.RequestedTotal)
+	}
+	type settings struct {
+		Splittable bool
+		Database   string
+	}
+	s, err := sqldb.Value[settings](ctx, l, `SELECT splittable, data_database FROM schedule_task_type WHERE task_type = ?`,
+		l.TaskType)
+	switch {
+	case err != nil:
+		return nil, sqldb.Wrap(err, "read the settings")
+	case !s.Splittable:
+		return nil, errors.New("splittable is not set: set it if each select divides by the total of its queue")
+	case s.Database != "":
+		return nil, fmt.Errorf("its items are in a data database (%s), which does not know totals of single queues",
+			s.Database)
+	}
+	return readSizedQueues(ctx, l)
+}
+
+// family returns the queues that share the items of q under a total, which is a divisor of its own, sorted by index.
+func (queues sizedQueues) family(q sizedQueue, total int) (family []sizedQueue) {
+	for _, other := range queues {
+		if other.Index%total == q.Index%total {
+			family = append(family, other)
+		}
+	}
+	slices.SortFunc(family, func(a, b sizedQueue) int { return a.Index - b.Index })
+	return family
+}
+
+// whole reports whether the queues have all items of one queue of the total.
+func whole(family []sizedQueue, total int) bool {
+	parts := new(big.Rat)
+	for _, q := range family {
+		if q.Total%total != 0 {
+			return false
+		}
+		parts.Add(parts, big.NewRat(int64(total), int64(q.Total)))
+	}
+	return parts.Cmp(big.NewRat(1, 1)) == 0 && family[0].Index < total
+}
+
+// requests returns the total for each queue that the request concerns: the queues that are asked for, and those that
+// they merge with.
+func (queues sizedQueues) requests(total int, asked func(NamedQueue) bool) (map[string]int, error) {
+	requests := map[string]int{}
+	for id, q := range queues {
+		switch {
+		case !asked(q.NamedQueue):
+		case total < 1 || total > maxTotal || total%q.Total != 0 && q.Total%total != 0:
+			return nil, fmt.Errorf("the total of queue %s (%d) must become a multiple or a divisor of itself, "+
+				"at most %d: %d is not", id, q.Total, maxTotal, total)
+		case total >= q.Total:
+			requests[id] = total
+		default:
+			for _, other := range queues.family(q, total) {
+				requests[other.ID] = total
+			}
+		}
+	}
+	if len(requests) == 0 {
+		return nil, errNoQueue
+	}
+	return requests, nil
+}
+
+// withdraw takes earlier requests for the queues back, with all queues that were to merge with them.
+func (queues sizedQueues) withdraw(l *LockTx, requests map[string]int, actor string) (events []Event) {
+	for id := range requests {
+		total, found := l.Resizing[id]
+		if !found {
+			continue
+		}
+		for _, q := range queues.family(queues[id], total) {
+			if l.Resizing[q.ID] != total {
+				continue
+			}
+			delete(l.Resizing, q.ID)
+			events = append(events, Event{
+				Kind: EventResizing, queue: q.ID, from: q.Owner, epoch: q.Epoch, Actor: actor,
+				Reason: fmt.Sprintf("the request for the total %d was withdrawn", total),
+			})
+		}
+	}
+	return events
+}
+
+// checkRequests returns an error if too many requests wait, or if queues cannot merge.
+func (queues sizedQueues) checkRequests(l *LockTx, requests map[string]int) error {
+	if len(l.Resizing) > MaxResizing {
+		return fmt.Errorf("at most %d queues may wait to be split or merged, not %d", MaxResizing, len(l.Resizing))
+	}
+	after := len(queues)
+	for id, total := range l.Resizing {
+		if q, found := queues[id]; found && total > q.Total {
+			after += total/q.Total - 1
+		}
+	}
+	if after > MaxQueues {
+		return fmt.Errorf("there would be %d queues; the maximum is %d", after, MaxQueues)
+	}
+	for id, total := range requests {
+		if q := queues[id]; total < q.Total && q.Index < total {
+			if err := mayMerge(queues.family(q, total), total); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// mayMerge returns an error if the queues do not become one queue of the total.
+func mayMerge(family []sizedQueue, total int) error {
+	first := family[0]
+	if !whole(family, total) {
+		return fmt.Errorf("queue %d of %d is not divided among %s: a row is missing", first.Index%total, total, idsOf(family))
+	}
+	for _, q := range family[1:] {
+		for _, value := range []struct{ name, of, first string }{
+			{"cursor_value", q.Cursor, first.Cursor},
+			{"queue_parameter", q.Parameter, first.Parameter},
+			{"pin", q.Pin, first.Pin},
+		} {
+			if value.of != value.first {
+				return fmt.Errorf("queues %s and %s cannot merge while their %s differs (%q and %q)", first.ID, q.ID, value.name,
+					value.first, value.of)
+			}
+		}
+	}
+	return nil
+}
+
+func idsOf(family []sizedQueue) string {
+	ids := make([]string, len(family))
+	for i, q := range family {
+		ids[i] = q.ID
+	}
+	return strings.Join(ids, ", ")
+}
+
+// checkOpenRun returns an error if the open run has not finished one of the queues: its sweep would lose a part of the
+// queue's items. While a request waits, no run is opened (R6).
+func checkOpenRun(ctx context.Context, l *LockTx, requests map[string]int) error {
+	type unfinished struct{ Run, Queue string }
+	list, err := sqldb.Records[unfinished](ctx, l, `SELECT r.run_id, q.queue_id FROM schedule_run r
+		JOIN schedule_run_queue q ON q.run_id = r.run_id
+		WHERE r.task_type = ? AND r.own_sign = ? AND r.state = 'RUNNING' AND q.state IN ('PENDING', 'RUNNING')
+		ORDER BY q.queue_id`, l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("read the open run: %w", err)
+	}
+	for _, u := range list {
+		if _, found := requests[u.Queue]; found {
+			return fmt.Errorf("run %s has not finished queue %s: wait for its end, or cancel it", u.Run, u.Queue)
+		}
+	}
+	return nil
+}
+
+// nextToResize returns the queue that its owner drains now to split or merge it, or nil. It is one at a time, so that
+// the server goes on with its other queues. All servers take the queues in the same order, so that those that merge are
+// drained at about the same time.
+func nextToResize(v View, uuid string) (next *ViewQueue) {
+	order := func(q *ViewQueue) int { return q.Index % v.Resizing[q.ID] }
+	for i := range v.Queues {
+		q := &v.Queues[i]
+		if q.Owner == uuid && v.Resizing[q.ID] > 0 && (next == nil || order(q) < order(next)) {
+			next = q
+		}
+	}
+	return next
+}
+
+// splitDrained splits a queue that its owner has drained. The owner keeps the queue under the next epoch. It returns
+// false if the queue is not to be split.
+func splitDrained(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done bool, err error) {
+	queues, err := readSizedQueues(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	own := queues[q.ID]
+	family, err := queues.toChange(l, own)
+	if err != nil || len(family) > 1 || own.Owner != s.uuid || own.Epoch != q.Epoch {
+		return false, nil //nolint:nilerr // the request is dropped when the queue has no owner
+	}
+	return true, splitQueue(ctx, l, own, s.uuid)
+}
+
+// splitQueue splits a queue that nobody works. Its row is locked.
+func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) error {
+	total := l.Resizing[q.ID]
+	delete(l.Resizing, q.ID)
+	if err := RaiseEpochHigh(ctx, l); err != nil {
+		return err
+	}
+	err := sqldb.Changed(l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, epoch = epoch + 1,
+		cur_since = CASE WHEN cur_server IS NULL THEN NULL ELSE {now} END, req_server = NULL, req_since = NULL,
+		failing_since = NULL, plan_version = ?, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = ? AND epoch = ? AND COALESCE(cur_server, '') = ?`,
+		total, l.versions.plan+1, l.TaskType, l.OwnSign, q.ID, q.Epoch, q.Owner))
+	if err != nil {
+		return sqldb.Wrap(err, "split queue %s", q.ID)
+	}
+	var parts []QueueRow
+	for i := q.Index + q.Total; i < total; i += q.Total {
+		parts = append(parts, QueueRow{
+			ID: fmt.Sprint(i), Index: i, Total: total, Parameter: q.Parameter, Cursor: q.Cursor, Crashes: q.Crashes,
+		})
+	}
+	if err := insertQueueRows(ctx, l, parts, l.Dialect.TimeOrNull(q.WindowDone)); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err := writePin(ctx, l, part.ID, q.Pin); err != nil {
+			return err
+		}
+	}
+	if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil { // it has fewer items now
+		return err
+	}
+	if err := l.queuesChanged(ctx, len(parts)); err != nil {
+		return err
+	}
+	events := []Event{{
+		Kind: EventResized, queue: q.ID, from: q.Owner, to: q.Owner, epoch: q.Epoch + 1, Actor: actor,
+		Reason: fmt.Sprintf("queue %d of %d became %s of %d", q.Index, q.Total,
+			human.Count(len(parts)+1, "queue", "queues"), total),
+	}}
+	for _, part := range parts {
+		events = append(events, Event{
+			Kind: EventAdded, queue: part.ID, epoch: l.EpochHigh + 1, Actor: actor,
+			Reason: fmt.Sprintf("split from queue %s", q.ID),
+		})
+	}
+	return l.Record(ctx, events...)
+}
+
+// resizeFreeQueues splits and merges the queues that are to be and that no server owns. It drops requests that do not
+// fit the rows: these were edited by hand, or a cursor has moved.
+// It leaves a plan due for queues that need an owner, and reports whether there are any.
+func resizeFreeQueues(ctx context.Context, l *LockTx, actor string) (changed bool, err error) {
+	if len(l.Resizing) == 0 {
+		return false, nil
+	}
+	queues, err := readSizedQueues(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.Resizing)) {
+		q, found := queues[id]
+		total, pending := l.Resizing[id]
+		if !pending {
+			continue // it has merged with an earlier one
+		}
+		var family []sizedQueue
+		err := errNoQueue
+		if found {
+			family, err = queues.toChange(l, q)
+		}
+		if err != nil {
+			if err := dropRequest(ctx, l, q, id, actor, err); err != nil {
+				return false, err
+			}
+			continue
+		}
+		done, err := changeFree(ctx, l, family, total, actor)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || done
+	}
+	return changed, nil
+}
+
+// dropRequest withdraws a request that does not fit the rows.
+func dropRequest(ctx context.Context, l *LockTx, q sizedQueue, id, actor string, why error) error {
+	total := l.Resizing[id]
+	delete(l.Resizing, id)
+	l.versions.partition++ // the servers read their queues again
+	if err := l.queuesChanged(ctx, 0); err != nil {
+		return err
+	}
+	return l.Record(ctx, Event{
+		Kind: EventResizing, queue: id, epoch: q.Epoch, Actor: actor,
+		Reason: fmt.Sprintf("the request for the total %d was withdrawn: %v", total, why),
+	})
+}
+
+// toChange returns the queues that change together with q: itself if it is to be split, or those that merge. It returns
+// an error if the request does not fit them.
+func (queues sizedQueues) toChange(l *LockTx, q sizedQueue) ([]sizedQueue, error) {
+	switch total := l.Resizing[q.ID]; {
+	case total < 1 || total > maxTotal || q.Total < 1:
+		return nil, fmt.Errorf("the total must be between 1 and %d", maxTotal)
+	case total > q.Total && total%q.Total == 0:
+		return []sizedQueue{q}, nil
+	case total < q.Total && q.Total%total == 0:
+		family := queues.family(q, total)
+		for _, other := range family {
+			if l.Resizing[other.ID] != total {
+				return nil, fmt.Errorf("queue %s does not merge", other.ID)
+			}
+		}
+		return family, mayMerge(family, total)
+	}
+	return nil, fmt.Errorf("the total is %d", q.Total)
+}
+
+// changeFree splits or merges queues, unless one of them has an owner, or a transaction holds its row.
+func changeFree(ctx context.Context, l *LockTx, family []sizedQueue, total int, actor string) (done bool, err error) {
+	ids := make([]string, len(family))
+	for i, q := range family {
+		if ids[i] = q.ID; q.Owner != "" {
+			return false, nil
+		}
+	}
+	free, err := lockQueueRows(ctx, l, ids)
+	if err != nil {
+		return false, err
+	}
+	if len(free) < len(ids) {
+		return false, l.membershipChanged(ctx) // a plan is due, which tries again
+	}
+	if total > family[0].Total {
+		return true, splitQueue(ctx, l, family[0], actor)
+	}
+	return true, mergeQueues(ctx, l, family, total, actor)
+}
+
+// mergeQueues merges queues that nobody works into the first of them. Their rows are locked.
+func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int, actor string) error {
+	first, gone := family[0], family[1:]
+	crashes, windowDone := first.Crashes, first.WindowDone
+	var events []Event
+	for _, q := range family {
+		delete(l.Resizing, q.ID)
+		l.EpochHigh = max(l.EpochHigh, q.Epoch)
+		crashes = max(crashes, q.Crashes)
+		if q.WindowDone.Before(windowDone) { // the zero time is before all others
+			windowDone = q.WindowDone
+		}
+		if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil {
+			return err
+		}
+	}
+	for _, q := range gone {
+		if err := l.deleteRows(ctx, "schedule_queue", `queue_id = ?`, q.ID); err != nil {
+			return err
+		}
+		events = append(events, Event{
+			Kind: EventRemoved, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "merged into queue " + first.ID,
+		})
+	}
+	if err := deleteLostPins(ctx, l); err != nil {
+		return err
+	}
+	_, err := l.Exec(ctx, `UPDATE schedule_queue SET failing_since = NULL, queue_total = ?, epoch = ?, crash_count = ?,
+		window_done_at = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`, total, l.EpochHigh+1, crashes,
+		l.Dialect.TimeOrNull(windowDone), l.TaskType, l.OwnSign, first.ID)
+	if err != nil {
+		return fmt.Errorf("merge the queues %s: %w", idsOf(family), err)
+	}
+	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
+		return err
+	}
+	return l.Record(ctx, append(events, Event{
+		Kind: EventResized, queue: first.ID, epoch: l.EpochHigh + 1, Actor: actor,
+		Reason: fmt.Sprintf("the queues %s became queue %s of %d", idsOf(family), first.ID, total),
+	})...)
+}
+
+// setResizing notes a request. queuesChanged writes it.
+func (l *LockTx) setResizing(id string, total int) {
+	if l.Resizing == nil {
+		l.Resizing = sqldb.Map[int]{}
+	}
+	l.Resizing[id] = total
+}
+
+// resizingColumn returns the value of the column `resizing`.
+func (l *LockTx) resizingColumn() any {
+	if len(l.Resizing) == 0 {
+		return nil
+	}
+	return l.Resizing
+}
