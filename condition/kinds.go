@@ -63,6 +63,7 @@ const (
 	RepartitionWait = "REPARTITION_WAIT"
 	PlanSkipped     = "PLAN_SKIPPED"
 	RemovalWait     = "REMOVAL_WAIT"
+	ResizeWait      = "RESIZE_WAIT"
 	SettingsGone    = "SETTINGS_GONE"
 	SettingsInvalid = "SETTINGS_INVALID"
 	SettingsDiffer  = "SETTINGS_DIFFER"
@@ -285,6 +286,7 @@ var kinds = []Kind{
 		"wait: owners drain such queues; if the note stays, end the session in the database that holds the rows",
 	},
 	{RemovalWait, "removal", Note, Silent, "a queue that is to be removed waits for its owner", ""},
+	{ResizeWait, "resize", Note, Silent, "queues that are to be split or merged wait for their owners", ""},
 	{
 		SettingsGone, "settings", Problem, Silent, "a task type has no row of settings",
 		"rota task apply -f rota.yaml creates it again",

@@ -35,7 +35,7 @@ type site struct {
 func newSite(t *testing.T, databaseURL string, o console.Options) *site {
 	t.Helper()
 	s := &site{TB: t, center: centertest.Open(t, databaseURL, center.Options{})}
-	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10})
+	s.define("settle", center.Settings{Queues: 4, ExecuteNumber: 10, Splittable: true})
 	s.define("regions", center.Settings{QueueNames: []string{"north", "a<b>&c=d?e#f"}})
 	s.define("nightly", center.Settings{Queues: 2, Mode: center.ModeRun, Cron: "0 0 2 * * ?"})
 	for _, uuid := range []string{web1, web2} {

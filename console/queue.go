@@ -16,20 +16,21 @@ import (
 
 // queuePage is the page of a queue.
 type queuePage struct {
-	Task   string
-	Queue  ops.QueueRecord
-	Owner  *owner
-	Next   *owner
-	Mark   mark
-	Since  *time.Time
-	Left   backlog
-	Before string // the ids of the queues beside it
-	After  string
-	Span   string
-	Bands  []band
-	Events []ops.EventRecord // the newest first
-	Items  []ops.ItemRecord
-	Runs   []queueRunRow
+	Task       string
+	Splittable bool // the task type
+	Queue      ops.QueueRecord
+	Owner      *owner
+	Next       *owner
+	Mark       mark
+	Since      *time.Time
+	Left       backlog
+	Before     string // the ids of the queues beside it
+	After      string
+	Span       string
+	Bands      []band
+	Events     []ops.EventRecord // the newest first
+	Items      []ops.ItemRecord
+	Runs       []queueRunRow
 }
 
 // queueRunRow is what the queue did in a run.
@@ -53,6 +54,9 @@ const maxQueueItems = 20
 // Named reports whether the queue has a name: only such queues are removed one by one.
 func (p queuePage) Named() bool { return hasName(p.Queue) && !p.Queue.Removing }
 
+// Sized reports whether the queue can be split and merged.
+func (p queuePage) Sized() bool { return p.Splittable && p.Queue.QueueTotal != nil }
+
 // ManyItems reports whether the queue may have more failed items than the page shows.
 func (p queuePage) ManyItems() bool { return len(p.Items) == maxQueueItems }
 
@@ -70,7 +74,7 @@ func showQueue(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
 	p := queuePage{
-		Task: t.TaskType, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer),
+		Task: t.TaskType, Splittable: t.Splittable, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer),
 		Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: query.Get("span"),
 	}
 	if i > 0 {

@@ -70,7 +70,7 @@ func showTask(ctx context.Context, v *viewer, query url.Values) content {
 }
 
 // hasName reports whether a queue has a name, and not a number.
-func hasName(q ops.QueueRecord) bool { return q.QueueID != fmt.Sprint(q.QueueIndex) }
+func hasName(q ops.QueueRecord) bool { return q.QueueTotal == nil }
 
 // sentence says what the task type is.
 func sentence(t ops.TaskRecord, servers []ops.ServerRecord) string {

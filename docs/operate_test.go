@@ -38,6 +38,7 @@ database: sqlite:shop.db
 tasks:
   settle:
     queues: 8
+    splittable: true
     dealer: &dealer
       sql:
         select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,8 +29,11 @@ type SettingsDiff struct {
 	Total, Wanted int
 	Named         bool
 	Add, Remove   []string
-	// Waiting is the number of queues that was requested before and for which every server drains; 0 if none.
+	// Waiting is the number of queues that was requested before and is not there yet; 0 if none.
 	Waiting int
+	// Resizes reports that each queue is split or merged by its owner (N3). Otherwise another number of queues is a
+	// barrier (N1).
+	Resizes bool
 	// Version is the version of the row that was compared; 0 if there is none. QueuesVersion is that of the number of
 	// queues, the partition_version.
 	Version, QueuesVersion int64
@@ -63,11 +67,25 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	if err != nil {
 		return SettingsDiff{}, err
 	}
-	a.Version, a.QueuesVersion, a.Total = tasks[0].Version, tasks[0].Partition, int(tasks[0].QueueTotal)
-	if n := tasks[0].RequestedTotal; n != nil {
-		a.Waiting = int(*n)
+	totals, err := t.queueTotals(ctx, taskType)
+	if err != nil {
+		return SettingsDiff{}, err
 	}
+	a.Version, a.QueuesVersion = tasks[0].Version, tasks[0].Partition
+	a.Total = cmp.Or(row.Queues, len(row.QueueNames))
+	if wanted := tasks[0].wantedTotal(totals); wanted != row.Queues {
+		a.Waiting = wanted
+	}
+	a.Resizes = s.Splittable && s.Database == "" && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
 	return a, a.compareQueues(taskType, row, s)
+}
+
+// wantedTotal returns the number of queues when all that is requested is done.
+func (t TaskRecord) wantedTotal(totals queueTotals) int {
+	if t.RequestedTotal != nil {
+		return int(*t.RequestedTotal)
+	}
+	return totals.after(t.Resizing).least()
 }
 
 func (d *SettingsDiff) compareQueues(taskType string, row, s center.Settings) error {
@@ -113,6 +131,8 @@ func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	switch {
 	case !d.Exists, d.Total == 0: // Define has created the queues
 		return nil
+	case d.Repartitions() && d.Resizes:
+		return t.c.roster.Operator(actor).ResizeAll(ctx, d.TaskType, d.Wanted, d.QueuesVersion)
 	case d.Repartitions():
 		return t.c.roster.Operator(actor).Repartition(ctx, d.TaskType, d.Wanted, d.QueuesVersion)
 	}
@@ -215,7 +235,7 @@ func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Sett
 		return SettingsDiff{}, err
 	}
 	if !slices.Contains(given, "queues") {
-		if row.Queues, err = t.requestedQueues(ctx, taskType, row.Queues); err != nil {
+		if row.Queues, err = t.requestedQueues(ctx, taskType); err != nil {
 			return SettingsDiff{}, err
 		}
 	}
@@ -231,13 +251,14 @@ func (t *Tasks) CompareGiven(ctx context.Context, taskType string, s center.Sett
 	return d, nil
 }
 
-// requestedQueues returns the number of queues for which the servers drain, or else the present one.
-func (t *Tasks) requestedQueues(ctx context.Context, taskType string, now int) (int, error) {
+// requestedQueues returns the number of queues that was requested, or else the present one.
+func (t *Tasks) requestedQueues(ctx context.Context, taskType string) (int, error) {
 	tasks, err := t.List(ctx, taskType)
-	if err != nil || len(tasks) == 0 || tasks[0].RequestedTotal == nil {
-		return now, err
+	if err != nil || len(tasks) == 0 {
+		return 0, err
 	}
-	return int(*tasks[0].RequestedTotal), nil
+	totals, err := t.queueTotals(ctx, taskType)
+	return tasks[0].wantedTotal(totals), err
 }
 
 // merged returns s with the given settings of from.

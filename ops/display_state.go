@@ -12,6 +12,7 @@ const (
 	StateFailing  = "FAILING"  // the calls of the server, or of a live server of the task type, do nothing but fail
 	StateOverdue  = "OVERDUE"  // the server has sent no heartbeat for judge_dead_interval
 	StateRemoving = "REMOVING" // the queue is removed as soon as its owner has drained it
+	StateResizing = "RESIZING" // the queue is split or merged as soon as its owner has drained it
 )
 
 // DisplayState returns the state of the task type in its environment: PAUSED, DRAINING (every server drains, since the
@@ -52,10 +53,13 @@ func (s ServerRecord) DisplayState() string {
 	return s.State
 }
 
-// DisplayState returns the status of the queue, or REMOVING.
+// DisplayState returns the status of the queue, REMOVING or RESIZING.
 func (q QueueRecord) DisplayState() string {
-	if q.Removing {
+	switch {
+	case q.Removing:
 		return StateRemoving
+	case q.Resizing != nil:
+		return StateResizing
 	}
 	return q.Status
 }

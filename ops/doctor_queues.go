@@ -195,11 +195,27 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 	}
 	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",
 		r.task.Skipped)
+	d.resizing(r)
 	for _, q := range r.queues {
 		if q.Removing && q.CurServer != nil {
 			d.advise(condition.RemovalWait, "wait; to withdraw: rota queue add "+r.task.TaskType+" "+q.QueueID,
 				"queue %s is to be removed and waits for %s to drain it", q.QueueID, ServerName(*q.CurServer)).QueueID = q.QueueID
 		}
+	}
+}
+
+// resizing reports which queues wait to be split or merged.
+func (d queueCheck) resizing(r rosterRows) {
+	var waiting []string
+	for _, q := range r.queues {
+		if q.Resizing != nil {
+			waiting = append(waiting, q.QueueID)
+		}
+	}
+	if len(waiting) > 0 {
+		d.advise(condition.ResizeWait, "wait; to withdraw: rota queue split "+r.task.TaskType+" "+waiting[0]+
+			" --total with its present total", "%s to be split or merged, each when its owner has drained it: %s",
+			human.Count(len(waiting), "queue is", "queues are"), firstFive(waiting))
 	}
 }
 

@@ -35,6 +35,8 @@ const (
 	EventRepartitioned = roster.EventRepartitioned
 	EventAdded         = roster.EventAdded
 	EventRemoving      = roster.EventRemoving
+	EventResizing      = roster.EventResizing
+	EventResized       = roster.EventResized
 	EventRemoved       = roster.EventRemoved
 	EventForgotten     = roster.EventForgotten
 	EventSettings      = roster.EventSettings

@@ -85,6 +85,111 @@ func (a RemoveQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}), nil
 }
 
+// SplitQueue splits a numbered queue, or gives up its merge.
+type SplitQueue struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+	Queue    string `arg:"QUEUE" of:"queue" json:"queue_id"`
+	Total    int    `flag:"total" json:"queue_total" help:"the new total, a multiple of the present one; twice it if left out"`
+}
+
+var splitQueue = verb[SplitQueue](Verb{
+	Name: "queue split", Right: RightChange,
+	Short: "Split a numbered queue",
+	Effect: "Its owner finishes what it has in flight of the queue and works its other queues meanwhile. The parts have " +
+		"its cursor, parameter and pin.",
+	Help: `The task type must be splittable: each select of its dealer divides by the total
+of its own queue. Queue 3 of 8 becomes queues 3 and 11 of 16.
+
+The present total withdraws a split or a merge that has not happened yet.
+
+"rota task set TASK queues=N" splits or merges all queues, one after the other.`,
+	Example: `  rota queue split settle 3
+  rota queue split settle 3 --total 32
+  rota queue split settle 3 --total 8       withdraw it`,
+})
+
+// Prepare implements Operation.
+func (a SplitQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	q, total, err := numberedQueue(ctx, c, a.TaskType, a.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if a.Total == 0 {
+		a.Total = 2 * total
+	}
+	past, says := "split as soon as its owner has drained it", splitQueue.Effect
+	if a.Total == total {
+		past, says = "stays as it is", "What was requested for the queue is withdrawn."
+	}
+	if a.Total < total || a.Total%total != 0 {
+		err = fmt.Errorf("total (%d) must be a multiple of the queue's total, %d", a.Total, total)
+	}
+	return resizeChange(c, a.TaskType, q, a.Total, "Split %s", past, says), err
+}
+
+// MergeQueues merges a numbered queue with those that it was split from or into.
+type MergeQueues struct {
+	TaskType string `arg:"TASK" of:"task" json:"-"`
+	Queue    string `arg:"QUEUE" of:"queue" json:"queue_id"`
+	Total    int    `flag:"total" json:"queue_total" help:"the new total, a divisor of the present one; half of it if left out"`
+}
+
+var mergeQueues = verb[MergeQueues](Verb{
+	Name: "queue merge", Right: RightChange,
+	Short: "Merge numbered queues into one",
+	Effect: "The owners finish what they have in flight of these queues and work their other queues meanwhile. Then one " +
+		"queue has all their items.",
+	Help: `The task type must be splittable. Queues 3 and 11 of 16 become queue 3 of 8.
+Their cursors, parameters and pins must be the same.`,
+	Example: `  rota queue merge settle 11
+  rota queue merge settle 3 --total 4`,
+})
+
+// Prepare implements Operation.
+func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	q, total, err := numberedQueue(ctx, c, a.TaskType, a.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if a.Total == 0 && total%2 == 0 {
+		a.Total = total / 2
+	}
+	if a.Total < 1 || a.Total >= total || total%a.Total != 0 {
+		err = fmt.Errorf("total (%d) must be a divisor of the queue's total, %d, and less", a.Total, total)
+	}
+	return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
+		mergeQueues.Effect), err
+}
+
+// numberedQueue returns a queue and its total. It returns an error if the queue has a name.
+func numberedQueue(ctx context.Context, c *Client, taskType, queue string) (QueueRecord, int, error) {
+	q, err := readQueue(ctx, c, taskType, queue)
+	if err != nil {
+		return q, 0, err
+	}
+	if q.QueueTotal == nil {
+		return q, 0, fmt.Errorf("queue %s of %s has a name, which divides no items", queue, inEnvironment(c, taskType))
+	}
+	t, err := readTask(ctx, c, taskType)
+	if err == nil && !t.Splittable {
+		err = fmt.Errorf("%s is not splittable: if each select divides by the total of its queue, "+
+			"rota task set %s splittable=true", inEnvironment(c, taskType), taskType)
+	}
+	return q, int(*q.QueueTotal), err
+}
+
+// resizeChange is a split or a merge.
+func resizeChange(c *Client, taskType string, q QueueRecord, total int, title, past, says string) *Change {
+	change := queueChange(c, taskType, q.QueueID, title, Change{Says: []string{says}}, past,
+		func(ctx context.Context, actor string) error {
+			return c.roster.Operator(actor).Resize(ctx, taskType, q.QueueID, total)
+		})
+	if q.Resizing != nil {
+		change.Says = append(change.Says, fmt.Sprintf("Its total is to become %d already.", *q.Resizing))
+	}
+	return change
+}
+
 // PinQueue lets only servers with certain labels own a queue.
 type PinQueue struct {
 	TaskType string `arg:"TASK" of:"task" json:"-"`

@@ -25,6 +25,7 @@ type QueueRecord struct {
 	OwnSign        string     `json:"own_sign"`
 	QueueID        string     `json:"queue_id"`
 	QueueIndex     int64      `json:"queue_index"`
+	QueueTotal     *int64     `json:"queue_total"` // by which the items of a numbered queue are divided; nil: it has a name
 	CurServer      *string    `json:"cur_server"`
 	CurHost        *string    `json:"cur_host"`
 	CurPID         *int64     `json:"cur_pid"`
@@ -51,6 +52,8 @@ type QueueRecord struct {
 	WaitsFor *string `json:"waits_for"`
 	Status   string  `json:"status"`          // HELD, MOVING, OVERDUE, ORPHAN, RESERVED or UNASSIGNED
 	Removing bool    `json:"removing" db:"-"` // it is removed as soon as it is drained
+	// Resizing is the total that the queue gets as soon as it is drained: it is to be split or merged; nil: it is not.
+	Resizing *int64 `json:"resizing" db:"-"`
 	// HungOn has the uuids of the servers that do not get it, because calls of their processes' former sessions are in
 	// flight for it (P9).
 	HungOn []string `json:"hung_on" db:"-"`
@@ -91,7 +94,28 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 	err = q.markListed(ctx, list, `SELECT task_type, '', removing FROM schedule_task_running
 		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`,
 		func(queue *QueueRecord, _ string) { queue.Removing = true })
-	return list, sqldb.Wrap(err, "list the queues to be removed")
+	if err != nil {
+		return nil, fmt.Errorf("list the queues to be removed: %w", err)
+	}
+	return list, q.markResizing(ctx, list)
+}
+
+// markResizing notes which queues are to be split or merged.
+func (q *Queues) markResizing(ctx context.Context, queues []QueueRecord) error {
+	type row struct {
+		TaskType string
+		Totals   sqldb.Map[int64]
+	}
+	rows, err := sqldb.Records[row](ctx, q.c.db, `SELECT task_type, resizing FROM schedule_task_running
+		WHERE own_sign = ? AND resizing IS NOT NULL ORDER BY task_type`, q.c.ownSign)
+	for _, r := range rows {
+		for i := range queues {
+			if total, found := r.Totals[queues[i].QueueID]; found && queues[i].TaskType == r.TaskType {
+				queues[i].Resizing = &total
+			}
+		}
+	}
+	return sqldb.Wrap(err, "list the queues to be split or merged")
 }
 
 // sortQueues sorts naturally, queue 2 before queue 10.

@@ -98,7 +98,9 @@ command shows each difference before it writes. It creates missing task types.
 
 Workers adopt new settings with their next heartbeats. A change of the number
 of queues is a barrier: every worker finishes what it has in flight, then rows
-are added or removed, then all workers continue. Named queues are added at once,
+are added or removed, then all workers continue. If the task type is splittable,
+and the numbers divide, each queue is split or merged by its owner instead,
+while the others go on. Named queues are added at once,
 and removed when they are drained. cron and every belong to the trigger that has
 the task type's name, in this environment. The command asks before it removes
 queues or the trigger.`,
@@ -211,13 +213,16 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and " +
 		"waits; then %s, and all workers continue under new epochs."
 	switch n := d.QueuesAdded(); {
+	case d.Resizes && n != 0:
+		list = append(list, fmt.Sprintf("The owners split or merge their queues, one at a time: each finishes what it has "+
+			"in flight of a queue, and works its other queues meanwhile. Then mod(id, %d) decides.", d.Wanted))
 	case n < 0:
 		list = append(list, fmt.Sprintf(barrier, human.Count(-n, "row is", "rows are")+" removed"),
 			fmt.Sprintf("Items of the removed queues are then in others: mod(id, %d) decides.", d.Wanted))
 	case n > 0:
 		list = append(list, fmt.Sprintf(barrier, human.Count(n, "row is", "rows are")+" added"))
 	case d.Repartitions():
-		list = append(list, fmt.Sprintf("This withdraws the change to %s, for which the workers are draining.",
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, which is under way.",
 			human.Count(d.Waiting, "queue", "queues")))
 	}
 	if len(d.Remove) > 0 {
@@ -228,7 +233,7 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 
 // settingsLose names what a change of settings deletes.
 func settingsLose(d SettingsDiff) (list []string) {
-	if n := d.QueuesAdded(); n < 0 {
+	if n := d.QueuesAdded(); n < 0 && !d.Resizes {
 		list = append(list, fmt.Sprintf("remove %s of %s", human.Count(-n, "queue", "queues"), d.TaskType))
 	}
 	if d.DeletesTrigger() {

@@ -31,14 +31,18 @@ type TaskRecord struct {
 	OwnSign        string   `json:"own_sign" db:"-"`
 	Mode           string   `json:"mode"`
 	ProcessorType  string   `json:"processor_type"`
+	Splittable     bool     `json:"splittable"`
 	Paused         bool     `json:"paused"`
 	QueueTotal     int64    `json:"queue_total"`
 	RequestedTotal *int64   `json:"requested_total"` // another number of queues, for which every server drains
 	Removing       []string `json:"removing"`        // queues to be removed
-	Skipped        []string `json:"skipped"`         // queues that the last plan could not move
-	Partition      int64    `json:"partition_version"`
-	PlannerVersion int64    `json:"planner_version"` // the rules by which the planner divides the queues (P11)
-	RunID          *string  `json:"run_id"`          // the run that is RUNNING, in mode RUN
+
+	// Resizing are the queues to be split or merged, with their new totals.
+	Resizing       sqldb.Map[int] `json:"resizing"`
+	Skipped        []string       `json:"skipped"` // queues that the last plan could not move
+	Partition      int64          `json:"partition_version"`
+	PlannerVersion int64          `json:"planner_version"` // the rules by which the planner divides the queues (P11)
+	RunID          *string        `json:"run_id"`          // the run that is RUNNING, in mode RUN
 
 	Servers     int64 `json:"servers"` // overdue servers included
 	DeadServers int64 `json:"overdue_servers"`
@@ -92,8 +96,8 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, t.version, COALESCE(r.paused, FALSE) AS paused,
-			r.queue_total, r.requested_total, r.removing, r.skipped, r.partition_version, r.planner_version,
+		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version, COALESCE(r.paused, FALSE) AS paused,
+			r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped, r.partition_version, r.planner_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned,

@@ -76,7 +76,7 @@ var hostileCommands = []string{
 	"trigger list", "plan TASK", "plan TASK --remove SERVER", "plan TASK --add 2", "plan TASK --by-load", "plan nope", "doctor", "doctor TASK", "doctor ack", "top --once",
 	"version",
 	"task apply", "task set TASK fetch_number=7 task_parameter=\x1bp", "task pause TASK", "task resume TASK", "task wake TASK", "task wake TASK \x1bk",
-	"queue add TASK a\x1bb", "queue pin TASK QUEUE zone=\x1bb", "queue pin TASK QUEUE zone=b", "queue unpin TASK QUEUE", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
+	"queue add TASK a\x1bb", "queue pin TASK QUEUE zone=\x1bb", "queue pin TASK QUEUE zone=b", "queue unpin TASK QUEUE", "queue split TASK QUEUE", "queue merge TASK QUEUE", "queue remove TASK QUEUE --yes", "queue remove TASK QUEUE",
 	"server pause SERVER", "server resume SERVER", "server drain SERVER", "server drain SERVER --force", "server weight SERVER 1", "server pause web",
 	"item retry TASK \x1bk", "item retry TASK --all", "item drop TASK --all --yes", "item drop TASK --all",
 	"run submit RUNTASK", "run submit RUNTASK --key \x1bk", "run submit TASK",

@@ -31,10 +31,10 @@ func TestLists(t *testing.T) {
 			beside  string // names that are not columns
 		}{
 			{"task list", `settle +SERVING +4 +2 +2 +0 +0 +2 +- +0 +0 +1 +0`, "schedule_task_type NATURAL JOIN schedule_task_running", 2, "servers overdue_servers failing_servers held moving overdue orphan unassigned max_in_flight_granted in_hand oldest_in_hand_since success_count failure_count retry_items dead_items run_id run_problems failed_runs backlog_items backlog_queues fresh_backlog_items fresh_backlog_queues fresh_backlog_age_s backlog_oldest_s backlog_age_s backlog_rate"},
-			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment", 6, "removing hung_on"},
-			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment", 2, "removing hung_on"},
-			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing hung_on"},
-			{"queue list --server web2:2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing hung_on"},
+			{"queue list", `settle +1 +MOVING +web1:1:00000001 +[\d.]+s +[\d.]+s +web2:2:00000002 +[\d.]+s`, "schedule_assignment", 6, "removing resizing hung_on"},
+			{"queue list settle --status MOVING", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
+			{"queue list --host web2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
+			{"queue list --server web2:2", `settle +3 +MOVING`, "schedule_assignment", 2, "removing resizing hung_on"},
 			{"server list", `web1:1:00000001 +settle +STANDBY +[\d.]+s +4 +2 +0 +0`, "schedule_server", 2, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s last_error_s"},
 			{"server list settle --host web2", `web2:2:00000002 +settle`, "schedule_server", 1, "heartbeat_age_s overdue queues requested awaited oldest_in_hand_s last_error_s"},
 			{"event list", `\S+Z +settle +3 +REQUESTED +web1:1:00000001 +web2:2:00000002`, "schedule_event", 8, ""},

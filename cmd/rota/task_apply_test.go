@@ -230,7 +230,7 @@ func TestTaskApplyQueues(t *testing.T) {
 		s.wantOutput("task list", `(?m)^ settle +DRAINING +4>6`)
 		s.wantOutput("task apply", `nothing to do`)
 		s.file("  settle: {queues: 4, execute_number: 10}\n")
-		s.wantOutput("task apply", `This withdraws the change to 6 queues, for which the workers are draining\.`)
+		s.wantOutput("task apply", `This withdraws the change to 6 queues, which is under way\.`)
 		if requested() != 0 {
 			t.Errorf("%d queues are requested", requested())
 		}

@@ -59,7 +59,7 @@ var meanings = map[string]string{
 	"WAITING": transient, "READY": transient, "PENDING": transient, "CANCELLED": transient, "SKIPPED": transient,
 	"FAILED": bad, "DEPENDENT_FAILED": bad, "ERROR": bad,
 	"MOVING": transient, "STANDBY": transient, "PAUSED": transient, "DRAINING": transient, "LEAVING": transient,
-	"REMOVING": transient, "RETRY": transient, "NOTE": transient,
+	"REMOVING": transient, "RESIZING": transient, "RETRY": transient, "NOTE": transient,
 	"OVERDUE": bad, "FAILING": bad, "ORPHAN": bad, "UNASSIGNED": bad, "DEAD": bad, "PROBLEM": bad, "EXPIRED": bad,
 	"FENCED": bad, "FORCED": bad, "ALERT": bad, "UNREACHABLE": bad, "FENCE_WAIT": transient,
 }

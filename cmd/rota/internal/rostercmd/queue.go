@@ -3,6 +3,7 @@ package rostercmd
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,10 @@ The status of a queue:
   RESERVED    it waits for its worker, which has left and returns soon
   UNASSIGNED  it has no owner: no server meets the rule beside it
   REMOVING    it is deleted as soon as its owner has drained it
+  RESIZING    it is split or merged as soon as its owner has drained it
+
+TOTAL divides the items of a numbered queue: it has those with
+mod(id, total) = queue.
 
 SERVER is a uuid, a process (host:pid) or a host.
 
@@ -82,9 +87,21 @@ func queueRow(q ops.QueueRecord) cli.Row {
 		cli.Text("BACKLOG", queueBacklogText(q)).Drop(7),
 		cli.Text("HUNG ON", hungOnText(q)).Drop(6),
 		cli.Text("PIN", cmp.Or(q.Pin, "-")).Drop(6),
+		cli.Text("TOTAL", totalText(q)).Drop(5),
 		cli.Figure("EPOCH", q.Epoch).Drop(4),
 		cli.Long("CURSOR", q.CursorValue).Drop(5),
 	}
+}
+
+// totalText returns the total of a numbered queue, with the one that it is to get.
+func totalText(q ops.QueueRecord) string {
+	switch {
+	case q.QueueTotal == nil:
+		return "-"
+	case q.Resizing != nil:
+		return fmt.Sprintf("%d>%d", *q.QueueTotal, *q.Resizing)
+	}
+	return fmt.Sprint(*q.QueueTotal)
 }
 
 // queueStatusText returns the state of the queue, with the rule that no server meets if it has no owner.
