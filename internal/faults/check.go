@@ -74,6 +74,8 @@ func (c *checker) index() {
 			if grants := c.grants[e.Queue]; len(grants) > 0 {
 				c.raise(e, e.Queue, "", grants[len(grants)-1].Epoch+1)
 			}
+		case e.Kind == ops.EventResized:
+			c.raise(e, e.Queue, e.To, e.Epoch)
 		case e.Kind == ops.EventRepartitioned:
 			for queue, grants := range c.grants {
 				c.raise(e, queue, grants[len(grants)-1].To, e.Epoch)

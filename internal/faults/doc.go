@@ -45,7 +45,7 @@
 //	17  A slot of a trigger makes one run.
 //	18  At most one run of a task type is under way.
 //	19  Runs of a trigger do not pile up.
-//	20  While no plan is due and no queue is requested, no server has a queue that it may not own and another one may,
+//	20  While no plan is due and no queue is requested, split or merged, no server has a queue that it may not own and another one may,
 //	    and no chain of moves makes the servers more even (P8, P14). The scenario reads the roster all the time, in
 //	    snapshots.
 //	21  A process that has begun to drain a queue begins no call of it before it resumes the queue or begins another

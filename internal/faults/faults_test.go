@@ -55,7 +55,7 @@ func scenarios() (list []scenario) {
 		name string
 		list []scenario
 	}{
-		{"process", processScenarios},
+		{"process", slices.Concat(processScenarios, resizeScenarios)},
 		{"witness", witnessScenarios},
 		{"database", databaseScenarios},
 		{"network", networkScenarios},
