@@ -25,6 +25,11 @@ import (
 //   - Behind PgBouncer in transaction mode, statements are not prepared: default_query_exec_mode=exec of pgx, or
 //     binary_parameters=yes of lib/pq.
 //
+// A connector cannot receive notifications, because database/sql has none. So the program hears hints
+// (manager.Config.NoHints) only if it sets the field Listen of the result. Listen connects by itself, executes LISTEN
+// for the channel, calls ready, and then got with the payload of each notification. It returns when ctx is done or the
+// connection is lost, which it finds out by pings. docs/worker.md has one for pgx.
+//
 // Unlike URL, Connector prepares no statements by itself, does not know whether the server is on this host, and so
 // creates the tables only with center.SchemaCreate.
 func Connector(c driver.Connector) sqldb.Database {

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// pingEvery is short for the tests. In a program 30 s are enough.
+const pingEvery = time.Second
+
 // overPgx returns the database at the URL of a test server, over pgx.
 func overPgx(raw string) center.Database {
 	u, err := url.Parse(raw)
@@ -40,6 +43,7 @@ func overPgx(raw string) center.Database {
 		return center.Database{Err: err}
 	}
 	db := postgres.Connector(stdlib.GetConnector(*cfg))
+	db.Listen = listen(cfg, pingEvery)
 	db.Local = true // the suite creates the tables
 	return db
 }
