@@ -1,0 +1,180 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Command executes batches in processes of a program. It starts a process when a batch finds all others busy, so that
+// there are as many as the worker executes batches at once, and keeps them.
+type Command struct {
+	args  []string
+	name  string // of the program, for errors and the log
+	log   logrus.FieldLogger
+	names *batchNames
+
+	mu       sync.Mutex
+	idle     []*process // the one that was used last is the last
+	all      map[*process]struct{}
+	failures int       // how many processes have ended by themselves since the last reply
+	startAt  time.Time // no process starts before
+	closed   bool
+}
+
+const (
+	firstPause = 100 * time.Millisecond // before a process starts again
+	mostPause  = 10 * time.Second
+
+	// endPatience is how long a program may take to end when its input has ended.
+	endPatience = 5 * time.Second
+)
+
+// NewCommand returns a Command for a program and its arguments, which no shell reads. It starts nothing. It returns an
+// error if there is no such program.
+func NewCommand(args []string, log logrus.FieldLogger) (*Command, error) {
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return nil, err
+	}
+	return &Command{
+		args: args, name: filepath.Base(args[0]), log: log.WithField("program", filepath.Base(args[0])),
+		names: newBatchNames(), all: map[*process]struct{}{},
+	}, nil
+}
+
+// Execute sends a batch to a process and returns its reply. When ctx ends, Execute kills the process and all that it
+// has started.
+func (c *Command) Execute(ctx context.Context, b *Batch) (Outcome, error) {
+	p, err := c.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.complete(c.names.next(), timeLeft(ctx))
+	line, err := p.ask(ctx, b)
+	if err != nil {
+		err = p.explain(ctx, err)
+		c.drop(p, ctx.Err() == nil)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	outcome, err := b.parse(line)
+	if errors.As(err, new(badReply)) {
+		p.kill()
+		c.drop(p, true)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
+	c.put(p)
+	return outcome, err
+}
+
+// timeLeft returns the time until ctx ends; 0 if it has no deadline.
+func timeLeft(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0
+	}
+	return max(time.Until(deadline), time.Millisecond)
+}
+
+// take returns a process that waits for a batch. It starts one if there is none.
+func (c *Command) take(ctx context.Context) (*process, error) {
+	for {
+		p, pause, err := c.tryTake()
+		if p != nil || err != nil {
+			return p, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// tryTake returns a process, or the pause until one may be started.
+func (c *Command) tryTake() (p *process, pause time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, 0, errors.New("the worker has stopped its programs")
+	}
+	for len(c.idle) > 0 {
+		p := c.idle[len(c.idle)-1]
+		c.idle = c.idle[:len(c.idle)-1]
+		if !p.hasEnded() {
+			return p, 0, nil
+		}
+		c.log.WithField("error", p.status()).Warn("the program has ended between two batches")
+		c.forgetLocked(p, true)
+	}
+	if pause := time.Until(c.startAt); pause > 0 {
+		return nil, pause, nil
+	}
+	p, err = start(c.args, c.log)
+	if err != nil {
+		c.delayLocked()
+		return nil, 0, fmt.Errorf("start %s: %w", c.name, err)
+	}
+	c.all[p] = struct{}{}
+	return p, 0, nil
+}
+
+// put keeps a process for the next batch.
+func (c *Command) put(p *process) {
+	c.mu.Lock()
+	c.failures, c.startAt = 0, time.Time{}
+	closed := c.closed
+	if !closed {
+		c.idle = append(c.idle, p)
+	}
+	c.mu.Unlock()
+	if closed {
+		p.end()
+	}
+}
+
+// drop forgets a process that is dead or dying. delays says that the next one starts after a pause.
+func (c *Command) drop(p *process, delays bool) {
+	p.await()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetLocked(p, delays)
+}
+
+func (c *Command) forgetLocked(p *process, delays bool) {
+	delete(c.all, p)
+	if delays {
+		c.delayLocked()
+	}
+}
+
+// delayLocked makes the next start wait: twice as long after each process that has ended without a reply.
+func (c *Command) delayLocked() {
+	pause := min(firstPause<<min(c.failures, 16), mostPause)
+	c.failures++
+	c.startAt = time.Now().Add(pause)
+}
+
+// Close ends the input of all processes and waits for their end. It kills those that take longer than five seconds. It
+// is called when no batch is in flight any more.
+func (c *Command) Close() {
+	c.mu.Lock()
+	c.closed = true
+	all := make([]*process, 0, len(c.all))
+	for p := range c.all {
+		all = append(all, p)
+	}
+	c.idle, c.all = nil, map[*process]struct{}{}
+	c.mu.Unlock()
+	var ended sync.WaitGroup
+	for _, p := range slices.Clone(all) {
+		ended.Go(p.end)
+	}
+	ended.Wait()
+}
