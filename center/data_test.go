@@ -79,14 +79,18 @@ func (f dataFixture) batch(e center.Entry, cursor *string) context.Context {
 	})
 }
 
-// write commits a fenced transaction of a batch, and returns its error. The statement for other programs must agree.
+// write commits a fenced transaction of a batch, and returns its error.
 func (f dataFixture) write(e center.Entry) error {
+	return f.d.InTx(f.batch(e, nil), func(*sql.Tx) error { return nil })
+}
+
+// writeAsProgram is write, and checks that the statement for other programs agrees (F12).
+func (f dataFixture) writeAsProgram(e center.Entry) error {
 	f.Helper()
-	ctx := f.batch(e, nil)
-	err := f.d.InTx(ctx, func(*sql.Tx) error { return nil })
-	stmt, stmtErr := center.FenceStatementOf(ctx)
+	err := f.write(e)
+	stmt, stmtErr := center.FenceStatementOf(f.batch(e, nil))
 	must(f.T, stmtErr)
-	result, execErr := f.d.DB().ExecContext(ctx, stmt.SQL, stmt.Args...)
+	result, execErr := f.d.DB().ExecContext(f.Context(), stmt.SQL, stmt.Args...)
 	must(f.T, execErr)
 	if n, _ := result.RowsAffected(); n == 1 != (err == nil) {
 		f.Errorf("the fencing statement changes %d rows, and the fence says %v", n, err)
@@ -105,20 +109,20 @@ func (f dataFixture) mustBeFenced(what string, err error) {
 func TestDataFence(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {
 		a := f.own("A", "0", 7)
-		f.mustBeFenced("a write before the raise", f.write(a))
+		f.mustBeFenced("a write before the raise", f.writeAsProgram(a))
 		if !f.enter(a) || f.enter(a) {
 			t.Fatal("the first call of Enter must raise, and the second must not")
 		}
-		must(t, f.write(a))
+		must(t, f.writeAsProgram(a))
 		b := f.own("B", "0", 8)
-		f.mustBeFenced("a write of the next owner before its raise", f.write(b))
+		f.mustBeFenced("a write of the next owner before its raise", f.writeAsProgram(b))
 		f.enter(b)
-		must(t, f.write(b))
+		must(t, f.writeAsProgram(b))
 		if !f.enter(f.own("B", "0", 9)) {
 			t.Fatal("the owner does not raise its next epoch")
 		}
-		f.mustBeFenced("a write under the earlier epoch of the same owner", f.write(b))
-		f.mustBeFenced("a write of the earlier owner", f.write(a))
+		f.mustBeFenced("a write under the earlier epoch of the same owner", f.writeAsProgram(b))
+		f.mustBeFenced("a write of the earlier owner", f.writeAsProgram(a))
 		_, err := f.d.Enter(f.Context(), a)
 		f.mustBeFenced("a raise of the earlier owner", err)
 		f.enter(f.own("A", "1", 3)) // another queue has epochs of its own

@@ -36,6 +36,6 @@ func FenceStatementOf(ctx context.Context) (s FenceStatement, err error) {
 		}
 		rows = b.data.fence(b.TaskType, b.Server)
 	}
-	s.SQL, s.Args = rows.Statement(b.Queues[0], ``)
+	s.SQL, s.Args = rows.Statement(b.Queues[0])
 	return s, nil
 }

@@ -12,6 +12,7 @@ var dialect = &sqldb.Dialect{
 	Version:   `SELECT 'SQLite ' || sqlite_version()`,
 	OneWriter: true,
 	Now:       "rota_now()",
+	PlainNow:  `strftime('%Y-%m-%d %H:%M:%f000', 'now')`, // as timeText writes it, in milliseconds
 	Ago:       func(ms string) string { return "rota_ago(" + ms + ")" },
 	QueuesIn: ` FROM json_each(?) AS v JOIN {queues} AS q ON q.queue_id = v.value WHERE q.task_type = ?
 		AND q.own_sign = ?`,

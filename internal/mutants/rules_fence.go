@@ -40,7 +40,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
-		"Statement", "` + ofOwner + settings",
+		"statement", "` + ofOwner + settings",
 		"` + ofTask + ` AND queue_id = ? AND (cur_server = ? OR epoch <> ?)` + settings",
 		"TestConformance",
 	},

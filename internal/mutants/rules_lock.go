@@ -34,7 +34,7 @@ var lockMutants = []mutant{
 	},
 	{
 		"L5", "the fence holds a place in the index of owners",
-		"Statement", " + f.DB.ByKey + ",
+		"statement", " + f.DB.ByKey + ",
 		"+",
 		"TestConformance/mysql",
 	},

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -105,7 +106,7 @@ func (f Fence) compareOwners(ctx context.Context, q sqldb.Queryer, queues []Queu
 // would also lock the place beside its row, and a plan that makes another server an owner would wait for it (L5).
 func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch, set string, args ...any) error {
 	for _, q := range queues {
-		query, params := f.Statement(q, set, args...)
+		query, params := f.statement(q, set+`gmt_modified = {now}`, args...)
 		n, err := sqldb.Affected(tx.ExecContext(ctx, query, params...))
 		if err != nil {
 			return err
@@ -117,11 +118,15 @@ func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch
 	return nil
 }
 
-// Statement returns what HoldByWriting runs for one queue. It changes one row while the server owns the queue under the
-// epoch, and else none. It has a mark for each argument, in their order.
-func (f Fence) Statement(q QueueEpoch, set string, args ...any) (query string, params []any) {
+// Statement returns what HoldByWriting runs for one queue, for another program. It changes one row while the server
+// owns the queue under the epoch, and else none. It has a mark for each parameter, in their order.
+func (f Fence) Statement(q QueueEpoch) (query string, params []any) {
+	return f.statement(q, `gmt_modified = `+cmp.Or(f.DB.PlainNow, `{now}`))
+}
+
+func (f Fence) statement(q QueueEpoch, set string, args ...any) (query string, params []any) {
 	settings, params := f.fenceSettings()
-	return f.DB.SQL(`UPDATE ` + f.Table + f.DB.ByKey + ` SET ` + set + `gmt_modified = {now} WHERE ` + ofOwner + settings),
+	return f.DB.SQL(`UPDATE ` + f.Table + f.DB.ByKey + ` SET ` + set + ` WHERE ` + ofOwner + settings),
 		slices.Concat(args, f.ofOwner(q), params)
 }
 

@@ -17,6 +17,7 @@ type Dialect struct {
 	OneWriter bool   // the database has one lock for all writers
 
 	Now      string                 // the clock now, not at the start of the transaction (L2)
+	PlainNow string                 // Now in a statement that other programs run, if Now is a function of ours
 	Ago      func(ms string) string // the clock that many milliseconds ago, at most MaxDuration in either direction
 	Numbered bool                   // parameters are $1 instead of ?
 
