@@ -40,6 +40,7 @@ type Task struct {
 	Settings center.Settings
 	Given    []string // the settings that the file names, even as null, which means the default
 	SQL      SQLDealer
+	Program  Program
 }
 
 // SQLDealer is the entry below "dealer: sql:". Load does not check its statements.
@@ -56,6 +57,25 @@ type SQLDealer struct {
 	CursorLag           time.Duration // how much later than a larger cursor a row may become visible
 	CursorNewest        string        // the statement that selects the largest cursor
 	CommitsInOrder      bool          // rows become visible in the order of the cursor
+}
+
+// Program is what executes the rows of a task outside of the worker: the entry "command" or "http" below "dealer". At
+// most one of its fields is set.
+type Program struct {
+	Command []string // a program and its arguments
+	HTTP    Service
+}
+
+// Given reports whether there is a program.
+func (p Program) Given() bool { return len(p.Command) > 0 || p.HTTP.URL != "" }
+
+// Service is the entry "http". Load does not read its files.
+type Service struct {
+	URL            string
+	SecretFile     string // the file whose one line signs the requests
+	SecretVariable string // the variable of the environment that has the secret instead
+	CAFile         string // the certificates that sign that of the service; empty for those of the system
+	Connections    int    // the most connections of a worker; 0 is the default
 }
 
 // Load reads the file at path. Flags that were set override it. Load uses only flags that are named like a top-level

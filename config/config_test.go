@@ -72,6 +72,12 @@ tasks:
   tail:
     queues: 1
     dealer: {sql: {cursor: id, cursor_start: 0, after_start: [a, 1], key: [region, id], discard: DELETE FROM orders}}
+  call:
+    queues: 1
+    dealer: {sql: *sql, command: [python3, settle.py]}
+  post:
+    queues: 1
+    dealer: {sql: *sql, http: {url: 'https://h/', secret_file: s, secret_variable: '', ca_file: c, connections: 3}}
 `
 
 var wholeSQL = SQLDealer{
@@ -120,6 +126,11 @@ func wholeFile() *File {
 			},
 			SQL: wholeSQL,
 		}, {
+			Name: "call", Settings: center.Settings{Queues: 1}, SQL: wholeSQL, Program: Program{Command: []string{"python3", "settle.py"}},
+		}, {
+			Name: "post", Settings: center.Settings{Queues: 1}, SQL: wholeSQL,
+			Program: Program{HTTP: Service{URL: "https://h/", SecretFile: "s", CAFile: "c", Connections: 3}},
+		}, {
 			Name:     "push",
 			Settings: center.Settings{QueueNames: []string{"north", "south"}},
 			SQL:      wholeSQL,
@@ -147,7 +158,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given := got.Tasks[1].Given; !slices.Equal(given, []string{"queues"}) || !slices.Contains(got.Tasks[0].Given, "item_retry") {
+	if given := got.Tasks[3].Given; !slices.Equal(given, []string{"queues"}) || !slices.Contains(got.Tasks[0].Given, "item_retry") {
 		t.Errorf("push gives %q, and %s gives %q", given, got.Tasks[0].Name, got.Tasks[0].Given)
 	}
 	for i := range got.Tasks {
@@ -286,7 +297,14 @@ var refusals = map[string]struct{ file, want string }{
 	"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
 	"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
 	"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
-	"unknown dealer":           {task("queues: 1\ndealer: {http: x}"), "FILE:5: tasks.settle.dealer.http: unknown key; the known keys are sql"},
+	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are command, http, sql"},
+	"command is empty":         {task("queues: 1\ndealer: {command: []}"), "FILE:5: tasks.settle.dealer.command: must name a program, and may have arguments: [python3, settle.py]"},
+	"command for a shell":      {task("queues: 1\ndealer: {command: python3 settle.py}"), "FILE:5: tasks.settle.dealer.command (python3 settle.py): must be a list, because no shell divides it: [python3, settle.py]"},
+	"command and http":         {task("queues: 1\ndealer: {command: a, http: https://h/}"), "FILE:5: tasks.settle.dealer: has both command and http: keep one"},
+	"http without a URL":       {task("queues: 1\ndealer: {http: {ca_file: x}}"), "FILE:5: tasks.settle.dealer.http: must be the URL of a service, or have url"},
+	"http with two secrets":    {task("queues: 1\ndealer: {http: {url: x, secret_file: x, secret_variable: x}}"), "FILE:5: tasks.settle.dealer.http: has both secret_file and secret_variable: keep one"},
+	"http, connections":        {task("queues: 1\ndealer: {http: {url: x, connections: -1}}"), "FILE:5: tasks.settle.dealer.http.connections (-1): must be at least 1"},
+	"http, unknown key":        {task("queues: 1\ndealer: {http: {url: x, secret: x}}"), "FILE:5: tasks.settle.dealer.http.secret: unknown key; the known keys are ca_file, connections, secret_file, secret_variable, url"},
 	"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; the known keys are after_start, backlog, ..."},
 
 	"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},

@@ -66,21 +66,21 @@ func (s *source) eitherDatabase(u urlSetting) string {
 		s.add(u.line, "%s must be the path of a file, not a URL", u.fileKey)
 		return ""
 	}
-	url, err := readDatabaseFile(u.file)
+	url, err := readSecretFile(u.file, "the URL of the database")
 	if err != nil {
 		s.add(u.line, "%s (%s): %s", u.fileKey, u.file, err)
 	}
 	return url
 }
 
-// maxDatabaseFile is far beyond the length of a URL.
-const maxDatabaseFile = 64 << 10
+// maxSecretFile is far beyond the length of a URL.
+const maxSecretFile = 64 << 10
 
-// readDatabaseFile returns the one line of a file. Its errors do not print the line, which holds a password.
+// readSecretFile returns the one line of a file, which is what holds says. Its errors do not print the line.
 //
 // A file that other users may write is refused: they could send the workers to another database. A file
 // that others may read is not: Docker and Kubernetes mount secrets readable for every user of the container.
-func readDatabaseFile(path string) (string, error) {
+func readSecretFile(path, holds string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", withoutPath(err)
@@ -96,13 +96,13 @@ func readDatabaseFile(path string) (string, error) {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 { // Windows has no such bits
 		return "", fmt.Errorf("other users may write the file (%s): chmod o-w", info.Mode().Perm())
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxDatabaseFile+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
 	if err != nil {
 		return "", fmt.Errorf("read: %w", err)
 	}
 	text = bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))
-	if len(text) == 0 || len(text) > maxDatabaseFile || bytes.ContainsAny(text, "\r\n") {
-		return "", errors.New("must hold one line: the URL of the database")
+	if len(text) == 0 || len(text) > maxSecretFile || bytes.ContainsAny(text, "\r\n") {
+		return "", errors.New("must hold one line: " + holds)
 	}
 	return string(text), nil
 }

@@ -27,8 +27,7 @@ func fields(s *center.Settings) map[string]any {
 
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
-	dealerKeys = []string{"sql"}
-	sqlKeys    = slices.Sorted(maps.Keys(sqlFields(&SQLDealer{})))
+	dealerKeys = []string{"sql", "command", "http"}
 )
 
 // sqlFields returns, for each key below "sql", a pointer to its field in d.
@@ -78,7 +77,7 @@ func (s taskSource) task(e entry) Task {
 	s.checkKeys(path, entries, taskKeys)
 	for _, e := range entries {
 		if e.key == "dealer" {
-			t.SQL = s.dealer(path+".dealer", e.value)
+			s.dealer(path+".dealer", e.value, &t)
 		} else if name := s.setting(path+".", e, &t.Settings); name != "" {
 			t.Given = append(t.Given, name)
 		}
@@ -179,17 +178,29 @@ func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Sett
 	}
 }
 
-func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
+// dealer reads the entry "dealer" into t.
+func (s taskSource) dealer(path string, n *yaml.Node, t *Task) {
 	entries := s.mapping(path, n)
 	s.checkKeys(path, entries, dealerKeys)
-	sql := find(entries, "sql")
-	if sql == nil {
-		return d
+	for _, e := range entries {
+		switch path := path + "." + e.key; e.key {
+		case "sql":
+			s.fields(path, e.value, sqlFields(&t.SQL))
+		case "command":
+			t.Program.Command = s.command(path, e)
+		case "http":
+			s.service(path, e, &t.Program.HTTP)
+		}
 	}
-	path += ".sql"
-	entries = s.mapping(path, sql.value)
-	s.checkKeys(path, entries, sqlKeys)
-	fields := sqlFields(&d)
+	if len(t.Program.Command) > 0 && t.Program.HTTP.URL != "" {
+		s.add(n.Line, "%s: has both command and http: keep one", path)
+	}
+}
+
+// fields reads a mapping into fields by their keys.
+func (s taskSource) fields(path string, n *yaml.Node, fields map[string]any) {
+	entries := s.mapping(path, n)
+	s.checkKeys(path, entries, slices.Collect(maps.Keys(fields)))
 	for _, e := range entries {
 		switch field := fields[e.key].(type) {
 		case nil:
@@ -199,7 +210,6 @@ func (s taskSource) dealer(path string, n *yaml.Node) (d SQLDealer) {
 			s.scalar(path+"."+e.key, e.value, field)
 		}
 	}
-	return d
 }
 
 // texts reads one text or a list of texts.

@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// serviceFields returns, for each key below "http", a pointer to its field in d.
+func serviceFields(d *Service) map[string]any {
+	return map[string]any{
+		"url": &d.URL, "secret_file": &d.SecretFile, "secret_variable": &d.SecretVariable, "ca_file": &d.CAFile,
+		"connections": &d.Connections,
+	}
+}
+
+// command reads a program and its arguments. No shell divides a text into arguments.
+func (s taskSource) command(path string, e entry) []string {
+	list := s.texts(path, e.value)
+	switch {
+	case len(list) == 0 || list[0] == "":
+		s.add(e.line, "%s: must name a program, and may have arguments: [python3, settle.py]", path)
+	case len(list) == 1 && strings.ContainsAny(list[0], " \t"):
+		s.add(e.line, "%s (%s): must be a list, because no shell divides it: [%s]", path, list[0],
+			strings.Join(strings.Fields(list[0]), ", "))
+	}
+	return list
+}
+
+// service reads the URL of a service, or a mapping with url and more. Its errors do not print the URL, which may have a
+// password.
+func (s taskSource) service(path string, e entry, to *Service) {
+	if e.value.Kind != yaml.MappingNode {
+		to.URL, _ = s.text(path, e.value)
+	} else {
+		s.fields(path, e.value, serviceFields(to))
+	}
+	switch {
+	case to.URL == "":
+		s.add(e.line, "%s: must be the URL of a service, or have url", path)
+	case to.SecretFile != "" && to.SecretVariable != "":
+		s.add(e.line, "%s: has both secret_file and secret_variable: keep one", path)
+	case to.Connections < 0:
+		s.add(e.line, "%s.connections (%d): must be at least 1", path, to.Connections)
+	}
+}
+
+// Secret reads the secret that signs the requests; empty if the file names none. Its errors continue the path "http".
+func (d Service) Secret() (string, error) {
+	switch {
+	case d.SecretFile != "":
+		secret, err := readSecretFile(d.SecretFile, "the secret")
+		if err != nil {
+			return "", fmt.Errorf(".secret_file (%s): %w", d.SecretFile, err)
+		}
+		return secret, nil
+	case d.SecretVariable != "" && os.Getenv(d.SecretVariable) == "":
+		return "", fmt.Errorf(".secret_variable (%s): the environment has no such variable", d.SecretVariable)
+	case d.SecretVariable != "":
+		return os.Getenv(d.SecretVariable), nil
+	}
+	return "", nil
+}
