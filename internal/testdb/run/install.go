@@ -16,8 +16,9 @@ import (
 // policy is the script that packages of Debian call before they start a service.
 const policy = "/usr/sbin/policy-rc.d"
 
-// install installs the missing packages of the servers, on Debian and as root. Elsewhere it does nothing, and the
-// error of testdb.StartServer names the alternatives.
+// install installs the missing packages of the servers, and of the languages of examples/workers, on Debian and as
+// root.
+// Elsewhere it does nothing, and the errors of testdb.StartServer and testdb.Language say what is missing.
 func install(kinds []string, signals <-chan os.Signal) (err error) {
 	servers, err := testdb.Also()
 	if err != nil {
@@ -32,6 +33,7 @@ func install(kinds []string, signals <-chan os.Signal) (err error) {
 			names = append(names, testdb.Packages(server)...)
 		}
 	}
+	names = append(names, testdb.MissingLanguages()...)
 	if _, err := exec.LookPath("apt-get"); len(names) == 0 || err != nil || os.Geteuid() != 0 {
 		return nil
 	}
