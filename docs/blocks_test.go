@@ -15,6 +15,8 @@ import (
 //	go    is built by the page itself, or consists of parts of files that compile (go_blocks_test.go)
 //	yaml  is a rota.yaml or part of one, and a worker accepts it (yaml_blocks_test.go)
 //	sql   runs on each database, if it reads or changes the roster (ops/page_sql_test.go)
+//	json  is a request to a program or its reply, or both (workers_test.go)
+//	python  is a part of a program under examples/workers (workers_test.go)
 //	text  is what the sh block above it prints, or a drawing
 //
 // A block whose first line is a comment with nothing but a file name is that file. The line
@@ -28,7 +30,7 @@ type block struct {
 }
 
 // languages are those that a block may have.
-var languages = []string{"sh", "go", "yaml", "sql", "text", "ini", "dockerfile", "proto"}
+var languages = []string{"sh", "go", "yaml", "sql", "text", "ini", "dockerfile", "proto", "json", "python"}
 
 var (
 	fence       = regexp.MustCompile("^```(\\w*)$")

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,10 +44,19 @@ func NewCommand(args []string, log logrus.FieldLogger) (*Command, error) {
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return nil, err
 	}
+	name := nameOf(args)
 	return &Command{
-		args: args, name: filepath.Base(args[0]), log: log.WithField("program", filepath.Base(args[0])),
-		names: newBatchNames(), all: map[*process]struct{}{},
+		args: args, name: name, log: log.WithField("program", name), names: newBatchNames(), all: map[*process]struct{}{},
 	}, nil
+}
+
+// nameOf returns the name of a program for people. The first argument tells apart the programs of one interpreter.
+func nameOf(args []string) string {
+	name := filepath.Base(args[0])
+	if len(args) > 1 && !strings.HasPrefix(args[1], "-") {
+		name += " " + args[1]
+	}
+	return name
 }
 
 // Execute sends a batch to a process and returns its reply. When ctx ends, Execute kills the process and all that it
@@ -110,7 +120,7 @@ func (c *Command) tryTake() (p *process, pause time.Duration, err error) {
 		if !p.hasEnded() {
 			return p, 0, nil
 		}
-		c.log.WithField("error", p.status()).Warn("the program has ended between two batches")
+		c.log.WithError(errors.New(p.status())).Warn("the program has ended between two batches")
 		c.forgetLocked(p, true)
 	}
 	if pause := time.Until(c.startAt); pause > 0 {

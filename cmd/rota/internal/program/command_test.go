@@ -148,7 +148,7 @@ func TestEndsInABatch(t *testing.T) {
 	c, _ := newCommand(t)
 	c.mustExecute(t, "a")
 	_, err := c.Execute(t.Context(), batch("a", "exit"))
-	want := filepath.Base(os.Args[0]) + ": the program has ended before its reply: exit status 3"
+	want := filepath.Base(os.Args[0]) + " be-program: the program has ended before its reply: exit status 3"
 	if errorText(err) != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
@@ -228,7 +228,7 @@ func TestStderrIsLogged(t *testing.T) {
 	c.mustExecute(t, "say hello", "mumble")
 	c.Close()
 	if text := log.String(); !strings.Contains(text, "msg=hello") || strings.Count(text, "y") < 100_000 ||
-		!strings.Contains(text, "program="+filepath.Base(os.Args[0])) || strings.Count(text, "\n") < 12 {
+		!strings.Contains(text, `program="`+filepath.Base(os.Args[0])+` be-program"`) || strings.Count(text, "\n") < 12 {
 		t.Errorf("the log is\n%.3000s", text)
 	}
 }

@@ -17,15 +17,18 @@ type builder struct {
 	*Dealer
 	file     config.SQLDealer
 	settings center.Settings
+	program  bool // a program executes the rows, and execute only marks them
 }
 
 // errNoRun refuses {{run_key}} for mode CONTINUOUS.
 var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN has runs: " +
 	"set mode: RUN or do not use it")
 
-func build(c config.SQLDealer, sy syntax, settings center.Settings) (*Dealer, error) {
-	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart, order: -1}, c, settings}
-	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1}
+func build(task config.Task, sy syntax) (*Dealer, error) {
+	c, program := task.SQL, task.Program.Given()
+	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart, order: -1}, c, task.Settings, program}
+	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, whole: program}
+	b.external = program
 	for _, step := range []func() error{
 		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildOrder,
 		b.buildExecute, b.buildDiscard, b.buildBacklog,
@@ -42,14 +45,18 @@ func (b builder) checkFile() error {
 	c := b.file
 	each := c.ExecuteEach != ""
 	switch {
+	case c.Select == "" && c.Execute == "" && !each && len(c.Key) == 0 && b.program:
+		return errors.New(" is missing: give it select and key")
 	case c.Select == "" && c.Execute == "" && !each && len(c.Key) == 0:
 		return errors.New(" is missing: give it select, execute and key")
 	case c.Select == "":
 		return errors.New(".select is missing")
 	case c.Execute != "" && each:
 		return errors.New(" has both execute and execute_each: keep one")
-	case c.Execute == "" && !each:
-		return errors.New(" has neither execute nor execute_each")
+	case b.program && len(c.Key) == 0:
+		return errors.New(".key is missing: the replies of a program name the rows by it")
+	case c.Execute == "" && !each && !b.program:
+		return errors.New(" has neither execute nor execute_each, and dealer has no command and no http")
 	case c.Execute != "" && len(c.Key) == 0:
 		return errors.New(".key is missing: it names the column that {{keys}} of execute is bound to")
 	}
@@ -121,6 +128,9 @@ func indexFold(names []string, name string) int {
 }
 
 func (b builder) buildExecute() error {
+	if b.file.Execute == "" && b.file.ExecuteEach == "" {
+		return nil // a program does it all
+	}
 	if b.file.ExecuteEach != "" {
 		a, err := b.parseAction("execute_each", b.file.ExecuteEach, row)
 		b.exec = a

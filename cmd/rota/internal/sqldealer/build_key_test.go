@@ -29,12 +29,13 @@ type buildCase struct {
 	sql      config.SQLDealer
 	dialect  schema.Dialect
 	settings center.Settings
+	program  config.Program
 	want     string
 }
 
 func (b buildCase) test(t *testing.T) {
 	t.Helper()
-	_, err := New(config.Task{Name: "settle", Settings: b.settings, SQL: b.sql}, cmp.Or(b.dialect, schema.SQLite))
+	_, err := New(config.Task{Name: "settle", Settings: b.settings, SQL: b.sql, Program: b.program}, cmp.Or(b.dialect, schema.SQLite))
 	want := b.want
 	if want != "" {
 		want = "tasks.settle.dealer.sql" + want

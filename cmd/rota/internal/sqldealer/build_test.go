@@ -14,12 +14,26 @@ const (
 	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
 )
 
-var zero = []string{"0"} // as cursor_start
+var (
+	zero     = []string{"0"} // as cursor_start
+	aProgram = config.Program{Command: []string{"settle"}}
+)
 
 var newCases = map[string]buildCase{
-	"nothing":    {want: " is missing: give it select, execute and key"},
-	"no select":  {sql: config.SQLDealer{Execute: anUpdate, Key: []string{"id"}}, want: ".select is missing"},
-	"no execute": {sql: config.SQLDealer{Select: aSelect, Key: []string{"id"}}, want: " has neither execute nor execute_each"},
+	"nothing":               {want: " is missing: give it select, execute and key"},
+	"no select":             {sql: config.SQLDealer{Execute: anUpdate, Key: []string{"id"}}, want: ".select is missing"},
+	"nothing but a program": {program: aProgram, want: " is missing: give it select and key"},
+	"program without key": {
+		sql: config.SQLDealer{Select: aSelect}, program: aProgram,
+		want: ".key is missing: the replies of a program name the rows by it",
+	},
+	"program":             {sql: config.SQLDealer{Select: aSelect, Key: []string{"id"}}, program: aProgram},
+	"program and execute": {sql: config.SQLDealer{Select: aSelect, Execute: anUpdate, Key: []string{"id"}}, program: aProgram},
+	"program and execute without keys": {
+		sql: config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET state = 1", Key: []string{"id"}}, program: aProgram,
+		want: ".execute must use {{keys}} to find its rows (or use execute_each instead)",
+	},
+	"no execute": {sql: config.SQLDealer{Select: aSelect, Key: []string{"id"}}, want: " has neither execute nor execute_each, and dealer has no command and no http"},
 	"both": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: anUpdate, ExecuteEach: "x", Key: []string{"id"}},
 		want: " has both execute and execute_each: keep one",

@@ -23,7 +23,9 @@ type Dealer struct {
 	places     map[string]place // the dealers of all databases by name; nil if there is only this one
 	syntax     syntax
 	sel        *statement
-	exec       *action                 // execute, or execute_each
+	exec       *action                 // execute, or execute_each; nil if a program does it all
+	external   bool                    // a program executes the rows
+	program    Program                 // nil until Call
 	discard    *action                 // nil without discard
 	backlog    *statement              // nil without backlog
 	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
@@ -119,7 +121,8 @@ func commonArg(name string, s *processor.Selection) any {
 	panic("sqldealer: no value for {{" + name + "}}") // parse refuses all other names
 }
 
-// Execute runs the statement for the rows in one fenced transaction.
+// Execute runs the statement for the rows in one fenced transaction. If there is a program, it gets the rows first, and
+// the statement is for those that it has done.
 func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
@@ -128,6 +131,13 @@ func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if err != nil {
 		return err
 	}
+	if d.external {
+		return d.callProgram(ctx, rows)
+	}
+	return d.execute(ctx, rows)
+}
+
+func (d *Dealer) execute(ctx context.Context, rows []Row) error {
 	return d.database.InTx(ctx, func(tx *sql.Tx) error {
 		if d.exec.uses(keys) {
 			return d.exec.run(ctx, tx, rows, nil)

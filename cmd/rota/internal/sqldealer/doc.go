@@ -43,6 +43,12 @@
 // a text that is empty or starts with a backslash behind \s. The texts of a key of several columns are joined by
 // slashes, and a slash in one of them is %2F. Types whose text is not exact are refused (syntax.go).
 //
+// With a program (package program) Execute sends it the rows. The statement of execute, if there is one, then marks the
+// rows that the program has done. So a program that changes nothing in the database, such as a sender of mail, needs no
+// access to it, and what it has done is repeated only if the worker ends between the reply and the commit. A program
+// that changes the database itself gets the fencing statement with each batch. The rows of a cursor are all done, or
+// all repeated: the cursor cannot pass a row that has failed.
+//
 // With execute_each the rows of one call share a transaction. If one row fails,
 // all are rolled back, and with a key they are then executed one by one.
 package sqldealer

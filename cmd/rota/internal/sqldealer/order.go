@@ -21,8 +21,8 @@ func (o ordered) OrderKey(r Row) string {
 	return ""
 }
 
-// Atomic implements processor.Atomic: Execute is one transaction.
-func (o ordered) Atomic() bool { return true }
+// Atomic implements processor.Atomic: Execute is one transaction, unless it calls a program.
+func (o ordered) Atomic() bool { return !o.dealer.external }
 
 var (
 	_ processor.Ordered[Row] = ordered{}

@@ -48,7 +48,7 @@ func NewPlaced(task config.Task, kinds Kinds) (*Dealer, error) {
 	}
 	places := make(map[string]place, len(kinds))
 	for name, kind := range kinds {
-		d, err := build(task.SQL, syntaxes[kind], task.Settings)
+		d, err := build(task, syntaxes[kind])
 		if err != nil {
 			err = fmt.Errorf("tasks.%s.dealer.sql%w%s", task.Name, err, in(name))
 		} else {

@@ -12,7 +12,8 @@ import (
 // Row has the columns of a selected row that Execute needs.
 type Row struct {
 	from   *processor.Selection // shared by all rows of a select
-	values []any                // one for each column of the dealer's shape
+	values []any                // one for each column of the dealer's shape, and then for the others if it is whole
+	names  []string             // of all values, as keys of a JSON object, if the shape is whole; shared as from
 }
 
 // shape is what the dealer keeps of each row.
@@ -22,6 +23,7 @@ type shape struct {
 	key     int      // how many of them are the key
 	ordered []int    // the indexes of the columns that select compares with an earlier row
 	xid     int      // the index of the column that is compared with a horizon of transactions, or -1
+	whole   bool     // a Row keeps all columns of the result, because a program gets them
 }
 
 // add returns the index of a column, which it adds if the shape does not have it.
@@ -47,7 +49,7 @@ func (sh *shape) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 	}
 	var list []Row
 	var values []any
-	width := len(sh.columns)
+	width := len(r.columns)
 	for rows.Next() {
 		if len(values) < width {
 			values = make([]any, width*rowsPerBlock)
@@ -60,7 +62,7 @@ func (sh *shape) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 		if i := slices.Index(own[:sh.key], nil); i >= 0 {
 			return nil, fmt.Errorf("row %d has no key: column %q is NULL", len(list)+1, sh.columns[i])
 		}
-		list = append(list, Row{from: s, values: own})
+		list = append(list, Row{from: s, values: own, names: r.names})
 	}
 	return list, rows.Err()
 }
@@ -71,6 +73,7 @@ type reader struct {
 	into     []any    // one per column of the result
 	position []int    // for each kept column, its index in the result
 	columns  []column // the kept columns
+	names    []string // their names as Row has them; nil if the shape is not whole
 }
 
 func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
@@ -97,7 +100,28 @@ func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 		}
 		r.position, r.columns = append(r.position, i), append(r.columns, c)
 	}
+	if sh.whole {
+		return r, r.addOthers(types)
+	}
 	return r, nil
+}
+
+// addOthers keeps the columns that the shape does not name, too.
+func (r *reader) addOthers(types []*sql.ColumnType) error {
+	for i, t := range types {
+		if !slices.Contains(r.position, i) {
+			r.position = append(r.position, i)
+			r.columns = append(r.columns, newColumn(t.Name(), t.DatabaseTypeName(), r.syntax))
+		}
+	}
+	for _, at := range r.position {
+		name := string(appendText(nil, types[at].Name())) + ":"
+		if slices.Contains(r.names, name) {
+			return fmt.Errorf("the result has two columns %q: give one of them another name", types[at].Name())
+		}
+		r.names = append(r.names, name)
+	}
+	return nil
 }
 
 // checkColumn returns an error for a column that cannot be a key or a cursor.

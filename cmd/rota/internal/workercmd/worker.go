@@ -67,11 +67,12 @@ or the time is over, nobody works them.`,
 
 // worker is a validated rota.yaml with its dealers.
 type worker struct {
-	path    string // of the file
-	file    *config.File
-	dealers []*sqldealer.Dealer // one per task of the file
-	tasks   []manager.Task      // of the dealers; use makes them
-	log     *logrus.Logger
+	path     string // of the file
+	file     *config.File
+	dealers  []*sqldealer.Dealer // one per task of the file
+	programs []runner            // of the dealers that have one
+	tasks    []manager.Task      // of the dealers; use makes them
+	log      *logrus.Logger
 }
 
 // newWorker reads and validates the file before the worker connects to anything.
@@ -93,6 +94,9 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", path, err))
 		}
+		if err := w.addProgram(task, dealer); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		}
 		w.dealers = append(w.dealers, dealer)
 	}
 	return w, errors.Join(errs...)
@@ -109,6 +113,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	defer w.closePrograms()
 	if err := w.use(c); err != nil {
 		return err
 	}

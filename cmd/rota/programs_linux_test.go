@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// Orders pass through programs in Python, Node and shell, while programs and a worker are killed with SIGKILL and another
+// worker joins. Each order is paid once, as that is fenced. It is notified and labelled at least once. The orders at
+// fault are dead, and no other one is. Only Linux kills a program with its worker.
+func TestProgramsOfOtherLanguages(t *testing.T) {
+	t.Parallel()
+	testdb.Language(t, "python3", "node", "jq")
+	rows := 10_000
+	if testing.Short() {
+		rows = 1_000
+	}
+	s := newProgramShop(t, rows)
+	notify := s.startNotify()
+	a := s.startWorker()
+	s.eventually("some are labelled", func() bool { return count(t, s.db, "orders WHERE state = 'LABELLED'") > rows/20 })
+	for _, name := range []string{"settle.py", "label.sh"} {
+		if s.killPrograms(a, name) == 0 {
+			t.Errorf("no process of %s was killed", name)
+		}
+	}
+	b := s.startWorker()
+	s.eventually("the workers share the queues", func() bool { return s.owners() == 2 })
+	notify()
+	notify = s.startNotify()
+	s.eventually("a half is paid", func() bool { return count(t, s.db, "payments") > rows/2 })
+	programs := children(t, a.cmd.Process.Pid)
+	if len(programs) == 0 || count(t, s.db, "orders WHERE state = 'NEW'") == 0 {
+		t.Error("the worker is killed too late")
+	}
+	a.signal(syscall.SIGKILL)
+	s.eventually("the programs of the killed worker are dead", func() bool { return !slices.ContainsFunc(programs, isAlive) })
+	s.eventually("all orders are labelled or broken", func() bool {
+		return count(t, s.db, "orders WHERE state NOT IN ('LABELLED', 'BROKEN')") == 0
+	})
+	b.signal(syscall.SIGTERM)
+	if code := b.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	notify()
+	s.judge()
+}
+
+// programShop is a copy of the folder examples/workers, with orders. In each of the three steps 1 % of them are at fault.
+type programShop struct {
+	*testing.T
+	dir, port string
+	rows      int
+	db        *sql.DB
+}
+
+func newProgramShop(t *testing.T, rows int) *programShop {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	listener.Close()
+	s := &programShop{T: t, dir: t.TempDir(), port: port, rows: rows}
+	if err := os.CopyFS(s.dir, os.DirFS("../../examples/workers")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(s.dir, "label.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.dir, "rota.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, strings.NewReplacer("127.0.0.1:8400", "127.0.0.1:"+port, "batch_timeout: 1m",
+		"batch_timeout: 1m\n    heartbeat_interval: 1s\n    judge_dead_interval: 5s\n    sleep_time_nodata: 100ms\n    rate_per_second: "+
+			strconv.Itoa(rows/8)).Replace(string(text)))
+	c, err := center.Open(t.Context(), anydb.URL("sqlite:"+filepath.Join(s.dir, "shop.db")), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	s.db = c.DB()
+	tables, err := os.ReadFile(filepath.Join(s.dir, "schema.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	execute(t, s.db, string(tables))
+	execute(t, s.db, `INSERT INTO orders (id, amount, email, weight)
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < `+strconv.Itoa(rows)+`)
+		SELECT i, CASE WHEN i % 100 = 1 THEN -1 ELSE i END, CASE WHEN i % 100 = 2 THEN 'x' ELSE 'x@example.com' END,
+			CASE WHEN i % 100 = 3 THEN 0 ELSE 1 END FROM n`)
+	return s
+}
+
+func (s *programShop) eventually(what string, ok func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(3 * waitLimit); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("timeout: %s", what)
+		}
+	}
+}
+
+func (s *programShop) startWorker() *process {
+	s.Helper()
+	return startWorker(s.T, s.dir, "SHOP=shop.db", "LABELS=labels", "NOTIFY_SECRET=secret")
+}
+
+// startNotify starts the service. kill kills it.
+func (s *programShop) startNotify() (kill func()) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.Context()))
+	cmd := exec.CommandContext(ctx, "node", "notify.mjs")
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "PORT="+s.port, "SECRET=secret", "OUTBOX=outbox")
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		s.Fatal(err)
+	}
+	kill = func() {
+		cancel()
+		_ = cmd.Wait() // it is killed
+	}
+	s.Cleanup(kill)
+	s.eventually("the service listens", func() bool {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+s.port)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return kill
+}
+
+// children returns the processes that a process has started.
+func children(t *testing.T, pid int) (list []int) {
+	t.Helper()
+	threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range threads {
+		text, _ := os.ReadFile(file) // the thread may have ended
+		for field := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, child)
+		}
+	}
+	return list
+}
+
+// isAlive reports whether a process runs, and is not merely waited for.
+func isAlive(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	_, state, _ := bytes.Cut(stat, []byte(") "))
+	return err == nil && !bytes.HasPrefix(state, []byte("Z"))
+}
+
+// killPrograms kills the processes of a program.
+func (s *programShop) killPrograms(worker *process, name string) (killed int) {
+	s.Helper()
+	for _, pid := range children(s.T, worker.cmd.Process.Pid) {
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+		if err != nil || !bytes.Contains(line, []byte(name)) {
+			continue
+		}
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+func (s *programShop) owners() (n int) {
+	s.Helper()
+	err := s.db.QueryRowContext(s.Context(), "SELECT count(DISTINCT cur_server) FROM schedule_queue WHERE task_type = 'settle'").Scan(&n)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return n
+}
+
+// judge counts what has become of the orders.
+func (s *programShop) judge() {
+	s.Helper()
+	part := s.rows / 100
+	for from, want := range map[string]int{
+		"orders WHERE state = 'LABELLED'":               s.rows - 3*part,
+		"orders WHERE amount < 0 AND state = 'BROKEN'":  part,
+		"orders WHERE email = 'x' AND state = 'BROKEN'": part,
+		"orders WHERE weight = 0 AND state = 'BROKEN'":  part,
+		"payments": s.rows - part,
+		"(SELECT 1 FROM payments GROUP BY order_id)":                       s.rows - part,
+		"schedule_failed_item WHERE state = 'DEAD'":                        3 * part,
+		"schedule_failed_item":                                             3 * part,
+		"orders WHERE note LIKE 'the amount is negative%'":                 part,
+		"payments p JOIN orders o ON o.id = p.order_id WHERE o.amount < 0": 0,
+	} {
+		if n := count(s.T, s.db, from); n != want {
+			s.Errorf("%d of %s, want %d", n, from, want)
+		}
+	}
+	s.wantLines("outbox", s.rows-2*part)
+	s.wantLines("labels", s.rows-3*part)
+}
+
+// wantLines checks that a file has so many different orders.
+func (s *programShop) wantLines(name string, want int) {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.Fatal(err)
+	}
+	lines := strings.Fields(string(text))
+	all := len(lines)
+	slices.Sort(lines)
+	if n := len(slices.Compact(lines)); n != want {
+		s.Errorf("%s has %d orders, want %d", name, n, want)
+	}
+	s.Logf("%s: %d of %d lines are repetitions", name, all-want, all)
+}
