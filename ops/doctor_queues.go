@@ -237,7 +237,7 @@ func (d queueCheck) crashes(ctx context.Context, taskType string, most int) erro
 }
 
 // load reports what keeps the load of a task type with balance LOAD from being even (P16).
-func (d queueCheck) load(ctx context.Context, balance string) error {
+func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) error {
 	if balance != center.BalanceLoad {
 		return nil
 	}
@@ -253,13 +253,29 @@ func (d queueCheck) load(ctx context.Context, balance string) error {
 		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known",
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
-	d.list(condition.LoadTooLarge, "queues with more load than a server should have, which no plan can even",
-		p.Load.TooLarge)
+	if large := p.Load.TooLarge; len(large) > 0 {
+		d.advise(condition.LoadTooLarge, r.splits(large[0]),
+			"queues with more load than a server should have, which no plan can even: %s", firstFive(large))
+	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
 		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
 			"move now", n, p.Load.Budget)
 	}
 	return nil
+}
+
+// splits says how to make a queue smaller.
+func (r rosterRows) splits(queue string) string {
+	i := slices.IndexFunc(r.queues, func(q QueueRecord) bool { return q.QueueID == queue })
+	command := fmt.Sprintf("rota queue split %s %s", r.task.TaskType, queue)
+	switch {
+	case i < 0 || r.queues[i].QueueTotal == nil:
+		return "divide what it has among several names"
+	case !r.task.Splittable:
+		return fmt.Sprintf("if each select divides by the total of its queue: rota task set %s splittable=true; %s",
+			r.task.TaskType, command)
+	}
+	return command
 }
 
 // backlog reports queues in which work piles up. A task type that is paused is not expected to get less.

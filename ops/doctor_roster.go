@@ -97,7 +97,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.errors(r)
 	queues.items(r.task)
 	queues.backlog(r)
-	if err := queues.load(ctx, settings.Balance); err != nil {
+	if err := queues.load(ctx, r, settings.Balance); err != nil {
 		return err
 	}
 	d.alerts(r)

@@ -110,6 +110,34 @@ func testSplit(t *testing.T, c *center.Center) {
 			t.Fatalf("owners %v, want B for queue 1, and two queues for each server", owners)
 		}
 	})
+	t.Run("N3 P16 the parts share the load and the backlog, and so does what they merge to", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		load := 3.0
+		r.must(ops.New(c).Queues().SaveBacklogs(t.Context(), r.task, []ops.QueueBacklog{
+			{QueueID: "1", Epoch: r.epoch("1"), Items: 90, Trend: ops.BacklogGrowing, Demand: &load},
+		}))
+		backlogs := func() []string {
+			return r.readColumn(`SELECT CONCAT(queue_id, ': ', items, ', ', demand) FROM schedule_backlog
+				WHERE task_type = '%s' ORDER BY queue_id`, r.task)
+		}
+		whole := backlogs()
+		r.resize("1", 6)
+		r.finishChange("A", "1")
+		parts := backlogs()
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "5: 30, 1") {
+			t.Fatalf("backlogs of the parts: %v, want a third of %v for each", parts, whole)
+		}
+		r.resize("1", 2)
+		for range 3 {
+			for _, q := range r.changing("A") {
+				r.finishChange("A", q)
+			}
+		}
+		if diff := cmp.Diff(whole, backlogs()); diff != "" {
+			t.Fatalf("the backlog after the merge (-before +after):\n%s", diff)
+		}
+	})
 	t.Run("N3 F1 a batch of the whole queue is fenced after the split", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
 		r.join("A")

@@ -105,6 +105,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"N3", "a part has no part of the load",
+		"splitQueue", "if err := l.shareBacklog(ctx, []sizedQueue{q}, halves); err != nil {",
+		"if err := l.shareBacklog(ctx, nil, nil); err != nil {",
+		"TestConformance",
+	},
+	{
 		"N3", "a queue of the open run is split",
 		"resize", ", checkOpenRun(ctx, l, requests))",
 		")",
@@ -125,7 +131,7 @@ var handoverMutants = []mutant{
 	{
 		"N3", "a queue is worked with the number of queues as its total",
 		"grant", "cmp.Or(row.Total, r.view.QueueTotal)",
-		"r.view.QueueTotal",
+		"cmp.Or(r.view.QueueTotal, row.Total)",
 		"TestSplitAndMerge",
 	},
 	{

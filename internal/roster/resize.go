@@ -344,7 +344,11 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 			return err
 		}
 	}
-	if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil { // it has fewer items now
+	halves := []sizedQueue{q}
+	for _, part := range parts {
+		halves = append(halves, sizedQueue{NamedQueue: NamedQueue{ID: part.ID}})
+	}
+	if err := l.shareBacklog(ctx, []sizedQueue{q}, halves); err != nil {
 		return err
 	}
 	if err := l.queuesChanged(ctx, len(parts)); err != nil {
@@ -468,9 +472,9 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 		if q.WindowDone.Before(windowDone) { // the zero time is before all others
 			windowDone = q.WindowDone
 		}
-		if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil {
-			return err
-		}
+	}
+	if err := l.shareBacklog(ctx, family, family[:1]); err != nil {
+		return err
 	}
 	for _, q := range gone {
 		if err := l.deleteRows(ctx, "schedule_queue", `queue_id = ?`, q.ID); err != nil {
