@@ -20,6 +20,7 @@ const (
 	Unreachable  = "UNREACHABLE"
 	FenceWait    = "FENCE_WAIT"
 	Witness      = "WITNESS"
+	NoHints      = "NO_HINTS"
 
 	RunFailed    = "RUN_FAILED"
 	RunOverdue   = "RUN_OVERDUE"
@@ -165,6 +166,10 @@ var kinds = []Kind{
 	{
 		Witness, "alerts", Note, Told, "other processes of the host cannot notice at once that a process has ended",
 		"make witness_dir writable for the workers of the host; the log says why it is not used",
+	},
+	{
+		NoHints, "alerts", Note, Watched, "workers of a host have heard no hints for a minute, and should",
+		"let the workers open one more connection each, or set NoHints; the log says why they cannot listen",
 	},
 
 	{RunFailed, "runs", Problem, Watched, "a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has " +

@@ -70,6 +70,7 @@ func (a *alerter) look(ctx context.Context, p roster.HeartbeatReply, failing *Fa
 	a.checkProgress(p, restricted)
 	a.checkBacklog()
 	a.checkData()
+	a.checkHints()
 	a.episodes.checked(heartbeats)
 	a.agenda.add(time.Now(), tellAlerts)
 }

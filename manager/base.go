@@ -26,6 +26,7 @@ type base struct {
 	log         *slog.Logger
 	heartbeater *heartbeater
 	witness     *witnessing
+	hearing     *hearing
 
 	// Of the session; empty before the first one.
 	uuid   string

@@ -2,23 +2,42 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/condition"
 )
 
 // hearing is whether the hints of other processes reach this one (X9).
 type hearing struct {
 	log  *slog.Logger
 	on   atomic.Bool
+	deaf atomic.Pointer[deafness]
 	told bool // the log has the present state; only the goroutine of Manager.listen uses it
 }
 
-// changed notes whether hints arrive.
+// deafness says since when hints do not reach the process although they should, and why.
+type deafness struct {
+	since time.Time
+	err   error
+}
+
+// deafAlert is how long a process hears nothing before it raises an alert: a restart of the database is shorter.
+const deafAlert = time.Minute
+
+// changed notes whether hints arrive. Behind a pooler that passes none on, none should.
 func (h *hearing) changed(ctx context.Context, err error) {
 	was := h.on.Swap(err == nil)
+	switch {
+	case err == nil, errors.Is(err, center.ErrNoHints):
+		h.deaf.Store(nil)
+	case h.deaf.Load() == nil:
+		h.deaf.Store(&deafness{time.Now(), err})
+	}
 	switch {
 	case h.told && was == (err == nil):
 		return
@@ -29,6 +48,17 @@ func (h *hearing) changed(ctx context.Context, err error) {
 		h.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	h.told = true
+}
+
+// checkHints notes that the process does not hear hints that it should hear. All servers of the host share the
+// condition.
+func (a *alerter) checkHints() {
+	if d := a.hearing.deaf.Load(); d != nil && time.Since(d.since) >= deafAlert {
+		a.see(condition.Condition{
+			Kind: condition.NoHints, Since: d.since, Subject: hostName(),
+			Text: "new items, and queues that move, are found by polls only: " + shortened(d.err.Error()),
+		})
+	}
 }
 
 // listen passes the hints of all processes to the processors and the sessions until ctx is done.

@@ -157,7 +157,7 @@ type Manager struct {
 	heartbeater *heartbeater
 	witness     *witnessing
 	alone       chan struct{} // the processors share it: Env.Alone
-	hearing     hearing
+	hearing     *hearing
 	servers     []*server
 }
 
@@ -174,7 +174,7 @@ func New(c *center.Center, cfg Config, tasks ...Task) (*Manager, error) {
 	m := &Manager{
 		c: c, cfg: cfg, process: newUUID(hostName()), heartbeater: newHeartbeater(c, cfg),
 		witness: &witnessing{path: cfg.WitnessDir, log: cfg.Logger}, alone: make(chan struct{}, 1),
-		hearing: hearing{log: cfg.Logger},
+		hearing: &hearing{log: cfg.Logger},
 	}
 	for _, t := range tasks {
 		m.servers = append(m.servers, newServer(m, t))

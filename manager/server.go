@@ -45,7 +45,7 @@ func newServer(m *Manager, t Task) *server {
 	s := &server{
 		base: base{
 			taskType: t.name, roster: m.c, settings: new(Settings), cfg: m.cfg,
-			heartbeater: m.heartbeater, witness: m.witness,
+			heartbeater: m.heartbeater, witness: m.witness, hearing: m.hearing,
 		},
 		task: t, host: hostName(), process: m.process, alone: m.alone,
 		alerts: make(chan condition.Condition, 16), ahead: make(chan roster.AheadError, 16), episodes: newEpisodes(),

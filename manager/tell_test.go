@@ -1,13 +1,17 @@
 package manager_test
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 )
 
 // X9: a server that a release has given a queue starts at once, and not with its next poll. If the hint is lost, it
@@ -85,4 +89,46 @@ func TestMovesDoNotWaitForHeartbeats(t *testing.T) {
 			}
 		})
 	}
+}
+
+// X9: a process that should hear hints and does not for a minute raises one alert, which the doctor has as a note until
+// hints arrive again. A short loss, and a pooler that passes none on, raise none.
+func TestDeafProcessRaisesAnAlert(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		w := cl.serveAlerted(alerts, &mailbox{done: map[int]time.Time{}}, manager.Settings{Queues: 2})
+		kinds := func() (list []string) {
+			found, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+			if err != nil {
+				cl.Fatal(err)
+			}
+			for _, c := range found {
+				if c.Kind == condition.NoHints && c.Status == condition.Note {
+					list = append(list, c.Kind)
+				}
+			}
+			return list
+		}
+		manager.HearingChanged(w.Manager, center.ErrNoHints)
+		time.Sleep(time.Hour)
+		manager.HearingChanged(w.Manager, errors.New("connect to listen: no free connection"))
+		time.Sleep(50 * time.Second)
+		manager.HearingChanged(w.Manager, nil)
+		time.Sleep(time.Minute)
+		if got := alerts.kinds(); len(got) > 0 || len(kinds()) > 0 {
+			cl.Fatalf("alerts %v, want none", got)
+		}
+		for range 10 {
+			manager.HearingChanged(w.Manager, errors.New("connect to listen: no free connection"))
+			time.Sleep(time.Minute)
+		}
+		if got := alerts.kinds(); !slices.Equal(got, []string{condition.NoHints}) || len(kinds()) != 1 {
+			cl.Errorf("alerts %v and findings %v, want one each", got, kinds())
+		}
+		manager.HearingChanged(w.Manager, nil)
+		time.Sleep(time.Minute)
+		if got := kinds(); len(got) > 0 {
+			cl.Errorf("findings %v a minute after hints arrive again", got)
+		}
+	})
 }

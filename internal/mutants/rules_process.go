@@ -267,6 +267,12 @@ var processMutants = []mutant{
 		"TestNewOwnerIsTold",
 	},
 	{
+		"X9", "a pooler that passes no hints on counts as a loss",
+		"changed", "case err == nil, errors.Is(err, center.ErrNoHints):",
+		"case err == nil, errors.Is(err, context.Canceled):",
+		"TestDeafProcessRaisesAnAlert",
+	},
+	{
 		"X9", "an owner is not told that its requester knows",
 		"tellOwners", "s.roster.Tell(owners...)",
 		"s.roster.Tell()",
