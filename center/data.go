@@ -198,8 +198,9 @@ func (d *Data) Cursor(ctx context.Context, taskType, server string, q QueueEpoch
 type Entry struct {
 	TaskType, Server string
 	Queue            QueueEpoch
-	Floor            int64 // the least epoch of the present number of queues
-	Suspect          bool  // the last call for the queue has failed: ask whether the database answers
+	PartedFrom       string // the column of the queue: the queues that had its items before (N3)
+	Floor            int64  // the least epoch of the present number of queues
+	Suspect          bool   // the last call for the queue has failed: ask whether the database answers
 }
 
 // Enter is for package manager, which calls it before each select of a queue whose items are here. Unless the epoch of
@@ -227,7 +228,7 @@ func (d *Data) Enter(ctx context.Context, e Entry) (raised bool, err error) {
 		return false, sqldb.Connect(short, d.db.Store)
 	}
 	f := d.fence(e.TaskType, e.Server)
-	err = f.Raise(short, e.Queue, e.Floor)
+	err = f.Raise(short, e.Queue, e.PartedFrom, e.Floor)
 	if _, ahead := errors.AsType[*roster.AheadError](err); ahead {
 		fence := d.c.roster.Server(e.TaskType, e.Server).Fence()
 		if lost := fence.Check(ctx, []QueueEpoch{e.Queue}); lost != nil {

@@ -178,6 +178,55 @@ func TestDataFloor(t *testing.T) {
 	})
 }
 
+// F11 N3: the raise of a part of a queue fences the owners of the whole queue, also if they have not raised their epoch
+// yet, and the one of a queue that others have merged to fences the owners of these.
+func TestDataSplitAndMerge(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		whole := f.own("A", "0", 7)
+		f.enter(whole)
+		centertest.Exec(t, f.c, "UPDATE schedule_queue SET queue_total = 4, queue_index = CAST(queue_id AS INTEGER)")
+		centertest.Exec(t, f.c, "UPDATE schedule_task_type SET splittable = TRUE")
+		op := f.c.Roster().Operator("test")
+		must(t, op.Resize(t.Context(), "settle", "0", 8))
+		if done, err := f.c.Roster().Server("settle", "A").FinishChange(t.Context(), "0", 7); !done {
+			t.Fatalf("the queue was not split: %v", err)
+		}
+		centertest.Exec(t, f.c, "UPDATE schedule_queue SET cur_server = NULL WHERE queue_id = '4'")
+		part := f.parted("B", "4", 20)
+		f.enter(part)
+		f.mustBeFenced("a write of the whole queue after the raise of a part", f.write(whole))
+		half := f.own("A", "0", 8)
+		f.enter(half)
+		must(t, f.write(half))
+		must(t, f.write(part))
+
+		late := f.own("C", "3", 5)
+		must(t, op.Resize(t.Context(), "settle", "3", 8))
+		if done, err := f.c.Roster().Server("settle", "C").FinishChange(t.Context(), "3", 5); !done {
+			t.Fatalf("the queue was not split: %v", err)
+		}
+		f.enter(f.parted("D", "7", 30))
+		_, err := f.d.Enter(t.Context(), late)
+		f.mustBeFenced("the first raise for the whole queue after the raise of a part", err)
+
+		centertest.Exec(t, f.c, "UPDATE schedule_queue SET cur_server = NULL, epoch = epoch + 1 WHERE queue_id IN ('0', '4')")
+		must(t, op.Resize(t.Context(), "settle", "0", 4))
+		merged := f.parted("E", "0", 40)
+		f.enter(merged)
+		f.mustBeFenced("a write of a part after the merge", f.write(part))
+		f.mustBeFenced("a write of the other part after the merge", f.write(half))
+		must(t, f.write(merged))
+	})
+}
+
+// parted is own, with the queues that had the items of the queue.
+func (f dataFixture) parted(server, queue string, epoch int64) center.Entry {
+	f.Helper()
+	e := f.own(server, queue, epoch)
+	must(f.T, f.c.DB().QueryRowContext(f.Context(), "SELECT parted_from FROM schedule_queue WHERE queue_id = '"+queue+"'").Scan(&e.PartedFrom))
+	return e
+}
+
 // F11: cursors belong to a number of queues.
 func TestDataFloorNeedsNoCursors(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {

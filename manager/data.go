@@ -51,7 +51,7 @@ func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bo
 		}
 		again, err := d.Enter(ctx, center.Entry{
 			TaskType: s.taskType, Server: s.session.Load().uuid, Queue: center.QueueEpoch{ID: q.ID, Epoch: q.Epoch},
-			Floor: q.Floor, Suspect: suspect,
+			PartedFrom: q.PartedFrom, Floor: q.Floor, Suspect: suspect,
 		})
 		if ahead, ok := errors.AsType[*roster.AheadError](err); ok {
 			offer(s.ahead, *ahead)

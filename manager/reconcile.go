@@ -122,7 +122,7 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
-		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince),
+		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince), PartedFrom: row.PartedFrom,
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), cmp.Or(row.Total, r.view.QueueTotal)))

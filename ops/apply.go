@@ -76,7 +76,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	if wanted := tasks[0].wantedTotal(totals); wanted != row.Queues {
 		a.Waiting = wanted
 	}
-	a.Resizes = s.Splittable && s.Database == "" && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
+	a.Resizes = s.Splittable && (s.Database == "" || roster.CheckDataName(s.Database) == nil) && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
 	return a, a.compareQueues(taskType, row, s)
 }
 

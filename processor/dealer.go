@@ -81,9 +81,11 @@ type Queue struct {
 	Run       *Run   // the run that sweeps the queue under this grant; nil in mode CONTINUOUS
 
 	// Database is the name of the data database that has the items of the queue; empty for the roster's database. Floor is
-	// the least epoch of the present number of queues. Both are for Env.Enter.
-	Database string
-	Floor    int64
+	// the least epoch of the present number of queues. PartedFrom says which queues had its items before it was split or
+	// merged. All are for Env.Enter.
+	Database   string
+	Floor      int64
+	PartedFrom string
 
 	// Partition is the caller's version of the division of items into queues, for Env.Items.
 	Partition int64
@@ -276,6 +278,9 @@ func (a capabilities) check(s *Settings, databases int) error {
 		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
 	case s.Runs && a.setSelector:
 		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
+	case s.Splittable && a.cursored && databases > 0:
+		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items in a " +
+			"data database keeps them there")
 	case s.Splittable && a.setSelector:
 		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
 	case a.setSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):

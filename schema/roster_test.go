@@ -30,7 +30,7 @@ var columns = map[string]string{
 	"schedule_server":         serverColumns,
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index queue_total cur_server req_server epoch plan_version cur_since req_since queue_parameter
-		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for gmt_created gmt_modified`,
+		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for parted_from gmt_created gmt_modified`,
 	"schedule_pin":         `task_type own_sign queue_id labels`,
 	"schedule_data":        `own_sign name data_id marked address gmt_created`,
 	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,

@@ -304,14 +304,14 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		fixed.define(center.Settings{Queues: 2})
 		names.define(center.Settings{QueueNames: []string{"x"}, Splittable: true})
 		data.define(splittable)
-		data.exec("UPDATE schedule_task_type SET data_database = 'd' WHERE task_type = '%s'", data.task)
+		data.exec("UPDATE schedule_task_type SET data_database = 'd{{queue}}' WHERE task_type = '%s'", data.task)
 		resize := func(r *fixture, queue string, total int) error {
 			return c.Roster().Operator("test").Resize(t.Context(), r.task, queue, total)
 		}
 		wantErrors(t, map[string]error{
 			"splittable is not set":                                resize(fixed, "0", 4),
 			"the queues have names":                                resize(names, "x", 4),
-			"its items are in a data database":                     resize(data, "0", 4),
+			"its items are in several data databases":              resize(data, "0", 4),
 			"there is no queue of that name":                       resize(r, "2", 4),
 			"must become a multiple or a divisor of itself":        resize(r, "1", 3),
 			"at most 1000000000: 0 is not":                         resize(r, "1", 0),

@@ -33,6 +33,8 @@ var dataScenarios = []scenario{
 	{name: "data-partition-of-shard", play: shardPartitioned, shards: 3, proxied: true, reply: shardReply},
 	{name: "data-shard-away-from-one", play: shardAwayFromOne, shards: 3, proxied: true, reply: shardReply},
 	{name: "data-repartitioned", play: repartitionWithShardHeld, shards: 1, threads: 1},
+	{name: "data-split", play: splitWithShardHeld, shards: 1, threads: 1},
+	{name: "data-split-kill", play: splitUnderKill, shards: 1},
 	{name: "data-backup-restored", play: backupRestored, own: true, shards: 3, review: reviewWitnessedLoss},
 	{name: "data-alone-is-witness", play: dataAloneIsWitness, own: true, shards: 3, review: reviewWitnessedLoss},
 	{
@@ -52,6 +54,9 @@ func (s *scene) prepareData(kind string, n int) {
 		name := fmt.Sprintf("shard%d", i)
 		s.data = append(s.data, shard{name, testdb.URL(s.t, shardKind(s.t, kind, i))})
 		parts = append(parts, fmt.Sprintf("%d-%d=%s", i*queues/n, (i+1)*queues/n-1, name))
+	}
+	if n == 1 {
+		parts = []string{s.data[0].name} // also for the parts of a queue that is split
 	}
 	s.settings.Database = strings.Join(parts, ",")
 }
@@ -177,6 +182,24 @@ func repartitionWithShardHeld(s *stage) {
 	s.wake(w, from)
 	s.works(20)
 	s.repartition(queues)
+	s.works(20)
+}
+
+// splitWithShardHeld: while a transaction of a data database that has its fence stands still before its commit, the others
+// take its queue over and split it. Each part waits for the transaction, because it may have items of either.
+func splitWithShardHeld(s *stage) {
+	w := s.any()
+	from := time.Now()
+	w.arm("stop commit")
+	s.until("the worker has stopped itself", w.stopped)
+	s.awaitExpiry(w, from)
+	s.resize(2 * queues)
+	s.until("all queues are split", func() bool {
+		return s.count(`SELECT COUNT(*) FROM schedule_queue WHERE task_type = ?`, taskType) == 2*queues
+	})
+	s.awaitAlert(condition.FenceWait)
+	s.wake(w, from)
+	s.resized(2 * queues)
 	s.works(20)
 }
 

@@ -141,6 +141,18 @@ var fenceMutants = []mutant{
 		"TestQueueIsSelectedAfterItsDatabaseIsEntered",
 	},
 	{
+		"F11", "a part of a queue does not fence the owners of the whole queue",
+		"Raise", "for _, id := range slices.Sorted(maps.Keys(all)) {",
+		"for _, id := range []string{q.ID} {",
+		"TestDataSplitAndMerge",
+	},
+	{
+		"F11", "an owner of the whole queue may still raise its epoch",
+		"raisePast", "return f.insert(ctx, t, q, \"\")",
+		"return nil",
+		"TestDataSplitAndMerge",
+	},
+	{
 		"F11", "a raise does not wait for earlier transactions",
 		"holdByReading", "settings, f.DB.Share, params)",
 		"settings, map[string]string{queueTable: f.DB.Share}[f.Table], params)",

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -47,10 +49,19 @@ func (e *AheadError) Error() string {
 var errDataCursors = errors.New("the number of queues has changed, and rota_fence has cursors, which belong to the " +
 	"earlier number: set cursor_value to '' there, and each source is read from its beginning")
 
-// Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11). floor
-// is the least epoch of the present number of queues. Raise waits for the fenced transactions of earlier epochs, for
-// about a second, and then returns a HeldError. It returns an AheadError if the database rejects the epoch itself.
-func (f Fence) Raise(ctx context.Context, q QueueEpoch, floor int64) error {
+// Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11), and those
+// of the queues that had its items before it was split or merged, as the column `parted_from` has them (N3). floor is
+// the least epoch of the present number of queues. Raise waits for the fenced transactions of earlier epochs, for about a
+// second, and then returns a HeldError. It returns an AheadError if the database rejects the epoch itself.
+func (f Fence) Raise(ctx context.Context, q QueueEpoch, partedFrom string, floor int64) error {
+	all := origins{}
+	if err := all.Scan(partedFrom); err != nil {
+		return fmt.Errorf("read parted_from of queue %s: %w", q.ID, err)
+	}
+	if all == nil {
+		all = origins{}
+	}
+	all[q.ID] = q.Epoch
 	err := f.DB.Transact(ctx, f.DB.Store, func(ctx context.Context, t sqldb.Tx) error {
 		lowest, err := f.raiseFloor(ctx, t, floor)
 		if err != nil {
@@ -59,7 +70,16 @@ func (f Fence) Raise(ctx context.Context, q QueueEpoch, floor int64) error {
 		if q.Epoch < lowest {
 			return &AheadError{q, Ownership{Epoch: lowest}}
 		}
-		return f.raise(ctx, t, q)
+		for _, id := range slices.Sorted(maps.Keys(all)) { // all raises lock their rows in one order
+			raise := f.raisePast
+			if id == q.ID {
+				raise = f.raise
+			}
+			if err := raise(ctx, t, QueueEpoch{id, all[id]}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return sqldb.Wrap(err, "raise the epoch of queue %s of %s$%s to %d", q.ID, f.TaskType, f.OwnSign, q.Epoch)
 }
@@ -138,6 +158,22 @@ func (f Fence) raise(ctx context.Context, t sqldb.Tx, q QueueEpoch) error {
 		return &AheadError{q, found}
 	}
 	return nil
+}
+
+// raisePast makes the row of a queue that had the items before reject its owners of then. Its present owner raises it
+// further.
+func (f Fence) raisePast(ctx context.Context, t sqldb.Tx, q QueueEpoch) error {
+	n, err := t.Exec(ctx, `UPDATE rota_fence SET cur_server = '', epoch = ?, gmt_modified = {now}
+		WHERE `+ofTask+` AND queue_id = ? AND epoch < ?`, q.Epoch, f.TaskType, f.OwnSign, q.ID, q.Epoch)
+	if err != nil || n == 1 {
+		return f.held(err)
+	}
+	_, there, err := sqldb.Record[int64](ctx, t, `SELECT epoch FROM rota_fence WHERE `+ofTask+` AND queue_id = ?`,
+		f.TaskType, f.OwnSign, q.ID)
+	if err != nil || there {
+		return err
+	}
+	return f.insert(ctx, t, q, "") // else an owner of then could still raise its epoch
 }
 
 // insert inserts a row. If another server has just done so, the transaction begins again.

@@ -73,8 +73,9 @@ type QueueRow struct {
 	Total     int // of a numbered queue; 0 for a name
 	Parameter string
 
-	Cursor  string `db:"-"` // of the queue that it was split from
-	Crashes int    `db:"-"` // likewise
+	Cursor     string  `db:"-"` // of the queue that it was split from
+	Crashes    int     `db:"-"` // likewise
+	PartedFrom origins `db:"-"`
 }
 
 // NumberedQueues returns the queues with the numbers below total.
@@ -113,14 +114,14 @@ func pastWindows(l *LockTx) any { return l.Dialect.Time(l.Now.Add(-time.Microsec
 // each epoch that this roster has used (H6).
 func insertQueueRows(ctx context.Context, l *LockTx, queues []QueueRow, windowDone any) error {
 	for part := range slices.Chunk(queues, InsertRows) {
-		args := make([]any, 0, 10*len(part))
+		args := make([]any, 0, 11*len(part))
 		for _, q := range part {
 			args = append(args, l.TaskType, l.OwnSign, q.ID, q.Index, sqldb.NullIf0(q.Total), q.Parameter, q.Cursor, q.Crashes,
-				l.EpochHigh+1, windowDone)
+				originsColumn(q.PartedFrom), l.EpochHigh+1, windowDone)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
+		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}), ", len(part)), ", ")
 		_, err := l.Exec(ctx, `INSERT INTO schedule_queue (task_type, own_sign, queue_id, queue_index, queue_total,
-			queue_parameter, cursor_value, crash_count, epoch, window_done_at, gmt_created, gmt_modified)
+			queue_parameter, cursor_value, crash_count, parted_from, epoch, window_done_at, gmt_created, gmt_modified)
 			VALUES `+values, args...)
 		if err != nil {
 			return fmt.Errorf("insert the queues: %w", err)

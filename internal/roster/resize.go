@@ -89,6 +89,33 @@ type sizedQueue struct {
 	Crashes           int
 	WindowDone        time.Time
 	Pin               string
+	PartedFrom        origins
+}
+
+// origins are the queues that had the items of a queue before it was split or merged, with an epoch above those under
+// which they had them. A data database fences them up to it before the first select of the queue (F11).
+type origins = sqldb.Map[int64]
+
+// originsColumn returns the value of the column `parted_from`.
+func originsColumn(o origins) any {
+	if len(o) == 0 {
+		return nil
+	}
+	return o
+}
+
+// withOrigins returns the origins of a queue that has items of other queues from now on. Their epochs are those that
+// follow the last owners.
+func withOrigins(of []sizedQueue, queueID string, epochs ...int64) origins {
+	all := origins{}
+	for i, q := range of {
+		for id, epoch := range q.PartedFrom {
+			all[id] = max(all[id], epoch)
+		}
+		all[q.ID] = max(all[q.ID], epochs[i])
+	}
+	delete(all, queueID)
+	return all
 }
 
 // sizedQueues are all queues of a roster by their ids.
@@ -105,16 +132,17 @@ func readSizedQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 		Crashes      int
 		WindowDone   time.Time
 		Pin          string
+		PartedFrom   origins
 	}
 	list, err := sqldb.Records[row](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server, epoch,
-		queue_parameter, cursor_value, crash_count, window_done_at, labels
+		queue_parameter, cursor_value, crash_count, window_done_at, labels, parted_from
 		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	queues := make(sizedQueues, len(list))
 	for _, r := range list {
 		queues[r.ID] = sizedQueue{
 			NamedQueue{ID: r.ID, Index: r.Index, Total: r.Total, Owner: r.Owner, Epoch: r.Epoch},
-			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.Pin,
+			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.Pin, r.PartedFrom,
 		}
 	}
 	return queues, sqldb.Wrap(err, "read the queues")
@@ -139,9 +167,8 @@ func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 		return nil, sqldb.Wrap(err, "read the settings")
 	case !s.Splittable:
 		return nil, errors.New("splittable is not set: set it if each select divides by the total of its queue")
-	case s.Database != "":
-		return nil, fmt.Errorf("its items are in a data database (%s), which does not know totals of single queues",
-			s.Database)
+	case s.Database != "" && CheckDataName(s.Database) != nil:
+		return nil, fmt.Errorf("its items are in several data databases (%s): the parts of a queue stay in one", s.Database)
 	}
 	return readSizedQueues(ctx, l)
 }
@@ -334,6 +361,7 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	for i := q.Index + q.Total; i < total; i += q.Total {
 		parts = append(parts, QueueRow{
 			ID: fmt.Sprint(i), Index: i, Total: total, Parameter: q.Parameter, Cursor: q.Cursor, Crashes: q.Crashes,
+			PartedFrom: withOrigins([]sizedQueue{q}, fmt.Sprint(i), q.Epoch+1),
 		})
 	}
 	if err := insertQueueRows(ctx, l, parts, l.Dialect.TimeOrNull(q.WindowDone)); err != nil {
@@ -465,7 +493,9 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 	first, gone := family[0], family[1:]
 	crashes, windowDone := first.Crashes, first.WindowDone
 	var events []Event
-	for _, q := range family {
+	epochs := make([]int64, len(family))
+	for i, q := range family {
+		epochs[i] = q.Epoch // it has no owner: the last one had an earlier epoch
 		delete(l.Resizing, q.ID)
 		l.EpochHigh = max(l.EpochHigh, q.Epoch)
 		crashes = max(crashes, q.Crashes)
@@ -488,8 +518,9 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 		return err
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_queue SET failing_since = NULL, queue_total = ?, epoch = ?, crash_count = ?,
-		window_done_at = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`, total, l.EpochHigh+1, crashes,
-		l.Dialect.TimeOrNull(windowDone), l.TaskType, l.OwnSign, first.ID)
+		window_done_at = ?, parted_from = ?, gmt_modified = {now} WHERE `+ofTask+` AND queue_id = ?`, total, l.EpochHigh+1, crashes,
+		l.Dialect.TimeOrNull(windowDone), originsColumn(withOrigins(family, first.ID, epochs...)), l.TaskType, l.OwnSign,
+		first.ID)
 	if err != nil {
 		return fmt.Errorf("merge the queues %s: %w", idsOf(family), err)
 	}

@@ -33,7 +33,7 @@ func (s Server) View(ctx context.Context) (View, error) {
 		q.queue_parameter, q.cursor_value,
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
 			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
-		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since
+		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.parted_from
 		FROM schedule_task_running r `
 	type row struct {
 		View
@@ -118,6 +118,7 @@ type ViewQueue struct {
 	// FailingSince is when the calls of the queue began to do nothing but fail, if an owner has found that (X7); else
 	// zero.
 	FailingSince time.Time
+	PartedFrom   string // the column, for Fence.Raise
 	// Changing says that the owner drains the queue and calls FinishChange: the queue is removed (N2), split or merged
 	// (N3).
 	Changing bool `db:"-"`

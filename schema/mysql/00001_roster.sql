@@ -324,6 +324,7 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     reserved_for    VARCHAR(100) NULL,                                -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  DATETIME(6)  NULL,                                -- until when other servers do not get the queue
     waits_for       TEXT         NULL,                                -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
+    parted_from     TEXT         NULL,                                -- JSON object of the queues that had its items before a split or a merge, with the epochs below which data databases fence them; or NULL
     gmt_created     DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row was inserted
     gmt_modified    DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),

@@ -317,6 +317,7 @@ CREATE TABLE schedule_queue (
     reserved_for    text COLLATE "C" NULL,                               -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  timestamptz(6)   NULL,                               -- until when other servers do not get the queue
     waits_for       text             NULL,                               -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
+    parted_from     text             NULL,                               -- JSON object of the queues that had its items before a split or a merge, with the epochs below which data databases fence them; or NULL
     gmt_created     timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row was inserted
     gmt_modified    timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000),

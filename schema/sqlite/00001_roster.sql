@@ -322,6 +322,7 @@ CREATE TABLE schedule_queue (
     reserved_for    TEXT   NULL,                       -- name of the process that gets the queue back when it returns, or NULL
     reserved_until  TEXT   NULL,                       -- until when other servers do not get the queue
     waits_for       TEXT   NULL,                       -- why the queue has no owner, by the last plan: the rule that no server meets, or NULL
+    parted_from     TEXT   NULL,                       -- JSON object of the queues that had its items before a split or a merge, with the epochs below which data databases fence them; or NULL
     gmt_created     TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row was inserted
     gmt_modified    TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the row last changed
     CONSTRAINT ck_schedule_queue_queue_index CHECK (queue_index BETWEEN 0 AND 1000000000000 AND queue_index = CAST(queue_index AS INTEGER)),
