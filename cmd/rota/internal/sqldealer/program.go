@@ -143,6 +143,19 @@ func appendValue(b []byte, v any) []byte {
 
 // appendText appends a JSON string. What is no UTF-8 in it becomes U+FFFD.
 func appendText(b []byte, text string) []byte {
+	if plain(text) {
+		return append(append(append(b, '"'), text...), '"')
+	}
 	quoted, _ := json.Marshal(text) // a string has no error
 	return append(b, quoted...)
+}
+
+// plain reports whether a text is the same in JSON.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
