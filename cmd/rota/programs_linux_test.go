@@ -61,6 +61,44 @@ func TestProgramsOfOtherLanguages(t *testing.T) {
 	s.judge()
 }
 
+// The programs of examples/workers pass the check, and one that speaks another protocol does not.
+func TestWorkerCheck(t *testing.T) {
+	testdb.Language(t, "python3", "node", "jq")
+	s := newProgramShop(t, 100)
+	s.startNotify()
+	t.Setenv("SHOP", filepath.Join(s.dir, "shop.db"))
+	t.Setenv("LABELS", filepath.Join(s.dir, "labels"))
+	writeFile(t, filepath.Join(s.dir, "secret"), "secret\n")
+	check := []string{"worker", "check", "--timeout", "1m", "--row", `{"id": 1, "amount": 5, "email": "x@example.com", "weight": 1}`}
+	for last, args := range map[string][]string{
+		"settle.py":  {"--fence", "UPDATE orders SET id = id WHERE id = 1", "python3", "settle.py"},
+		"notify.mjs": {"--secret-file", "secret", "http://127.0.0.1:" + s.port + "/"},
+		"label.sh":   {"./label.sh"},
+	} {
+		stdout, stderr, code := runRota(t, s.dir, slices.Concat(check, args)...)
+		if code != 0 || strings.Contains(stdout, "FAIL") || strings.Count(stdout, "ok  ") < 9 {
+			t.Errorf("%s: exit code %d\n%s%s", last, code, stdout, stderr)
+		}
+	}
+	stdout, stderr, code := runRota(t, s.dir, append(check, "cat")...)
+	if code != 1 || !strings.HasPrefix(stdout, "FAIL  one row (") || !strings.Contains(stderr, "rota: 8 of 9 checks failed") {
+		t.Errorf("cat: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	for want, args := range map[string][]string{
+		"rota: worker check: missing argument URL or COMMAND (see rota worker check --help)\n": {"worker", "check"},
+		"rota: --row must be a JSON object: ":                                                  {"worker", "check", "--row", "x", "cat"},
+		"rota: --secret-file (absent): no such file":                                           {"worker", "check", "--secret-file", "absent", "http://h/"},
+		`rota: worker check: unexpected argument "x" behind`:                                   {"worker", "check", "http://h/", "x"},
+	} {
+		if _, stderr, code := runRota(t, s.dir, args...); code != 2 || !strings.HasPrefix(stderr, want) {
+			t.Errorf("%v: exit code %d, %s", args, code, stderr)
+		}
+	}
+	if stdout, _, code := runRota(t, s.dir, "worker", "check", "--schema"); code != 0 || !strings.Contains(stdout, `"$schema"`) {
+		t.Errorf("--schema: exit code %d\n%s", code, stdout)
+	}
+}
+
 // programShop is a copy of the folder examples/workers, with orders. In each of the three steps 1 % of them are at fault.
 type programShop struct {
 	*testing.T

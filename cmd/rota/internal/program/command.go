@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -66,8 +67,7 @@ func (c *Command) Execute(ctx context.Context, b *Batch) (Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.complete(c.names.next(), timeLeft(ctx))
-	line, err := p.ask(ctx, b)
+	line, err := c.ask(ctx, p, b)
 	if err != nil {
 		err = p.explain(ctx, err)
 		c.drop(p, ctx.Err() == nil)
@@ -81,6 +81,15 @@ func (c *Command) Execute(ctx context.Context, b *Batch) (Outcome, error) {
 	}
 	c.put(p)
 	return outcome, err
+}
+
+func (c *Command) ask(ctx context.Context, p *process, b *Batch) (line []byte, err error) {
+	b.complete(c.names.next(), timeLeft(ctx))
+	request, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	return p.ask(ctx, request, replyLimit(len(b.Items)))
 }
 
 // timeLeft returns the time until ctx ends; 0 if it has no deadline.

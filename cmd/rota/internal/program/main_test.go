@@ -24,28 +24,60 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve is a program that does what the keys of its items say.
+// serve is a program that does what the keys of its items say. Its second argument is what it does wrong.
 func serve() {
+	fault := strings.Join(os.Args[2:], " ")
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 64<<20)
 	for lines.Scan() {
-		var b struct {
-			ID    string `json:"batch"`
-			Items []struct {
-				Key string
-			}
-		}
+		var b request
 		if err := json.Unmarshal(lines.Bytes(), &b); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(9)
 		}
-		results := make([]string, 0, len(b.Items))
-		for _, item := range b.Items {
-			act(item.Key)
-			results = append(results, fmt.Sprintf(`{"key":%q,"result":"done"}`, item.Key))
-		}
-		fmt.Printf(`{"batch":%q,"items":[%s]}`+"\n", b.ID, strings.Join(results, ","))
+		fmt.Println(b.answer(fault))
 	}
+	switch fault {
+	case "chatty":
+		fmt.Println("bye")
+	case "stays":
+		time.Sleep(time.Hour)
+	case "fails":
+		os.Exit(4)
+	}
+}
+
+// request is what the program reads of a batch.
+type request struct {
+	Op    string
+	ID    string `json:"batch"`
+	Fence Fence
+	Items []struct{ Key string }
+}
+
+// answer returns the reply.
+func (b *request) answer(fault string) string {
+	reply := map[string]any{"batch": b.ID}
+	switch {
+	case b.Op != OpExecute && fault != "any op":
+		reply["error"] = "unknown op"
+	case strings.Contains(b.Fence.SQL, "1 = 0") && fault != "no fence":
+		reply["fenced"] = true
+	default:
+		results := make([]map[string]string, 0, len(b.Items))
+		for i, item := range b.Items {
+			act(item.Key)
+			if fault == "trims" {
+				item.Key = strings.TrimSpace(item.Key)
+			}
+			if fault != "forgets" || i != 9 {
+				results = append(results, map[string]string{"key": item.Key, "result": "done"})
+			}
+		}
+		reply["items"] = results
+	}
+	text, _ := json.Marshal(reply)
+	return string(text)
 }
 
 func act(key string) {

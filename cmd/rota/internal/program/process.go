@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -141,18 +140,14 @@ func (p *process) copyStderr(stderr *os.File) {
 	}
 }
 
-// ask sends a batch and returns the line of the reply.
-func (p *process) ask(ctx context.Context, b *Batch) (line []byte, err error) {
+// ask sends a request and returns the line of the reply, which is not longer than the limit.
+func (p *process) ask(ctx context.Context, request []byte, limit int) (line []byte, err error) {
 	stop := context.AfterFunc(ctx, p.kill)
 	defer stop()
-	request, err := json.Marshal(b)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := p.in.Write(append(request, '\n')); err != nil {
 		return nil, err
 	}
-	return p.readLine(replyLimit(len(b.Items)))
+	return p.readLine(limit)
 }
 
 // errLong is the error of a reply that is not read to its end.

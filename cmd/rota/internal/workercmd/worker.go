@@ -62,6 +62,7 @@ or the time is over, nobody works them.`,
 	}
 	cli.AddConnectionFlags(cmd)
 	config.AddFlags(cmd.Flags())
+	cmd.AddCommand(newConform())
 	return cmd
 }
 
