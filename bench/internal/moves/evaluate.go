@@ -10,9 +10,9 @@ import (
 // bin is the width of a step of the plot.
 const bin = 500 * time.Millisecond
 
-// findMoves computes the gaps of the moves up to the end from the times of the items. While the workers leave, the
-// remaining ones have more queues than executors, which is not a gap of a move.
-func (c *fleet) findMoves(r *Result, end time.Time) {
+// findMoves computes the gaps of the moves between two times from the times of the items. Before, the workers start all
+// at once; after, they leave, and the remaining ones have more queues than executors. Neither is a gap of a move.
+func (c *fleet) findMoves(r *Result, from, end time.Time) {
 	c.done = slices.DeleteFunc(c.done, func(s span) bool { return s.begin.After(end) })
 	slices.SortFunc(c.done, func(a, b span) int { return a.begin.Compare(b.begin) })
 	killed := map[int]time.Time{}
@@ -24,7 +24,7 @@ func (c *fleet) findMoves(r *Result, end time.Time) {
 	last := map[int]span{}
 	for _, s := range c.done {
 		before, ok := last[s.queue]
-		if ok && before.pid != s.pid {
+		if ok && before.pid != s.pid && s.begin.After(from) {
 			r.moved(before, s, killed[before.pid])
 		}
 		if !ok || s.end.After(before.end) {

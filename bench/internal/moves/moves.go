@@ -157,7 +157,11 @@ func (c *fleet) begin() error {
 
 // playKills kills some workers, and notes in resumed how long their queues waited.
 func (c *fleet) playKills(r *Result, resumed *[]time.Duration) error {
-	if err := errors.Join(c.begin(), c.work(c.o.Calm)); err != nil {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	from := time.Now()
+	if err := c.work(c.o.Calm); err != nil {
 		return err
 	}
 	kills := &Result{Database: r.Database}
@@ -168,7 +172,7 @@ func (c *fleet) playKills(r *Result, resumed *[]time.Duration) error {
 	if err := c.finish(); err != nil {
 		return err
 	}
-	c.findMoves(kills, end)
+	c.findMoves(kills, from, end)
 	*resumed, r.Overlaps = kills.Resumed, append(r.Overlaps, kills.Overlaps...)
 	return nil
 }
@@ -209,7 +213,7 @@ func (c *fleet) play(r *Result) error {
 	if err := c.finish(); err != nil {
 		return err
 	}
-	c.findMoves(r, end)
+	c.findMoves(r, calm, end)
 	c.findRates(r, calm, from, to)
 	return nil
 }
@@ -228,14 +232,18 @@ func (c *fleet) restartAll(r *Result) error {
 // playPolls restarts the workers one after the other, and notes the gaps of the moves in Polled.
 func (c *fleet) playPolls(r *Result) error {
 	polled := &Result{Database: r.Database}
-	if err := errors.Join(c.begin(), c.work(c.o.Calm), c.restartAll(polled)); err != nil {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	from := time.Now()
+	if err := errors.Join(c.work(c.o.Calm), c.restartAll(polled)); err != nil {
 		return err
 	}
 	end := time.Now()
 	if err := c.finish(); err != nil {
 		return err
 	}
-	c.findMoves(polled, end)
+	c.findMoves(polled, from, end)
 	r.Moves, r.Minimum = r.Moves+polled.Moves, r.Minimum+polled.Minimum
 	r.Polled, r.Overlaps = polled.Planned, append(r.Overlaps, polled.Overlaps...)
 	return nil
