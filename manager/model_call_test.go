@@ -33,6 +33,7 @@ type call struct {
 	token     int            // of a heartbeat; the row has the one before
 	stale     bool           // a heartbeat: the lease has expired since it was sent
 	memory    *roster.Memory // history: what the process remembers
+	totals    []int          // view: the totals that the mutant has read before; replaced, never changed
 
 	done     bool // the reply
 	blocked  []string
@@ -101,7 +102,7 @@ func (w *world) apply(c *call) {
 	case callRelease:
 		w.release(c)
 	case callRemove:
-		w.finishRemoval(c)
+		w.finishChange(c)
 	case callAnnounce:
 		w.announce(c)
 	case callLeave:
@@ -130,6 +131,9 @@ func (w *world) reachable(p *process, heartbeater bool) bool {
 // send starts a call of the server's own goroutine.
 func (w *world) send(p *process, c call) {
 	c.proc, c.session, c.uuid, c.sent = p.index, p.sessions, p.uuid, w.local(p)
+	if c.kind == callView && w.without.totals {
+		c.totals = w.totals()
+	}
 	p.request = &c
 }
 

@@ -82,8 +82,8 @@ func (w *world) checkStart(p *process, e execution) {
 	if q.edited >= e.epoch {
 		return // after an edit by hand, or a loss of history, only the fence is promised
 	}
-	if q.cur != e.uuid || q.epoch != e.epoch {
-		w.fail("%s starts queue %s under epoch %d, which belongs to %s, epoch %d", e.uuid, e.queue, e.epoch, q.cur, q.epoch)
+	if q.cur != e.uuid || q.epoch != e.epoch || q.total != e.total {
+		w.fail("%s starts %s, which belongs to %s, epoch %d, total %d", e.uuid, e, q.cur, q.epoch, q.total)
 	}
 	for i := range w.procs {
 		other := &w.procs[i]
@@ -92,8 +92,9 @@ func (w *world) checkStart(p *process, e execution) {
 			if o.hangs && o.cancelled {
 				continue // the fence rejects what it still writes
 			}
-			if o.queue == e.queue && o.epoch != e.epoch && !o.overdue && !stopped && o.epoch > q.edited {
-				w.fail("%s starts queue %s, epoch %d, while %s works it under epoch %d", e.uuid, e.queue, e.epoch, o.uuid, o.epoch)
+			same := o.queue == e.queue && o.epoch == e.epoch
+			if o.overlaps(e) && !same && !o.overdue && !stopped && o.epoch > w.db.row(o.queue).edited {
+				w.fail("%s starts %s, while %s works items of it as %s", e.uuid, e, o.uuid, o)
 			}
 		}
 	}
@@ -102,20 +103,24 @@ func (w *world) checkStart(p *process, e execution) {
 // checkCommit fails if a server that does not own the queue at that moment commits (invariant 2). It holds under every
 // fault.
 func (w *world) checkCommit(e execution) {
-	if q := w.db.row(e.queue); q.cur != e.uuid || q.epoch != e.epoch {
-		w.fail("%s commits for queue %s under epoch %d, which belongs to %s, epoch %d", e.uuid, e.queue, e.epoch, q.cur, q.epoch)
+	q := w.db.row(e.queue)
+	if q.cur != e.uuid || q.epoch != e.epoch {
+		w.fail("%s commits for %s, which belongs to %s, epoch %d", e.uuid, e, q.cur, q.epoch)
+	}
+	if q.total != e.total && !w.inLost(e.epoch) {
+		w.fail("%s commits for %s, whose total is %d", e.uuid, e, q.total)
 	}
 }
 
 // stable reports whether nothing is left that a plan or a hand-over would still change: no plan is due, so that no server
-// has joined, left or changed since the last one, no row was skipped, and no queue has a requester. What an operator edits
-// by hand waits for an audit.
+// has joined, left or changed since the last one, no row was skipped, no queue has a requester, and none waits for those
+// that it merges with. What an operator edits by hand waits for an audit.
 func (w *world) stable() bool {
 	if w.edited || w.db.skipped != nil || w.planDue() {
 		return false
 	}
 	for _, q := range w.db.rows {
-		if q.req != "" {
+		if q.req != "" || w.waitsToMerge(q) {
 			return false
 		}
 	}

@@ -150,8 +150,8 @@ func (w *world) unfinished() string {
 		if q.gone {
 			continue
 		}
-		if q.removing {
-			return fmt.Sprintf("queue %s is still there", q.id)
+		if q.removing || q.resize > 0 {
+			return fmt.Sprintf("queue %s is still there, with %d for its total", q.id, q.total)
 		}
 		if q.cur == "" && q.req == "" && q.pin != "" && !slices.ContainsFunc(w.procs, func(p process) bool { return p.name == q.pin && p.state == serving }) {
 			continue // the process that it is pinned to is away

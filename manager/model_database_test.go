@@ -13,6 +13,7 @@ type database struct {
 	step                      time.Duration // how far its clock was set
 	judgeDead                 time.Duration // the setting
 	membership, planned, plan int64         // versions
+	partition                 int64         // another one
 	audited, assigned         time.Time
 	skipped                   []string      // as in the lock row; replaced, never changed
 	reservedUntil             time.Time     // when the next reservation ends; zero: none
@@ -51,6 +52,9 @@ type queueRow struct {
 	since          time.Time // when the request was made
 	plan           int64     // the version of the plan that last changed cur or req
 	removing, gone bool      // an operator removes the queue; its row is not there
+
+	index, total int // it has the items with mod(id, total) = index
+	resize       int // the total that an operator requests for it; 0: none
 }
 
 func (w *world) dbNow() time.Time { return startTime.Add(w.now + w.db.step) }
@@ -146,7 +150,7 @@ func (w *world) heartbeat(c *call) {
 	if s.suspended && !s.draining {
 		c.reply.State = ops.StatePaused
 	}
-	c.reply.Removing = w.removing()
+	c.reply.Removing, c.reply.PartitionVersion = w.removing(), w.db.partition
 	for _, q := range w.db.rows {
 		switch c.uuid {
 		case q.cur:
@@ -165,12 +169,13 @@ func (w *world) heartbeat(c *call) {
 func (w *world) dead(s serverRow) bool { return w.dbNow().Sub(s.heartbeat).Abs() > s.judgeDead }
 
 func (w *world) read(c *call) {
-	v := roster.View{PlanVersion: w.db.plan, Removing: w.removing()}
+	v := roster.View{PlanVersion: w.db.plan, PartitionVersion: w.db.partition, Removing: w.removing(), Resizing: w.resizing()}
 	for _, q := range w.db.rows {
 		if q.cur == c.uuid || q.req == c.uuid {
-			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, Changing: q.removing, RequesterInformed: w.known(q)})
+			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Index: q.index, Total: w.readTotal(c, q), Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, RequesterInformed: w.known(q)})
 		}
 	}
+	v.MarkChanging(c.uuid)
 	c.view, c.done = v, true
 }
 

@@ -89,6 +89,7 @@ var menus = []struct {
 	{"placement", 3, 6, []stepKind{stepPin, stepRoundUp, stepQuit}, false, false, false, true, false},
 	{"loads", 3, 6, []stepKind{stepLoad, stepQuit, stepFail}, false, false, false, true, false},
 	{"planner versions", 3, 6, []stepKind{stepUpgrade, stepCrash, stepQuit}, false, false, false, false, true},
+	{"splits", 2, 5, []stepKind{stepResize, stepJobFail, stepCrash}, false, false, false, false, false},
 	{"database", 1, 6, []stepKind{stepOutage, stepClock, stepEdit}, false, false, false, false, false},
 	{"lost history", 2, 6, []stepKind{stepRestore, stepPause, stepCrash}, false, false, false, false, false},
 	{"all", 3, 4, nil, false, false, false, false, false},
@@ -107,6 +108,9 @@ func TestModelExhaustively(t *testing.T) {
 				}
 				if slices.Contains(m.kinds, stepRestore) {
 					w.mayLose()
+				}
+				if slices.Contains(m.kinds, stepResize) {
+					w.mayResize()
 				}
 				states, wrong := explore(w.clone(), depth)
 				if wrong != nil {

@@ -4,7 +4,7 @@ import "slices"
 
 func (k stepKind) fault() bool {
 	switch k {
-	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad, stepUpgrade, stepRestore:
+	case stepFail, stepJobFail, stepHeartbeatFail, stepCrash, stepPause, stepQuit, stepSuspend, stepHalt, stepCutHeartbeat, stepCutRoster, stepOutage, stepClock, stepEdit, stepDrop, stepHang, stepSettings, stepPin, stepRoundUp, stepLoad, stepUpgrade, stepRestore, stepResize:
 		return true
 	}
 	return false // to wake, heal and recover are no faults
@@ -70,6 +70,8 @@ func (w *world) inject(p *process, s step) {
 		w.backUp()
 	case stepRestore:
 		w.restore()
+	case stepResize:
+		w.resize(&w.db.rows[s.n/3], s.n%3)
 	case stepReturn:
 		if p.calls[s.n].hangs = false; p.calls[s.n].cancelled {
 			w.finish(p, s.n)
@@ -126,7 +128,7 @@ func (w *world) possible(steps []step) []step {
 		steps = append(steps, step{kind: stepUnhalt})
 	}
 	for i, q := range w.db.rows {
-		if q.removing || q.gone {
+		if !w.resized && (q.removing || q.gone) {
 			steps = append(steps, step{kind: stepAdd, n: i})
 		}
 	}
@@ -172,8 +174,9 @@ func (w *world) faultsOfAll(steps []step) []step {
 			staying++
 		}
 	}
+	steps = w.resizes(steps)
 	for i, q := range w.db.rows {
-		if staying > 1 && !q.removing && !q.gone {
+		if staying > 1 && !w.resized && !q.removing && !q.gone {
 			steps = append(steps, step{kind: stepDrop, n: i})
 		}
 		if w.locked(q.id) || q.gone {

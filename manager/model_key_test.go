@@ -48,6 +48,7 @@ func (w *world) key(b []byte) []byte {
 		}
 		k.ints(q.epoch, q.edited, k.plans.of(q.plan))
 		k.flags(q.removing, q.gone, q.busy, q.req != "" && k.w.known(q))
+		k.ints(int64(q.total), int64(q.resize))
 	}
 	for i := range w.procs {
 		k.process(&w.procs[i])
@@ -163,12 +164,12 @@ func (k *key) process(p *process) {
 	k.call(p.asked)
 	for _, h := range p.queues {
 		k.text(h.id)
-		k.ints(h.epoch)
+		k.ints(h.epoch, int64(h.total))
 		k.flags(h.draining, h.lost)
 	}
 	for _, e := range p.calls {
 		k.text(e.queue + e.uuid)
-		k.ints(e.epoch)
+		k.ints(e.epoch, int64(e.total))
 		k.flags(e.locked, e.cancelled, e.overdue, e.hangs)
 	}
 	k.call(p.heartbeat)
@@ -204,7 +205,7 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 		return
 	}
 	k.times(k.now, p.Now)
-	k.ints(k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
+	k.ints(k.w.db.partition-p.PartitionVersion, k.plans.of(p.OwnedPlanVersion), p.Owned, p.EpochSum, p.Requested, p.Incoming)
 	k.flags(p.AnyDead, p.AuditDue, p.PlanDue, p.Paused, p.State == ops.StatePaused)
 	k.text(strings.Join(p.Removing, " "))
 	k.text(strings.Join(p.Skipped, " "))
@@ -212,9 +213,10 @@ func (k *key) heartbeatReply(p *roster.HeartbeatReply) {
 
 func (k *key) view(v roster.View) {
 	k.text(strings.Join(v.Removing, " "))
+	k.ints(k.w.db.partition - v.PartitionVersion)
 	for _, q := range v.Queues {
 		k.text(q.ID + q.Owner + ">" + q.Requester)
-		k.ints(q.Epoch, k.plans.of(q.PlanVersion))
+		k.ints(q.Epoch, int64(q.Total), k.plans.of(q.PlanVersion))
 		k.flags(q.Changing, q.RequesterInformed)
 	}
 }

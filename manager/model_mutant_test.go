@@ -56,6 +56,8 @@ var mutants = []struct {
 	{"the next session begins with an empty memory (H7)", without{memory: true}, false},
 	{"after a loss the epochs stay (H8)", without{raise: true}, false},
 	{"replies are not compared with the view (S2)", without{compare: true}, false},
+	{"the total is read in another statement than the epoch (N3)", without{totals: true}, false},
+	{"the old epoch stays valid after a split (N3)", without{splitEpoch: true}, false},
 }
 
 // begins are the seeds of walks that noticed a mutant that few walks notice. The search begins there, because it would
@@ -68,6 +70,7 @@ var begins = map[string]uint64{
 	"no watch, and an expiry by a server that was away itself (S7)":                              703,
 	"no watch before an expiry (S7)":                                                             703,
 	"work before the first reply of a session (S11)":                                             399,
+	"the total is read in another statement than the epoch (N3)":                                 647,
 	"a heartbeat that is sent again announces another interval (S5)":                             226,
 }
 

@@ -91,6 +91,7 @@ func (w *world) assign(actor string, always, retry bool) {
 	if changed {
 		w.db.plan++
 	}
+	w.resizeFree()
 }
 
 // planInput returns what a plan reads.
@@ -98,7 +99,7 @@ func (w *world) planInput() ([]plan.Queue, []plan.Server, plan.Limits) {
 	var queues []plan.Queue
 	for _, q := range w.db.rows {
 		if !q.gone {
-			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing, ReservedFor: w.reservation(q), Pin: w.pin(q)})
+			queues = append(queues, plan.Queue{ID: q.id, Owner: q.cur, Requester: q.req, Epoch: q.epoch, Removing: q.removing || w.waitsToMerge(q), ReservedFor: w.reservation(q), Pin: w.pin(q)})
 		}
 	}
 	servers := make([]plan.Server, len(w.db.servers))

@@ -3,6 +3,7 @@ package manager
 import (
 	"slices"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -10,6 +11,7 @@ import (
 type heldQueue struct {
 	id             string
 	epoch          int64
+	index, total   int
 	draining, lost bool
 }
 
@@ -17,6 +19,8 @@ type heldQueue struct {
 type execution struct {
 	queue, uuid string
 	epoch       int64
+	index       int
+	total       int  // of the grant: the items with mod(id, total) = index
 	locked      bool // in a transaction that has passed the fence
 	cancelled   bool
 	overdue     bool // its process was stopped for longer than its lease
@@ -53,12 +57,12 @@ func (w *world) holdings(p *process) (all []processor.QueueState) {
 	return all
 }
 
-func (w *world) grant(p *process, id string, epoch int64) {
-	if p.holding(id) != nil {
-		w.fail("%s is granted queue %s, which it still has", p.uuid, id)
+func (w *world) grant(p *process, row roster.ViewQueue) {
+	if p.holding(row.ID) != nil {
+		w.fail("%s is granted queue %s, which it still has", p.uuid, row.ID)
 		return
 	}
-	p.queues = append(p.queues, heldQueue{id: id, epoch: epoch})
+	p.queues = append(p.queues, heldQueue{id: row.ID, epoch: row.Epoch, index: row.Index, total: row.Total})
 }
 
 func (w *world) drain(p *process, id string) {
@@ -107,7 +111,7 @@ func (w *world) forget(p *process, id string) bool {
 // begin starts a call of the dealer.
 func (w *world) begin(p *process, id string) {
 	h := p.holding(id)
-	e := execution{queue: id, uuid: p.uuid, epoch: h.epoch}
+	e := execution{queue: id, uuid: p.uuid, epoch: h.epoch, index: h.index, total: h.total}
 	w.checkStart(p, e)
 	p.calls = append(p.calls, e)
 }

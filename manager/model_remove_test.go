@@ -44,14 +44,3 @@ func (w *world) queuesChanged() {
 	w.db.membership++
 	w.db.plan++
 }
-
-func (w *world) finishRemoval(c *call) {
-	q := w.db.row(c.queue)
-	if !q.removing || w.locked(q.id) || q.cur != c.uuid || q.epoch != c.epoch && !w.without.removeEpoch {
-		return
-	}
-	w.checkMove(c.uuid, q)
-	w.own(q, "", q.epoch+1, "removed by "+c.uuid)
-	q.req, c.done = "", true
-	w.sweep()
-}

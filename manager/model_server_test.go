@@ -147,7 +147,7 @@ func (w *world) perform(p *process, actions []action) (again bool) {
 	for _, a := range actions {
 		switch a.verb {
 		case grant:
-			w.grant(p, a.id, a.row.Epoch)
+			w.grant(p, a.row)
 		case drain:
 			w.drain(p, a.id)
 		case resume:

@@ -67,6 +67,7 @@ const (
 	stepReturn   // call n ends if it was cancelled; otherwise it goes on as before
 	stepBackUp   // the database is backed up
 	stepRestore  // the database falls back to the backup (H7)
+	stepResize   // an operator requests another total for queue n/3, or withdraws that (N3)
 	stepKinds    = iota
 )
 
@@ -74,7 +75,7 @@ func (k stepKind) String() string {
 	return [...]string{
 		"tick", "join", "heartbeat", "done", "apply", "reply", "job done", "job apply", "job reply", "heartbeat done", "heartbeat apply", "heartbeat reply", "follow", "drained", "poll", "lost",
 		"leave", "stop", "begin", "fence", "commit", "finish", "late", "fail", "job fail", "heartbeat fail", "crash", "pause", "wake", "quit", "suspend", "unsuspend", "halt", "unhalt", "cut heartbeat",
-		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "upgrade", "prove", "return", "back up", "restore",
+		"cut roster", "heal", "outage", "recover", "clock", "edit", "drop", "add", "hang", "settings", "pin", "round up", "load", "upgrade", "prove", "return", "back up", "restore", "resize",
 	}[k]
 }
 

@@ -35,6 +35,7 @@ type scene struct {
 	placed  bool          // queues may be pinned, shares rounded up first, and loads be even (P14, P15, P16)
 	limit   int           // max_queues_per_server; 0: none
 	loses   bool          // the database may lose history (H7, H8)
+	resized bool          // queues may be split and merged (N3)
 	without without
 }
 
@@ -46,6 +47,7 @@ type without struct {
 	firstReply, joinHeartbeat, hungQueues, lock, reserved, rowFirst, leaseFirst, sameBeat, rules bool
 	drainStop, balance, pins, limit, sentAfter                                                   bool
 	memory, raise                                                                                bool
+	splitEpoch, totals                                                                           bool
 }
 
 // world is a state of the model: all servers, the database and the calls under way. It has about 100 methods, one for
@@ -81,7 +83,7 @@ func newWorld(s *scene, servers, queues int) *world {
 		w.procs = append(w.procs, process{index: i, name: string(rune('a' + i)), pace: 100})
 	}
 	for i := range queues {
-		w.db.rows = append(w.db.rows, queueRow{id: strconv.Itoa(i)})
+		w.db.rows = append(w.db.rows, queueRow{id: strconv.Itoa(i), index: i, total: queues})
 	}
 	return w
 }

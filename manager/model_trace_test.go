@@ -13,7 +13,13 @@ func (w *world) lines() []string {
 		fmt.Sprintf("membership %d, planned %d, plan %d;", w.db.membership, w.db.planned, w.db.plan),
 	}
 	for _, q := range w.db.rows {
-		lines[1] += fmt.Sprintf(" [%s: %s>%s %d]", q.id, q.cur, q.req, q.epoch)
+		if q.gone {
+			continue
+		}
+		lines[1] += fmt.Sprintf(" [%s/%d: %s>%s %d]", q.id, q.total, q.cur, q.req, q.epoch)
+		if q.resize > 0 {
+			lines[1] += fmt.Sprintf(" to %d", q.resize)
+		}
 	}
 	for _, r := range w.db.servers {
 		lines = append(lines, fmt.Sprintf("row of %s, eligible %t, hung %v, heartbeat at %v", r.uuid, r.eligible(), r.hung, r.heartbeat.Sub(startTime)))

@@ -39,8 +39,11 @@ func newWalk(seed uint64, lacks without) (*walk, *rand.Rand) {
 	if seed%returnEach == 3 {
 		k.scene.returns = modelJudgeDead
 	}
-	k.scene.loses = seed%loseEach == 14
+	k.scene.loses, k.scene.resized = seed%loseEach == 14, seed%resizeEach == 5
 	w := newWorld(&k.scene, 3, []int{1, 2, 3, 4, 9}[r.IntN(5)])
+	if k.scene.resized {
+		w.makeRoom()
+	}
 	for i := range w.procs {
 		w.procs[i].skew = time.Duration(r.IntN(3)-1) * time.Hour
 		w.procs[i].pace = time.Duration(90 + 10*r.IntN(3))
@@ -86,6 +89,9 @@ const returnEach = 5
 
 // limitEach: in one walk of so many, a server may own only some queues.
 const limitEach = 6
+
+// resizeEach: in one walk of so many, queues are split and merged.
+const resizeEach = 6
 
 // retimeEach: in one walk of so many, judge_dead_interval changes.
 const retimeEach = 5
@@ -174,18 +180,25 @@ func (w *world) joinOne() {
 
 // strand leaves one call under way that its sender has given up.
 func (w *world) strand(kind callKind) {
+	if p := w.awaitJob(kind); p != nil {
+		w.jobReply(p, true)
+	}
+}
+
+// awaitJob goes on until a process has sent a job of the kind, and returns it, or nil if there is none.
+func (w *world) awaitJob(kind callKind) *process {
 	for range 100 {
 		for i := range w.procs {
 			p := &w.procs[i]
 			for w.advance(p) {
 				if p.job != nil && p.job.kind == kind {
-					w.jobReply(p, true)
-					return
+					return p
 				}
 			}
 		}
 		w.take(step{kind: stepTick})
 	}
+	return nil
 }
 
 // run walks until something is wrong, or to the end and until everything has converged.
@@ -223,6 +236,8 @@ func drawWeights(r *rand.Rand) (weights [stepKinds]int) {
 		switch kind := stepKind(k); {
 		case kind == stepProve, kind == stepSettings, kind == stepPin, kind == stepRoundUp, kind == stepLoad, kind == stepUpgrade:
 			weights[k] = 6
+		case kind == stepResize:
+			weights[k] = 12
 		case kind == stepTick:
 			weights[k] = 10 + r.IntN(60)
 		case kind.fault():

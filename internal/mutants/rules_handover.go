@@ -124,7 +124,7 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N3", "a server drains all queues that are to be split at once",
-		"View", "q.Changing = slices.Contains(v.Removing, q.ID)",
+		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
 		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",
 		"TestConformance",
 	},

@@ -313,18 +313,22 @@ func checkOpenRun(ctx context.Context, l *LockTx, requests map[string]int) error
 	return nil
 }
 
-// nextToResize returns the queue that its owner drains now to split or merge it, or nil. It is one at a time, so that
-// the server goes on with its other queues. All servers take the queues in the same order, so that those that merge are
-// drained at about the same time.
-func nextToResize(v View, uuid string) (next *ViewQueue) {
+// MarkChanging marks the queues that the server drains now to change them: all that are removed, and one that is split
+// or merged, so that the server goes on with its other queues. All servers take the latter in the same order, so that
+// those that merge are drained at about the same time.
+func (v View) MarkChanging(uuid string) {
+	var next *ViewQueue
 	order := func(q *ViewQueue) int { return q.Index % v.Resizing[q.ID] }
 	for i := range v.Queues {
 		q := &v.Queues[i]
+		q.Changing = slices.Contains(v.Removing, q.ID)
 		if q.Owner == uuid && v.Resizing[q.ID] > 0 && (next == nil || order(q) < order(next)) {
 			next = q
 		}
 	}
-	return next
+	if next != nil {
+		next.Changing = true
+	}
 }
 
 // splitDrained splits a queue that its owner has drained. The owner keeps the queue under the next epoch. It returns

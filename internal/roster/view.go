@@ -53,14 +53,11 @@ func (s Server) View(ctx context.Context) (View, error) {
 	v := rows[0].View
 	for _, r := range rows {
 		if q := r.Queue; q.ID != "" {
-			q.Changing = slices.Contains(v.Removing, q.ID)
 			v.Queues = append(v.Queues, q)
 		}
 	}
 	slices.SortFunc(v.Queues, func(a, b ViewQueue) int { return strings.Compare(a.ID, b.ID) })
-	if q := nextToResize(v, s.uuid); q != nil {
-		q.Changing = true
-	}
+	v.MarkChanging(s.uuid)
 	return v, nil
 }
 
