@@ -4,7 +4,8 @@ import "slices"
 
 // mutants break the rules of docs/protocol.md, about one mutant for each rule, and then the guarantees without a rule
 // that would hurt most. Each group has a file: rules_plan.go and so on.
-var mutants = slices.Concat(planMutants, loadMutants, lockMutants, serverMutants, handoverMutants, fenceMutants, processMutants, runMutants, otherMutants)
+var mutants = slices.Concat(planMutants, loadMutants, lockMutants, serverMutants, handoverMutants, fenceMutants, programMutants, processMutants, runMutants,
+	otherMutants)
 
 // otherMutants break guarantees without a rule.
 var otherMutants = []mutant{
