@@ -169,12 +169,16 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 
 // items reports failed items.
 func (d queueCheck) items(task TaskRecord) {
+	held := ""
+	if task.HeldKeys > 0 {
+		held = fmt.Sprintf("; items of %s wait behind failed ones", human.Count(task.HeldKeys, "order key", "order keys"))
+	}
 	if task.DeadItems > 0 {
-		d.add(condition.DeadItems, "%s failed permanently", human.Count(task.DeadItems, "item has", "items have"))
+		d.add(condition.DeadItems, "%s failed permanently%s", human.Count(task.DeadItems, "item has", "items have"), held)
 	}
 	if task.RetryItems > 0 {
-		d.add(condition.RetryItems, "%s retried",
-			human.Count(task.RetryItems, "item has failed and is", "items have failed and are"))
+		d.add(condition.RetryItems, "%s retried%s",
+			human.Count(task.RetryItems, "item has failed and is", "items have failed and are"), held)
 	}
 }
 

@@ -79,6 +79,7 @@ type TaskRecord struct {
 	FailureCount   int64      `json:"failure_count"`
 	RetryItems     int64      `json:"retry_items"`
 	DeadItems      int64      `json:"dead_items"`
+	HeldKeys       int64      `json:"held_keys"` // order keys of which items wait behind a failed one (X10)
 
 	RunProblems int64 `json:"run_problems" db:"-"` // what Runs.Problems lists for the task type
 	FailedRuns  int64 `json:"failed_runs" db:"-"`  // failed runs among these problems
@@ -102,7 +103,7 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned,
 			q.backlog_items, q.backlog_queues, q.backlog_oldest_s, q.backlog_age_s, q.backlog_rate,
-			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items,
+			q.fresh_backlog_items, q.fresh_backlog_queues, q.fresh_backlog_age_s, f.retry_items, f.dead_items, f.held_keys,
 			(SELECT MAX(u.run_id) FROM schedule_run u
 				WHERE u.task_type = n.task_type AND u.own_sign = ? AND u.state = 'RUNNING') AS run_id
 		FROM (SELECT task_type FROM schedule_task_type
@@ -135,9 +136,12 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 					MAX(CASE WHEN backlog_age_s <= `+freshSeconds+` THEN backlog_age_s END) AS fresh_age
 				FROM schedule_assignment WHERE own_sign = ? GROUP BY task_type, status) a
 			GROUP BY task_type) q ON q.task_type = n.task_type
-		LEFT JOIN (SELECT task_type, COUNT(CASE WHEN state = 'RETRY' THEN 1 END) AS retry_items,
-				COUNT(CASE WHEN state = 'DEAD' THEN 1 END) AS dead_items
-			FROM schedule_failed_item WHERE own_sign = ? GROUP BY task_type) f ON f.task_type = n.task_type
+		LEFT JOIN (SELECT i.task_type, COUNT(CASE WHEN i.state = 'RETRY' THEN 1 END) AS retry_items,
+				COUNT(CASE WHEN i.state = 'DEAD' THEN 1 END) AS dead_items,
+				COUNT(DISTINCT CASE WHEN i.order_key <> '' AND (i.state <> 'DEAD' OR COALESCE(s.on_dead, '') <> 'PASS')
+					THEN i.order_key END) AS held_keys
+			FROM schedule_failed_item i LEFT JOIN schedule_task_type s ON s.task_type = i.task_type
+			WHERE i.own_sign = ? GROUP BY i.task_type) f ON f.task_type = n.task_type
 		) x WHERE 1 = 1`+w.Text+` ORDER BY task_type`, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list the task types: %w", err)

@@ -101,6 +101,16 @@ func testFailedItems(t *testing.T, c *center.Center) {
 			t.Fatalf("%d items with the order key %s, want %d: %v", len(list), key, want, err)
 		}
 	}
+	dead := failures.Item{Key: "c", OrderKey: "south", QueueID: "1", Partition: p, State: ops.ItemDead, Attempts: 25}
+	save(dead)
+	for onDead, want := range map[string]int64{center.OnDeadHold: 2, center.OnDeadPass: 1} {
+		r.exec("UPDATE schedule_task_type SET on_dead = '%s' WHERE task_type = '%s'", onDead, r.task)
+		list, err := ops.New(c).Tasks().List(t.Context(), r.task)
+		if r.must(err); list[0].HeldKeys != want {
+			t.Fatalf("with on_dead %s, items of %d order keys wait behind failed ones, want %d", onDead, list[0].HeldKeys, want)
+		}
+	}
+	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{"c"}))
 	if firsts() != before {
 		t.Fatal("the second failure changed first_failed_at")
 	}

@@ -143,7 +143,7 @@ var fenceMutants = []mutant{
 	{
 		"F11", "a part of a queue does not fence the owners of the whole queue",
 		"Raise", "for _, id := range slices.Sorted(maps.Keys(all)) {",
-		"for _, id := range []string{q.ID} {",
+		"for _, id := range slices.Sorted(maps.Keys(origins{q.ID: 0})) {",
 		"TestDataSplitAndMerge",
 	},
 	{

@@ -117,8 +117,8 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
-		"N3", "a run is opened while a queue is to be split",
-		"openingForbidden", " || len(l.Resizing) > 0",
+		"N3", "a run that waits for a split is due all the time",
+		"readState", "AND k.resizing IS NULL ",
 		"",
 		"TestConformance",
 	},
