@@ -211,15 +211,18 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 // resizing reports which queues wait to be split or merged.
 func (d queueCheck) resizing(r rosterRows) {
 	var waiting []string
+	var withdraw string
 	for _, q := range r.queues {
-		if q.Resizing != nil {
-			waiting = append(waiting, q.QueueID)
+		if q.Resizing == nil || q.QueueTotal == nil {
+			continue
+		}
+		if waiting = append(waiting, q.QueueID); withdraw == "" {
+			withdraw = fmt.Sprintf("rota queue split %s %s --total %d", r.task.TaskType, q.QueueID, *q.QueueTotal)
 		}
 	}
 	if len(waiting) > 0 {
-		d.advise(condition.ResizeWait, "wait; to withdraw: rota queue split "+r.task.TaskType+" "+waiting[0]+
-			" --total with its present total", "%s to be split or merged, each when its owner has drained it: %s",
-			human.Count(len(waiting), "queue is", "queues are"), firstFive(waiting))
+		d.advise(condition.ResizeWait, "wait; to withdraw: "+withdraw, "%s to be split or merged, each when its owner has "+
+			"drained it: %s", human.Count(len(waiting), "queue is", "queues are"), firstFive(waiting))
 	}
 }
 

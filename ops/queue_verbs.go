@@ -117,14 +117,21 @@ func (a SplitQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	if a.Total == 0 {
 		a.Total = 2 * total
 	}
-	past, says := "split as soon as its owner has drained it", splitQueue.Effect
-	if a.Total == total {
-		past, says = "stays as it is", "What was requested for the queue is withdrawn."
-	}
 	if a.Total < total || a.Total%total != 0 {
 		err = fmt.Errorf("total (%d) must be a multiple of the queue's total, %d", a.Total, total)
+		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", ""), err
 	}
-	return resizeChange(c, a.TaskType, q, a.Total, "Split %s", past, says), err
+	if a.Total == total {
+		return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "stays as it is",
+			"What was requested for the queue is withdrawn."), nil
+	}
+	var parts []string
+	for i := int(q.QueueIndex); i < a.Total; i += total {
+		parts = append(parts, fmt.Sprint(i))
+	}
+	becomes := fmt.Sprintf("Queue %s of %d becomes queues %s of %d.", q.QueueID, total, firstFive(parts), a.Total)
+	return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "split as soon as its owner has drained it", becomes,
+		splitQueue.Effect), nil
 }
 
 // MergeQueues merges a numbered queue with those that it was split from or into.
@@ -156,9 +163,22 @@ func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	if a.Total < 1 || a.Total >= total || total%a.Total != 0 {
 		err = fmt.Errorf("total (%d) must be a divisor of the queue's total, %d, and less", a.Total, total)
+		return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", ""), err
 	}
+	all, err := c.Queues().List(ctx, QueueFilter{TaskType: a.TaskType})
+	if err != nil {
+		return nil, err
+	}
+	into := q.QueueIndex % int64(a.Total)
+	var family []string
+	for _, other := range all {
+		if other.QueueIndex%int64(a.Total) == into {
+			family = append(family, other.QueueID)
+		}
+	}
+	becomes := fmt.Sprintf("Queues %s become queue %d of %d.", firstFive(family), into, a.Total)
 	return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
-		mergeQueues.Effect), err
+		becomes, mergeQueues.Effect), nil
 }
 
 // numberedQueue returns a queue and its total. It returns an error if the queue has a name.
@@ -179,8 +199,8 @@ func numberedQueue(ctx context.Context, c *Client, taskType, queue string) (Queu
 }
 
 // resizeChange is a split or a merge.
-func resizeChange(c *Client, taskType string, q QueueRecord, total int, title, past, says string) *Change {
-	change := queueChange(c, taskType, q.QueueID, title, Change{Says: []string{says}}, past,
+func resizeChange(c *Client, taskType string, q QueueRecord, total int, title, past string, says ...string) *Change {
+	change := queueChange(c, taskType, q.QueueID, title, Change{Says: says}, past,
 		func(ctx context.Context, actor string) error {
 			return c.roster.Operator(actor).Resize(ctx, taskType, q.QueueID, total)
 		})

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
 
@@ -286,10 +285,15 @@ func mayMerge(family []sizedQueue, total int) error {
 	return nil
 }
 
+// idsOf lists the queues for people.
 func idsOf(family []sizedQueue) string {
-	ids := make([]string, len(family))
-	for i, q := range family {
-		ids[i] = q.ID
+	const most = 5
+	var ids []string
+	for _, q := range family[:min(most, len(family))] {
+		ids = append(ids, q.ID)
+	}
+	if more := len(family) - most; more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(ids, ", ")
 }
@@ -388,8 +392,7 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 	}
 	events := []Event{{
 		Kind: EventResized, queue: q.ID, from: q.Owner, to: q.Owner, epoch: q.Epoch + 1, Actor: actor,
-		Reason: fmt.Sprintf("queue %d of %d became %s of %d", q.Index, q.Total,
-			human.Count(len(parts)+1, "queue", "queues"), total),
+		Reason: fmt.Sprintf("queue %d of %d became the queues %s of %d", q.Index, q.Total, idsOf(halves), total),
 	}}
 	for _, part := range parts {
 		events = append(events, Event{

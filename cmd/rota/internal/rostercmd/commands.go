@@ -31,7 +31,7 @@ has queues, servers and a pause of its own.`,
 		}, newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "queue",
-			Short: "List queues and their owners; add or remove named queues",
+			Short: "List queues and their owners; add, remove, split and merge queues",
 		}, newQueueListCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "server",
