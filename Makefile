@@ -126,7 +126,7 @@ fuzz: ## try random input on all that is parsed: cron, windows, rota.yaml, place
 		go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(or $(FUZZTIME),2000x) "$$package" || exit 1; done
 
 # Reports go to bench/results, or OUT.
-bench: $(WITH_DATABASES) ## compare with the alternatives, measure moves and scale; about twenty minutes, see bench/README.md
+bench: $(WITH_DATABASES) ## compare with the alternatives, measure moves and scale; about half an hour, see bench/README.md
 	go -C bench build -o ../$(BIN)/rota-bench .
 	ROTA_TEST_DIR=/tmp $(WITH_DATABASES) -- $(BIN)/rota-bench -out $(or $(OUT),bench/results)
 

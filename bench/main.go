@@ -1,7 +1,7 @@
 // Command bench measures Rota next to the alternatives, at scale, and while queues move. It writes one report.
 // `make bench` runs it. README.md explains the figures.
 //
-//	bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices|idle]...
+//	bench [-short] [-out DIR] [all|rows|moves|split|scale|plan|costs|choices|idle]...
 //
 // It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
 package main
@@ -40,7 +40,7 @@ func main() {
 	short := flag.Bool("short", false, "run everything once with tiny sizes; the figures mean nothing")
 	out := flag.String("out", "results", "`directory` for report.md, report.json, the plot and the profiles")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|scale|plan|costs|choices|idle]...")
+		fmt.Fprintln(os.Stderr, "usage: rota-bench [-short] [-out DIR] [all|rows|moves|split|scale|plan|costs|choices|idle]...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -72,6 +72,9 @@ var parts = []part{
 	}},
 	{"moves", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return moves.Run(ctx, servers, pick(short, moves.Short, moves.Full))
+	}},
+	{"split", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
+		return moves.RunSplits(ctx, servers, pick(short, moves.ShortSplits, moves.FullSplits))
 	}},
 	{"scale", func(ctx context.Context, servers []*stage.Server, short bool) (report.Part, error) {
 		return scale.Run(ctx, servers, pick(short, scale.Short, scale.Full))
@@ -106,7 +109,7 @@ func choose(names []string) ([]part, error) {
 	for _, name := range names {
 		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, scale, plan, costs, choices or idle", name)
+			return nil, fmt.Errorf("unknown benchmark %q: want all, rows, moves, split, scale, plan, costs, choices or idle", name)
 		}
 		chosen = append(chosen, parts[i])
 	}

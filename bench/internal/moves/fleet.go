@@ -2,6 +2,7 @@ package moves
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 
 // span is the time of one item.
 type span struct {
-	queue      int
+	queue      int // the part of the split
+	total      int // of the queue
 	pid        int
 	begin, end time.Time
 }
@@ -58,7 +60,7 @@ func (c *fleet) start() (*worker, error) { return c.startAs("") }
 // startAs starts a worker process, with a name if the workers have names.
 func (c *fleet) startAs(name string) (*worker, error) {
 	o := order{
-		URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Fenced: c.o.fenced, Witness: c.o.witness, NoHints: c.o.noHints,
+		URL: c.db.URL, Settings: c.o.settings(), Item: c.o.Item, Fenced: c.o.fenced, Witness: c.o.witness, NoHints: c.o.noHints, Parts: c.o.parts,
 	}
 	if c.o.named {
 		o.Name = name
@@ -95,13 +97,13 @@ func (c *fleet) startAs(name string) (*worker, error) {
 // listen records the items of a worker until it has ended.
 func (c *fleet) listen(pid int, output io.Reader) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		var queue int
+		var queue, total int
 		var begin, end int64
-		if _, err := fmt.Sscan(lines.Text(), &queue, &begin, &end); err != nil {
+		if _, err := fmt.Sscan(lines.Text(), &queue, &total, &begin, &end); err != nil {
 			continue // the kill has cut the line off
 		}
 		c.mu.Lock()
-		c.done = append(c.done, span{queue, pid, time.Unix(0, begin), time.Unix(0, end)})
+		c.done = append(c.done, span{queue, total, pid, time.Unix(0, begin), time.Unix(0, end)})
 		c.mu.Unlock()
 	}
 }
@@ -152,7 +154,7 @@ func (c *fleet) dismiss() {
 func (c *fleet) work(d time.Duration) error {
 	begin := time.Now()
 	for time.Sleep(d); ; time.Sleep(5 * time.Millisecond) {
-		if n := c.queuesDone(begin); n == c.o.Queues {
+		if n := c.queuesDone(begin); n == cmp.Or(c.o.parts, c.o.Queues) {
 			return nil
 		} else if time.Since(begin) > d+patience {
 			return fmt.Errorf("only %d of %d queues were worked within %s", n, c.o.Queues, d+patience)

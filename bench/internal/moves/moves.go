@@ -1,5 +1,5 @@
 // Package moves measures the cost of moving queues. It restarts real worker processes under load, one after the other,
-// and then kills some.
+// and then kills some. It also measures the cost of splitting queues under the same load.
 package moves
 
 import (
@@ -32,6 +32,9 @@ type Options struct {
 	fenced  bool
 	named   bool // the workers have names and return after a restart
 	noHints bool // the workers listen for no hints
+	parts   int  // the items are rows of so many parts; 0: each queue always has an item
+
+	splittable bool
 }
 
 // `make bench` runs Full, the tests run Short.
@@ -43,7 +46,7 @@ var (
 // settings gives a worker an executor for each queue that it can own.
 func (o Options) settings() manager.Settings {
 	return manager.Settings{
-		Queues: o.Queues, ThreadNumber: o.Queues/max(1, o.Workers-1) + 2,
+		Queues: o.Queues, ThreadNumber: o.Queues/max(1, o.Workers-1) + 2, Splittable: o.splittable,
 		HeartbeatInterval: o.Heartbeat, JudgeDeadInterval: 5 * o.Heartbeat,
 	}
 }

@@ -48,6 +48,18 @@ func TestShort(t *testing.T) {
 	}
 }
 
+func TestShortSplits(t *testing.T) {
+	part, err := RunSplits(t.Context(), stage.ForTest(t), ShortSplits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range part.Data.([]*SplitResult) {
+		if r.Calm <= 0 || r.During < 0 || r.Took <= 0 || r.Pause <= 0 || r.Twice+r.Lost > 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 func TestMoved(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	var r Result

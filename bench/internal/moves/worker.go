@@ -26,6 +26,7 @@ type order struct {
 	Fenced   bool          // items are executed in fenced transactions
 	Witness  string        // the witness directory; empty: none
 	NoHints  bool          // the worker listens for no hints
+	Parts    int           // the items are rows, each of one of so many parts; 0: each queue always has an item
 	Name     string        // for which the worker reserves its queues when it leaves; empty: not at all
 }
 
@@ -51,7 +52,11 @@ func Work(ctx context.Context) error {
 	if o.Name != "" {
 		cfg.ReturnWithin = patience
 	}
-	m, err := manager.New(c, cfg, manager.Serve(taskType, &dealer{c: c, took: o.Item, fenced: o.Fenced}, o.Settings))
+	served := manager.Serve(taskType, &dealer{c: c, took: o.Item, fenced: o.Fenced}, o.Settings)
+	if o.Parts > 0 {
+		served = manager.Serve(taskType, &rowDealer{db: c.DB(), postgres: c.Dialect() == "postgres", took: o.Item, parts: o.Parts}, o.Settings)
+	}
+	m, err := manager.New(c, cfg, served)
 	if err != nil {
 		return err
 	}
@@ -74,6 +79,7 @@ func endWithParent() {
 // is paused (NO_EFFECT).
 type item struct {
 	queue int
+	total int
 	n     int64
 }
 
@@ -87,7 +93,7 @@ type dealer struct {
 
 // Select implements processor.TaskDealer.
 func (d *dealer) Select(_ context.Context, s processor.Selection) ([]item, error) {
-	return []item{{s.Queue.Index, d.n.Add(1)}}, nil
+	return []item{{s.Queue.Index, s.Total, d.n.Add(1)}}, nil
 }
 
 // execer is a pool or a transaction.
@@ -95,7 +101,7 @@ type execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Execute implements processor.TaskDealer. It reports each item with one write, so that a kill loses no report.
+// Execute implements processor.TaskDealer.
 func (d *dealer) Execute(ctx context.Context, items []item) error {
 	begin := time.Now()
 	work := func(db execer) error {
@@ -113,7 +119,13 @@ func (d *dealer) Execute(ctx context.Context, items []item) error {
 		err = work(d.c.DB())
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(os.Stdout, "%d %d %d\n", items[0].queue, begin.UnixNano(), time.Now().UnixNano())
+		err = items[0].report(begin)
 	}
+	return err
+}
+
+// report tells the benchmark that an item is done, with one write, so that a kill loses no report.
+func (i item) report(begin time.Time) error {
+	_, err := fmt.Fprintf(os.Stdout, "%d %d %d %d\n", i.queue, i.total, begin.UnixNano(), time.Now().UnixNano())
 	return err
 }
