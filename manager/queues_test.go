@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -75,9 +76,11 @@ func TestRepartition(t *testing.T) {
 func TestSplitAndMerge(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		s := manager.Settings{Queues: 2, ThreadNumber: 12, Splittable: true}
+		moves := &moveCounts{of: map[string]int{}}
 		var workers []*worker
 		for _, name := range []string{"a", "b"} {
-			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
+			m, err := manager.New(cl.c, manager.Config{Observer: moves},
+				manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
 			if err != nil {
 				cl.Fatal(err)
 			}
@@ -105,6 +108,10 @@ func TestSplitAndMerge(t *testing.T) {
 				cl.Fatalf("%d queues: no worker executes anything", total)
 			}
 		}
+		// 2 queues are split, then 6; 12 are merged, then 3; the only one is split, and 4 are merged.
+		if moves.of[manager.MoveResized] != 2+6+12+3+1+4 || moves.of[manager.MoveRemoved] > 0 {
+			cl.Errorf("the moves were %v", moves.of)
+		}
 		for _, w := range workers {
 			if err := cl.leave(w); err != nil {
 				cl.Fatal(err)
@@ -112,6 +119,22 @@ func TestSplitAndMerge(t *testing.T) {
 		}
 	})
 }
+
+// moveCounts counts the moves of queues by their kinds.
+type moveCounts struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (c *moveCounts) Moved(_, kind string, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of[kind]++
+}
+
+func (c *moveCounts) Heartbeat(time.Duration, error)      {}
+func (c *moveCounts) Expired(string, time.Duration)       {}
+func (c *moveCounts) Swept(string, string, time.Duration) {}
 
 // N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and
 // added again at once, the queue would have two owners: inBubble fails if two workers ever execute a queue at once.

@@ -109,5 +109,6 @@ const (
 	MoveReleased = "released" // it handed the queue over
 	MoveRetaken  = "retaken"  // it took the queue back after a release that had no effect
 	MoveRemoved  = "removed"  // it gave up a queue that an operator removed
+	MoveResized  = "resized"  // it split a drained queue, or gave it up to be merged
 	MoveLost     = "lost"     // it lost the queue: it was expired, or an operator forced the hand-over
 )
