@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
 )
@@ -225,5 +226,30 @@ func TestRemovalWaitsForTheDrain(t *testing.T) {
 		}
 		time.Sleep(30 * time.Second)
 		cl.wantOwners(2)
+	})
+}
+
+// X11: the owner adopts the limits of one queue while it works it.
+func TestLimitsOfAQueueAreAdopted(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		w := &work{takes: time.Second}
+		s := fast
+		s.Queues, s.ThreadNumber = 1, 4
+		a := cl.start("a", w, s)
+		time.Sleep(10 * time.Second)
+		busy := cl.executed("a")
+		rate := 0.1
+		if err := cl.c.Roster().Operator("test").SetQueue(cl.Context(), "settle", "0", roster.QueueLimits{RatePerSecond: &rate}); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(20 * time.Second) // a heartbeat, and what was in flight
+		before := cl.executed("a")
+		time.Sleep(60 * time.Second)
+		if n := cl.executed("a") - before; n < 4 || n > 8 || busy < 5 {
+			cl.Fatalf("%d items in a minute, want one in 10 s; %d in 10 s without a limit", n, busy)
+		}
+		if err := cl.leave(a); err != nil {
+			cl.Fatal(err)
+		}
 	})
 }

@@ -24,6 +24,8 @@ type reconciler struct {
 	crashes *crashCounts
 	history *historian
 
+	limited int // view.reads when the processor last got the limits of the queues
+
 	steps []action // the steps decided on last that call the database, and are not taken yet
 
 	drains  map[string]time.Time // when the drain of a queue began
@@ -37,6 +39,7 @@ type reconciler struct {
 func (r *reconciler) reconcile(ctx context.Context) error {
 	r.window.update(ctx)
 	err := r.view.read(ctx)
+	r.adoptLimits()
 	r.history.see(r.view)
 	r.crashes.note()
 	if r.sweeper != nil && err == nil {
@@ -62,6 +65,32 @@ func (r *reconciler) facts() facts {
 		halted: r.halt.halted(), handingOver: r.halt.handingOver(), unannounced: r.halt.unannounced,
 		overdue: r.halt.overdue(), inRuns: r.inRuns(),
 	}
+}
+
+// adoptLimits gives the processor the limits of the queues as they were last read (X11).
+func (r *reconciler) adoptLimits() {
+	if r.limited == r.view.reads {
+		return
+	}
+	r.limited = r.view.reads
+	for _, row := range r.view.Queues {
+		r.proc.SetLimits(row.ID, limitsOf(row))
+	}
+}
+
+// limitsOf returns the limits of a queue for the processor.
+func limitsOf(row roster.ViewQueue) processor.QueueLimits {
+	var l processor.QueueLimits
+	if n := row.RatePerSecond; n != nil {
+		l.RatePerSecond = cmp.Or(*n, -1)
+	}
+	if n := row.MaxInFlight; n != nil {
+		l.MaxInFlight = cmp.Or(*n, -1)
+	}
+	if n := row.Weight; n != nil {
+		l.Weight = *n
+	}
+	return l
 }
 
 // closed returns the queues that the server must not work now.
@@ -123,6 +152,7 @@ func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: row.Cursor, Epoch: row.Epoch, Crashes: row.Crashes,
 		Partition: r.view.PartitionVersion, FailingSince: r.reg.localTime(row.FailingSince), PartedFrom: row.PartedFrom,
+		Limits: limitsOf(row),
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), cmp.Or(row.Total, r.view.QueueTotal)))

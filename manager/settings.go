@@ -87,6 +87,7 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		c.heartbeater.soon()
 	}
 	*c.settings = row
+	c.view.invalidate() // the version also rises with the limits of a queue
 	c.window.reset()
 	if !first {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")

@@ -127,6 +127,7 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 	q := processor.Queue{
 		ID: row.ID, Index: row.Index, Parameter: row.Parameter, Cursor: sw.Cursor, Epoch: row.Epoch,
 		Partition: s.view.PartitionVersion, Crashes: max(row.Crashes, sw.Recoveries), PartedFrom: row.PartedFrom,
+		Limits: limitsOf(row),
 		Run: &processor.Run{
 			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
 			Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,

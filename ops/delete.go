@@ -167,7 +167,7 @@ func deleteRosterRows(ctx context.Context, l *roster.LockTx, actor, reason strin
 	for _, table := range []struct{ name, key string }{
 		{"schedule_failed_item", "task_type"},
 		{"schedule_backlog", "task_type"},
-		{"schedule_pin", "task_type"},
+		{"schedule_queue_setting", "task_type"},
 		{"schedule_queue", "task_type"},
 		{"schedule_trigger", "target"},
 	} {

@@ -110,7 +110,7 @@ var needs = []need{
 	{"schedule_server", "SELECT INSERT UPDATE DELETE", "uuid"},
 	{"schedule_server_history", "SELECT INSERT DELETE", "uuid"},
 	{"schedule_queue", "SELECT INSERT UPDATE DELETE", "task_type"},
-	{"schedule_pin", "SELECT INSERT DELETE", "task_type"},
+	{"schedule_queue_setting", "SELECT INSERT DELETE", "task_type"},
 	{"schedule_data", "SELECT INSERT UPDATE", "name"},
 	{"schedule_event", "SELECT INSERT UPDATE DELETE", "event_id"},
 	{"schedule_failed_item", "SELECT INSERT UPDATE DELETE", "task_type"},

@@ -2,7 +2,9 @@ package ops
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/dutyrota/rota/center"
 )
@@ -245,6 +247,73 @@ func (a PinQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		change.Says = append(change.Says, "It is pinned to "+q.Pin+" now.")
 	}
 	return change, given("the labels", a.Labels)
+}
+
+// SetQueue gives a queue limits of its own.
+type SetQueue struct {
+	TaskType    string `arg:"TASK" of:"task" json:"-"`
+	Queue       string `arg:"QUEUE" of:"queue" json:"queue_id"`
+	Rate        string `flag:"rate-per-second" json:"rate_per_second" help:"most items in a second instead of queue_rate_per_second; 0: no limit; default: as the task type"`
+	MaxInFlight string `flag:"max-in-flight" json:"max_in_flight" help:"most calls of Execute in flight instead of queue_max_in_flight; 0: no limit; default: as the task type"`
+	Weight      string `flag:"weight" json:"weight" help:"calls of Execute that it may start when it is its turn among the queues of a worker, up to 1000; default: 1"`
+}
+
+var setQueue = verb[SetQueue](Verb{
+	Name: "queue set", Right: RightChange,
+	Short:  "Give a queue limits of its own",
+	Effect: "Its owner adopts them with its next heartbeat. What is left out stays as it is.",
+	Help: `The queues of a worker take turns, and each starts one call of Execute in its
+turn, or as many as its weight. All other queues have the limits of the task
+type: queue_rate_per_second and queue_max_in_flight.`,
+	Example: `  rota queue set regions west --rate-per-second 50 --max-in-flight 2
+  rota queue set regions west --weight 3
+  rota queue set regions west --max-in-flight default`,
+})
+
+// Prepare implements Operation.
+func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
+	q, err := readQueue(ctx, c, a.TaskType, a.Queue)
+	if err != nil {
+		return nil, err
+	}
+	limits := q.QueueLimits
+	err = errors.Join(
+		setLimit(&limits.RatePerSecond, "rate_per_second", a.Rate, 0, 1e9),
+		setLimit(&limits.MaxInFlight, "max_in_flight", a.MaxInFlight, 0, 1_000_000),
+		setLimit(&limits.Weight, "weight", a.Weight, 1, 1000))
+	if err == nil && a.Rate+a.MaxInFlight+a.Weight == "" {
+		err = missing("a limit")
+	}
+	return queueChange(c, a.TaskType, a.Queue, "Set the limits of %s", Change{
+		Says: []string{setQueue.Effect, "It has " + q.QueueLimits.String() + " now."},
+	}, "has "+limits.String(), func(ctx context.Context, actor string) error {
+		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, limits)
+	}), err
+}
+
+// setLimit sets a limit to what text says, if it says something.
+func setLimit[T int | float64](limit **T, name, text string, least, most T) error {
+	switch text {
+	case "":
+		return nil
+	case "default":
+		*limit = nil
+		return nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	value := T(n)
+	if err != nil || float64(value) != n || value < least || value > most {
+		return fmt.Errorf("%s (%s) must be %s, or default", name, text, rangeOf(least, most))
+	}
+	*limit = &value
+	return nil
+}
+
+func rangeOf[T int | float64](least, most T) string {
+	if _, whole := any(least).(int); whole {
+		return fmt.Sprintf("a whole number between %v and %v", least, most)
+	}
+	return fmt.Sprintf("between %v and %.0f", least, float64(most))
 }
 
 // UnpinQueue ends a pin.

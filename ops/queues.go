@@ -46,6 +46,7 @@ type QueueRecord struct {
 	ReservedFor    *string    `json:"reserved_for"`     // the name of the process for which the queue waits; nil: none
 	ReservedUntil  *time.Time `json:"reserved_until"`
 	Pin            string     `json:"pin"` // labels that a server must have to own the queue; empty: none
+	roster.QueueLimits
 	// FailingFor is for how long all calls of the queue have failed; nil: they have not.
 	FailingFor *float64 `json:"failing_s"`
 	// WaitsFor is the rule that no server meets, so that the queue has no owner; nil: it has one, or no plan was made yet.
@@ -91,31 +92,30 @@ func (q *Queues) List(ctx context.Context, f QueueFilter) ([]QueueRecord, error)
 	if err != nil {
 		return nil, fmt.Errorf("list the hung queues: %w", err)
 	}
-	err = q.markListed(ctx, list, `SELECT task_type, '', removing FROM schedule_task_running
-		WHERE own_sign = ? AND removing IS NOT NULL ORDER BY task_type`,
-		func(queue *QueueRecord, _ string) { queue.Removing = true })
-	if err != nil {
-		return nil, fmt.Errorf("list the queues to be removed: %w", err)
-	}
-	return list, q.markResizing(ctx, list)
+	return list, q.markChanging(ctx, list)
 }
 
-// markResizing notes which queues are to be split or merged.
-func (q *Queues) markResizing(ctx context.Context, queues []QueueRecord) error {
+// markChanging notes which queues are to be removed, split or merged.
+func (q *Queues) markChanging(ctx context.Context, queues []QueueRecord) error {
 	type row struct {
 		TaskType string
+		Removing sqldb.List
 		Totals   sqldb.Map[int64]
 	}
-	rows, err := sqldb.Records[row](ctx, q.c.db, `SELECT task_type, resizing FROM schedule_task_running
-		WHERE own_sign = ? AND resizing IS NOT NULL ORDER BY task_type`, q.c.ownSign)
+	rows, err := sqldb.Records[row](ctx, q.c.db, `SELECT task_type, removing, resizing FROM schedule_task_running
+		WHERE own_sign = ? AND (removing IS NOT NULL OR resizing IS NOT NULL) ORDER BY task_type`, q.c.ownSign)
 	for _, r := range rows {
 		for i := range queues {
-			if total, found := r.Totals[queues[i].QueueID]; found && queues[i].TaskType == r.TaskType {
+			if queues[i].TaskType != r.TaskType {
+				continue
+			}
+			queues[i].Removing = slices.Contains(r.Removing, queues[i].QueueID)
+			if total, found := r.Totals[queues[i].QueueID]; found {
 				queues[i].Resizing = &total
 			}
 		}
 	}
-	return sqldb.Wrap(err, "list the queues to be split or merged")
+	return sqldb.Wrap(err, "list the queues to be removed, split or merged")
 }
 
 // sortQueues sorts naturally, queue 2 before queue 10.

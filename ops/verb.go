@@ -151,7 +151,7 @@ func Verbs() []*Verb { return verbs }
 
 var verbs = []*Verb{
 	pauseTask, resumeTask, wakeTask, setTask, applyTasks, deleteTask,
-	addQueue, removeQueue, splitQueue, mergeQueues, pinQueue, unpinQueue,
+	addQueue, removeQueue, splitQueue, mergeQueues, setQueue, pinQueue, unpinQueue,
 	pauseServers, resumeServers, drainServers, weighServers,
 	retryItems, dropItems,
 	submitRun, cancelRun, rerunRun, pauseRun, resumeRun, ackRun,

@@ -87,6 +87,8 @@ type Queue struct {
 	Floor      int64
 	PartedFrom string
 
+	Limits QueueLimits // its own bounds; they change with SetLimits
+
 	// Partition is the caller's version of the division of items into queues, for Env.Items.
 	Partition int64
 

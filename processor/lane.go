@@ -20,6 +20,7 @@ type lane struct {
 	isolated     bool // its items are executed one by one, because its queues have crashed too often
 	crashes      int  // of these queues; 0 if they have not
 	pace         pace
+	limits       QueueLimits
 	rate         *queueRate  // nil without a bound
 	behind       *keysBehind // of an Ordered dealer; nil before the first select
 	heldKeys     int         // how many order keys have items that wait for others, as far as the last select knows
@@ -156,11 +157,12 @@ func (d *dueLanes) Pop() any {
 	return l
 }
 
-// readyLanes are the lanes whose page has unstarted items that an executor may take. Each lane gets one batch in turn.
-// The scheduler's lock guards it.
+// readyLanes are the lanes whose page has unstarted items that an executor may take. Each lane gives as many batches in
+// its turn as it has weight. The scheduler's lock guards it.
 type readyLanes struct {
 	lanes []*lane
 	turn  int // index of the lane that gives the next batch
+	given int // batches that it has given in this turn
 }
 
 // next returns the lane that gives the next batch, or nil.
@@ -170,6 +172,13 @@ func (r *readyLanes) next() *lane {
 	}
 	r.turn %= len(r.lanes)
 	return r.lanes[r.turn]
+}
+
+// take counts a batch of the lane whose turn it is.
+func (r *readyLanes) take() {
+	if r.given++; r.given >= max(1, r.lanes[r.turn].limits.Weight) {
+		r.turn, r.given = r.turn+1, 0
+	}
 }
 
 // add adds a lane that is not ready yet.
@@ -185,7 +194,10 @@ func (r *readyLanes) remove(l *lane) {
 		return
 	}
 	r.lanes = slices.Delete(r.lanes, i, i+1)
-	if i < r.turn {
+	switch {
+	case i < r.turn:
 		r.turn--
+	case i == r.turn:
+		r.given = 0
 	}
 }

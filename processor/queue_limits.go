@@ -1,12 +1,44 @@
 package processor
 
 import (
+	"cmp"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
-// queueRate bounds the items per second of one queue, Settings.QueueRatePerSecond (X11). It bounds the pages and not
+// QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch in
+// a turn. A SetSelector has none.
+type QueueLimits struct {
+	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
+	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit
+	Weight        int     // batches that the queue may start when it is its turn; 0 is 1
+}
+
+func (q QueueLimits) rate(s *Settings) float64 {
+	return max(0, cmp.Or(q.RatePerSecond, s.QueueRatePerSecond))
+}
+
+func (q QueueLimits) inFlight(s *Settings) int {
+	return max(0, cmp.Or(q.MaxInFlight, s.QueueMaxInFlight))
+}
+
+// SetLimits replaces the bounds of a queue that the processor holds. Batches in flight go on.
+func (p *Processor) SetLimits(id string, limits QueueLimits) {
+	s := p.lock()
+	defer s.mu.Unlock()
+	g := s.grants[id]
+	if g == nil || g.queue.Limits == limits || s.set != nil {
+		return
+	}
+	g.queue.Limits, g.lane.limits = limits, limits
+	g.lane.rate = newQueueRate(limits.rate(s.settings))
+	s.offerLocked(g.lane)
+	s.placeLocked(g.lane, time.Now())
+	s.wakeLocked()
+}
+
+// queueRate bounds the items per second of one queue (X11). It bounds the pages and not
 // the batches: a page has as many items as the rate has saved up, at most those of a second, and the lane rests until
 // it has saved some again. A batch therefore never waits for the rate of its queue on a page, where it would take the
 // place of other queues. The scheduler's lock guards it. A nil queueRate bounds nothing.
@@ -53,7 +85,8 @@ func (r *queueRate) readyAt(now time.Time) time.Time {
 
 // full reports whether no further batch of the lane may start, because too many are in flight (X11).
 func (l *lane) full(s *Settings) bool {
-	return s.QueueMaxInFlight > 0 && l.batches >= s.QueueMaxInFlight
+	most := l.limits.inFlight(s)
+	return most > 0 && l.batches >= most
 }
 
 // offerLocked makes the page of a lane ready, if a batch of it may start.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,70 @@ func TestQueueMaxInFlight(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The bounds of one queue are its own, and change while it is worked (X11).
+func TestLimitsOfOneQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		running, most := map[string]int{}, map[string]int{}
+		r := newRows(w, slices.Concat(numbered("a", 40), numbered("b", 40), numbered("c", 40))...)
+		r.takes = time.Second
+		s := settings()
+		s.QueueMaxInFlight, s.QueueRatePerSecond, s.ThreadNumber, s.FetchNumber = 2, 1000, 9, 40
+		w.start(t, countingRows{r, running, most}, processor.Env{}, s)
+		for id, l := range map[string]processor.QueueLimits{"a": {MaxInFlight: 1}, "b": {MaxInFlight: -1}, "c": {RatePerSecond: 1}} {
+			if err := w.Grant(processor.Queue{ID: id, Epoch: 1, Limits: l}, 3); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(4500 * time.Millisecond)
+		w.mu.Lock()
+		if most["a"] != 1 || most["b"] < 6 || most["c"] > 1 {
+			t.Errorf("at most %v batches in flight, want 1 of a, the others of b, and 1 of c at a time", most)
+		}
+		w.mu.Unlock()
+		w.SetLimits("a", processor.QueueLimits{})
+		w.SetLimits("c", processor.QueueLimits{})
+		time.Sleep(time.Minute)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if most["a"] != 2 || most["c"] != 2 || len(r.open) > 0 {
+			t.Errorf("at most %v in flight with the bound of the settings, and %d items left", most, len(r.open))
+		}
+	})
+}
+
+// A queue starts as many batches in its turn as its weight says (X11).
+func TestWeightOfTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var order []string
+		d := &dealer{sel: func(ctx context.Context, s processor.Selection) ([]string, error) {
+			if w.Stats().FetchCount > 1 {
+				return nil, nil
+			}
+			return numbered(s.Queue.ID, 9), nap(ctx, time.Second)
+		}}
+		d.exec = func(ctx context.Context, items []string) error {
+			w.mu.Lock()
+			order = append(order, items[0][:1])
+			w.mu.Unlock()
+			return nap(ctx, time.Second)
+		}
+		s := settings()
+		s.ThreadNumber, s.ExecuteNumber = 2, 1
+		w.start(t, d, processor.Env{}, s)
+		for id, weight := range map[string]int{"a": 3, "b": 0} {
+			if err := w.Grant(processor.Queue{ID: id, Epoch: 1, Limits: processor.QueueLimits{Weight: weight}}, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(6500 * time.Millisecond)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if a, b := strings.Count(strings.Join(order[:8], ""), "a"), strings.Count(strings.Join(order[:8], ""), "b"); a != 6 || b != 2 {
+			t.Errorf("the first batches are of %v, want 6 of a and 2 of b", order[:8])
+		}
+	})
 }
 
 // countingRows counts the batches in flight.

@@ -66,7 +66,10 @@ func (p *Processor) Grant(q Queue, total int) error {
 	if !q.FailingSince.IsZero() {
 		g.streak = queueStreak{since: q.FailingSince, carried: true}
 	}
-	l.rate = newQueueRate(s.settings.QueueRatePerSecond)
+	if s.set == nil {
+		l.limits = q.Limits
+	}
+	l.rate = newQueueRate(l.limits.rate(s.settings))
 	l.grants = append(l.grants, g)
 	s.grants[q.ID] = g
 	s.due.remove(l)

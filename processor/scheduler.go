@@ -98,7 +98,7 @@ func (s *scheduler) nextBatchLocked(now time.Time) (l *lane, size int, m mark) {
 	if !s.limiter.allow(now, n, s.settings, s.grants) {
 		return nil, 0, ordinary
 	}
-	s.ready.turn++
+	s.ready.take()
 	return l, size, m
 }
 
@@ -197,7 +197,7 @@ func (s *scheduler) wakeLocked() {
 
 // configureLocked replaces the settings.
 func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
-	rated := settings.QueueRatePerSecond != s.settings.QueueRatePerSecond
+	before := s.settings
 	s.settings = settings
 	s.due.advance(now.Add(max(settings.SleepTimeNoData, settings.SleepTimeInterval)))
 	s.peeks.at = time.Time{}
@@ -205,8 +205,8 @@ func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 		if !g.lane.idle(settings.NotSleep) {
 			s.due.remove(g.lane) // it now waits for its batches in flight
 		}
-		if rated {
-			g.lane.rate = newQueueRate(settings.QueueRatePerSecond)
+		if now := g.lane.limits.rate(settings); now != g.lane.limits.rate(before) {
+			g.lane.rate = newQueueRate(now)
 		}
 		s.offerLocked(g.lane)
 		s.placeLocked(g.lane, now)

@@ -21,7 +21,7 @@ import (
 )
 
 var allRelations = []string{
-	"schedule_assignment", "schedule_backfill", "schedule_backlog", "schedule_data", "schedule_environment", "schedule_event", "schedule_failed_item", "schedule_pin", "schedule_queue", "schedule_run", "schedule_run_dep",
+	"schedule_assignment", "schedule_backfill", "schedule_backlog", "schedule_data", "schedule_environment", "schedule_event", "schedule_failed_item", "schedule_queue", "schedule_queue_setting", "schedule_run", "schedule_run_dep",
 	"schedule_run_item", "schedule_run_queue", "schedule_schema_lock", "schedule_schema_version", "schedule_server", "schedule_server_history",
 	"schedule_task_after", "schedule_task_running", "schedule_task_type", "schedule_trigger",
 }

@@ -31,10 +31,10 @@ var columns = map[string]string{
 	"schedule_server_history": serverColumns + " left_time reason",
 	"schedule_queue": `task_type own_sign queue_id queue_index queue_total cur_server req_server epoch plan_version cur_since req_since queue_parameter
 		cursor_value window_done_at crash_count failing_since reserved_for reserved_until waits_for parted_from gmt_created gmt_modified`,
-	"schedule_pin":         `task_type own_sign queue_id labels`,
-	"schedule_data":        `own_sign name data_id marked address gmt_created`,
-	"schedule_event":       `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,
-	"schedule_failed_item": `task_type own_sign item_hash item_key order_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
+	"schedule_queue_setting": `task_type own_sign queue_id labels rate_per_second max_in_flight weight`,
+	"schedule_data":          `own_sign name data_id marked address gmt_created`,
+	"schedule_event":         `event_id event_time task_type own_sign queue_id kind from_server to_server epoch reason actor alert subject open_until`,
+	"schedule_failed_item":   `task_type own_sign item_hash item_key order_key queue_id partition_version state attempts last_error first_failed_at next_attempt_at`,
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,
@@ -48,7 +48,7 @@ var columns = map[string]string{
 		parallel rerun_failed dependants newest_first state paused next_slot_at slots_total slots_made slots_kept message actor created_at
 		ended_at version`,
 	"schedule_assignment": `task_type own_sign queue_id queue_index queue_total cur_server cur_host cur_pid cur_state cur_heartbeat_age_s req_server req_host
-		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin waits_for failing_s`,
+		held_s requested_s epoch queue_parameter cursor_value status backlog_items backlog_oldest_s backlog_age_s backlog_rate backlog_trend reserved_for reserved_until pin rate_per_second max_in_flight weight waits_for failing_s`,
 	"schedule_backlog":        `task_type own_sign queue_id epoch items oldest_at measured_at took_ms rate trend demand`,
 	"schedule_schema_version": `id version_id is_applied tstamp`,
 	"schedule_schema_lock":    `id holder expires_at oldest_companion edition`,
@@ -116,7 +116,7 @@ func oneRowEach(t *testing.T, db *sql.DB) {
 		`server (uuid, task_type) VALUES ('a', 'settle')`,
 		`server_history (uuid, task_type, register_time, heartbeat_time, reason) VALUES ('a', 'settle', ` + at + `, ` + at + `, 'LEFT')`,
 		`queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`,
-		`pin (task_type, queue_id, labels) VALUES ('settle', '0', 'zone=b')`,
+		`queue_setting (task_type, queue_id, labels) VALUES ('settle', '0', 'zone=b')`,
 		`data (name, data_id, address) VALUES ('orders', 'x', '')`,
 		`event (task_type, kind) VALUES ('settle', 'ALERT')`,
 		`failed_item (task_type, item_hash, item_key, queue_id) VALUES ('settle', 'h', '17', '0')`,
@@ -251,7 +251,7 @@ func TestLongestIdentifiers(t *testing.T) {
 		execute(t, db, `INSERT INTO schedule_run_dep (run_id, upstream_run_id) VALUES (?, ?)`, wide(36), wide(36))
 		execute(t, db, `INSERT INTO schedule_backfill (backfill_id, task_type, own_sign, trigger_name, kind, expression, from_at, to_at)
 			VALUES (?, ?, ?, ?, 'CRON', '', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, wide(36), wide(100), wide(50), wide(150))
-		execute(t, db, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, 'zone=b')`, wide(100), wide(50), wide(150))
+		execute(t, db, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, 'zone=b')`, wide(100), wide(50), wide(150))
 		execute(t, db, `INSERT INTO schedule_data (own_sign, name, data_id, address) VALUES (?, ?, ?, '')`, wide(50), wide(100), wide(50))
 		execute(t, db, `INSERT INTO schedule_backlog (task_type, own_sign, queue_id, epoch, items, measured_at, took_ms)
 			VALUES (?, ?, ?, 1, 1, '2026-01-01 00:00:00.000000', 1)`, wide(100), wide(50), wide(150))

@@ -27,7 +27,7 @@ func (r *fixture) wantPins(want ...string) {
 			pinned++
 		}
 	}
-	if n := r.readInt("SELECT COUNT(*) FROM schedule_pin WHERE task_type = '%s' AND own_sign = '%s'", r.task, r.c.OwnSign()); n != pinned {
+	if n := r.readInt("SELECT COUNT(*) FROM schedule_queue_setting WHERE task_type = '%s' AND own_sign = '%s'", r.task, r.c.OwnSign()); n != pinned {
 		r.Fatalf("there are %d pins of %d pinned queues", n, pinned)
 	}
 }

@@ -88,7 +88,7 @@ func testSplit(t *testing.T, c *center.Center) {
 			t.Fatalf("after the split the requests are %q and the epoch is %d, want none and %d", got, r.epoch("1"), old+1)
 		}
 		inherited := r.readColumn(`SELECT CONCAT(q.cursor_value, q.queue_parameter, q.crash_count, p.labels) FROM schedule_queue q
-			JOIN schedule_pin p USING (task_type, own_sign, queue_id) WHERE q.task_type = '%s' ORDER BY queue_id`, r.task)
+			JOIN schedule_queue_setting p USING (task_type, own_sign, queue_id) WHERE q.task_type = '%s' ORDER BY queue_id`, r.task)
 		if len(inherited) != 2 || inherited[0] != inherited[1] {
 			t.Fatalf("cursor, parameter, crashes and pin of the two: %v, want the same for both", inherited)
 		}

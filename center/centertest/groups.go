@@ -110,10 +110,13 @@ var groups = map[string]group{
 	"repartition requests": {run: testRepartitionRequests},
 
 	// cases_resize.go
-	"N3 split":            {run: testSplit, about: Session},
-	"N3 merge":            {run: testMerge, about: Clock | Session},
-	"N3 requests":         {run: testResizeRequests},
-	"N3 runs":             {run: testResizeInRun, about: Session},
+	"N3 split":    {run: testSplit, about: Session},
+	"N3 merge":    {run: testMerge, about: Clock | Session},
+	"N3 requests": {run: testResizeRequests},
+	"N3 runs":     {run: testResizeInRun, about: Session},
+
+	// cases_limits.go
+	"X11 limits":          {run: testQueueLimits, about: Session},
 	"repartition cursors": {run: testRepartitionCursors},
 	"repartition errors":  {run: testRepartitionErrors},
 

@@ -298,7 +298,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "a new queue inherits the pin of a deleted one",
-		"deleteLostPins", "`NOT EXISTS (SELECT 1",
+		"deleteLostSettings", "`NOT EXISTS (SELECT 1",
 		"`FALSE AND NOT EXISTS (SELECT 1",
 		"TestConformance",
 	},

@@ -333,8 +333,26 @@ var processMutants = []mutant{
 		"TestQueueRate",
 	},
 	{
+		"X11", "a queue ignores its weight",
+		"take", "max(1, r.lanes[r.turn].limits.Weight)",
+		"1",
+		"TestWeightOfTurns",
+	},
+	{
+		"X11", "the limits of a queue are read at its grant only",
+		"reconcile", "r.adoptLimits()",
+		"",
+		"TestLimitsOfAQueueAreAdopted",
+	},
+	{
+		"X11", "limits of a queue do not reach its owner",
+		"SetQueue", "SET version = version + 1,",
+		"SET version = version,",
+		"TestConformance",
+	},
+	{
 		"X11", "a queue has more batches in flight than it may",
-		"full", "l.batches >= s.QueueMaxInFlight",
+		"full", "l.batches >= most",
 		"false",
 		"TestQueueMaxInFlight",
 	},

@@ -140,8 +140,8 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 			return nil, fmt.Errorf("look for invalid values in %s: %w", t.name, err)
 		}
 	}
-	type lists struct{ Removing, Skipped string }
-	row, _, err := sqldb.Record[lists](ctx, p.roster.DB, `SELECT removing, skipped FROM schedule_task_running
+	type lists struct{ Removing, Skipped, Resizing string }
+	row, _, err := sqldb.Record[lists](ctx, p.roster.DB, `SELECT removing, skipped, resizing FROM schedule_task_running
 		WHERE `+ofTask, p.taskType, p.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the lists of queues in the lock row: %w", err)
@@ -152,6 +152,11 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 				"schedule_task_running", p.roster.OwnSign, column.name, valueStart(column.value), "be a JSON list of queue ids",
 			})
 		}
+	}
+	if text := row.Resizing; text != "" && json.Unmarshal([]byte(text), &map[string]int{}) != nil {
+		list = append(list, InvalidValue{
+			"schedule_task_running", p.roster.OwnSign, "resizing", valueStart(text), "be a JSON object of queue ids with numbers",
+		})
 	}
 	return list, nil
 }

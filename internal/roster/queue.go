@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func InsertQueues(ctx context.Context, l *LockTx, queues []QueueRow) error {
 	if err := insertQueueRows(ctx, l, queues, pastWindows(l)); err != nil {
 		return err
 	}
-	if err := clonePins(ctx, l); err != nil {
+	if err := cloneQueueSettings(ctx, l); err != nil {
 		return err
 	}
 	err = l.setLockRow(ctx, `queue_total = ?, partition_floor = ?, membership_version = membership_version + 1`,
@@ -166,7 +167,7 @@ func (o Operator) AddQueue(ctx context.Context, taskType, queueID, parameter str
 // addQueue inserts the row of a queue.
 func addQueue(ctx context.Context, l *LockTx, q QueueRow, actor string) error {
 	cancelRemoval(l, q.ID) // the id is still listed, and has its pin, if the row was deleted by hand
-	if err := deleteLostPins(ctx, l); err != nil {
+	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
 	if err := insertQueueRows(ctx, l, []QueueRow{q}, pastWindows(l)); err != nil {
@@ -321,7 +322,7 @@ func deleteRemovedQueues(ctx context.Context, l *LockTx, actor string) error {
 	if err := l.queuesChanged(ctx, -len(gone)); err != nil {
 		return err
 	}
-	if err := deleteLostPins(ctx, l); err != nil {
+	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
 	for _, e := range gone {
@@ -350,10 +351,11 @@ func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string
 		return fmt.Errorf("pin queue %q of %s: labels (%s) %w", queueID, taskType, labels, err)
 	}
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
-		pin, err := readPin(ctx, l, queueID)
-		if err != nil || pin == labels {
+		set, err := readQueueSetting(ctx, l, queueID)
+		if err != nil || set.Labels == labels {
 			return err
 		}
+		set.Labels = labels
 		if err := l.membershipChanged(ctx); err != nil {
 			return err
 		}
@@ -364,48 +366,109 @@ func (o Operator) PinQueue(ctx context.Context, taskType, queueID, labels string
 		if err := l.Record(ctx, Event{Kind: EventPinned, queue: queueID, Actor: o.actor, Reason: reason}); err != nil {
 			return err
 		}
-		return writePin(ctx, l, queueID, labels)
+		return writeQueueSetting(ctx, l, queueID, set)
 	})
 	return sqldb.Prefix(err, "pin queue %q of", queueID)
 }
 
-// readPin returns the pin of a queue.
-func readPin(ctx context.Context, l *LockTx, queueID string) (pin string, err error) {
-	return sqldb.One[string](ctx, l, errNoQueue, `SELECT labels
-		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+// QueueSetting is what an operator has set for one queue: a row of schedule_queue_setting.
+type QueueSetting struct {
+	Labels string // its pin (P14)
+	QueueLimits
+}
+
+// QueueLimits bound one queue instead of the settings of its task type (X11). Nil is that of the task type, 0 no limit.
+type QueueLimits struct {
+	RatePerSecond *float64 `db:"rate_per_second" json:"rate_per_second"`
+	MaxInFlight   *int     `db:"max_in_flight"   json:"max_in_flight"`
+	Weight        *int     `db:"weight"          json:"weight"` // nil is 1
+}
+
+// String describes the limits to people.
+func (q QueueLimits) String() string {
+	var list []string
+	for _, f := range []struct{ name, text string }{
+		{"rate_per_second", textOf(q.RatePerSecond)}, {"max_in_flight", textOf(q.MaxInFlight)}, {"weight", textOf(q.Weight)},
+	} {
+		if f.text != "" {
+			list = append(list, f.name+" "+f.text)
+		}
+	}
+	return cmp.Or(strings.Join(list, ", "), "the limits of the task type")
+}
+
+func textOf[T any](value *T) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(*value)
+}
+
+func (s QueueSetting) String() string { return fmt.Sprintf("labels %q, %s", s.Labels, s.QueueLimits) }
+
+// SetQueue replaces the limits of a queue (X11). Its owner adopts them with the settings of the task type, whose version
+// rises.
+func (o Operator) SetQueue(ctx context.Context, taskType, queueID string, limits QueueLimits) error {
+	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
+		set, err := readQueueSetting(ctx, l, queueID)
+		if err != nil || set.QueueLimits.String() == limits.String() {
+			return err
+		}
+		set.QueueLimits = limits
+		_, err = l.Exec(ctx, `UPDATE schedule_task_type SET version = version + 1, gmt_modified = {now} WHERE task_type = ?`,
+			l.TaskType)
+		if err != nil {
+			return err
+		}
+		err = l.Record(ctx, Event{Kind: EventSettings, queue: queueID, Actor: o.actor, Reason: limits.String()})
+		if err != nil {
+			return err
+		}
+		return writeQueueSetting(ctx, l, queueID, set)
+	})
+	return sqldb.Prefix(err, "set the limits of queue %q of", queueID)
+}
+
+const queueSettingColumns = `COALESCE(labels, ''), rate_per_second, max_in_flight, weight`
+
+// readQueueSetting returns what is set for a queue.
+func readQueueSetting(ctx context.Context, l *LockTx, queueID string) (QueueSetting, error) {
+	return sqldb.One[QueueSetting](ctx, l, errNoQueue, `SELECT `+queueSettingColumns+`
+		FROM schedule_queue LEFT JOIN schedule_queue_setting USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` AND queue_id = ?`, l.TaskType, l.OwnSign, queueID)
 }
 
-// writePin replaces the pin of a queue. A queue without one has no row.
-func writePin(ctx context.Context, l *LockTx, queueID, labels string) error {
-	err := l.deleteRows(ctx, "schedule_pin", `queue_id = ?`, queueID)
-	if err != nil || labels == "" {
+// writeQueueSetting replaces what is set for a queue. A queue for which nothing is set has no row.
+func writeQueueSetting(ctx context.Context, l *LockTx, queueID string, s QueueSetting) error {
+	err := l.deleteRows(ctx, "schedule_queue_setting", `queue_id = ?`, queueID)
+	if err != nil || s == (QueueSetting{}) {
 		return err
 	}
-	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels) VALUES (?, ?, ?, ?)`,
-		l.TaskType, l.OwnSign, queueID, labels)
+	_, err = l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
+		max_in_flight, weight) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+		l.TaskType, l.OwnSign, queueID, s.Labels, s.RatePerSecond, s.MaxInFlight, s.Weight)
 	return err
 }
 
-// clonePins gives the queues of a new roster the pins of BASE, whose queues they are copies of. It first deletes pins
-// that are left of queues that were deleted by hand.
-func clonePins(ctx context.Context, l *LockTx) error {
-	err := l.deleteRows(ctx, "schedule_pin", `1 = 1`)
+// cloneQueueSettings gives the queues of a new roster what is set for those of BASE, of which they are copies. It first
+// deletes what is left of queues that were deleted by hand.
+func cloneQueueSettings(ctx context.Context, l *LockTx) error {
+	err := l.deleteRows(ctx, "schedule_queue_setting", `1 = 1`)
 	if err != nil || l.OwnSign == DefaultOwnSign {
 		return err
 	}
-	_, err = l.Exec(ctx, `INSERT INTO schedule_pin (task_type, own_sign, queue_id, labels)
-		SELECT task_type, ?, queue_id, labels FROM schedule_pin WHERE `+ofTask, l.OwnSign, l.TaskType, DefaultOwnSign)
+	_, err = l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
+		max_in_flight, weight) SELECT task_type, ?, queue_id, labels, rate_per_second, max_in_flight, weight FROM schedule_queue_setting WHERE `+ofTask, l.OwnSign, l.TaskType, DefaultOwnSign)
 	if err != nil {
-		return fmt.Errorf("copy the pins of %s: %w", DefaultOwnSign, err)
+		return fmt.Errorf("copy the settings of the queues of %s: %w", DefaultOwnSign, err)
 	}
-	return deleteLostPins(ctx, l)
+	return deleteLostSettings(ctx, l)
 }
 
-// deleteLostPins deletes the pins of queues that do not exist any more. A new queue of the same name does not inherit
-// them.
-func deleteLostPins(ctx context.Context, l *LockTx) error {
-	return l.deleteRows(ctx, "schedule_pin", `NOT EXISTS (SELECT 1 FROM schedule_queue q
-		WHERE q.task_type = schedule_pin.task_type AND q.own_sign = schedule_pin.own_sign
-		AND q.queue_id = schedule_pin.queue_id)`)
+// deleteLostSettings deletes what is set for queues that do not exist any more. A new queue of the same name does not
+// inherit it.
+func deleteLostSettings(ctx context.Context, l *LockTx) error {
+	return l.deleteRows(ctx, "schedule_queue_setting", `NOT EXISTS (SELECT 1 FROM schedule_queue q
+		WHERE q.task_type = schedule_queue_setting.task_type AND q.own_sign = schedule_queue_setting.own_sign
+		AND q.queue_id = schedule_queue_setting.queue_id)`)
 }

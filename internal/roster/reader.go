@@ -213,7 +213,7 @@ func (r Reader) queues(ctx context.Context) (queues []plan.Queue, waiting map[st
 	}
 	list, err := sqldb.Records[row](ctx, r, `SELECT queue_id, COALESCE(queue_total, 0), cur_server, req_server, epoch,
 			CASE WHEN reserved_until > `+now+` AND `+soonReserved+` THEN reserved_for END, labels, waits_for
-		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+		FROM schedule_queue LEFT JOIN schedule_queue_setting USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` AND `+validEpoch+` ORDER BY queue_id`, args...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the queues: %w", err)

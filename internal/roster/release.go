@@ -65,7 +65,7 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		(SELECT s.labels FROM schedule_server s WHERE s.uuid = q.req_server),
 		(SELECT s.hung_queues FROM schedule_server s WHERE s.uuid = q.req_server),
 		(SELECT t.require_labels FROM schedule_task_type t WHERE t.task_type = q.task_type),
-		(SELECT p.labels FROM schedule_pin p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
+		(SELECT p.labels FROM schedule_queue_setting p WHERE p.task_type = q.task_type AND p.own_sign = q.own_sign
 			AND p.queue_id = q.queue_id),
 		(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
 			AND r.own_sign = q.own_sign),

@@ -123,7 +123,7 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.deleteRows(ctx, "schedule_queue", `queue_index >= ?`, l.RequestedTotal); err != nil {
 		return err
 	}
-	if err := deleteLostPins(ctx, l); err != nil {
+	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
 	if err := l.deleteRows(ctx, "schedule_backlog", `1 = 1`); err != nil { // all queues have other items now

@@ -87,8 +87,8 @@ type sizedQueue struct {
 	Parameter, Cursor string
 	Crashes           int
 	WindowDone        time.Time
-	Pin               string
 	PartedFrom        origins
+	Set               QueueSetting
 }
 
 // origins are the queues that had the items of a queue before it was split or merged, with an epoch above those under
@@ -130,18 +130,18 @@ func readSizedQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 		Cursor       string
 		Crashes      int
 		WindowDone   time.Time
-		Pin          string
 		PartedFrom   origins
+		Set          QueueSetting
 	}
 	list, err := sqldb.Records[row](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server, epoch,
-		queue_parameter, cursor_value, crash_count, window_done_at, labels, parted_from
-		FROM schedule_queue LEFT JOIN schedule_pin USING (task_type, own_sign, queue_id)
+		queue_parameter, cursor_value, crash_count, window_done_at, parted_from, `+queueSettingColumns+`
+		FROM schedule_queue LEFT JOIN schedule_queue_setting USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	queues := make(sizedQueues, len(list))
 	for _, r := range list {
 		queues[r.ID] = sizedQueue{
 			NamedQueue{ID: r.ID, Index: r.Index, Total: r.Total, Owner: r.Owner, Epoch: r.Epoch},
-			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.Pin, r.PartedFrom,
+			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.PartedFrom, r.Set,
 		}
 	}
 	return queues, sqldb.Wrap(err, "read the queues")
@@ -274,7 +274,7 @@ func mayMerge(family []sizedQueue, total int) error {
 		for _, value := range []struct{ name, of, first string }{
 			{"cursor_value", q.Cursor, first.Cursor},
 			{"queue_parameter", q.Parameter, first.Parameter},
-			{"pin", q.Pin, first.Pin},
+			{"setting", q.Set.String(), first.Set.String()},
 		} {
 			if value.of != value.first {
 				return fmt.Errorf("queues %s and %s cannot merge while their %s differs (%q and %q)", first.ID, q.ID, value.name,
@@ -376,7 +376,7 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 		return err
 	}
 	for _, part := range parts {
-		if err := writePin(ctx, l, part.ID, q.Pin); err != nil {
+		if err := writeQueueSetting(ctx, l, part.ID, q.Set); err != nil {
 			return err
 		}
 	}
@@ -521,7 +521,7 @@ func mergeQueues(ctx context.Context, l *LockTx, family []sizedQueue, total int,
 			Kind: EventRemoved, queue: q.ID, epoch: q.Epoch, Actor: actor, Reason: "merged into queue " + first.ID,
 		})
 	}
-	if err := deleteLostPins(ctx, l); err != nil {
+	if err := deleteLostSettings(ctx, l); err != nil {
 		return err
 	}
 	_, err := l.Exec(ctx, `UPDATE schedule_queue SET failing_since = NULL, queue_total = ?, epoch = ?, crash_count = ?,

@@ -33,16 +33,19 @@ func (s Server) View(ctx context.Context) (View, error) {
 		q.queue_parameter, q.cursor_value,
 		CASE WHEN q.req_since > {now} OR EXISTS (SELECT 1 FROM schedule_server s WHERE s.uuid = q.req_server
 			AND s.heartbeat_time > q.req_since) THEN 1 ELSE 0 END,
-		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.parted_from
+		q.window_done_at, COALESCE(q.crash_count, 0), q.failing_since, q.parted_from,
+		p.rate_per_second, p.max_in_flight, p.weight
 		FROM schedule_task_running r `
 	type row struct {
 		View
 		Queue ViewQueue
 	}
+	const settings = ` LEFT JOIN schedule_queue_setting p ON p.task_type = q.task_type AND p.own_sign = q.own_sign
+		AND p.queue_id = q.queue_id`
 	rows, err := sqldb.Records[row](ctx, s.roster.DB, columns+`LEFT JOIN schedule_queue q ON q.cur_server = ? AND q.`+
-		validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?
+		validEpoch+settings+` WHERE r.task_type = ? AND r.own_sign = ?
 		UNION ALL `+columns+`JOIN schedule_queue q ON q.req_server = ? AND (q.cur_server IS NULL OR q.cur_server <> ?)
-		AND q.`+validEpoch+` WHERE r.task_type = ? AND r.own_sign = ?`,
+		AND q.`+validEpoch+settings+` WHERE r.task_type = ? AND r.own_sign = ?`,
 		s.uuid, s.taskType, s.roster.OwnSign, s.uuid, s.uuid, s.taskType, s.roster.OwnSign)
 	if err == nil && len(rows) == 0 {
 		err = ErrUnknownTask
@@ -116,6 +119,7 @@ type ViewQueue struct {
 	// zero.
 	FailingSince time.Time
 	PartedFrom   string // the column, for Fence.Raise
+	QueueLimits
 	// Changing says that the owner drains the queue and calls FinishChange: the queue is removed (N2), split or merged
 	// (N3).
 	Changing bool `db:"-"`

@@ -344,13 +344,19 @@ CREATE TABLE IF NOT EXISTS schedule_queue (
     INDEX idx_schedule_queue_req_server (req_server)                  -- the queues that a server waits for
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
--- The labels that a server must have to own a queue. They are not in the row of the queue, which the owner's
--- transactions lock: an operator who changes them would wait for these.
-CREATE TABLE IF NOT EXISTS schedule_pin (
-    task_type VARCHAR(100) NOT NULL,                -- name of the task type
-    own_sign  VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
-    queue_id  VARCHAR(150) NOT NULL,                -- the queue
-    labels    TEXT         NOT NULL,                -- the labels
+-- What operators set for single queues. It is not in the row of the queue, which the owner's transactions lock: an
+-- operator who changes it would wait for these.
+CREATE TABLE IF NOT EXISTS schedule_queue_setting (
+    task_type       VARCHAR(100) NOT NULL,                -- name of the task type
+    own_sign        VARCHAR(50)  NOT NULL DEFAULT 'BASE', -- environment
+    queue_id        VARCHAR(150) NOT NULL,                -- the queue
+    labels          TEXT         NOT NULL DEFAULT (''),   -- the labels that a server must have to own it, such as zone=b; empty: none
+    rate_per_second DOUBLE       NULL,                    -- most items per second, 0 for no limit; NULL for queue_rate_per_second
+    max_in_flight   BIGINT       NULL,                    -- most calls of Execute in flight, 0 for no limit; NULL for queue_max_in_flight
+    weight          BIGINT       NULL,                    -- calls of Execute that it may start when it is its turn; NULL for 1
+    CONSTRAINT ck_schedule_queue_setting_rate_per_second CHECK (rate_per_second BETWEEN 0 AND 1000000000),
+    CONSTRAINT ck_schedule_queue_setting_max_in_flight CHECK (max_in_flight BETWEEN 0 AND 1000000),
+    CONSTRAINT ck_schedule_queue_setting_weight CHECK (weight BETWEEN 1 AND 1000),
     PRIMARY KEY (task_type, own_sign, queue_id)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
@@ -415,12 +421,13 @@ SELECT q.task_type, q.own_sign, q.queue_id, q.queue_index, q.queue_total,
        ROUND(TIMESTAMPDIFF(MICROSECOND, b.measured_at, UTC_TIMESTAMP(6)) / 1000000, 3) AS backlog_age_s,
        b.rate AS backlog_rate, b.trend AS backlog_trend,
        q.reserved_for, q.reserved_until, COALESCE(p.labels, '') AS pin,
+       p.rate_per_second, p.max_in_flight, p.weight,
        CASE WHEN q.cur_server IS NULL THEN q.waits_for END AS waits_for,
        ROUND(TIMESTAMPDIFF(MICROSECOND, q.failing_since, UTC_TIMESTAMP(6)) / 1000000, 3) AS failing_s
   FROM schedule_queue q
   LEFT JOIN schedule_server c ON c.uuid = q.cur_server
   LEFT JOIN schedule_server r ON r.uuid = q.req_server
-  LEFT JOIN schedule_pin p ON p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id
+  LEFT JOIN schedule_queue_setting p ON p.task_type = q.task_type AND p.own_sign = q.own_sign AND p.queue_id = q.queue_id
   LEFT JOIN schedule_backlog b ON b.task_type = q.task_type AND b.own_sign = q.own_sign AND b.queue_id = q.queue_id;
 
 -- The events: what happened to queues and servers, and what operators did. The transaction that changes something
