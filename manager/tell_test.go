@@ -3,6 +3,7 @@ package manager_test
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,14 +21,15 @@ func TestNewOwnerIsTold(t *testing.T) {
 	for name, lost := range map[string]bool{"told": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(cl *cluster) {
-				cl.start("a", nil, fast)
-				time.Sleep(5*time.Second + 300*time.Millisecond) // so that its heartbeats are not those of a
-				b := cl.start("b", nil, fast)
+				var hears atomic.Pointer[manager.Manager]
 				cl.c.Roster().OnGiven = func(servers ...string) {
-					if !lost {
-						manager.Receive(b.Manager, center.Hint{Servers: servers})
+					if m := hears.Load(); m != nil && !lost {
+						manager.Receive(m, center.Hint{Servers: servers})
 					}
 				}
+				cl.start("a", nil, fast)
+				time.Sleep(5*time.Second + 300*time.Millisecond) // so that its heartbeats are not those of a
+				hears.Store(cl.start("b", nil, fast).Manager)
 				time.Sleep(10 * time.Second)
 				gap := cl.first["b"].Sub(cl.firstRelease())
 				if told := gap < time.Millisecond; told == lost || gap > 201*time.Millisecond {
