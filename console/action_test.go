@@ -131,7 +131,7 @@ func (s *site) limits(queue string) string {
 	s.Helper()
 	list, err := ops.New(s.center).Queues().List(s.Context(), ops.QueueFilter{TaskType: "regions"})
 	s.must(err)
-	return list[slices.IndexFunc(list, func(q ops.QueueRecord) bool { return q.QueueID == queue })].QueueLimits.String()
+	return list[slices.IndexFunc(list, func(q ops.QueueRecord) bool { return q.QueueID == queue })].Limits()
 }
 
 func (s *site) server(uuid string) ops.ServerRecord {

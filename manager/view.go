@@ -74,8 +74,8 @@ func (v *ownView) matches(p roster.HeartbeatReply) bool {
 			requested++
 		}
 	}
-	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) && v.PartitionVersion == p.PartitionVersion &&
-		newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
+	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) &&
+		v.PartitionVersion == p.PartitionVersion && newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
 		requested == p.Requested && awaited == p.Incoming
 }
 

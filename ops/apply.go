@@ -76,7 +76,8 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	if wanted := tasks[0].wantedTotal(totals); wanted != row.Queues {
 		a.Waiting = wanted
 	}
-	a.Resizes = s.Splittable && (s.Database == "" || roster.CheckDataName(s.Database) == nil) && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
+	oneDatabase := s.Database == "" || roster.CheckDataName(s.Database) == nil
+	a.Resizes = s.Splittable && oneDatabase && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
 	return a, a.compareQueues(taskType, row, s)
 }
 

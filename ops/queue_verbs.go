@@ -285,8 +285,8 @@ func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		err = missing("a limit")
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Set the limits of %s", Change{
-		Says: []string{setQueue.Effect, "It has " + q.QueueLimits.String() + " now."},
-	}, "has "+limits.String(), func(ctx context.Context, actor string) error {
+		Says: []string{setQueue.Effect, "It has " + q.Limits() + " now."},
+	}, "has "+limits.Limits(), func(ctx context.Context, actor string) error {
 		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, limits)
 	}), err
 }

@@ -97,8 +97,9 @@ func (t *Tasks) List(ctx context.Context, taskType string) ([]TaskRecord, error)
 	w.Equal("task_type", taskType)
 	args := append(slices.Repeat([]any{t.c.ownSign}, 6), w.Args...)
 	list, err := sqldb.Records[TaskRecord](ctx, t.c.db, `SELECT {columns} FROM (
-		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version, COALESCE(r.paused, FALSE) AS paused,
-			r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped, r.partition_version, r.planner_version,
+		SELECT n.task_type, t.mode, t.processor_type, COALESCE(t.splittable, FALSE) AS splittable, t.version,
+			COALESCE(r.paused, FALSE) AS paused, r.queue_total, r.requested_total, r.removing, r.resizing, r.skipped,
+			r.partition_version, r.planner_version,
 			s.servers, s.overdue_servers, s.failing_servers, s.max_in_flight_granted,
 			s.in_hand, s.oldest_in_hand_since, s.success_count, s.failure_count,
 			q.held, q.moving, q.overdue, q.orphan, q.unassigned,

@@ -281,8 +281,8 @@ func (a capabilities) check(s *Settings, databases int) error {
 	case s.Runs && a.setSelector:
 		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
 	case s.Splittable && a.cursored && databases > 0:
-		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items in a " +
-			"data database keeps them there")
+		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items " +
+			"in a data database keeps them there")
 	case s.Splittable && a.setSelector:
 		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
 	case a.setSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):

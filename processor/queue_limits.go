@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch in
-// a turn. A SetSelector has none.
+// QueueLimits are the bounds and the weight of one queue (X11). The zero value is those of the settings, and one batch
+// in a turn. A SetSelector has none.
 type QueueLimits struct {
 	RatePerSecond float64 // instead of Settings.QueueRatePerSecond; negative: no limit
 	MaxInFlight   int     // instead of Settings.QueueMaxInFlight; negative: no limit

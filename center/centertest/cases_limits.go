@@ -17,7 +17,7 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 		r.must(err)
 		for _, q := range v.Queues {
 			if q.ID == id {
-				return q.QueueLimits.String()
+				return q.Limits()
 			}
 		}
 		return "no queue"

@@ -155,7 +155,7 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 	}
 	if text := row.Resizing; text != "" && json.Unmarshal([]byte(text), &map[string]int{}) != nil {
 		list = append(list, InvalidValue{
-			"schedule_task_running", p.roster.OwnSign, "resizing", valueStart(text), "be a JSON object of queue ids with numbers",
+			"schedule_task_running", p.roster.OwnSign, "resizing", valueStart(text), "be a JSON object of numbers by queue ids",
 		})
 	}
 	return list, nil

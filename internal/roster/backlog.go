@@ -24,8 +24,8 @@ type backlogRow struct {
 }
 
 // shareBacklog replaces the counts of the queues by equal parts of their sum for other queues, until these are counted
-// themselves: a plan by load (P16) waits for no count, and an autoscaler sees no gap. Without a count of each queue there
-// is none.
+// themselves: a plan by load (P16) waits for no count, and an autoscaler sees no gap. Without a count of each queue
+// there is none.
 func (l *LockTx) shareBacklog(ctx context.Context, from, to []sizedQueue) error {
 	var sum backlogRow
 	counted := 0

@@ -49,10 +49,10 @@ func (e *AheadError) Error() string {
 var errDataCursors = errors.New("the number of queues has changed, and rota_fence has cursors, which belong to the " +
 	"earlier number: set cursor_value to '' there, and each source is read from its beginning")
 
-// Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11), and those
-// of the queues that had its items before it was split or merged, as the column `parted_from` has them (N3). floor is
-// the least epoch of the present number of queues. Raise waits for the fenced transactions of earlier epochs, for about a
-// second, and then returns a HeldError. It returns an AheadError if the database rejects the epoch itself.
+// Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11), and
+// those of the queues that had its items before it was split or merged, as the column `parted_from` has them (N3).
+// floor is the least epoch of the present number of queues. Raise waits for the fenced transactions of earlier epochs,
+// for about a second, and then returns a HeldError. It returns an AheadError if the database rejects the epoch itself.
 func (f Fence) Raise(ctx context.Context, q QueueEpoch, partedFrom string, floor int64) error {
 	all := origins{}
 	if err := all.Scan(partedFrom); err != nil {

@@ -93,8 +93,8 @@
 // (S1). Its reply carries version numbers and counts. A server reads more only if one of them has changed.
 //
 // An operator's request is written where no server's transaction delays it. A pause, another number of queues and the
-// queues to be removed, split or merged are columns of the lock row. The state of a server is a column of its own row. The servers learn
-// of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition],
+// queues to be removed, split or merged are columns of the lock row. The state of a server is a column of its own row.
+// The servers learn of a request with their next heartbeats, drain, and carry it out: [Planner.FinishRepartition],
 // [Server.FinishChange].
 //
 // # Alternatives that were rejected
@@ -120,5 +120,6 @@
 //	fence.go                              what an owner does under its epoch: fence, cursor, permit window
 //	history.go epochs.go                  what proves that the database has lost history, and how epochs rise then
 //	server_operate.go                     operators: weight, pause, drain,
-//	repartition.go resize.go queue.go     another number of queues, splits and merges, and named queues
+//	repartition.go queue.go               another number of queues, and named queues
+//	resize.go split.go backlog.go         requests to split and merge queues, and how that is done
 package roster

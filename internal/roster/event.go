@@ -63,7 +63,8 @@ func EventKinds() []string {
 		EventJoined, EventLeft, EventExpired, EventRequested, EventGranted, EventReleased, EventTakenOver, EventUnassigned,
 		EventForced, EventDraining, EventPaused, EventResumed, EventRepartition, EventRepartitioned, EventAdded,
 		EventRemoving, EventRemoved, EventResizing, EventResized, EventForgotten, EventSettings, EventItems, EventAlert,
-		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned, EventHistory,
+		EventRun, EventTrigger, EventRetaken, EventWeight, EventPlanner, EventReserved, EventTotals, EventPinned,
+		EventHistory,
 	}
 }
 

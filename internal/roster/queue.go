@@ -384,8 +384,8 @@ type QueueLimits struct {
 	Weight        *int     `db:"weight"          json:"weight"` // nil is 1
 }
 
-// String describes the limits to people.
-func (q QueueLimits) String() string {
+// Limits describes the limits to people.
+func (q QueueLimits) Limits() string {
 	var list []string
 	for _, f := range []struct{ name, text string }{
 		{"rate_per_second", textOf(q.RatePerSecond)}, {"max_in_flight", textOf(q.MaxInFlight)}, {"weight", textOf(q.Weight)},
@@ -404,14 +404,14 @@ func textOf[T any](value *T) string {
 	return fmt.Sprint(*value)
 }
 
-func (s QueueSetting) String() string { return fmt.Sprintf("labels %q, %s", s.Labels, s.QueueLimits) }
+func (s QueueSetting) String() string { return fmt.Sprintf("labels %q, %s", s.Labels, s.Limits()) }
 
-// SetQueue replaces the limits of a queue (X11). Its owner adopts them with the settings of the task type, whose version
-// rises.
+// SetQueue replaces the limits of a queue (X11). Its owner adopts them with the settings of the task type, whose
+// version rises.
 func (o Operator) SetQueue(ctx context.Context, taskType, queueID string, limits QueueLimits) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		set, err := readQueueSetting(ctx, l, queueID)
-		if err != nil || set.QueueLimits.String() == limits.String() {
+		if err != nil || set.Limits() == limits.Limits() {
 			return err
 		}
 		set.QueueLimits = limits
@@ -420,7 +420,7 @@ func (o Operator) SetQueue(ctx context.Context, taskType, queueID string, limits
 		if err != nil {
 			return err
 		}
-		err = l.Record(ctx, Event{Kind: EventSettings, queue: queueID, Actor: o.actor, Reason: limits.String()})
+		err = l.Record(ctx, Event{Kind: EventSettings, queue: queueID, Actor: o.actor, Reason: limits.Limits()})
 		if err != nil {
 			return err
 		}
@@ -458,7 +458,8 @@ func cloneQueueSettings(ctx context.Context, l *LockTx) error {
 		return err
 	}
 	_, err = l.Exec(ctx, `INSERT INTO schedule_queue_setting (task_type, own_sign, queue_id, labels, rate_per_second,
-		max_in_flight, weight) SELECT task_type, ?, queue_id, labels, rate_per_second, max_in_flight, weight FROM schedule_queue_setting WHERE `+ofTask, l.OwnSign, l.TaskType, DefaultOwnSign)
+		max_in_flight, weight) SELECT task_type, ?, queue_id, labels, rate_per_second, max_in_flight, weight
+		FROM schedule_queue_setting WHERE `+ofTask, l.OwnSign, l.TaskType, DefaultOwnSign)
 	if err != nil {
 		return fmt.Errorf("copy the settings of the queues of %s: %w", DefaultOwnSign, err)
 	}

@@ -140,8 +140,8 @@ func changeQueueTotal(ctx context.Context, l *LockTx, actor string, queues []Nam
 	if err := l.queuesRemoved(ctx, l, "FAILED", "there are fewer queues now: rerun the run", gone); err != nil {
 		return err
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, parted_from = NULL, epoch = ?, window_done_at = ?, failing_since = NULL,
-		req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
+	_, err = l.Exec(ctx, `UPDATE schedule_queue SET queue_total = ?, parted_from = NULL, epoch = ?, window_done_at = ?,
+		failing_since = NULL, req_server = NULL, req_since = NULL, gmt_modified = {now} WHERE `+ofTask,
 		l.RequestedTotal, l.EpochHigh+1, done, l.TaskType, l.OwnSign)
 	if err != nil {
 		return err
