@@ -75,8 +75,8 @@ func (v *ownView) matches(p roster.HeartbeatReply) bool {
 		}
 	}
 	return v.QueueTotal == p.QueueTotal && slices.Equal(v.Removing, p.Removing) &&
-		v.PartitionVersion == p.PartitionVersion && newest == p.OwnedPlanVersion && owned == p.Owned && epochs == p.EpochSum &&
-		requested == p.Requested && awaited == p.Incoming
+		v.PartitionVersion == p.PartitionVersion && newest == p.OwnedPlanVersion && owned == p.Owned &&
+		epochs == p.EpochSum && requested == p.Requested && awaited == p.Incoming
 }
 
 // requesterUnaware reports whether a requester of an own queue did not know of its request at the last read (H4).

@@ -25,7 +25,7 @@ type QueueRecord struct {
 	OwnSign        string     `json:"own_sign"`
 	QueueID        string     `json:"queue_id"`
 	QueueIndex     int64      `json:"queue_index"`
-	QueueTotal     *int64     `json:"queue_total"` // by which the items of a numbered queue are divided; nil: it has a name
+	QueueTotal     *int64     `json:"queue_total"` // divides the items of a numbered queue; nil: it has a name
 	CurServer      *string    `json:"cur_server"`
 	CurHost        *string    `json:"cur_host"`
 	CurPID         *int64     `json:"cur_pid"`

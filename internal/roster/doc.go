@@ -101,9 +101,9 @@
 //
 //   - A leader that plans: if the leader dies, its replacement is an outage of its own. Here any server plans, under
 //     the lock row.
-//   - Advisory locks of a session, or LISTEN in the place of polls: what belongs to a session does not survive PgBouncer
-//     in transaction mode, and a cluster such as Galera has neither. The line before the lock row on PostgreSQL is a
-//     lock of the transaction, and correctness depends neither on it nor on a notification (X9).
+//   - Advisory locks of a session, or LISTEN in the place of polls: what belongs to a session does not survive
+//     PgBouncer in transaction mode, and a cluster such as Galera has neither. The line before the lock row on
+//     PostgreSQL is a lock of the transaction, and correctness depends neither on it nor on a notification (X9).
 //   - The local clock for deciding about other servers: a worker with a skewed clock would expire healthy servers.
 //   - Round robin from scratch with each plan: it moves nearly all queues with each new server, where a tenth is
 //     enough.

@@ -38,7 +38,7 @@ type Roster struct {
 	// was held for too long. Nil means no notice.
 	OnLineHeld func(ctx context.Context, taskType string)
 
-	// OnGiven is called after the commit of a transaction that has given servers queues, or requests for queues, with their
+	// OnGiven is called after the commit of a transaction that has given servers queues, or requests for them, with their
 	// uuids, from the goroutine that ran it. It must return at once. Nil means no notice.
 	OnGiven func(servers ...string)
 
