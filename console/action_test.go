@@ -70,7 +70,7 @@ func (s *site) changes() []change {
 		{"queue-add", values("task", "regions", "queue", evil, "parameter", "7"), console.Change, "regions", "of regions$BASE: added", func(s *site) bool { return slices.Contains(s.queues("regions"), evil) }},
 		{"queue-remove", values("task", "regions", "queue", "north"), console.Change, "regions", "queue north of regions$BASE: removed as soon as", func(s *site) bool { return !slices.Contains(s.queues("regions"), "north") }},
 		{"queue-pin", values("task", "regions", "queue", evil, "labels", "zone=b"), console.Change, "regions", "of regions$BASE: pinned to zone=b", func(s *site) bool { return s.pin(evil) == "zone=b" }},
-		{"queue-set", values("task", "regions", "queue", evil, "rate-per-second", "2.5", "weight", "3", "step", "show"), console.Change, "regions", "of regions$BASE: has rate_per_second 2.5, weight 3", func(s *site) bool { return s.limits(evil) == "rate_per_second 2.5, weight 3" }},
+		{"queue-set", values("task", "regions", "queue", evil, "rate-per-second", "2.5", "weight", "3", "step", "show"), console.Change, "regions", "of regions$BASE: given rate_per_second 2.5, weight 3", func(s *site) bool { return s.limits(evil) == "rate_per_second 2.5, weight 3" }},
 		{"queue-unpin", values("task", "regions", "queue", evil), console.Change, "regions", "of regions$BASE: not pinned any more", func(s *site) bool { return s.pin(evil) == "" }},
 		{"server-weight", values("server", web2, "weight", "3"), console.Operate, "settle", "(settle): given weight 3", func(s *site) bool { return s.server(web2).Weight == 3 }},
 		{"server-drain", values("server", "web1:1"), console.Operate, "settle", "(settle): drained", func(s *site) bool { return s.server(web1).State == ops.StateDraining }},

@@ -286,7 +286,7 @@ func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Set the limits of %s", Change{
 		Says: []string{setQueue.Effect, "It has " + q.Limits() + " now."},
-	}, "has "+limits.Limits(), func(ctx context.Context, actor string) error {
+	}, "given "+limits.Limits(), func(ctx context.Context, actor string) error {
 		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, limits)
 	}), err
 }
