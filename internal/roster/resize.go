@@ -80,7 +80,7 @@ func (o Operator) resize(ctx context.Context, taskType string, total int, seen i
 	})
 }
 
-// sizedQueue is a numbered queue with what its halves inherit.
+// sizedQueue is a numbered queue with what its parts inherit, in the order in which readSizedQueues reads it.
 type sizedQueue struct {
 	NamedQueue
 	Parameter, Cursor string
@@ -120,28 +120,13 @@ func withOrigins(of []sizedQueue, queueID string, epochs ...int64) origins {
 type sizedQueues map[string]sizedQueue
 
 func readSizedQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
-	type row struct {
-		ID           string
-		Index, Total int
-		Owner        string
-		Epoch        int64
-		Parameter    string
-		Cursor       string
-		Crashes      int
-		WindowDone   time.Time
-		PartedFrom   origins
-		Set          QueueSetting
-	}
-	list, err := sqldb.Records[row](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server, epoch,
-		queue_parameter, cursor_value, crash_count, window_done_at, parted_from, `+queueSettingColumns+`
+	list, err := sqldb.Records[sizedQueue](ctx, l, `SELECT queue_id, queue_index, COALESCE(queue_total, 0), cur_server,
+		epoch, queue_parameter, cursor_value, crash_count, window_done_at, parted_from, `+queueSettingColumns+`
 		FROM schedule_queue LEFT JOIN schedule_queue_setting USING (task_type, own_sign, queue_id)
 		WHERE `+ofTask+` ORDER BY queue_index, queue_id`, l.TaskType, l.OwnSign)
 	queues := make(sizedQueues, len(list))
-	for _, r := range list {
-		queues[r.ID] = sizedQueue{
-			NamedQueue{ID: r.ID, Index: r.Index, Total: r.Total, Owner: r.Owner, Epoch: r.Epoch},
-			r.Parameter, r.Cursor, r.Crashes, r.WindowDone, r.PartedFrom, r.Set,
-		}
+	for _, q := range list {
+		queues[q.ID] = q
 	}
 	return queues, sqldb.Wrap(err, "read the queues")
 }
