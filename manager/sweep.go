@@ -129,8 +129,8 @@ func (s *sweeper) grant(ctx context.Context, sw *sweep, row roster.ViewQueue) {
 		Partition: s.view.PartitionVersion, Crashes: max(row.Crashes, sw.Recoveries), PartedFrom: row.PartedFrom,
 		Limits: limitsOf(row),
 		Run: &processor.Run{
-			ID: sw.RunID, Key: sw.Key, Params: sw.Params, ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt,
-			Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,
+			ID: sw.RunID, Key: sw.Key, Params: sw.Params, TraceParent: sw.TraceParent,
+			ScheduledAt: sw.ScheduledAt, StartedAt: sw.StartedAt, Attempt: sw.Attempt, Recovering: sw.Recoveries > 0,
 			ItemsFailed: sw.ItemsFailed, FailedBefore: sw.FailedBefore,
 		},
 	}

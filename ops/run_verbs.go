@@ -28,6 +28,8 @@ type SubmitRun struct {
 	NotBefore string   `flag:"not-before" json:"-" help:"time before which the run does not start, or a duration from now"`
 	Deadline  string   `flag:"deadline" json:"-" help:"time at which the run fails if it has not ended, or a duration from now"`
 	Attempts  int      `flag:"attempts" json:"-" help:"attempts of each queue; 0 is the setting queue_max_attempts"`
+
+	TraceParent string `flag:"trace-parent" form:"-" json:"-" help:"traceparent of the caller, to which the spans of the run lead"`
 }
 
 var submitRun = verb[SubmitRun](Verb{
@@ -101,7 +103,9 @@ func (a SubmitRun) Prepare(ctx context.Context, c *Client) (*Change, error) {
 
 // submission reads the values. A duration is added to this computer's clock, because its user looks at that clock.
 func (a SubmitRun) submission() (s runs.Submission, err error) {
-	s = runs.Submission{Key: a.Key, Params: a.Params, Priority: a.Priority, MaxAttempts: a.Attempts}
+	s = runs.Submission{
+		Key: a.Key, Params: a.Params, TraceParent: a.TraceParent, Priority: a.Priority, MaxAttempts: a.Attempts,
+	}
 	var early, late error
 	s.NotBefore, early = timeFrom("not-before", a.NotBefore)
 	s.EndBefore, late = timeFrom("deadline", a.Deadline)

@@ -108,6 +108,7 @@ type Run struct {
 	ID          string    // of the run
 	Key         string    // the key of the submission; unique among the runs of the task type
 	Params      string    // the parameters of the submission
+	TraceParent string    // the trace context of the submission, as the header traceparent has it; empty if it has none
 	ScheduledAt time.Time // the time slot that fired the run
 
 	// StartedAt is the time at which the run began, by the database's clock. It is the upper bound for the rows of this

@@ -79,6 +79,7 @@ type Run struct {
 	CancelRequested bool   `json:"cancel_requested"`
 	Priority        int    `json:"priority"` // the READY run with the highest priority is opened first
 	Params          string `json:"params"`
+	TraceParent     string `json:"trace_parent"` // see Submission.TraceParent
 
 	// Of a submitted run. It is not opened before NotBefore, and fails if it has not ended by EndBefore; zero is no bound.
 	// MaxAttempts bounds the attempts of each of its queues; 0 is queue_max_attempts of the task type. Its dependants have

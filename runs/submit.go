@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,9 +25,12 @@ const (
 // Submission is what a caller of Submit asks for. The zero value asks for a run without a key, which begins as soon
 // as it can.
 type Submission struct {
-	Key    string   // there is one run per key; without a key each call makes a run
-	Params string   // for the dealer
-	After  []string // the ids of runs that must succeed first
+	Key    string // there is one run per key; without a key each call makes a run
+	Params string // for the dealer
+	// TraceParent is the trace context of the caller, as the header traceparent of W3C Trace Context has it. The span of
+	// the run is its child, and the batches of the run link to it. Defaults to none.
+	TraceParent string
+	After       []string // the ids of runs that must succeed first
 
 	Priority    int       // the READY run with the highest priority is opened first
 	NotBefore   time.Time // the earliest time at which the run is opened. Defaults to no bound.
@@ -36,6 +40,8 @@ type Submission struct {
 	Actor string // the operator that an event names. Defaults to no event.
 }
 
+var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
 func (s Submission) validate() error {
 	switch {
 	case s.MaxAttempts < 0 || s.MaxAttempts > maxAttempts:
@@ -43,13 +49,17 @@ func (s Submission) validate() error {
 	case !s.EndBefore.IsZero() && !s.EndBefore.After(s.NotBefore):
 		return fmt.Errorf("end_before (%s) must be after not_before (%s)", instant(s.EndBefore), instant(s.NotBefore))
 	}
+	if s.TraceParent != "" && !traceParent.MatchString(s.TraceParent) {
+		return fmt.Errorf("trace_parent (%.100q) must be a traceparent: version, trace id, parent id and flags in "+
+			"lower-case hexadecimal digits, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", s.TraceParent)
+	}
 	return validParams(s.Params)
 }
 
 // run returns the run that is asked for, with its times at the database's resolution.
 func (s Submission) run() Run {
 	return Run{
-		Key: s.Key, Params: s.Params, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
+		Key: s.Key, Params: s.Params, TraceParent: s.TraceParent, Priority: s.Priority, MaxAttempts: s.MaxAttempts,
 		NotBefore: s.NotBefore.UTC().Truncate(time.Microsecond), EndBefore: s.EndBefore.UTC().Truncate(time.Microsecond),
 	}
 }
@@ -62,7 +72,7 @@ func (s Submission) run() Run {
 // The run is opened when the runs in After have succeeded and no other run of the task type is RUNNING. It never
 // overlaps and is never skipped. If one of the runs in After does not succeed, it ends DEPENDENT_FAILED.
 //
-// The dependants get its key, params and priority. A join has its run when each of its upstreams has a run of the key
+// The dependants get its key, params, trace context and priority. A join has its run when each of its upstreams has a run of the key
 // (R18). If a dependant already has a run of that key, Submit makes no second one: the existing run also waits for this
 // one, if it still waits.
 //

@@ -16,9 +16,9 @@ import (
 // Sweep is a queue of a run that a server has claimed, with the progress of earlier sweeps. Claim reads its fields in
 // this order.
 type Sweep struct {
-	RunID, Key, Params string
-	TaskType           string
-	QueueID            string
+	RunID, Key, Params, TraceParent string
+	TaskType                        string
+	QueueID                         string
 	// QueueTotal is the queue's total when the run was opened: an item belongs to the queue if mod(id, QueueTotal) is the
 	// queue's index, even after a repartition. For a name it is the number of queues.
 	QueueTotal int
@@ -169,8 +169,8 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		if err != nil || n == 0 {
 			return err
 		}
-		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.task_type, q.queue_id,
-				COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries,
+		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.trace_parent, r.task_type,
+				q.queue_id, COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries,
 				q.cursor_value, q.items_done, q.items_failed, r.scheduled_at, r.started_at, r.deadline_at
 			FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 			WHERE q.run_id = ? AND q.queue_id = ?`, q.Run, q.Queue)

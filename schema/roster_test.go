@@ -38,7 +38,7 @@ var columns = map[string]string{
 	"schedule_trigger": `own_sign name trigger_id target kind expression time_zone start_at end_at max_fires fires next_fire_at prev_fire_at
 		status misfire misfire_after_ms catchup_max jitter_ms excluded_days overlap priority params missed missed_at skipped skipped_since message version`,
 	"schedule_task_after": `task_type upstream rule any_of`,
-	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params
+	"schedule_run": `run_id task_type own_sign run_key root_run_id trigger_name backfill_id scheduled_at state paused cancel_requested priority params trace_parent
 		not_before end_before max_attempts queue_total items_done items_failed items_at_least message created_at started_at deadline_at finished_at failed_at alerted_at acked_at acked_by version`,
 	"schedule_run_queue": `run_id queue_id queue_total state server epoch attempt recoveries next_attempt_at cursor_value items_done items_failed items_at_least
 		last_error started_at progress_at finished_at`,

@@ -35,7 +35,7 @@ func testRunLifecycle(t *testing.T, c *center.Center) {
 			t.Fatalf("claimed sweeps %+v, want 2, and none without queues", sweeps)
 		}
 		want := runs.Sweep{
-			RunID: id, Key: "k", Params: "p", TaskType: r.task, QueueID: "0", QueueTotal: 2, Server: r.uuid("A"), Epoch: r.epoch("0"), Attempt: 1,
+			RunID: id, Key: "k", Params: "p", TraceParent: traceParent, TaskType: r.task, QueueID: "0", QueueTotal: 2, Server: r.uuid("A"), Epoch: r.epoch("0"), Attempt: 1,
 			ScheduledAt: run.ScheduledAt, StartedAt: run.StartedAt, DeadlineAt: run.DeadlineAt,
 		}
 		if diff := cmp.Diff(want, sweeps[0]); diff != "" {
@@ -142,9 +142,12 @@ func testRunErrors(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		continuous := r.sibling("continuous")
 		continuous.define(center.Settings{Queues: 1})
-		submit := func(task, key, params string, after ...string) error {
-			_, _, err := c.Engine().Runs.Submit(t.Context(), task, runs.Submission{Key: key, Params: params, After: after})
+		ask := func(task string, s runs.Submission) error {
+			_, _, err := c.Engine().Runs.Submit(t.Context(), task, s)
 			return err
+		}
+		submit := func(task, key, params string, after ...string) error {
+			return ask(task, runs.Submission{Key: key, Params: params, After: after})
 		}
 		_, errRun := ops.New(c).Runs().Get(t.Context(), "nobody")
 		_, errTick := c.Engine().Scheduler.Tick(t.Context(), "nobody")
@@ -155,6 +158,7 @@ func testRunErrors(t *testing.T, c *center.Center) {
 			`key ("a\nb") must be printable`:                 submit(r.task, "a\nb", ""),
 			"params must have at most 60000 bytes, not 7000": submit(r.task, "k", strings.Repeat("x", 70_000)),
 			"params must be UTF-8":                           submit(r.task, "k", "\xff"),
+			`trace_parent ("00-4BF9") must be a traceparent`: ask(r.task, runs.Submission{TraceParent: "00-4BF9"}),
 			"read run nobody: unknown run":                   errRun,
 			"tick nobody$BASE: unknown task type":            errTick,
 			"cancel run nobody":                              c.Engine().Runs.Cancel(t.Context(), "nobody", "test"),

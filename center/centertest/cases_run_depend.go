@@ -14,8 +14,8 @@ func testDependants(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a", "c after b", "other")
 		root := g["a"].submit("2026-08-01")
 		g.want(root, "a READY", "b WAITING", "c WAITING")
-		if run := g["c"].run(g.of("c", root)); run.Key != "2026-08-01" || run.Params != "p" || run.RootID != root {
-			t.Fatalf("the run of c is %+v, want key 2026-08-01, params p and root %s", run, root)
+		if run := g["c"].run(g.of("c", root)); run.Key != "2026-08-01" || run.Params != "p" || run.TraceParent != traceParent || run.RootID != root {
+			t.Fatalf("the run of c is %+v, want key 2026-08-01, params p, the trace context and root %s", run, root)
 		}
 		g["b"].tick() // changes nothing: a has not ended
 		g.want(root, "b WAITING")

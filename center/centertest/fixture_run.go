@@ -23,10 +23,15 @@ func newRunFixture(t *testing.T, c *center.Center, queues int) *fixture {
 // runSteps are what a case does with the runs of its task type.
 type runSteps struct{ queueSteps }
 
+// traceParent is the trace context of each run that submit submits.
+const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
 // submit submits a run that waits for the runs with the ids in after. It returns the id of the run.
 func (r runSteps) submit(key string, after ...string) string {
 	r.Helper()
-	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, runs.Submission{Key: key, Params: "p", After: after})
+	id, _, err := r.c.Engine().Runs.Submit(r.Context(), r.task, runs.Submission{
+		Key: key, Params: "p", TraceParent: traceParent, After: after,
+	})
 	r.must(err)
 	return id
 }

@@ -177,9 +177,10 @@ func TestRunSubmit(t *testing.T) {
 		if code != 0 || stdout != extract+"\n" || stderr != "rota: a run of key first exists already\n" {
 			t.Errorf("an existing key: exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
-		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`))
+		const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+		id := strings.TrimSpace(s.run("run submit idle --after extract --key", "k'1", "--params", `{"a": 1}`, "--trace-parent", traceParent))
 		r, err := ops.New(s.c).Runs().Get(t.Context(), id)
-		if err != nil || r.State != runs.Waiting || r.Params != `{"a": 1}` || r.Key != "k'1" {
+		if err != nil || r.State != runs.Waiting || r.Params != `{"a": 1}` || r.TraceParent != traceParent || r.Key != "k'1" {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, deps, err := ops.New(s.c).Runs().Graph(t.Context(), id); err != nil || !slices.Contains(deps, runs.Dep{Run: id, Upstream: extract, Rule: runs.RuleSuccess}) {

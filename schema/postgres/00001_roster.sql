@@ -552,6 +552,7 @@ CREATE TABLE schedule_run (
     cancel_requested boolean          NOT NULL DEFAULT FALSE,             -- an operator has asked to cancel it
     priority         bigint           NOT NULL DEFAULT 0,                 -- the highest is opened first
     params           text             NOT NULL DEFAULT '',                -- parameters that each Select receives
+    trace_parent     text             NOT NULL DEFAULT '',                -- traceparent of the caller that submitted it or its root, by W3C Trace Context, or empty
     not_before       timestamptz(6)   NULL,                               -- it is not opened before, or NULL
     end_before       timestamptz(6)   NULL,                               -- it fails if it has not ended by then, or NULL
     max_attempts     bigint           NOT NULL DEFAULT 0,                 -- attempts of each of its queues, 0 for queue_max_attempts of the task type

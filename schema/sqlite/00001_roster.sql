@@ -556,6 +556,7 @@ CREATE TABLE schedule_run (
     cancel_requested BOOLEAN NOT NULL DEFAULT FALSE,                      -- an operator has asked to cancel it
     priority         BIGINT  NOT NULL DEFAULT 0,                          -- the highest is opened first
     params           TEXT    NOT NULL DEFAULT '',                         -- parameters that each Select receives
+    trace_parent     TEXT    NOT NULL DEFAULT '',                         -- traceparent of the caller that submitted it or its root, by W3C Trace Context, or empty
     not_before       TEXT    NULL,                                        -- it is not opened before, or NULL
     end_before       TEXT    NULL,                                        -- it fails if it has not ended by then, or NULL
     max_attempts     BIGINT  NOT NULL DEFAULT 0,                          -- attempts of each of its queues, 0 for queue_max_attempts of the task type
