@@ -40,6 +40,9 @@ type migrations struct {
 // Latest returns the version of the schema that this program needs, the newest that it knows.
 func Latest() int64 { return known.latest() }
 
+// Edition returns the edition of migration 1 that this program needs. Databases of another edition are refused.
+func Edition() string { return edition }
+
 func (m migrations) latest() int64 { return m.steps[len(m.steps)-1].Version }
 
 // mustRead reads the names of the files. It panics if one is malformed: a program that embeds it never works.

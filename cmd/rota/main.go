@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	_ "time/tzdata" // permit windows have time zones, and a small image has none
 
@@ -19,8 +17,6 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
-	"github.com/dutyrota/rota/internal/records"
-	"github.com/dutyrota/rota/schema"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -66,46 +62,4 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.AddCommand(doctorcmd.New(), workercmd.New(), workercmd.NewWitness(), consolecmd.New(), consolecmd.NewDemo(),
 		newVersionCommand())
 	return root
-}
-
-func newVersionCommand() *cobra.Command {
-	var o cli.Output
-	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Show the versions of the program and its schema",
-		Example: "  rota version\n  rota version -o json | jq -r .rota",
-		Args:    cli.Arguments(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			record := records.Object{
-				records.M("rota", version()), records.M("schema", schema.Latest()), records.M("go", runtime.Version()),
-				records.M("os", runtime.GOOS), records.M("arch", runtime.GOARCH),
-			}
-			return o.Write(cmd.OutOrStdout(),
-				cli.Result{Records: record, Text: func(cli.Screen) string { return versionText() }})
-		},
-	}
-	cli.AddOutputFlags(cmd, &o)
-	return cmd
-}
-
-func versionText() string {
-	return fmt.Sprintf("rota   %s\nschema %d\ngo     %s %s/%s", version(), schema.Latest(), runtime.Version(),
-		runtime.GOOS, runtime.GOARCH)
-}
-
-// addVersionFlag makes "rota --version" print what "rota version" prints.
-func addVersionFlag(root *cobra.Command) {
-	root.Version = version()
-	root.SetVersionTemplate(versionText() + "\n")
-	root.Flags().Bool("version", false, "show the versions of the program and its schema") // cobra's own would take -v
-}
-
-// version returns what the Go toolchain recorded: a tag, a pseudo-version, or
-// (devel).
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }

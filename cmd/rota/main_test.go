@@ -145,7 +145,8 @@ func TestHelp(t *testing.T) {
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	stdout, stderr, code := runRota(t, t.TempDir(), "version")
-	if code != 0 || stderr != "" || !strings.Contains(stdout, fmt.Sprintf("\nschema %d\ngo     go1.", schema.Latest())) {
+	want := fmt.Sprintf("\nschema %d, edition %s\ngo     go1.", schema.Latest(), schema.Edition())
+	if code != 0 || stderr != "" || !strings.Contains(stdout, want) {
 		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, stdout)
 	}
 }

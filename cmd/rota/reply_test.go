@@ -86,17 +86,3 @@ func TestRunWaitAsJSON(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q, record %v", code, stderr, record)
 	}
 }
-
-func TestVersionFlagPrintsWhatTheCommandPrints(t *testing.T) {
-	t.Parallel()
-	text, _, _ := runRota(t, t.TempDir(), "version")
-	flag, stderr, code := runRota(t, t.TempDir(), "--version")
-	if code != 0 || stderr != "" || flag != text || text == "" {
-		t.Errorf("--version: exit code %d, stderr %q, stdout %q, want %q", code, stderr, flag, text)
-	}
-	doc, _, _ := runRota(t, t.TempDir(), "version", "-o", "json")
-	var record map[string]any
-	if err := json.Unmarshal([]byte(doc), &record); err != nil || record["schema"] != float64(schema.Latest()) || record["rota"] == "" {
-		t.Errorf("%v: %s", err, doc)
-	}
-}
