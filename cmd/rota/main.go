@@ -60,6 +60,6 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.AddCommand(rostercmd.Commands()...)
 	root.AddCommand(runcmd.Commands()...)
 	root.AddCommand(doctorcmd.New(), workercmd.New(), workercmd.NewWitness(), consolecmd.New(), consolecmd.NewDemo(),
-		newVersionCommand())
+		newVersionCommand(), newManCommand())
 	return root
 }
