@@ -31,11 +31,15 @@ each order took effect exactly once and that no queue moved without need;
 
 The demo uses a SQLite file in a temporary directory, which it removes at the
 end. With --keep the file stays, beside the workers' rota.yaml and their logs.
+With --database the tables are in a database of yours: PostgreSQL, MariaDB,
+MySQL or TiDB. It must exist, and have no tables named orders or schedule_...
+The demo removes its tables at the end, unless there is --keep.
 
 With --console the demo serves web pages, and its workers go on with new orders
 until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		Example: `  rota demo
   rota demo --console
+  rota demo --database postgres://app@localhost/demo
   rota demo --keep demo-files && rota task list -c demo-files/rota.yaml`,
 		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,6 +54,7 @@ until Ctrl-C: pause them, drain them, or kill one and watch.`,
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringVar(&o.Database, "database", "", "URL of a database for the demo's tables (default a SQLite file)")
 	flags.StringVar(&o.Keep, "keep", "", "empty or new directory for rota.yaml, the logs and the SQLite file; they stay")
 	flags.BoolVar(&o.Proof, "proof", false, "print the SELECTs of the proof and their answers")
 	flags.BoolVar(&withConsole, "console", false, "serve the console on this host, and go on until Ctrl-C")

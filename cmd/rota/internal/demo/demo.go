@@ -3,7 +3,6 @@ package demo
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	_ "embed" // for rota.yaml
 	"errors"
 	"fmt"
@@ -15,7 +14,8 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // The sizes of the demo. queueCount, ownSign and the intervals are also in rota.yaml.
@@ -32,7 +32,7 @@ const (
 	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
 )
 
-const introduction = `Rota demo on SQLite
+const introduction = `Rota demo on %s
 
 One table with %s orders is divided into %d queues. Each queue has one owner
 at a time: the worker that settles its orders. The workers pause between their
@@ -45,8 +45,13 @@ const DefaultTimeout = 2 * time.Minute
 
 // Options are the user's choices.
 type Options struct {
-	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them.
-	// Defaults to a temporary folder, which the demo removes at the end unless it fails.
+	// Database is the URL of a database on a server that has no tables named orders or schedule_... yet. Defaults to a
+	// SQLite file in the folder of Keep.
+	Database string
+
+	// Keep is an empty or missing directory for rota.yaml, the workers' logs and the SQLite file. The demo leaves them,
+	// and its tables in Database. Defaults to a temporary folder, which the demo removes at the end unless it fails; it
+	// removes its tables from Database in any case.
 	Keep string
 
 	// Proof prints the SELECTs of the proof and their answers. Without it, only those of a false claim are printed.
@@ -69,6 +74,9 @@ type Options struct {
 // Run shows the demo and returns nil if the proof holds. When ctx ends, Run kills the workers, removes what it made and
 // returns an error. It leaves no process behind, on Linux not even when it is killed itself.
 func Run(ctx context.Context, o Options) (err error) {
+	if strings.HasPrefix(strings.ToLower(o.Database), "sqlite:") {
+		return errors.New("--database: the demo makes a SQLite file of its own; --keep keeps it")
+	}
 	if o.Program == "" {
 		if o.Program, err = os.Executable(); err != nil {
 			return fmt.Errorf("find the program to start as worker: %w", err)
@@ -79,6 +87,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() {
+		if o.Keep == "" && os.Remove(folder) == nil {
+			return // it was empty: the database was refused
+		}
 		if o.Keep != "" || err != nil && ctx.Err() == nil {
 			printf(o.Out, "Files kept in %s\n", folder)
 			return
@@ -112,17 +123,27 @@ func newFolder(keep string) (path string, err error) {
 
 // play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of ctx.
 func play(unlimited, ctx context.Context, o Options, folder string) (err error) {
-	url := "sqlite:" + filepath.Join(folder, "rota.db")
-	c, err := center.Open(ctx, sqlite.URL(url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
+	url := cmp.Or(o.Database, "sqlite:"+filepath.Join(folder, "rota.db"))
+	db, err := openDatabase(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if o.Database != "" {
+			err = errors.Join(err, db.leave(ctx, o.Out, o.Keep != ""))
+		}
+		err = errors.Join(err, db.Close())
+	}()
+	c, err := center.Open(ctx, anydb.URL(url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := errors.Join(createOrders(ctx, c.DB()), writeConfig(folder, url)); err != nil {
+	if err := errors.Join(fillOrders(ctx, db.DB), writeConfig(folder, url)); err != nil {
 		return err
 	}
-	s := &story{db: c.DB(), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
-	printf(o.Out, introduction, comma(orderCount), queueCount)
+	s := &story{db: db.DB, out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
+	printf(o.Out, introduction, db.server, human.Number(orderCount), queueCount)
 	if o.Console != nil {
 		address, stop, err := o.Console(ctx, c)
 		if err != nil {
@@ -142,7 +163,9 @@ func play(unlimited, ctx context.Context, o Options, folder string) (err error) 
 	if o.Console != nil {
 		return s.goOn(unlimited)
 	}
-	printf(o.Out, "%s", next(o.Keep))
+	if o.Keep != "" || o.Database == "" {
+		printf(o.Out, "%s", next(o.Keep))
+	}
 	return nil
 }
 
@@ -156,31 +179,6 @@ func writeConfig(folder, url string) error {
 	// YAML has one escape within single quotes.
 	text := strings.Replace(configText, "DATABASE", strings.ReplaceAll(url, "'", "''"), 1)
 	return os.WriteFile(filepath.Join(folder, configName), []byte(text), 0o600)
-}
-
-// createOrders creates the user's table of work. The statements are the same on every database.
-func createOrders(ctx context.Context, db *sql.DB) error {
-	statements := []string{
-		`CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL, settled_by VARCHAR(150),
-			effects INTEGER NOT NULL)`,
-		`CREATE INDEX orders_state ON orders (state, id)`,
-		`INSERT INTO orders (id, state, effects) VALUES (1, 'NEW', 0)`,
-	}
-	for n := 1; n < orderCount; n *= 2 {
-		statements = append(statements, moreOrders(n, orderCount-n))
-	}
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
-		}
-	}
-	return nil
-}
-
-// moreOrders returns the statement that makes new orders behind the last one, at most some.
-func moreOrders(last, some int) string {
-	const insert = `INSERT INTO orders (id, state, effects) SELECT id + %d, 'NEW', 0 FROM orders WHERE id <= %d`
-	return fmt.Sprintf(insert, last, some)
 }
 
 // next returns three commands that work when a user pastes them, in this order. keep is the directory that the user has

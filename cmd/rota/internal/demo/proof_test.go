@@ -101,7 +101,8 @@ func roster(t *testing.T, url string, history ...string) *sql.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	if err := createOrders(t.Context(), c.DB()); err != nil {
+	do(t, c.DB(), createOrders)
+	if err := fillOrders(t.Context(), c.DB()); err != nil {
 		t.Fatal(err)
 	}
 	do(t, c.DB(), history...)

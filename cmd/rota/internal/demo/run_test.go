@@ -2,15 +2,18 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,8 +22,10 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
-	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // A user runs the built program. Here its output goes to a pipe.
@@ -30,37 +35,48 @@ func TestRun(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rota, "github.com/dutyrota/rota/cmd/rota").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	for name, test := range map[string]func(t *testing.T, rota string){
-		"whole":       testDefaults,
-		"kept":        testKeep,
-		"tampered":    testTampered,
-		"timeout":     testTimeout,
-		"interrupt":   testInterrupt,
-		"killed":      testKilled,
-		"pipe closed": testPipeClosed,
-		"console":     testConsole,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, rota)
-		})
+	for _, kind := range testdb.Kinds(t) {
+		tests := map[string]func(*testing.T, program){
+			"whole": testDefaults, "kept": testKeep, "interrupt": testInterrupt,
+		}
+		if kind == testdb.SQLite {
+			maps.Copy(tests, map[string]func(*testing.T, program){
+				"tampered": testTampered, "killed": testKilled, "pipe closed": testPipeClosed, "console": testConsole,
+				"timeout": testTimeout,
+			})
+		}
+		for name, test := range tests {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				p := program{path: rota}
+				if kind != testdb.SQLite {
+					p.database = testdb.URL(t, kind)
+				}
+				test(t, p)
+			})
+		}
 	}
 }
 
+// program is the built program, and the database for its demo; empty for a file of the demo.
+type program struct{ path, database string }
+
 // run is a running demo.
 type run struct {
+	program
 	cmd    *exec.Cmd
+	kept   bool   // with --keep
 	temp   string // where its temporary folder is
 	stdout *os.File
 	stderr bytes.Buffer
 	read   strings.Builder // of stdout
 }
 
-func start(t *testing.T, rota string, args ...string) *run {
+func start(t *testing.T, p program, args ...string) *run {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // beyond the demo's own
-	r := &run{temp: t.TempDir()}
-	r.cmd = exec.CommandContext(ctx, rota, append([]string{"demo"}, args...)...)
+	r := &run{program: p, temp: t.TempDir(), kept: slices.Contains(args, "--keep")}
+	r.cmd = exec.CommandContext(ctx, p.path, append([]string{"demo", "--database", p.database}, args...)...)
 	// The user's own settings must not reach the workers.
 	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.temp, "ROTA_DATABASE=postgres://nowhere.invalid/", "ROTA_OWN_SIGN=MINE")
 	r.cmd.Stderr = &r.stderr
@@ -118,7 +134,7 @@ func alive(pid int) bool {
 	return err == nil && (runtime.GOOS == "windows" || p.Signal(syscall.Signal(0)) == nil)
 }
 
-// gone checks that the workers have ended and the temporary folder is removed.
+// gone checks that the workers have ended, and the temporary folder and the tables are removed.
 func (r *run) gone(t *testing.T) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(`started, pid (\d+)`).FindAllStringSubmatch(r.read.String(), -1) {
@@ -128,6 +144,20 @@ func (r *run) gone(t *testing.T) {
 	if list, err := os.ReadDir(r.temp); err != nil || len(list) > 0 {
 		t.Errorf("the folder is still there: %v %v", list, err)
 	}
+	if r.database != "" && !r.kept {
+		removed(t, r.database)
+	}
+}
+
+// removed checks that the database has none of the demo's tables.
+func removed(t *testing.T, url string) {
+	t.Helper()
+	db, err := openDatabase(t.Context(), url)
+	if err != nil {
+		t.Fatalf("the tables are still there: %v", err)
+	}
+	defer db.Close()
+	do(t, db, "DROP TABLE orders")
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -165,13 +195,15 @@ func testWhole(t *testing.T, r *run) {
 	r.gone(t)
 }
 
-func testDefaults(t *testing.T, rota string) {
-	r := start(t, rota)
+func testDefaults(t *testing.T, p program) {
+	r := start(t, p)
 	testWhole(t, r)
 	if strings.Contains(r.read.String(), "   SELECT ") {
 		t.Errorf("there are SELECTs without --proof:\n%s", r.read.String())
 	}
-	testNext(t, r, "demo", "queue list", "worker")
+	if p.database == "" {
+		testNext(t, r, "demo", "queue list", "worker")
+	}
 }
 
 // testNext pastes the commands that the demo proposes into a shell. The last one is a worker, which runs until it gets
@@ -226,16 +258,16 @@ func (o *output) String() string {
 }
 
 // testKeep checks that --keep leaves the files and the database, and --proof shows the SELECTs.
-func testKeep(t *testing.T, rota string) {
+func testKeep(t *testing.T, p program) {
 	keep := filepath.Join(t.TempDir(), "new", "my folder")
-	r := start(t, rota, "--keep", keep, "--proof")
+	r := start(t, p, "--keep", keep, "--proof")
 	testWhole(t, r)
 	if n := strings.Count(r.read.String(), "   SELECT "); n != 3 {
 		t.Errorf("%d SELECTs with --proof, want 3", n)
 	}
 	testNext(t, r, "event list", "queue list", "worker")
-	testKept(t, keep)
-	kept, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{OwnSign: ownSign})
+	testKept(t, r, keep)
+	kept, err := center.Open(t.Context(), anydb.URL(cmp.Or(p.database, "sqlite:"+filepath.Join(keep, "rota.db"))), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,13 +280,13 @@ func testKeep(t *testing.T, rota string) {
 }
 
 // testKept checks the files of --keep: rota.yaml is valid and agrees with the constants, and there are logs.
-func testKept(t *testing.T, dir string) {
+func testKept(t *testing.T, r *run, dir string) {
 	t.Helper()
 	file, err := config.Load(filepath.Join(dir, "rota.yaml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, "sqlite:") || s.Queues != queueCount ||
+	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, cmp.Or(r.database, "sqlite:")) || s.Queues != queueCount ||
 		s.HeartbeatInterval != heartbeatInterval || s.JudgeDeadInterval != judgeDeadInterval {
 		t.Errorf("rota.yaml says %+v", file)
 	}
@@ -271,11 +303,11 @@ func testKept(t *testing.T, dir string) {
 }
 
 // testTampered checks that the proof fails if one order takes effect twice and another one never.
-func testTampered(t *testing.T, rota string) {
+func testTampered(t *testing.T, p program) {
 	keep := t.TempDir()
-	r := start(t, rota, "--keep", keep)
+	r := start(t, p, "--keep", keep)
 	r.until(t, `JOINED +worker 4`)
-	c, err := center.Open(t.Context(), sqlite.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,22 +328,22 @@ func testTampered(t *testing.T, rota string) {
 }
 
 // testTimeout checks that a failed demo says why and leaves its files.
-func testTimeout(t *testing.T, rota string) {
-	r := start(t, rota, "--timeout", "6s") // the pauses between the selects take longer
+func testTimeout(t *testing.T, p program) {
+	r := start(t, p, "--timeout", "6s") // the pauses between the selects take longer
 	code := r.wait(t)
 	if want := `^rota: scene ".+": not within --timeout 6s\n$`; code != 1 || !regexp.MustCompile(want).MatchString(r.stderr.String()) {
 		t.Errorf("exit %d: %s", code, r.stderr.String())
 	}
 	kept := r.until(t, `(?m)^Files kept in (.*)$`)[1]
-	testKept(t, kept)
+	testKept(t, r, kept)
 	if err := os.RemoveAll(kept); err != nil {
 		t.Fatal(err)
 	}
 	r.gone(t)
 }
 
-func testInterrupt(t *testing.T, rota string) {
-	r := start(t, rota)
+func testInterrupt(t *testing.T, p program) {
+	r := start(t, p)
 	r.until(t, `JOINED +worker 3`)
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
@@ -323,8 +355,8 @@ func testInterrupt(t *testing.T, rota string) {
 }
 
 // testConsole checks that the console shows the demo, and that the workers go on after the proof until Ctrl-C.
-func testConsole(t *testing.T, rota string) {
-	r := start(t, rota, "--console")
+func testConsole(t *testing.T, p program) {
+	r := start(t, p, "--console")
 	address := r.until(t, `The console: (http://\S+)`)[1]
 	r.until(t, `JOINED +worker 3`)
 	page := func() string {
@@ -356,8 +388,8 @@ func testConsole(t *testing.T, rota string) {
 	r.gone(t)
 }
 
-func testPipeClosed(t *testing.T, rota string) {
-	r := start(t, rota)
+func testPipeClosed(t *testing.T, p program) {
+	r := start(t, p)
 	r.until(t, `JOINED +worker 3`)
 	if err := r.stdout.Close(); err != nil {
 		t.Fatal(err)
@@ -369,11 +401,11 @@ func testPipeClosed(t *testing.T, rota string) {
 }
 
 // testKilled checks that the workers end with a demo that is killed.
-func testKilled(t *testing.T, rota string) {
+func testKilled(t *testing.T, p program) {
 	if runtime.GOOS != "linux" {
 		t.Skip("other kernels do not end the children of a killed process")
 	}
-	r := start(t, rota)
+	r := start(t, p)
 	r.until(t, `JOINED +worker 3`)
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -444,6 +476,9 @@ func TestRefusals(t *testing.T) {
 	for want, o := range map[string]Options{
 		"the directory must be empty or new, but contains mine":   {Keep: full},
 		"--keep " + filepath.Join(full, "mine", "x") + ": mkdir ": {Keep: filepath.Join(full, "mine", "x")},
+		"--database: the demo makes a SQLite file of its own":     {Database: "SQLite:" + filepath.Join(full, "db")},
+		"unknown scheme": {Database: "http://localhost"},
+		"--database postgres://u@127.0.0.1:1/x: cannot connect: ": {Database: "postgres://u:secret@127.0.0.1:1/x"},
 	} {
 		temp := t.TempDir()
 		t.Setenv("TMPDIR", temp)
@@ -457,4 +492,37 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: files in the temporary directory: %v, %v", want, list, err)
 		}
 	}
+}
+
+// A database that has a table of one of the demo's names is refused, and stays as it is.
+func TestRefusesTables(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		if strings.HasPrefix(url, "sqlite:") {
+			return // the demo makes a file of its own
+		}
+		t.Setenv("TMPDIR", t.TempDir())
+		pool, err := anydb.URL(url).Pool(sqldb.RoleDealers, sqldb.PoolOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		do(t, pool, `CREATE TABLE mine (id INTEGER PRIMARY KEY)`)
+		for what, name := range map[string]string{"TABLE": "orders", "VIEW": "schedule_of_mine"} {
+			as := map[string]string{"TABLE": "(id INTEGER PRIMARY KEY)", "VIEW": "AS SELECT id FROM mine"}[what]
+			do(t, pool, "CREATE "+what+" "+name+" "+as)
+			var out strings.Builder
+			err := Run(t.Context(), Options{Database: url, Out: &out, Program: "none"})
+			if want := ": " + what + " " + name + " exists; the demo needs a database without orders and schedule_... tables"; err == nil ||
+				!strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "\n") || out.Len() > 0 {
+				t.Errorf("want %q, got %v\n%s", want, err, out.String())
+			}
+			do(t, pool, "DROP "+what+" "+name) // it is still there
+		}
+		err = Run(t.Context(), Options{Database: url, Out: io.Discard, Program: "none"})
+		if err == nil || !strings.Contains(err.Error(), "start worker 1: ") {
+			t.Errorf("a table of another name: %v", err)
+		}
+		do(t, pool, "DROP TABLE mine")
+		removed(t, url)
+	})
 }

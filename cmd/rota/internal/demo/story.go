@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // story is what happens between the start of the first worker and the end of the last one.
@@ -257,13 +257,12 @@ func (s *story) tellState(now snapshot) {
 			}
 		}
 		if w != nil {
-			printf(s.out, "         %s  %-11s %6s orders  queues%s\n", w, w.state(), comma(orders), queues)
+			printf(s.out, "         %s  %-11s %6s orders  queues%s\n", w, w.state(), human.Number(orders), queues)
 		} else if queues != "" {
 			printf(s.out, "         no owner: queues%s\n", queues)
 		}
 	}
 	total := now.orders()
-	printf(s.out, "         %d %%  %s of %s orders\n\n", total*100/orderCount, comma(total), comma(orderCount))
+	printf(s.out, "         %d %%  %s of %s orders\n\n",
+		total*100/orderCount, human.Number(total), human.Number(orderCount))
 }
-
-func comma(n int) string { return humanize.Comma(int64(n)) }
