@@ -274,15 +274,15 @@ func (r *reconciler) release(releases []action) *job {
 // moveOne returns the job that does one step for one queue: it changes a drained queue that is to be removed (N2),
 // split or merged (N3), or it takes a queue back, under a new epoch, whose release was sent and did not happen (H3).
 func (r *reconciler) moveOne(a action) *job {
-	finish, move := r.own().Retake, MoveRetaken
+	finish, move, name := r.own().Retake, MoveRetaken, a.verb.String()
 	if a.verb == remove {
 		r.retire(a.id, a.row.Epoch)
 		finish, move = r.own().FinishChange, MoveRemoved
 		if r.view.Resizing[a.id] > 0 {
-			move = MoveResized
+			move, name = MoveResized, "resize"
 		}
 	}
-	return r.change(a.verb.String()+" queue "+a.id,
+	return r.change(name+" queue "+a.id,
 		func(ctx context.Context) (bool, error) { return finish(ctx, a.id, a.row.Epoch) },
 		func(ctx context.Context) {
 			if a.verb == remove {
