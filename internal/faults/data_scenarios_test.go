@@ -35,6 +35,8 @@ var dataScenarios = []scenario{
 	{name: "data-repartitioned", play: repartitionWithShardHeld, shards: 1, threads: 1},
 	{name: "data-split", play: splitWithShardHeld, shards: 1, threads: 1},
 	{name: "data-split-kill", play: splitUnderKill, shards: 1},
+	{name: "data-galera-node-dies", play: nodeDiesUnderKills, kinds: galeraKinds, galera: true, slow: true, shards: 1},
+	{name: "data-galera-node-freezes", play: shardFreezes, kinds: galeraKinds, galera: true, slow: true, shards: 1},
 	{name: "data-backup-restored", play: backupRestored, own: true, shards: 3, review: reviewWitnessedLoss},
 	{name: "data-alone-is-witness", play: dataAloneIsWitness, own: true, shards: 3, review: reviewWitnessedLoss},
 	{
@@ -46,13 +48,19 @@ var dataScenarios = []scenario{
 // shard is a data database.
 type shard struct{ name, url string }
 
-// prepareData makes n data databases, and divides the queues among them.
+// prepareData makes n data databases, or one on the cluster of the scenario, and divides the queues among them.
 func (s *scene) prepareData(kind string, n int) {
 	s.t.Helper()
 	var parts []string
 	for i := range n {
 		name := fmt.Sprintf("shard%d", i)
-		s.data = append(s.data, shard{name, testdb.URL(s.t, shardKind(s.t, kind, i))})
+		var at string
+		if s.nodes != nil {
+			at, _ = testdb.Balanced(s.t, s.nodes[0].URL(), s.nodes[1].URL(), s.nodes[2].URL())
+		} else {
+			at = testdb.URL(s.t, shardKind(s.t, kind, i))
+		}
+		s.data = append(s.data, shard{name, at})
 		parts = append(parts, fmt.Sprintf("%d-%d=%s", i*queues/n, (i+1)*queues/n-1, name))
 	}
 	if n == 1 {
@@ -210,6 +218,38 @@ func (s workerSteps) repartition(n int) {
 	s.until(fmt.Sprintf("there are %d queues", n), func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_queue WHERE task_type = ?`, taskType) == n
 	})
+}
+
+// nodeDiesUnderKills: the items are on a cluster, and the roster is not. Workers are killed while a node is away, and
+// again when it has come back.
+func nodeDiesUnderKills(s *stage) {
+	for range 2 {
+		node := s.nodes[s.IntN(len(s.nodes))]
+		s.must(node.Kill())
+		kill(s)
+		s.worksIn(s.data[0].name, 50)
+		s.start(1)
+		s.must(node.Start())
+		s.awaitNode(node)
+		kill(s)
+		s.start(1)
+		s.worksIn(s.data[0].name, 50)
+		s.awaitBalance()
+	}
+}
+
+// shardFreezes: as in nodeFreezes, but only the items are on the cluster. A worker is killed meanwhile.
+func shardFreezes(s *stage) {
+	node := s.nodes[s.IntN(len(s.nodes))]
+	s.must(node.Freeze())
+	kill(s)
+	s.sleep(75 * time.Second) // longer than reply_timeout
+	s.worksIn(s.data[0].name, queues*backlog)
+	s.must(node.Thaw())
+	s.awaitNode(node)
+	s.start(1)
+	s.worksIn(s.data[0].name, 50)
+	s.awaitBalance()
 }
 
 // vanishWithShardHeld: the host of a worker vanishes in the middle of a fenced transaction of a data database, which

@@ -32,7 +32,7 @@ type scenario struct {
 	variant variant  // what the dealer can do
 
 	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
-	galera  bool                   // the database is a Galera cluster behind a balancer
+	galera  bool                   // the database, or that of the items, is a Galera cluster behind a balancer
 	patroni bool                   // the database is a cluster that Patroni leads, behind a balancer
 	guest   bool                   // the workers have a database user of their own; requires own
 	disk    bool                   // the scenario's own database has a disk that can be filled
@@ -166,6 +166,9 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 func (sc scenario) prepareDatabase(s *stage, kind string) {
 	s.t.Helper()
 	switch {
+	case sc.galera && sc.shards > 0:
+		s.nodes = testdb.Galera(s.t)
+		s.url = testdb.URL(s.t, kind)
 	case sc.galera:
 		s.nodes = testdb.Galera(s.t)
 		s.url, s.view = testdb.Balanced(s.t, s.nodes[0].URL(), s.nodes[1].URL(), s.nodes[2].URL())
