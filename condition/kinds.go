@@ -169,7 +169,7 @@ var kinds = []Kind{
 	},
 	{
 		NoHints, "alerts", Note, Watched, "workers of a host have heard no hints for a minute, and should",
-		"let the workers open one more connection each, or set NoHints; the log says why they cannot listen",
+		"let the workers open one more connection each, or set hints: false; the log says why they cannot listen",
 	},
 
 	{RunFailed, "runs", Problem, Watched, "a run is FAILED or DEPENDENT_FAILED, and no later run of its trigger has " +

@@ -137,6 +137,15 @@ var keys = append(slices.Clone(connectionKeys),
 		},
 	},
 	key{
+		"hints",
+		"whether the process listens for the hints of others, on a connection of its own: true or false; true if empty",
+		func(f *File, text string) error {
+			hints, err := strconv.ParseBool(text)
+			f.Process.NoHints = err == nil && !hints
+			return rule(err == nil, "must be true or false")
+		},
+	},
+	key{
 		"weight",
 		"part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty",
 		func(f *File, text string) error {

@@ -94,6 +94,8 @@ func TestKeys(t *testing.T) {
 
 		"name: web-0\nreturn_within: 30s": {process: manager.Config{Name: "web-0", ReturnWithin: 30 * time.Second}},
 
+		"hints: false":                  {process: manager.Config{NoHints: true}},
+		"hints: true":                   {},
 		"witness_dir: /run/rota":        {process: manager.Config{WitnessDir: "/run/rota"}},
 		"witness_dir: /run/rota # flag": {flag: "witness-dir", value: "/dev/shm/rota", process: manager.Config{WitnessDir: "/dev/shm/rota"}},
 
@@ -150,6 +152,7 @@ var badKeys = map[string]string{
 	"name: a\nreturn_within: -1s":       "return_within (-1s): must be a positive duration of at most 1h with its unit, such as 30s",
 	"name: " + strings.Repeat("x", 101): "name (" + strings.Repeat("x", 101) + "): must have at most 100 bytes, and no control characters",
 
+	"hints: none":           "hints (none): must be true or false",
 	"witness_dir: run/rota": "witness_dir (run/rota): must be an absolute path, such as /run/rota",
 
 	"weight: -1":    "weight (-1): must be a whole number from 0 to 1000",
