@@ -45,17 +45,45 @@ func wantTimeToDrain(t *testing.T, what, duration string) {
 	}
 }
 
-func TestSystemdUnit(t *testing.T) {
+// The units of the packages: the worker has time to drain and ends its programs itself, and the witness runs as the user
+// whose files it opens.
+func TestSystemdUnits(t *testing.T) {
 	t.Parallel()
-	unit := fileOf(t, "deploying.md", "rota.service")
-	wantUnit(t, "rota.service", unit, "--schema", "require")
-	wantTimeToDrain(t, "TimeoutStopSec", regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(unit)[1]+"s")
-	for _, name := range []string{"rota-witness.service", "rota-console.service"} {
-		wantUnit(t, name, fileOf(t, "deploying.md", name))
-	}
+	units := map[string]string{}
 	for _, name := range []string{"rota.service", "rota-witness.service", "rota-console.service"} {
-		wantExposureBelow3(t, name, fileOf(t, "deploying.md", name))
+		text, err := os.ReadFile("../packaging/systemd/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		units[name] = string(text)
+		wantExposureBelow3(t, name, units[name])
 	}
+	worker := units["rota.service"]
+	wantUnit(t, "rota.service", worker, "--schema", "require")
+	wantUnit(t, "rota-witness.service", units["rota-witness.service"])
+	wantUnit(t, "rota-console.service", units["rota-console.service"])
+	const ofPrograms = 5 * time.Second
+	stop, err := time.ParseDuration(setting(t, worker, "TimeoutStopSec") + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantTimeToDrain(t, "TimeoutStopSec, without the time of programs,", (stop - ofPrograms).String())
+	if got := setting(t, worker, "KillMode"); got != "mixed" {
+		t.Errorf("KillMode is %s: a stop signals the programs of a dealer, too", got)
+	}
+	if got, want := setting(t, units["rota-witness.service"], "User"), setting(t, worker, "User"); got != want {
+		t.Errorf("the witness is run by %s, the workers by %s", got, want)
+	}
+}
+
+// setting returns the value of a line of a unit.
+func setting(t *testing.T, unit, name string) string {
+	t.Helper()
+	m := regexp.MustCompile(`(?m)^` + name + `=(.*)$`).FindStringSubmatch(unit)
+	if m == nil {
+		t.Fatalf("the unit has no %s", name)
+	}
+	return m[1]
 }
 
 // wantExposureBelow3 checks that systemd finds a unit well protected.
@@ -87,7 +115,7 @@ func wantUnit(t *testing.T, name, unit string, more ...string) {
 	if !strings.Contains(unit, "\nType="+kind+"\n") {
 		t.Errorf("%s is not of Type=%s", name, kind)
 	}
-	command := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/rota (.*)$`).FindStringSubmatch(unit)[1]
+	command := strings.TrimPrefix(setting(t, unit, "ExecStart"), "rota ")
 	wantArguments(t, append(strings.Fields(strings.ReplaceAll(command, "${CREDENTIALS_DIRECTORY}", "/run/secrets/rota")), more...))
 
 	verify, err := exec.LookPath("systemd-analyze")
@@ -100,7 +128,7 @@ func wantUnit(t *testing.T, name, unit string, more ...string) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "/usr/local/bin", bin)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(unit, "ExecStart=rota", "ExecStart="+bin+"/rota")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
