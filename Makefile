@@ -2,6 +2,9 @@
 
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.8.0
+NFPM_VERSION := v2.45.2
+CYCLONEDX_VERSION := v1.10.0
+ACTIONLINT_VERSION := v1.7.12
 
 # Tools are built into here; nothing outside the repository changes.
 BIN  := .bin
@@ -10,6 +13,9 @@ LINT := $(BIN)/golangci-lint-$(LINT_VERSION)/golangci-lint
 # the tests and their servers running.
 WITH_DATABASES := $(BIN)/with-databases
 RECORD         := $(BIN)/engine-record
+NFPM           := $(BIN)/nfpm-$(NFPM_VERSION)/nfpm
+CYCLONEDX      := $(BIN)/cyclonedx-gomod-$(CYCLONEDX_VERSION)/cyclonedx-gomod
+ACTIONLINT     := $(BIN)/actionlint-$(ACTIONLINT_VERSION)/actionlint
 
 # Most tests wait: for time limits, locks, processes and servers. More of them than cores run at a time.
 OVERLAP := -parallel 4
@@ -19,9 +25,9 @@ OVERLAP := -parallel 4
 PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
 
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
-MODULES := bench examples/outbox internal/pgxtest internal/wrappertest internal/consoletest
+MODULES := bench examples/outbox internal/pgxtest internal/wrappertest internal/consoletest packaging/image
 
-.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo $(WITH_DATABASES) $(RECORD)
+.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -134,7 +140,8 @@ benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 	$(WITH_DATABASES) -- go test -short -run '^$$' -bench . -benchtime 1x \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench | xargs -n 1 dirname | sort -u)
 
-lint: $(LINT) ## check style, import directions and formatting
+lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, and the workflows
+	$(ACTIONLINT)
 	for module in . $(MODULES); do (cd $$module && $(abspath $(LINT)) run) || exit 1; done
 
 # Vet needs only the types of what is imported: to compile that without optimization takes a third less time.
@@ -150,6 +157,17 @@ tidy: ## check that go.mod and go.sum are what the code needs
 vuln: ## look for known vulnerabilities; needs https://vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) ./...
 
+release: $(NFPM) $(CYCLONEDX) ## build what a release has into OUT (dist) with VERSION=v0.1.0; see docs/releasing.md
+	PATH=$(abspath $(dir $(NFPM))):$(abspath $(dir $(CYCLONEDX))):$$PATH packaging/release.sh '$(VERSION)' $(or $(OUT),dist)
+
+# The second build shares nothing with the first, not even the cache.
+release-check: ## build a release twice, compare the two, and try what it has; needs root
+	$(MAKE) --no-print-directory release OUT=dist
+	GOCACHE=$(abspath $(BIN))/release-cache $(MAKE) --no-print-directory release OUT=$(BIN)/dist
+	rm -rf $(BIN)/release-cache
+	diff dist/SHA256SUMS $(BIN)/dist/SHA256SUMS
+	packaging/check.sh dist
+
 demo: ## see several processes share one table of work
 	go run ./cmd/rota demo
 
@@ -161,3 +179,12 @@ $(RECORD):
 
 $(LINT):
 	GOBIN=$(abspath $(@D)) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+$(NFPM):
+	GOBIN=$(abspath $(@D)) go install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
+
+$(CYCLONEDX):
+	GOBIN=$(abspath $(@D)) go install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_VERSION)
+
+$(ACTIONLINT):
+	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
