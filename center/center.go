@@ -74,6 +74,12 @@ type Options struct {
 	// reply to the commit. No other server can rebalance, join or hand over during that time. The goroutine that called
 	// the Center calls it, concurrently with others; it must not block. Defaults to nothing.
 	OnLock func(taskType string, held time.Duration)
+
+	// OnRunEnd is called with each run that this Center has ended, after the commit, so at most once for each end of a
+	// run in all processes together; a commit whose reply was lost is not reported. It is not called for the slots of
+	// triggers that are skipped. The goroutine that called the Center, or one of a manager, calls it, concurrently with
+	// others; it must not block. Defaults to nothing.
+	OnRunEnd func(runs.Run)
 }
 
 func (o Options) withDefaults() Options {
@@ -188,7 +194,7 @@ func Open(ctx context.Context, db Database, o Options) (*Center, error) {
 	}
 	c.roster.OnInvalid, c.roster.OnLineHeld = c.logInvalid, c.logLineHeld
 	c.roster.OnGiven = c.given
-	c.runs = newEngine(c.roster, o.Logger)
+	c.runs = newEngine(c.roster, o.Logger, o.OnRunEnd)
 	g := guard{c}
 	check := g.await
 	if o.FailUnreachable {
@@ -293,14 +299,14 @@ func (c *Center) In(ownSign string) (*Center, error) {
 	}
 	other.roster.OnInvalid, other.roster.OnLineHeld = other.logInvalid, other.logLineHeld
 	other.roster.OnGiven = other.given
-	other.runs = newEngine(other.roster, c.log)
+	other.runs = newEngine(other.roster, c.log, c.options.OnRunEnd)
 	return other, nil
 }
 
-func newEngine(r *roster.Roster, log *slog.Logger) *runs.Engine {
+func newEngine(r *roster.Roster, log *slog.Logger, onEnd func(runs.Run)) *runs.Engine {
 	d := Settings{}.WithDefaults()
 	return runs.NewEngine(r, log, runs.Defaults{
 		MaxRecoveries: d.MaxRecoveries, QueueMaxAttempts: d.QueueMaxAttempts, QueueRetry: d.QueueRetry,
 		RunTimeout: d.RunTimeout,
-	})
+	}, onEnd)
 }

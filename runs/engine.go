@@ -35,10 +35,12 @@ type Defaults struct {
 }
 
 // NewEngine returns an engine for the runs of the roster's own_sign. It registers with the roster: when queues are
-// removed, their rows in the open run end in the same transaction.
-func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults) *Engine {
+// removed, their rows in the open run end in the same transaction. onEnd, if not nil, is called with each run that the
+// engine has ended, but not with the slots of triggers that it skips.
+func NewEngine(r *roster.Roster, log *slog.Logger, d Defaults, onEnd func(Run)) *Engine {
 	r.QueuesRemoved = endQueuesOfOpenRun
-	shared, ends := core{db: r.DB, roster: r, ownSign: r.OwnSign}, &endCounts{runs: map[End]int64{}}
+	shared := core{db: r.DB, roster: r, ownSign: r.OwnSign}
+	ends := &endCounts{onEnd: onEnd, runs: map[End]int64{}}
 	runCloser := &closer{core: shared, ends: ends}
 	triggers := &Triggers{core: shared}
 	return &Engine{
@@ -68,6 +70,8 @@ type End struct{ TaskType, State string }
 
 // endCounts counts the runs that an Engine has ended.
 type endCounts struct {
+	onEnd func(Run) // nil: none
+
 	mu   sync.Mutex
 	runs map[End]int64
 }
@@ -78,13 +82,17 @@ func (n *endCounts) read() map[End]int64 {
 	return maps.Clone(n.runs)
 }
 
-// count counts a run whose end is committed. It does not count a run that a rerun has reopened meanwhile.
+// count counts a run whose end is committed, and tells onEnd. It does not count a run that a rerun has reopened
+// meanwhile.
 func (n *endCounts) count(ctx context.Context, c core, runID string) {
 	r, err := c.readRun(ctx, runID)
 	if err != nil || !r.Ended() {
 		return // a lost count is no reason to fail the caller
 	}
 	n.add(End{r.TaskType, r.State}, 1)
+	if n.onEnd != nil {
+		n.onEnd(r)
+	}
 }
 
 func (n *endCounts) add(end End, ended int64) {

@@ -72,9 +72,9 @@ func (s Submission) run() Run {
 // The run is opened when the runs in After have succeeded and no other run of the task type is RUNNING. It never
 // overlaps and is never skipped. If one of the runs in After does not succeed, it ends DEPENDENT_FAILED.
 //
-// The dependants get its key, params, trace context and priority. A join has its run when each of its upstreams has a run of the key
-// (R18). If a dependant already has a run of that key, Submit makes no second one: the existing run also waits for this
-// one, if it still waits.
+// The dependants get its key, params, trace context and priority. A join has its run when each of its upstreams has a
+// run of the key (R18). If a dependant already has a run of that key, Submit makes no second one: the existing run also
+// waits for this one, if it still waits.
 //
 // It returns ErrUnknownTask for an unknown task type and ErrUnknownRun for an unknown run in After.
 func (rs *Runs) Submit(ctx context.Context, taskType string, s Submission) (runID string, existed bool, err error) {

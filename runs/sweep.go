@@ -169,8 +169,9 @@ func (sw *Sweeps) claimOne(ctx context.Context, taskType, server string, q claim
 		if err != nil || n == 0 {
 			return err
 		}
-		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.trace_parent, r.task_type,
-				q.queue_id, COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts, q.attempt, q.recoveries,
+		claimed, err := sqldb.One[Sweep](ctx, t, ErrRunOver, `SELECT q.run_id, r.run_key, r.params, r.trace_parent,
+				r.task_type, q.queue_id, COALESCE(q.queue_total, r.queue_total), q.server, q.epoch, r.max_attempts,
+				q.attempt, q.recoveries,
 				q.cursor_value, q.items_done, q.items_failed, r.scheduled_at, r.started_at, r.deadline_at
 			FROM schedule_run_queue q JOIN schedule_run r ON r.run_id = q.run_id
 			WHERE q.run_id = ? AND q.queue_id = ?`, q.Run, q.Queue)

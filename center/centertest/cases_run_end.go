@@ -14,6 +14,17 @@ import (
 )
 
 func testRunFinaliser(t *testing.T, c *center.Center, url string) {
+	t.Run("the Center that ends a run reports it once", func(t *testing.T) {
+		var ended []runs.Run
+		r := newRunFixture(t, Open(t, url, center.Options{OnRunEnd: func(r runs.Run) { ended = append(ended, r) }}), 1)
+		id := r.submitAndOpen("k")
+		r.finishAll("A", "0")
+		r.tick()
+		if len(ended) != 1 || ended[0].ID != id || ended[0].State != runs.Success || ended[0].StartedAt.IsZero() ||
+			ended[0].FinishedAt.Before(ended[0].StartedAt) || ended[0].TraceParent != traceParent {
+			t.Fatalf("the runs that were reported are %+v, want run %s", ended, id)
+		}
+	})
 	t.Run("R10 the last two queues finish at the same time", func(t *testing.T) {
 		r := newRunFixture(t, c, 2)
 		other := Open(t, url, center.Options{})
