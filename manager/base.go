@@ -70,9 +70,15 @@ func (b *base) logOf(taskType string) *slog.Logger {
 }
 
 // moved tells the observer that this server got or lost a queue.
-func (b *base) moved(kind string, took time.Duration) {
+func (b *base) moved(kind, queue string, epoch int64) {
+	b.observeMove(Move{Kind: kind, Queue: queue, Epoch: epoch})
+}
+
+// observeMove completes a move and tells the observer.
+func (b *base) observeMove(m Move) {
 	if b.cfg.Observer != nil {
-		b.cfg.Observer.Moved(b.taskType, kind, took)
+		m.TaskType, m.OwnSign, m.Server = b.taskType, b.roster.OwnSign(), b.uuid
+		b.cfg.Observer.Moved(m)
 	}
 }
 

@@ -30,7 +30,7 @@ func (v verb) String() string {
 type action struct {
 	verb verb
 	id   string
-	row  roster.ViewQueue // for grant, release, retake, remove
+	row  roster.ViewQueue // for grant, release, retake, remove; for revoke, its epoch
 }
 
 // facts are the input of decide.
@@ -131,5 +131,5 @@ func lose(h processor.QueueState) []action {
 	if h.Drained {
 		return []action{{verb: forget, id: id}}
 	}
-	return []action{{verb: revoke, id: id}}
+	return []action{{revoke, id, roster.ViewQueue{ID: id, Epoch: h.Queue.Epoch}}}
 }

@@ -53,6 +53,11 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 // handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
 // does not answer, until the lease expires: after that the other servers take over anyway.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
+	for _, h := range s.proc.Queues() {
+		if h.Drained {
+			s.reconciler.stages.noteDrained(h.Queue.ID)
+		}
+	}
 	for {
 		call, cancel := s.withTimeout(ctx)
 		err := s.own().Leave(call, notDrained, s.cfg.reservation())
@@ -60,7 +65,7 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 		if err == nil {
 			s.log.LogAttrs(ctx, slog.LevelInfo, "left")
 			for _, h := range s.proc.Queues() {
-				s.moved(MoveReleased, s.reconciler.drainedFor(h.Queue.ID))
+				s.observeMove(s.reconciler.stages.end(h.Queue.ID, h.Queue.Epoch, ""))
 			}
 			return
 		}

@@ -55,13 +55,17 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 	}
 	blocked := len(p.blocked)
 	var done roster.RebalanceResult
+	var began, ended time.Time
 	return &job{
 		name: "rebalance",
 		call: func(ctx context.Context) (err error) {
+			began = time.Now()
 			done, err = p.ownPlanner().Rebalance(ctx, options)
+			ended = time.Now()
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
+			p.observe(began, ended, done, err)
 			p.rebalanced(done, err)
 			if err == nil && !done.Busy && r.SharesDue {
 				p.heartbeater.soon() // to learn of its new share
@@ -76,13 +80,16 @@ func (p *planner) rebalance(r heartbeatReply, mustPlan bool) *job {
 func (p *planner) expireEnded() *job {
 	var done roster.RebalanceResult
 	var again time.Duration
+	var began, ended time.Time
 	return &job{
 		name: "expire ended processes",
 		call: func(ctx context.Context) error {
-			ended, err := p.witness.ended()
-			if err == nil && len(ended) > 0 {
-				done, again, err = p.ending.Attempt(ctx, p.ownPlanner(), ended)
+			began = time.Now()
+			locks, err := p.witness.ended()
+			if err == nil && len(locks) > 0 {
+				done, again, err = p.ending.Attempt(ctx, p.ownPlanner(), locks)
 			}
+			ended = time.Now()
 			return err
 		},
 		then: func(_ context.Context, err error) (more bool) {
@@ -94,6 +101,7 @@ func (p *planner) expireEnded() *job {
 			} else {
 				p.ending = roster.Ending{}
 			}
+			p.observe(began, ended, done, err)
 			p.rebalanced(done, err)
 			p.view.invalidate()
 			return true
@@ -119,11 +127,17 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	if done.SkippedKnown {
 		p.block(done.Skipped)
 	}
-	if p.cfg.Observer != nil {
-		for _, silent := range done.Silences {
-			p.cfg.Observer.Expired(p.taskType, silent)
-		}
+}
+
+// observe tells the observer about a rebalance that has planned, expired servers or failed.
+func (p *planner) observe(began, ended time.Time, done roster.RebalanceResult, err error) {
+	if p.cfg.Observer == nil || err == nil && !done.Planned && len(done.Silences) == 0 {
+		return
 	}
+	p.cfg.Observer.Planned(Plan{
+		TaskType: p.taskType, OwnSign: p.roster.OwnSign(), Server: p.uuid, Began: began, Ended: ended, Err: err,
+		Moves: done.Moves, Expired: done.Silences, Skipped: len(done.Skipped),
+	})
 }
 
 // replan returns the job that rebalances again after this server has drained queues whose rows its own transactions

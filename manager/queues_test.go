@@ -127,14 +127,14 @@ type moveCounts struct {
 	of map[string]int
 }
 
-func (c *moveCounts) Moved(_, kind string, _ time.Duration) {
+func (c *moveCounts) Moved(m manager.Move) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.of[kind]++
+	c.of[m.Kind]++
 }
 
 func (c *moveCounts) Heartbeat(time.Duration, error)      {}
-func (c *moveCounts) Expired(string, time.Duration)       {}
+func (c *moveCounts) Planned(manager.Plan)                {}
 func (c *moveCounts) Swept(string, string, time.Duration) {}
 
 // N2: named queues come and go while everything runs. If the first owner did not drain a queue that is removed and

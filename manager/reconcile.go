@@ -28,9 +28,9 @@ type reconciler struct {
 
 	steps []action // the steps decided on last that call the database, and are not taken yet
 
-	drains  map[string]time.Time // when the drain of a queue began
-	lost    map[string]bool      // queues that were taken away and have not drained yet
-	retired map[string]int64     // epochs under which a release was sent: the server never works them again (H3)
+	stages  stages           // how far the hand-overs of queues have come
+	lost    map[string]bool  // queues that were taken away and have not drained yet
+	retired map[string]int64 // epochs under which a release was sent: the server never works them again (H3)
 }
 
 // reconcile takes the steps that the processor takes at once, and puts the others on the agenda. A step that waits for
@@ -40,6 +40,7 @@ func (r *reconciler) reconcile(ctx context.Context) error {
 	r.window.update(ctx)
 	err := r.view.read(ctx)
 	r.adoptLimits()
+	r.stages.noteRequests(r.uuid, r.view.Queues)
 	r.history.see(r.view)
 	r.crashes.note()
 	if r.sweeper != nil && err == nil {
@@ -131,10 +132,11 @@ func (r *reconciler) perform(ctx context.Context, actions []action) (again bool)
 		case drain:
 			r.drain(ctx, a.row)
 		case resume:
+			delete(r.stages, a.id)
 			r.log.LogAttrs(ctx, slog.LevelDebug, "queue resumed", slog.String("queue", a.id), slog.Int64("epoch", a.row.Epoch))
 			r.proc.Resume(a.id)
 		case revoke:
-			r.revoke(ctx, a.id)
+			r.revoke(ctx, a.id, a.row.Epoch)
 		case forget:
 			again = r.forget(a.id) || again
 		case replan:
@@ -156,30 +158,23 @@ func (r *reconciler) grant(ctx context.Context, row roster.ViewQueue) {
 	}
 	r.log.LogAttrs(ctx, slog.LevelInfo, "queue granted", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 	r.logInternal(ctx, r.proc.Grant(r.view.placed(ctx, q), cmp.Or(row.Total, r.view.QueueTotal)))
-	r.moved(MoveGranted, 0)
+	delete(r.stages, row.ID)
+	r.moved(MoveGranted, row.ID, row.Epoch)
 }
 
 func (r *reconciler) drain(ctx context.Context, row roster.ViewQueue) {
-	r.drains[row.ID] = time.Now()
+	r.stages.noteDrain(row.ID)
 	r.proc.Drain(row.ID)
 	r.log.LogAttrs(ctx, slog.LevelDebug, "queue draining", slog.String("queue", row.ID), slog.Int64("epoch", row.Epoch))
 }
 
-// drainedFor returns how long ago the drain of a queue began. It returns 0 if the processor never had the queue.
-func (r *reconciler) drainedFor(id string) time.Duration {
-	if begin, ok := r.drains[id]; ok {
-		return time.Since(begin)
-	}
-	return 0
-}
-
 // revoke cancels what is in flight of a lost queue. Each reconciliation repeats it until the dealer returns. It logs
 // the loss once.
-func (r *reconciler) revoke(ctx context.Context, id string) {
+func (r *reconciler) revoke(ctx context.Context, id string, epoch int64) {
 	if !r.lost[id] {
 		r.lost[id] = true
 		r.log.LogAttrs(ctx, slog.LevelWarn, "queue lost", slog.String("queue", id))
-		r.moved(MoveLost, 0)
+		r.moved(MoveLost, id, epoch)
 	}
 	r.proc.Revoke(id, center.ErrFenced)
 }
@@ -240,6 +235,7 @@ func (r *reconciler) release(releases []action) *job {
 		if r.sweeper != nil {
 			suspended = append(suspended, r.sweeper.take(a.id)...)
 		}
+		r.stages.noteDrained(a.id)
 		r.retire(a.id, a.row.Epoch)
 	}
 	fresh, reads := r.view.fresh, r.view.reads
@@ -263,7 +259,7 @@ func (r *reconciler) release(releases []action) *job {
 					r.history.memory.Released(h)
 					r.log.LogAttrs(ctx, slog.LevelInfo, "queue handed over",
 						slog.String("queue", h.QueueID), slog.String("to", h.Requester))
-					r.moved(MoveReleased, r.drainedFor(h.QueueID))
+					r.observeMove(r.stages.end(h.QueueID, h.Epoch, h.Requester))
 				}
 			}
 			return len(released) > 0
@@ -289,7 +285,7 @@ func (r *reconciler) moveOne(a action) *job {
 				r.history.memory.Forget(a.id)
 			}
 			r.log.LogAttrs(ctx, slog.LevelInfo, "queue "+move, slog.String("queue", a.id))
-			r.moved(move, 0)
+			r.moved(move, a.id, a.row.Epoch)
 		})
 }
 

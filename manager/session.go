@@ -87,7 +87,7 @@ func newSession(s *server) *session {
 		base: &b, planner: ss.planner, halt: ss.halt, window: ss.window, sweeper: ss.sweeper,
 		history: ss.history,
 		crashes: &crashCounts{base: &b, survived: map[string]int64{}, reset: map[string]int64{}},
-		drains:  map[string]time.Time{}, lost: map[string]bool{}, retired: map[string]int64{},
+		stages:  stages{}, lost: map[string]bool{}, retired: map[string]int64{},
 	}
 	ss.failures = &failingQueues{base: &b, reconciler: ss.reconciler}
 	for id := range ss.hung.listed {

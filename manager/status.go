@@ -83,12 +83,11 @@ func (s *server) status() Status {
 type Observer interface {
 	// Heartbeat is called after each heartbeat with its duration and its error.
 	Heartbeat(took time.Duration, err error)
-	// Moved is called when this process gets or loses a queue. kind is one of the Move constants. took is the time since
-	// the drain began for MoveReleased, and 0 for all other kinds.
-	Moved(taskType, kind string, took time.Duration)
-	// Expired is called when this process has expired a dead server. silent is the time since that server's last
-	// heartbeat.
-	Expired(taskType string, silent time.Duration)
+	// Moved is called when this process gets or loses a queue.
+	Moved(Move)
+	// Planned is called after this process has planned the owners of the queues, has expired servers, or has failed to.
+	// It is not called when another process was planning, nor for the plan with which a server leaves.
+	Planned(Plan)
 	// Swept is called when this process has ended its sweep of a queue. result is one of the Sweep constants. took is the
 	// time since this process began the sweep.
 	Swept(taskType, result string, took time.Duration)
@@ -102,6 +101,75 @@ const (
 	SweepSuspended = "suspended" // the queue moves, or the run is paused: another sweep continues it
 	SweepLost      = "lost"      // the run is over, or another server owns the queue
 )
+
+// Move is a queue that this process got or lost.
+type Move struct {
+	TaskType, OwnSign string
+	Server            string // uuid of the server of this process
+	Queue             string // its ID
+	Epoch             int64  // under which the server owns the queue, or owned it
+	Kind              string // one of the Move constants
+	To                string // for MoveReleased, the uuid of the next owner; empty if the server left the roster with it
+
+	// Of MoveReleased, by the local clock: when this process saw that another server requests the queue, when it began to
+	// drain the queue, when it saw that nothing is in flight any more, and when the hand-over was committed. A time is
+	// zero if there was no such step.
+	Requested, Draining, Drained, Released time.Time
+}
+
+// DrainedFor returns the time from the beginning of the drain to the release; 0 if the queue was not worked.
+func (m Move) DrainedFor() time.Duration {
+	if m.Draining.IsZero() {
+		return 0
+	}
+	return m.Released.Sub(m.Draining)
+}
+
+// Plan is one attempt of this process to plan the owners of the queues of a task type, in one transaction under the
+// lock row.
+type Plan struct {
+	TaskType, OwnSign string
+	Server            string // uuid of the server of this process
+	Began, Ended      time.Time
+	Err               error // nothing was written
+
+	// Moves are the changes that were written: the number of queues that are given to a server, requested, or taken
+	// away, by the name of the rule, such as "balance", for which docs/operating.md has the words.
+	Moves map[string]int
+	// Expired has for each dead server that was expired the time since its last heartbeat.
+	Expired []time.Duration
+	// Skipped is the number of queues that are to move while transactions hold their rows.
+	Skipped int
+}
+
+// Observers returns an Observer that calls each of the list in its order.
+func Observers(list ...Observer) Observer { return observers(list) }
+
+type observers []Observer
+
+func (o observers) Heartbeat(took time.Duration, err error) {
+	for _, each := range o {
+		each.Heartbeat(took, err)
+	}
+}
+
+func (o observers) Moved(m Move) {
+	for _, each := range o {
+		each.Moved(m)
+	}
+}
+
+func (o observers) Planned(p Plan) {
+	for _, each := range o {
+		each.Planned(p)
+	}
+}
+
+func (o observers) Swept(taskType, result string, took time.Duration) {
+	for _, each := range o {
+		each.Swept(taskType, result, took)
+	}
+}
 
 // The kinds of moves.
 const (

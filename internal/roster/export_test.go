@@ -50,7 +50,7 @@ func (r *Roster) ExpireStaleRead(ctx context.Context, taskType, uuid string) (al
 func (r *Roster) PlanAsOf(ctx context.Context, taskType, actor string, ago time.Duration) error {
 	return r.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		l.Now = l.Now.Add(-ago)
-		_, _, err := rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Always: true}, actor: actor})
+		_, err := rebalance(ctx, l, rebalancing{RebalanceOptions: RebalanceOptions{Always: true}, actor: actor})
 		return err
 	})
 }

@@ -287,7 +287,7 @@ func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done 
 // planNow gives owners to the queues that have none after a change of queues.
 func planNow(ctx context.Context, l *LockTx, s Server, err error) error {
 	if err == nil {
-		_, _, err = rebalance(ctx, l, rebalancing{actor: s.uuid})
+		_, err = rebalance(ctx, l, rebalancing{actor: s.uuid})
 	}
 	return err
 }

@@ -61,8 +61,10 @@ func (p Planner) Rebalance(ctx context.Context, o RebalanceOptions) (done Rebala
 		lock = p.roster.underFreeLock
 	}
 	err = lock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
-		_, silences, err := rebalance(ctx, l, rebalancing{RebalanceOptions: o, actor: p.actor})
-		done = RebalanceResult{SkippedKnown: true, Skipped: l.versions.toMove, Silences: silences}
+		did, err := rebalance(ctx, l, rebalancing{RebalanceOptions: o, actor: p.actor})
+		done = RebalanceResult{
+			SkippedKnown: true, Skipped: l.versions.toMove, Silences: did.silences, Planned: did.planned, Moves: did.moves,
+		}
 		return err
 	})
 	if errors.Is(err, sqldb.ErrBusy) {
@@ -133,6 +135,10 @@ type RebalanceResult struct {
 	// Silences are how long the servers that were expired had been silent: for that time no server worked their
 	// queues. If the clock was set back since, it is the judge_dead_interval.
 	Silences []time.Duration
+	// Planned says that a plan was due and made. Moves are its changes that were written, by the names of their rules
+	// (plan.Rule); a request that is only withdrawn has none.
+	Planned bool
+	Moves   map[string]int
 }
 
 // rebalancing is one rebalance under the lock row: by Rebalance, or for a server that leaves or is drained by force.
@@ -145,87 +151,107 @@ type rebalancing struct {
 	reason   string   // why they are forced
 }
 
-// rebalance expires, plans and writes. It returns the changes that it skipped because another transaction holds their
-// rows, and how long the servers that it expired had been silent.
+// rebalanced is what a rebalance did: the changes that it skipped because another transaction holds their rows, how
+// long the servers that it expired had been silent, and whether it planned, with the changes by rule.
+type rebalanced struct {
+	skipped  []plan.Change
+	silences []time.Duration
+	planned  bool
+	moves    map[string]int
+}
+
+// rebalance expires, plans and writes.
 func rebalance(ctx context.Context, l *LockTx,
 	p rebalancing,
-) (skipped []plan.Change, silences []time.Duration, err error) {
+) (did rebalanced, err error) {
 	due := func() bool {
 		v := l.versions
 		return v.planDue || v.planned != v.membership || p.Always || p.RetrySkipped && v.skipped
 	}
 	if !due() && !p.SharesDue && p.Watched == 0 && len(p.Ended) == 0 {
-		return nil, nil, nil
+		return did, nil
 	}
 	r := l.Reader()
 	servers, err := r.Servers(ctx)
 	if err != nil {
-		return nil, nil, err
+		return did, err
 	}
-	if servers, silences, err = expire(ctx, l, servers, p); err != nil {
-		return nil, nil, err
+	if servers, did.silences, err = expire(ctx, l, servers, p); err != nil {
+		return did, err
 	}
 	if !due() && p.SharesDue {
-		return nil, silences, raiseShares(ctx, l, r, servers)
+		return did, raiseShares(ctx, l, r, servers)
 	}
 	if !due() {
-		return nil, silences, nil
+		return did, nil
 	}
 	p.newState.assumeIn(servers)
 	staying := p.staying(servers)
 	servers = slices.DeleteFunc(servers, func(s ServerRow) bool { return s.UUID == p.leaving })
 	in, err := r.PlanInput(ctx, servers)
 	if err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	held, err := raiseEpochs(ctx, l, in.Queues, p.actor)
 	if err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if err := correctOwnVersion(ctx, l, staying, p.actor); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	may, err := mayPlan(ctx, l, staying, p.actor)
 	if err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if !may {
-		skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
-		return skipped, silences, err
+		did.skipped, err = p.leaveUnplanned(ctx, l, in.Queues)
+		return did, err
 	}
 	result := in.Plan()
 	written, skipped, err := writePlan(ctx, l, held.without(result.Changes))
 	if err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	l.versions.toMove = append(held.ids(), queuesToMove(skipped)...)
-	skipped = append(skipped, held.among(result.Changes)...)
-	l.versions.skipped = len(held) > 0 || len(skipped) > 0
+	did.skipped = append(skipped, held.among(result.Changes)...)
+	l.versions.skipped = len(held) > 0 || len(did.skipped) > 0
 	if err := writeWaiting(ctx, l, in, result.Waiting, written); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if err := countLoadMoves(ctx, l, in.loadMoves, written); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if err := countCrashes(ctx, l, p.crashed(written, servers)); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if err := l.Record(ctx, p.events(written)...); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if len(l.removing) > 0 {
 		if err := deleteRemovedQueues(ctx, l, p.actor); err != nil {
-			return nil, nil, err
+			return did, err
 		}
 	}
 	if err := recordPlanned(ctx, l, p.actor, len(written) > 0, l.versions.reserved || in.reserved()); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	if err := writeShares(ctx, l, in.shares(staying, result.Changes)); err != nil {
-		return nil, nil, err
+		return did, err
 	}
 	_, err = resizeFreeQueues(ctx, l, p.actor)
-	return skipped, silences, err
+	did.planned, did.moves = true, movesByRule(written)
+	return did, err
+}
+
+// movesByRule counts the changes that move a queue.
+func movesByRule(written []plan.Change) map[string]int {
+	moves := map[string]int{}
+	for _, c := range written {
+		if c.Rule != plan.Stays {
+			moves[c.Rule.String()]++
+		}
+	}
+	return moves
 }
 
 // leaveUnplanned takes the queues from the server that is to own nothing any more, if there is one, and leaves the

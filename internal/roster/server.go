@@ -187,7 +187,7 @@ func (s Server) Leave(ctx context.Context, forced []string, r Reservation) error
 				return err
 			}
 		}
-		_, _, err = rebalance(ctx, l, rebalancing{actor: s.uuid, leaving: s.uuid, forced: forced, reason: "drain_timeout"})
+		_, err = rebalance(ctx, l, rebalancing{actor: s.uuid, leaving: s.uuid, forced: forced, reason: "drain_timeout"})
 		if err != nil {
 			return err
 		}

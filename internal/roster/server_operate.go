@@ -51,11 +51,11 @@ func setState(ctx context.Context, l *LockTx, n newState, p rebalancing) (skippe
 		return nil, err
 	}
 	p.newState = n
-	skipped, _, err = rebalance(ctx, l, p)
+	did, err := rebalance(ctx, l, p)
 	if err != nil {
 		return nil, err
 	}
-	return skipped, l.setServer(ctx, n.uuid, `state = ?, rounded_up = FALSE`, n.state)
+	return did.skipped, l.setServer(ctx, n.uuid, `state = ?, rounded_up = FALSE`, n.state)
 }
 
 // setServer writes columns of the row of a server. It returns ErrGone if the row was deleted by hand.

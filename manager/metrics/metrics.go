@@ -15,7 +15,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -73,14 +72,15 @@ func New() *Metrics {
 	}
 }
 
-// NewManager returns a manager, as manager.New does, and all metrics of it: the caller registers them. The hooks of the
-// config are called, too. The config must have no Observer, because the metrics are it.
+// NewManager returns a manager, as manager.New does, and all metrics of it: the caller registers them. The hooks and
+// the observer of the config are called, too.
 func NewManager(c *center.Center, cfg manager.Config, tasks ...manager.Task) (*manager.Manager, *Metrics, error) {
-	if cfg.Observer != nil {
-		return nil, nil, errors.New("measure a manager: its Observer must be nil, because the metrics observe it")
-	}
 	x := New()
-	cfg.Observer, cfg.Hooks = x, wrap(x.Hooks(), cfg.Hooks)
+	if cfg.Hooks = wrap(x.Hooks(), cfg.Hooks); cfg.Observer == nil {
+		cfg.Observer = x
+	} else {
+		cfg.Observer = manager.Observers(x, cfg.Observer)
+	}
 	m, err := manager.New(c, cfg, tasks...)
 	if err != nil {
 		return nil, nil, err
@@ -129,16 +129,18 @@ func (x *Metrics) Heartbeat(took time.Duration, err error) {
 }
 
 // Moved implements manager.Observer.
-func (x *Metrics) Moved(taskType, kind string, took time.Duration) {
-	if kind == manager.MoveReleased {
-		x.handovers.WithLabelValues(taskType).Observe(took.Seconds())
+func (x *Metrics) Moved(m manager.Move) {
+	if m.Kind == manager.MoveReleased {
+		x.handovers.WithLabelValues(m.TaskType).Observe(m.DrainedFor().Seconds())
 	}
-	x.moves.WithLabelValues(taskType, kind).Inc()
+	x.moves.WithLabelValues(m.TaskType, m.Kind).Inc()
 }
 
-// Expired implements manager.Observer.
-func (x *Metrics) Expired(taskType string, silent time.Duration) {
-	x.expiries.WithLabelValues(taskType).Observe(silent.Seconds())
+// Planned implements manager.Observer.
+func (x *Metrics) Planned(p manager.Plan) {
+	for _, silent := range p.Expired {
+		x.expiries.WithLabelValues(p.TaskType).Observe(silent.Seconds())
+	}
 }
 
 // Swept implements manager.Observer.

@@ -254,8 +254,11 @@ func TestObserved(t *testing.T) {
 	x := metrics.New()
 	x.Heartbeat(time.Millisecond, nil)
 	x.Heartbeat(time.Second, errors.New("no"))
-	x.Moved("settle", manager.MoveReleased, 300*time.Millisecond)
-	x.Expired("settle", 11*time.Second)
+	released := time.Now()
+	x.Moved(manager.Move{
+		TaskType: "settle", Kind: manager.MoveReleased, Draining: released.Add(-300 * time.Millisecond), Released: released,
+	})
+	x.Planned(manager.Plan{TaskType: "settle", Expired: []time.Duration{11 * time.Second}})
 	end := func(v processor.Outcome) {
 		_, done := x.Hooks().Execute(t.Context(), processor.Batch{TaskType: "settle"})
 		done(processor.Result{Outcome: v, Took: time.Second})
