@@ -89,8 +89,13 @@ func (b *batch) perform() error {
 	}
 	ctx := b.bound
 	if hook := b.env.Hooks.Execute; hook != nil {
+		parents, err := b.items.traceParents(b.from, b.to)
+		if err != nil {
+			return err
+		}
 		ctx, b.hookEnd = hook(ctx, Batch{
 			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
+			TraceParents: parents,
 		})
 		b.logCtx = ctx
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // TaskDealer selects and executes the items of the queues that this server owns. A user must implement only this
-// interface. Keyed, Cursored, Paged, Discarder, Peeker and SetSelector are optional capabilities of the same value. New
-// looks for them once.
+// interface. Keyed, Cursored, Paged, Discarder, Peeker, Traced and SetSelector are optional capabilities of the same
+// value. New looks for them once.
 //
 // The executors call both methods concurrently: for different queues, and for different batches of one queue. A
 // TaskDealer must therefore be safe for concurrent use. A panic in any method counts as an error. It is logged with its
@@ -201,6 +201,14 @@ type Atomic interface {
 	// because it is one transaction. Several items of one order key then share a batch, in their order. Failures does not
 	// say which items are done: it counts as an error of the whole batch. New calls Atomic once.
 	Atomic() bool
+}
+
+// Traced is an optional capability of a TaskDealer: it says to which trace an item belongs, for example from a column
+// that the writer of the row has filled. Batch.TraceParents hands it on to Hooks.Execute.
+type Traced[T any] interface {
+	// TraceParent returns the trace context of item, as the header traceparent of W3C Trace Context has it; empty if it
+	// has none. The executor that executes item calls it before Execute, if there is a hook for that.
+	TraceParent(item T) string
 }
 
 // Discarder is an optional capability of a TaskDealer that is Keyed: it removes items that are given up. A sweep gives

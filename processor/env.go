@@ -141,6 +141,7 @@ type Batch struct {
 	TaskType, OwnSign string
 	Queues            []Queue // one, unless the dealer is a SetSelector
 	Items             int
+	TraceParents      []string // of the items that have one, in their order, if the dealer is Traced
 }
 
 // Result is the result of one Execute.

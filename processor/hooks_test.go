@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,38 @@ func TestHooks(t *testing.T) {
 		time.Sleep(1500 * time.Millisecond)
 		w.expect(t, "0s executed settle TEST a 2: done, failed 0, dead 0, <nil> in 0s", "0s selected a: 3 <nil>",
 			"1s executed settle TEST a 1: failed, failed 1, dead 1, broken in 1s", "1s selected a: 0 <nil>")
+	})
+}
+
+// traced is a dealer whose items have trace contexts, except those that end in 2.
+type traced struct{ dealer }
+
+func (*traced) TraceParent(item string) string {
+	switch item {
+	case "a2":
+		return ""
+	case "a3":
+		panic("boom")
+	}
+	return "of " + item
+}
+
+func TestHooksGetTheTraceContextsOfItems(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := &traced{dealer{sel: once(map[string][]string{"a": {"a1", "a2", "a3"}})}}
+		d.exec = func(context.Context, []string) error { return nil }
+		hooks := processor.Hooks{
+			Execute: func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
+				w.note("%d items, traces %q", b.Items, b.TraceParents)
+				return ctx, nil
+			},
+		}
+		w.start(t, d, processor.Env{Hooks: hooks}, settings(), "a")
+		time.Sleep(500 * time.Millisecond)
+		w.expect(t, `0s 2 items, traces ["of a1"]`)
+		if s := w.Stats(); s.SuccessCount != 2 || s.FailureCount != 1 || !strings.Contains(s.LastError.Error(), "boom") {
+			t.Errorf("stats %+v, want 2 done, and 1 failed with the panic", s)
+		}
 	})
 }
 

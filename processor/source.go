@@ -39,6 +39,8 @@ type items interface {
 	// distinguish items.
 	fingerprints(n int) ([]uint64, error)
 	discard(ctx context.Context, i int, cause error) error
+	// traceParents returns the trace contexts of the items between from and to that have one.
+	traceParents(from, to int) ([]string, error)
 }
 
 // typedSource is the source that calls a dealer of T. An interface that the dealer does not implement is nil.
@@ -51,6 +53,7 @@ type typedSource[T any] struct {
 	paged       Paged[T]
 	peeker      Peeker
 	ordered     Ordered[T]
+	traced      Traced[T]
 	atomic      bool
 	seed        maphash.Seed
 	fingerprint func(T) uint64
@@ -65,6 +68,7 @@ func newSource[T any](d TaskDealer[T]) *typedSource[T] {
 	t.paged, _ = d.(Paged[T])
 	t.peeker, _ = d.(Peeker)
 	t.ordered, _ = d.(Ordered[T])
+	t.traced, _ = d.(Traced[T])
 	if a, ok := d.(Atomic); ok {
 		t.atomic = a.Atomic()
 	}
@@ -217,6 +221,19 @@ func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {
 	defer caught(&err)
 	return i.discarder.Discard(ctx, i.list[n], cause)
+}
+
+func (i *typedItems[T]) traceParents(from, to int) (parents []string, err error) {
+	if i.traced == nil {
+		return nil, nil
+	}
+	defer caught(&err)
+	for _, item := range i.list[from:to] {
+		if parent := i.traced.TraceParent(item); parent != "" {
+			parents = append(parents, parent)
+		}
+	}
+	return parents, nil
 }
 
 // errExited is the error of a call that did not return: the dealer ended the executor's goroutine, as FailNow of a test
