@@ -25,7 +25,7 @@ OVERLAP := -parallel 4
 PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
 
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
-MODULES := bench examples/outbox internal/pgxtest internal/wrappertest internal/consoletest packaging/image
+MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image
 
 .PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check $(WITH_DATABASES) $(RECORD)
 
