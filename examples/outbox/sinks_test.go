@@ -18,6 +18,7 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/rotatest"
+	"github.com/dutyrota/rota/processor"
 )
 
 // fresh returns a roster with the tables of the shop, and with the versions 1 to 4 of the orders 0 to 4.
@@ -87,6 +88,39 @@ func TestPoison(t *testing.T) {
 				t.Errorf("failed items %+v, want one that is dead, of order 3", items)
 			}
 		})
+	}
+}
+
+// watched is a relay that counts the selects of its one queue that begin behind a position.
+type watched struct {
+	relay
+	behind int
+}
+
+func (w *watched) Select(ctx context.Context, s processor.Selection) ([]event, error) {
+	if s.After != "" {
+		w.behind++
+	}
+	return w.relay.Select(ctx, s)
+}
+
+// Selects go on behind events that the receiver never takes, also if there are more than a page has room for.
+func TestPosition(t *testing.T) {
+	r, s := fresh(t, rotatest.Options{})
+	to := newReceiver()
+	to.refuse = func(c change) bool { return c.Order < 4 }
+	settings := small
+	settings.Queues, settings.FetchNumber, settings.ExecuteNumber, settings.OnDead = 1, 1, 1, "PASS"
+	dealer := &watched{relay: relay{s, sink(t, to.start(t))}}
+	r.Work(manager.Serve("outbox", dealer, settings))
+	if dealer.behind == 0 {
+		t.Error("no select has begun behind a position")
+	}
+	if got := to.versions(); got[4] != 4 {
+		t.Errorf("last versions %v, want 4 of order 4", got)
+	}
+	if items := r.FailedItems("outbox"); len(items) != 16 {
+		t.Errorf("%d failed items, want the 16 of the other orders", len(items))
 	}
 }
 

@@ -34,6 +34,13 @@ var tables = map[schema.Dialect][]string{
 			payload TEXT NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, sent_at TIMESTAMP NULL,
 			KEY outbox_unsent (sent_at, id))`,
 	},
+	schema.TiDB: {
+		`CREATE TABLE IF NOT EXISTS orders (id BIGINT PRIMARY KEY, state VARCHAR(20) NOT NULL, version BIGINT NOT NULL)`,
+		// AUTO_ID_CACHE 1: the ids rise in the order in which they are drawn, in all sessions together.
+		`CREATE TABLE IF NOT EXISTS outbox (id BIGINT AUTO_INCREMENT PRIMARY KEY, aggregate_id BIGINT NOT NULL,
+			payload TEXT NOT NULL, created_at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, sent_at TIMESTAMP NULL,
+			KEY outbox_unsent (sent_at, id)) AUTO_ID_CACHE 1`,
+	},
 	schema.SQLite: {
 		`CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, state TEXT NOT NULL, version INTEGER NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, aggregate_id INTEGER NOT NULL,
