@@ -138,7 +138,8 @@ bench: $(WITH_DATABASES) ## compare with the alternatives, measure moves and sca
 
 benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 	$(WITH_DATABASES) -- go test -short -run '^$$' -bench . -benchtime 1x \
-		$$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench | xargs -n 1 dirname | sort -u)
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench --exclude-dir=otel | xargs -n 1 dirname | sort -u)
+	go -C otel test -run '^$$' -bench . -benchtime 1x ./...
 
 lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, and the workflows
 	$(ACTIONLINT)
