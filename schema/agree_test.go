@@ -44,7 +44,7 @@ var words = []struct {
 var (
 	index   = regexp.MustCompile(`^CREATE INDEX (\w+) ON (\w+) (\(.*\));`)
 	inTable = regexp.MustCompile(`^ INDEX (\w+) (\(.*\))$`)
-	flag    = regexp.MustCompile(`^ CONSTRAINT \w+ CHECK \(\w+ IN \(0, 1\)\)$`)
+	boolean = regexp.MustCompile(`^ CONSTRAINT \w+ CHECK \(\w+ IN \(0, 1\)\)$`)
 )
 
 // shape returns the tables of a migration with their columns, constraints and indexes, in the words that all dialects
@@ -83,7 +83,7 @@ func shape(text string) (lines, unknown []string) {
 			unknown = append(unknown, line)
 		case m != nil:
 			lines = append(lines, table+" INDEX "+m[1]+" "+m[2])
-		case !flag.MatchString(line): // PostgreSQL has a type for booleans, and TestEachNumberHasACheck asks for the others
+		case !boolean.MatchString(line): // PostgreSQL has a type for booleans, and TestEachNumberHasACheck asks for the others
 			lines = append(lines, table+line)
 		}
 	}

@@ -1,0 +1,158 @@
+package schema
+
+import (
+	"database/sql"
+	"flag"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+// released holds, for each dialect, the dump of a database that version 1 of the schema made, with a row in each table.
+// It is what users have, so it never changes. Before the first release, -update writes it anew.
+const released = "testdata/v0.1"
+
+var update = flag.Bool("update", false, "dump version 1 of the schema to "+released+"; needs pg_dump and mariadb-dump")
+
+// A database of the first release, restored from a dump, is what this program's first migration makes, and the later
+// migrations lead from it to what an empty database gets. They lose no row.
+func TestReleasedDatabase(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		kind := filepath.Base(t.Name())
+		file := filepath.Join(released, kind+".sql")
+		TeachLater(t, 1)
+		if *update {
+			made := testdb.URL(t, kind)
+			db, d := migrated(t, made)
+			oneRowEach(t, db)
+			writeDump(t, file, dump(t, db, d, made))
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, d := open(t, url)
+		for statement := range strings.SplitSeq(strings.TrimSpace(string(text)), ";\n") {
+			execute(t, db, statement)
+		}
+		for latest := int64(1); latest <= 3; latest++ {
+			TeachLater(t, latest)
+			if _, _, err := Up(t.Context(), db, d); err != nil {
+				t.Fatal(err)
+			}
+			fresh, _ := migrated(t, testdb.URL(t, kind))
+			if diff := cmp.Diff(definitions(t, fresh, d), definitions(t, db, d)); diff != "" {
+				t.Errorf("version %d: a released database (+) is not what a new one (-) is:\n%s", latest, diff)
+			}
+			for table := range columns {
+				if n := texts(t, db, `SELECT COUNT(*) FROM `+table); n[0] != "1" && table != versionTable {
+					t.Errorf("version %d: %s rows of %s are left, want 1", latest, n[0], table)
+				}
+			}
+		}
+	})
+}
+
+// definitions returns what the database says of its tables, views, indexes and constraints.
+func definitions(t *testing.T, db *sql.DB, d Dialect) (list []string) {
+	t.Helper()
+	switch d {
+	case Postgres:
+		return texts(t, db, `
+			SELECT concat_ws(' ', table_name, column_name, data_type, character_maximum_length, datetime_precision, is_nullable,
+				column_default, collation_name, identity_generation) FROM information_schema.columns WHERE table_schema = 'public'
+			UNION ALL SELECT concat_ws(' ', conrelid::regclass, conname, pg_get_constraintdef(oid)) FROM pg_constraint
+				WHERE connamespace = 'public'::regnamespace
+			UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'
+			UNION ALL SELECT viewname || definition FROM pg_views WHERE schemaname = 'public'
+			ORDER BY 1`)
+	case SQLite:
+		return texts(t, db, `SELECT name || sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name`)
+	}
+	for _, relation := range relations(t, db, d) {
+		var name, text string
+		rows, err := db.QueryContext(t.Context(), `SHOW CREATE TABLE `+relation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		columns, err := rows.Columns()
+		if err != nil || !rows.Next() {
+			t.Fatalf("SHOW CREATE TABLE %s: %v", relation, err)
+		}
+		values := []any{&name, &text, new(sql.RawBytes), new(sql.RawBytes)} // a view has a character set and a collation besides
+		if err := rows.Scan(values[:len(columns)]...); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, autoIncrement.ReplaceAllString(text, ""))
+	}
+	return list
+}
+
+var autoIncrement = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+
+// dump returns the statements that make the database again.
+func dump(t *testing.T, db *sql.DB, d Dialect, target string) string {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch d {
+	case SQLite:
+		return dumpSQLite(t, db)
+	case Postgres:
+		return output(t, "pg_dump", "--no-owner", "--no-privileges", "--column-inserts", "--dbname", target)
+	}
+	return output(t, "mariadb-dump", "--protocol=tcp", "--compact", "--complete-insert", "--skip-extended-insert",
+		"--host", u.Hostname(), "--port", u.Port(), "--user", u.User.Username(), strings.TrimPrefix(u.Path, "/"))
+}
+
+func dumpSQLite(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	statements := texts(t, db, `SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name <> 'sqlite_sequence' ORDER BY rowid`)
+	for _, table := range slices.Sorted(maps.Keys(columns)) {
+		if table == "schedule_assignment" {
+			continue
+		}
+		list := columnsOf(t, db, table)
+		statements = append(statements, texts(t, db, fmt.Sprintf(`SELECT 'INSERT INTO %s (%s) VALUES (' || concat_ws(', ', quote(%s)) || ')' FROM %[1]s`,
+			table, strings.Join(list, ", "), strings.Join(list, "), quote(")))...)
+	}
+	return strings.Join(statements, ";\n") + ";\n"
+}
+
+func output(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stderr = t.Output()
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return string(text)
+}
+
+// noise is what a dump says of the session that restores it, of the account that made it, and of nothing.
+var noise = regexp.MustCompile(`(?m)^(--|\\|SET |SELECT pg_catalog\.set_config|/\*M!|/\*!\d+ SET ).*\n|^\n| DEFINER=\S+`)
+
+func writeDump(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(noise.ReplaceAllString(text, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
