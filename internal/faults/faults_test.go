@@ -37,6 +37,7 @@ type scenario struct {
 	guest   bool                   // the workers have a database user of their own; requires own
 	disk    bool                   // the scenario's own database has a disk that can be filled
 	slow    bool                   // uses the default intervals
+	upgrade bool                   // the roster is a first release's, and the first workers are of the previous version
 	witness bool                   // the workers have a witness directory
 	idleTx  time.Duration          // idle_tx_timeout of the workers; 0 means the default
 	returns time.Duration          // return_within of workers with names
@@ -75,6 +76,7 @@ func scenarios() (list []scenario) {
 		{"trigger", triggerScenarios},
 		{"operate", operateScenarios},
 		{"backfill", backfillScenarios},
+		{"upgrade", upgradeScenarios},
 	}
 	for _, f := range families {
 		for _, sc := range f.list {
@@ -143,6 +145,11 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 	s.prepareData(kind, sc.shards)
 	if sc.witness {
 		s.witness = witnesstest.Dir(s.t)
+	}
+	if sc.upgrade {
+		s.restore(kind)
+		before, _ := s.versions()
+		s.program = before.worker
 	}
 	s.open()
 	if sc.guest {

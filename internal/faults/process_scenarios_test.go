@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"slices"
 	"syscall"
 	"time"
 
@@ -160,7 +159,7 @@ func terminate(s *stage) {
 }
 
 func rollingRestart(s *stage) {
-	for _, w := range slices.Clone(s.workers) {
+	for _, w := range s.live() {
 		if s.IntN(2) == 0 { // either starts the new worker first, or stops the old one first
 			s.start(1)
 			s.leave(w)

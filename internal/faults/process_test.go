@@ -39,9 +39,9 @@ type worker struct {
 	data map[string]*testdb.Proxy // between the process and its data databases, by their names; may be empty
 }
 
-// startWorker starts a process that ends with this process at the latest. The names of its files begin with the prefix
-// files.
-func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *worker {
+// startWorker starts a process that ends with this process at the latest. The program is a test program of this package.
+// The names of the process's files begin with the prefix files.
+func startWorker(t *testing.T, program, files string, o order, proxy *testdb.Proxy) *worker {
 	t.Helper()
 	o.Notes = files + ".notes"
 	w := &worker{t: t, proxy: proxy, notes: o.Notes, log: files + ".log", gone: make(chan struct{})}
@@ -56,7 +56,7 @@ func startWorker(t *testing.T, files string, o order, proxy *testdb.Proxy) *work
 	if err := os.WriteFile(w.notes, nil, 0o644); err != nil { // the process may be killed before it opens them
 		t.Fatal(err)
 	}
-	w.cmd = exec.Command(os.Args[0])
+	w.cmd = exec.Command(program)
 	w.cmd.Env = append(os.Environ(), orderVariable+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

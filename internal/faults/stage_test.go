@@ -3,9 +3,11 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,6 +72,7 @@ type scene struct {
 	pool      int              // as in scenario
 	returns   time.Duration    // as in scenario
 	idleTx    time.Duration    // as in scenario
+	program   string           // that the next workers run; empty: this one
 	witness   string           // the witness directory of the workers; empty: none
 	variant   variant
 	reply     time.Duration // reply_timeout of the workers; 0 means the default
@@ -248,7 +251,7 @@ func (s workerSteps) launchAs(name string) *worker {
 	if name != "" {
 		o.Returns = s.returns
 	}
-	w := startWorker(s.t, files, o, proxy)
+	w := startWorker(s.t, cmp.Or(s.program, os.Args[0]), files, o, proxy)
 	w.data = data
 	s.workers = append(s.workers, w)
 	return w

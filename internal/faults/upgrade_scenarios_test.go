@@ -1,0 +1,206 @@
+//go:build linux
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/sqldb"
+)
+
+// upgradeScenarios are upgrades while the workers work. The roster is the restored dump of a first release. The
+// previous version is a commit, and the next version is this program with a second migration of the tables.
+var upgradeScenarios = []scenario{
+	{name: "upgrade", play: upgrade, kinds: everywhere, upgrade: true},
+	{name: "cursor-upgrade", play: upgrade, kinds: everywhere, upgrade: true, variant: inOrder},
+	{name: "data-upgrade", play: upgrade, kinds: everywhere, upgrade: true, shards: 3},
+	{name: "run-upgrade", play: upgradeInRun, kinds: everywhere, upgrade: true, variant: sweeping},
+}
+
+// previousCommit is the last commit before migration 1 of the tables was frozen. From the second release on it is the
+// tag of the release before.
+const previousCommit = "6328ab40"
+
+// upgrade goes to the next version in the order of docs/operating.md: first the tables, then one worker after the other.
+// Workers of both versions die meanwhile, and one of the previous version starts on the new tables. Then all workers go
+// back to the previous version, which the new tables allow.
+func upgrade(s *stage) {
+	before, after := s.versions()
+	s.migrate(before, after)
+	s.works(20)
+	s.trapped("kill work")
+	s.program = after.worker
+	s.start(2)
+	s.works(20)
+	newest := s.workers[len(s.workers)-1]
+	newest.arm("kill commit")
+	s.dies(newest)
+	s.program = before.worker
+	s.start(1)
+	s.works(20)
+	for _, v := range []version{after, before} {
+		s.program = v.worker
+		rollingRestart(s)
+		if out, err := v.run("queue", "list", taskType, "--database", s.url, "-o", "json"); err != nil || len(records(out)) != queues {
+			s.t.Errorf("%v, want %d queues:\n%s", err, queues, out)
+		}
+	}
+}
+
+// upgradeInRun: a run that workers of the previous version have begun ends with those of the next.
+func upgradeInRun(s *stage) {
+	before, after := s.versions()
+	inRun(func(s *stage) {
+		s.migrate(before, after)
+		s.kill(s.any())
+		s.program = after.worker
+		s.launch()
+		rollingRestartInRun(s)
+	})(s)
+	s.succeeds(s.submit(""))
+}
+
+// migrate migrates the tables. Before, programs of the next version refuse them, and afterwards those of the previous
+// version still read them.
+func (s workerSteps) migrate(before, after version) {
+	s.t.Helper()
+	const refusal = `the database's schema is version 1, this program needs 2: run "rota migrate up"`
+	if out, err := after.run("queue", "list", "--database", s.url); err == nil || !strings.Contains(out, refusal) {
+		s.t.Errorf("the next version on the old tables: %v, want %q:\n%s", err, refusal, out)
+	}
+	if out, err := after.run("migrate", "up", "--database", s.url); err != nil {
+		s.t.Fatalf("%v:\n%s", err, out)
+	}
+	if out, err := before.run("doctor", "--database", s.url, "-o", "json"); !strings.HasPrefix(out, "[") {
+		s.t.Errorf("the previous version on the new tables: %v:\n%s", err, out)
+	}
+}
+
+func records(text string) (list []any) {
+	_ = json.Unmarshal([]byte(text), &list) // the caller shows the text
+	return list
+}
+
+// restore makes the roster from the dump of a first release.
+func (s *scene) restore(kind string) {
+	s.t.Helper()
+	text, err := os.ReadFile("../../schema/testdata/v0.1/" + kind + ".sql")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	db, err := anydb.URL(s.url).Pool(sqldb.RoleSchema, sqldb.PoolOptions{Create: true})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	statements := strings.Split(strings.TrimSpace(string(text)), ";\n")
+	for _, of := range []string{"run", "run_queue", "run_item", "run_dep"} { // no worker would end the run of the dump
+		statements = append(statements, "DELETE FROM schedule_"+of)
+	}
+	for _, statement := range statements {
+		if _, err := db.ExecContext(s.t.Context(), statement); err != nil {
+			s.t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// version is the programs of one version.
+type version struct {
+	worker string // this test program
+	rota   string
+}
+
+// run returns what the program rota prints.
+func (v version) run(args ...string) (string, error) {
+	out, err := exec.Command(v.rota, args...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("run %s %s: %w", filepath.Base(v.rota), strings.Join(args, " "), err)
+	}
+	return string(out), err
+}
+
+// versions returns the previous and the next version.
+func (s *scene) versions() (before, after version) {
+	s.t.Helper()
+	both, err := buildVersions()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return both[0], both[1]
+}
+
+// buildDir holds the programs that buildVersions has built. TestMain removes it.
+var buildDir string
+
+// buildVersions builds the programs of the previous version and of the next.
+var buildVersions = sync.OnceValues(func() (both [2]version, err error) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return both, err
+	}
+	if buildDir, err = os.MkdirTemp("", "rota-versions-"); err != nil {
+		return both, err
+	}
+	source, archive := filepath.Join(buildDir, "source"), filepath.Join(buildDir, "source.tar")
+	if err := os.Mkdir(source, 0o755); err != nil {
+		return both, err
+	}
+	overlay, err := laterTables(root)
+	if err != nil {
+		return both, err
+	}
+	for _, command := range [][]string{
+		{"git", "-C", root, "archive", "-o", archive, previousCommit},
+		{"tar", "-C", source, "-xf", archive},
+	} {
+		if err := execute(command...); err != nil {
+			return both, err
+		}
+	}
+	if both[0], err = build(source, "previous"); err != nil {
+		return both, err
+	}
+	both[1], err = build(root, "next", "-overlay="+overlay)
+	return both, err
+})
+
+// laterTables writes the file that makes the go command see a second migration of the tables.
+func laterTables(root string) (file string, err error) {
+	var overlay struct{ Replace map[string]string }
+	overlay.Replace = map[string]string{}
+	for _, dialect := range []string{"postgres", "mysql", "sqlite"} {
+		name := filepath.Join(dialect, "00002_later.sql")
+		overlay.Replace[filepath.Join(root, "schema", name)] = filepath.Join(root, "schema", "testdata", "later", name)
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	file = filepath.Join(buildDir, "overlay.json")
+	return file, os.WriteFile(file, text, 0o644)
+}
+
+// build builds the programs of one version from a source tree.
+func build(source, name string, flags ...string) (version, error) {
+	v := version{worker: filepath.Join(buildDir, name+"-worker"), rota: filepath.Join(buildDir, name+"-rota")}
+	test := append([]string{"go", "-C", source, "test", "-c", "-o", v.worker}, flags...)
+	if err := execute(append(test, "./internal/faults")...); err != nil {
+		return v, err
+	}
+	program := append([]string{"go", "-C", source, "build", "-buildvcs=false", "-o", v.rota}, flags...)
+	return v, execute(append(program, "./cmd/rota")...)
+}
+
+func execute(command ...string) error {
+	if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(command, " "), err, out)
+	}
+	return nil
+}
