@@ -20,7 +20,7 @@ import (
 )
 
 // released holds, for each dialect, the dump of a database that version 1 of the schema made, with a row in each table.
-// It is what users have, so it never changes. Before the first release, -update writes it anew.
+// It is what users have, so it never changes. -update writes it anew.
 const released = "testdata/v0.1"
 
 var update = flag.Bool("update", false, "dump version 1 of the schema to "+released+"; needs pg_dump and mariadb-dump")

@@ -17,7 +17,7 @@ const serverColumns = `uuid task_type own_sign ip host_name pid thread_number st
 		fetch_count fetch_item_count success_count failure_count skip_count execute_ms in_hand oldest_in_hand_since last_error
 		last_error_at failing_since failed_calls library_version labels hung_queues given_settings max_in_flight max_in_flight_target max_in_flight_version weight planner_version witness name process rounded_up`
 
-// columns lists the columns, which are public. After the first release the list may only grow.
+// columns lists the columns, which are public. The list may only grow.
 var columns = map[string]string{
 	"schedule_task_type": `task_type mode processor_type heartbeat_interval_ms judge_dead_interval_ms thread_number fetch_number execute_number
 		sleep_time_nodata_ms sleep_time_interval_ms permit_run_start_time permit_run_end_time time_zone task_parameter data_database

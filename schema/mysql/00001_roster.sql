@@ -1,7 +1,7 @@
 -- The roster on MySQL and MariaDB: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- Until the first release this file is edited: see the package comment of schema. From then on it never changes.
+-- This file never changes, because databases have been made by it: a change of the tables is another migration.
 --
 -- MySQL commits each DDL statement by itself, so a migration that is killed has done a part of its work. Every
 -- statement can therefore run again. Indexes are inside CREATE TABLE, because there is no CREATE INDEX IF NOT EXISTS.

@@ -1,7 +1,7 @@
 -- The roster on SQLite: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- Until the first release this file is edited: see the package comment of schema. From then on it never changes.
+-- This file never changes, because databases have been made by it: a change of the tables is another migration.
 --
 -- Identifiers sort by their bytes (BINARY is the default), as on every other database, because the order of queue
 -- ids is the order in which rows are locked. Times are UTC as text, 'YYYY-MM-DD HH:MM:SS.ffffff', always with six
