@@ -21,12 +21,13 @@ var upgradeScenarios = []scenario{
 	{name: "upgrade", play: upgrade, kinds: everywhere, upgrade: true},
 	{name: "cursor-upgrade", play: upgrade, kinds: everywhere, upgrade: true, variant: inOrder},
 	{name: "data-upgrade", play: upgrade, kinds: everywhere, upgrade: true, shards: 3},
+	{name: "upgrade-behind-reader", play: upgradeBehindReader, upgrade: true, slow: true},
 	{name: "run-upgrade", play: upgradeInRun, kinds: everywhere, upgrade: true, variant: sweeping},
 }
 
-// previousCommit is the last commit before migration 1 of the tables was frozen. From the second release on it is the
-// tag of the release before.
-const previousCommit = "6328ab40"
+// previousCommit is the last commit before migration 1 of the tables was frozen. After the first release it is the tag of
+// the release before. In a clone that has not got it, the previous version is this program without the second migration.
+const previousCommit = "e543a480"
 
 // upgrade goes to the next version in the order of docs/operating.md: first the tables, then one worker after the other.
 // Workers of both versions die meanwhile, and one of the previous version starts on the new tables. Then all workers go
@@ -65,6 +66,45 @@ func upgradeInRun(s *stage) {
 		rollingRestartInRun(s)
 	})(s)
 	s.succeeds(s.submit(""))
+}
+
+// upgradeBehindReader: a transaction that has read all tables stays open, so that the migration cannot change them. It
+// makes way for the workers, whose heartbeats wait behind it: all keep their queues and work on.
+func upgradeBehindReader(s *stage) {
+	_, after := s.versions()
+	epochs := s.count(`SELECT SUM(epoch) FROM schedule_queue`)
+	tx, err := s.c.DB().BeginTx(s.t.Context(), nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer tx.Rollback() // has ended, unless the scenario fails
+	var n int
+	if err := tx.QueryRowContext(s.t.Context(), `SELECT COUNT(*) FROM schedule_queue, schedule_server`).Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	migrated := make(chan error, 1)
+	go func() {
+		_, err := after.run("migrate", "up", "--database", s.url)
+		migrated <- err
+	}()
+	s.until("the migration has begun", func() bool { return s.count(`SELECT COUNT(*) FROM schedule_schema_lock WHERE holder <> ''`) == 1 })
+	s.sleep(s.dead(1.5))
+	s.works(20)
+	select {
+	case err := <-migrated:
+		s.t.Errorf("the migration has ended before the reader: %v", err)
+	default:
+	}
+	if err := tx.Rollback(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		s.t.Error(err)
+	}
+	s.works(20)
+	if n := s.count(`SELECT SUM(epoch) FROM schedule_queue`); n != epochs {
+		s.t.Errorf("the epochs rose by %d: a queue has changed its owner", n-epochs)
+	}
 }
 
 // migrate migrates the tables. Before, programs of the next version refuse them, and afterwards those of the previous
@@ -133,6 +173,9 @@ func (s *scene) versions() (before, after version) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	if _, err := os.Stat(filepath.Join(buildDir, "source")); err != nil {
+		s.t.Logf("the clone has no commit %s: the previous version is this one", previousCommit)
+	}
 	return both[0], both[1]
 }
 
@@ -148,21 +191,13 @@ var buildVersions = sync.OnceValues(func() (both [2]version, err error) {
 	if buildDir, err = os.MkdirTemp("", "rota-versions-"); err != nil {
 		return both, err
 	}
-	source, archive := filepath.Join(buildDir, "source"), filepath.Join(buildDir, "source.tar")
-	if err := os.Mkdir(source, 0o755); err != nil {
-		return both, err
-	}
 	overlay, err := laterTables(root)
 	if err != nil {
 		return both, err
 	}
-	for _, command := range [][]string{
-		{"git", "-C", root, "archive", "-o", archive, previousCommit},
-		{"tar", "-C", source, "-xf", archive},
-	} {
-		if err := execute(command...); err != nil {
-			return both, err
-		}
+	source, err := previousSource(root)
+	if err != nil {
+		return both, err
 	}
 	if both[0], err = build(source, "previous"); err != nil {
 		return both, err
@@ -170,6 +205,22 @@ var buildVersions = sync.OnceValues(func() (both [2]version, err error) {
 	both[1], err = build(root, "next", "-overlay="+overlay)
 	return both, err
 })
+
+// previousSource returns the source tree of the previous version.
+func previousSource(root string) (dir string, err error) {
+	if execute("git", "-C", root, "cat-file", "-e", previousCommit+"^{commit}") != nil {
+		return root, nil
+	}
+	dir = filepath.Join(buildDir, "source")
+	archive := dir + ".tar"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := execute("git", "-C", root, "archive", "-o", archive, previousCommit); err != nil {
+		return "", err
+	}
+	return dir, execute("tar", "-C", dir, "-xf", archive)
+}
 
 // laterTables writes the file that makes the go command see a second migration of the tables.
 func laterTables(root string) (file string, err error) {
