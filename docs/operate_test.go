@@ -19,7 +19,7 @@ import (
 // at work, or change it.
 var (
 	fromNothing = []string{"quickstart.md"}
-	atWork      = []string{"failures.md", "operating.md", "runs.md"}
+	atWork      = []string{"compatibility.md", "failures.md", "operating.md", "runs.md"}
 )
 
 func TestEveryCommandRuns(t *testing.T) {
