@@ -37,7 +37,6 @@
 //
 // # The module
 //
-// The package is a module of its own, so that programs without OpenTelemetry do not need its modules. The replace in
-// its go.mod holds in this repository only: Go ignores it in a module that is imported. A release writes the version of
-// Rota into the require before it tags otel/vX.Y.Z.
+// The package is a module of its own, so that programs without OpenTelemetry do not need its modules. Between releases
+// a replace in its go.mod makes it use the Rota beside it; docs/releasing.md says what the tagged go.mod requires.
 package rotaotel
