@@ -81,18 +81,12 @@ func definitions(t *testing.T, db *sql.DB, d Dialect) (list []string) {
 		return texts(t, db, `SELECT name || sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name`)
 	}
 	for _, relation := range relations(t, db, d) {
-		var name, text string
-		rows, err := db.QueryContext(t.Context(), `SHOW CREATE TABLE `+relation)
-		if err != nil {
-			t.Fatal(err)
+		var name, text, ignored string
+		into := []any{&name, &text, &ignored, &ignored} // a view has a character set and a collation besides
+		if relation != "schedule_assignment" {
+			into = into[:2]
 		}
-		defer rows.Close()
-		columns, err := rows.Columns()
-		if err != nil || !rows.Next() {
-			t.Fatalf("SHOW CREATE TABLE %s: %v", relation, err)
-		}
-		values := []any{&name, &text, new(sql.RawBytes), new(sql.RawBytes)} // a view has a character set and a collation besides
-		if err := rows.Scan(values[:len(columns)]...); err != nil {
+		if err := db.QueryRowContext(t.Context(), `SHOW CREATE TABLE `+relation).Scan(into...); err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, autoIncrement.ReplaceAllString(text, ""))
