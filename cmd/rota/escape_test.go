@@ -89,7 +89,7 @@ var hostileCommands = []string{
 }
 
 // notSwept are the commands that the sweep leaves out: they show a roster of their own, or nothing of the database.
-var notSwept = []string{"console", "console password", "demo", "witness", "worker", "worker check", "completion bash", "completion fish", "completion powershell", "completion zsh", "help"}
+var notSwept = []string{"console", "console password", "demo", "witness", "worker", "worker check", "completion bash", "completion fish", "completion powershell", "completion zsh", "help", "man"}
 
 // sweepArgs returns the arguments of a command of hostileCommands.
 func sweepArgs(command, url string) (args []string) {

@@ -46,7 +46,8 @@ func main() {
 	}
 }
 
-// write writes the layout and checks what it has written. Its index.json names one index, with an image for each platform.
+// write writes the layout and checks what it has written. Its index.json names one index, with an image for each
+// platform.
 func (r release) write(out string, platforms []string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range platforms {
