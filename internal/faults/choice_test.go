@@ -16,7 +16,7 @@ import (
 const which = "ROTA_FAULTS"
 
 // chosenPlays is the number of plays in a choice.
-const chosenPlays = 21
+const chosenPlays = 23
 
 // play is a scenario on one kind of database.
 type play struct {

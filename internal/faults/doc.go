@@ -7,8 +7,8 @@
 // in it. Scenarios wait for events and not for a time. A machine that is too busy shows in the records, so that Check
 // does not take it for a fault of the roster.
 //
-//	go test ./internal/faults                                21 of the quick plays, chosen by the seed
-//	ROTA_FAULTS=long go test ./internal/faults               21 of all plays that take less than about a minute
+//	go test ./internal/faults                                23 of the quick plays, chosen by the seed
+//	ROTA_FAULTS=long go test ./internal/faults               23 of all plays that take less than about a minute
 //	ROTA_FAULTS=all go test -timeout 30m ./internal/faults   all plays
 //	ROTA_FAULTS=all go test -run TestFaults/postgres/kill$ ./internal/faults
 //	MINUTES=60 make faults                                   all plays, again and again, and a table
