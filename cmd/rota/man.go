@@ -14,8 +14,8 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 )
 
-// newManCommand makes a command for packagers. The package cobra/doc is not used: it reads the help as Markdown, which
-// it is not, and writes a page for each subcommand, nearly all of which is the flags that they share.
+// newManCommand makes a command for packagers. It does not use the package cobra/doc, because that package takes the
+// help for Markdown and writes a page for each subcommand. Such a page repeats the flags that all subcommands share.
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
@@ -36,8 +36,8 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// pages returns the commands that have a page of their own: all below rota, except those that cobra adds. Their
-// subcommands are sections of it.
+// pages returns the commands that have a page of their own: all below rota, without those that cobra adds. The
+// page of a command has a section for each of its subcommands.
 func pages(root *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
 		return cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion"
