@@ -8,7 +8,9 @@ import (
 var dialect = &sqldb.Dialect{
 	Name:    schema.MySQL,
 	Version: `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
-	Now:     "UTC_TIMESTAMP(6)",
+	Tables: `SELECT REPLACE(table_type, 'BASE ', ''), table_name FROM information_schema.tables
+		WHERE table_schema = DATABASE() ORDER BY table_type DESC, table_name`,
+	Now: "UTC_TIMESTAMP(6)",
 	Ago: func(ms string) string {
 		return "UTC_TIMESTAMP(6) - INTERVAL " + sqldb.ClampedMillis(ms) + " * 1000 MICROSECOND"
 	},

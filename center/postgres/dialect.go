@@ -8,7 +8,9 @@ import (
 var dialect = &sqldb.Dialect{
 	Name:    schema.Postgres,
 	Version: `SELECT 'PostgreSQL ' || current_setting('server_version')`,
-	Now:     "clock_timestamp()", // now() would be the start of the transaction
+	Tables: `SELECT REPLACE(table_type, 'BASE ', ''), table_name FROM information_schema.tables
+		WHERE table_schema = current_schema() ORDER BY table_type DESC, table_name`,
+	Now: "clock_timestamp()", // now() would be the start of the transaction
 	// For bigint * interval PostgreSQL has no operator: it would look for one on the search path before it casts.
 	Ago: func(ms string) string {
 		return "clock_timestamp() - CAST(" + sqldb.ClampedMillis(ms) + " AS double precision) * INTERVAL '1 millisecond'"

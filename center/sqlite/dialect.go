@@ -10,6 +10,7 @@ import (
 var dialect = &sqldb.Dialect{
 	Name:      schema.SQLite,
 	Version:   `SELECT 'SQLite ' || sqlite_version()`,
+	Tables:    `SELECT upper(type), name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY type DESC, name`,
 	OneWriter: true,
 	Now:       "rota_now()",
 	PlainNow:  `strftime('%Y-%m-%d %H:%M:%f000', 'now')`, // as timeText writes it, in milliseconds

@@ -12,9 +12,11 @@ import (
 // Dialect holds the SQL and the conversions that differ between kinds of databases. It has one field for each
 // difference, so it grows with the statements and not with its methods.
 type Dialect struct {
-	Name      schema.Dialect
-	Version   string // a SELECT of the name and the version of the server, for people
-	OneWriter bool   // the database has one lock for all writers
+	Name    schema.Dialect
+	Version string // a SELECT of the name and the version of the server, for people
+	// Tables is a SELECT of the views and the tables of the schema, views first: VIEW or TABLE, as in a DROP, and the name.
+	Tables    string
+	OneWriter bool // the database has one lock for all writers
 
 	Now      string                 // the clock now, not at the start of the transaction (L2)
 	PlainNow string                 // Now in a statement that other programs run, if Now is a function of ours

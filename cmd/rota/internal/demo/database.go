@@ -10,7 +10,6 @@ import (
 
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/sqldb"
-	"github.com/dutyrota/rota/schema"
 )
 
 // database is the database of the demo. On a server, all tables with names of the demo or of Rota are the demo's own,
@@ -29,7 +28,7 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 		return nil, fmt.Errorf("--database: %w", d.Err)
 	}
 	var err error
-	if d.DB, err = d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{Create: d.file()}); err != nil {
+	if d.DB, err = d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{Create: true}); err != nil {
 		return nil, fmt.Errorf("--database %s: %w", d.Address, err)
 	}
 	if err = d.check(ctx); err == nil {
@@ -41,8 +40,6 @@ func openDatabase(ctx context.Context, url string) (*database, error) {
 	return d, nil
 }
 
-func (d *database) file() bool { return d.Dialect.Name == schema.SQLite }
-
 // check asks which server it is, and refuses tables with names of the demo.
 func (d *database) check(ctx context.Context) error {
 	if err := sqldb.Connect(ctx, d.DB); err != nil {
@@ -52,7 +49,7 @@ func (d *database) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.QueryRowContext(ctx, found.Version).Scan(&d.server); err != nil || d.file() {
+	if err := d.QueryRowContext(ctx, found.Version).Scan(&d.server); err != nil {
 		return err
 	}
 	tables, err := d.tables(ctx)
@@ -84,15 +81,10 @@ func (d *database) leave(ctx context.Context, out io.Writer, keep bool) error {
 
 // tables lists the tables of the demo and of Rota as DROP names them. The views, which depend on tables, come first.
 func (d *database) tables(ctx context.Context) (list []string, err error) {
-	here := "DATABASE()"
-	if d.Dialect.Name == schema.Postgres {
-		here = "current_schema()"
-	}
-	_, rows, err := read(ctx, d.DB, `SELECT table_type, table_name FROM information_schema.tables
-		WHERE table_schema = `+here+` ORDER BY table_type DESC, table_name`)
+	_, rows, err := read(ctx, d.DB, d.Dialect.Tables)
 	for _, r := range rows {
 		if name := strings.ToLower(r[1]); name == "orders" || strings.HasPrefix(name, "schedule_") {
-			list = append(list, strings.TrimPrefix(r[0], "BASE ")+" "+r[1])
+			list = append(list, r[0]+" "+r[1])
 		}
 	}
 	return list, err
