@@ -42,13 +42,16 @@ func startOpened[T any](t *testing.T, url string, o center.Options, dealer func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := manager.New(c, manager.Config{Grace: time.Second}, manager.Serve("settle", dealer(c), s))
+	m, err := manager.New(c, manager.Config{Grace: time.Second, Logger: o.Logger}, manager.Serve("settle", dealer(c), s))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{c, cancel, make(chan error, 1)}
-	go func() { p.ended <- m.Run(ctx) }()
+	go func() {
+		p.ended <- m.Run(ctx)
+		close(p.ended)
+	}()
 	t.Cleanup(func() { c.Close() })
 	t.Cleanup(cancel)
 	return p

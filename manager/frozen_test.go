@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +59,18 @@ func TestAFrozenWayStopsNoQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		worker := startOpened(t, balanced, center.Options{ReplyTimeout: 3 * time.Second},
+		logger := slog.New(slog.NewTextHandler(t.Output(), nil)) // seen if the test fails
+		worker := startOpened(t, balanced, center.Options{ReplyTimeout: 3 * time.Second, Logger: logger},
 			func(c *center.Center) processor.TaskDealer[int64] { return worn{c.DB()} },
 			manager.Settings{
 				Queues: queues, ThreadNumber: queues, SleepTimeNoData: 10 * time.Millisecond,
 				ItemRetry: 50 * time.Millisecond, ItemRetryMax: 400 * time.Millisecond,
 				HeartbeatInterval: 500 * time.Millisecond, JudgeDeadInterval: time.Minute,
 			})
+		t.Cleanup(func() { // before the end of the test, because the process logs
+			worker.stop()
+			<-worker.ended
+		})
 		works := func(what string) {
 			t.Helper()
 			before := make([]int, queues)
