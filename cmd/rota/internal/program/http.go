@@ -116,6 +116,9 @@ func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, tex
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
 	request.Header.Set(idempotencyHeader, b.IdempotencyKey)
+	if b.TraceParent != "" {
+		request.Header.Set("traceparent", b.TraceParent) // W3C Trace Context
+	}
 	h.sign(request.Header, body)
 	response, err := h.client.Do(request)
 	if err != nil {

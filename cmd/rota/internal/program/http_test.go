@@ -29,7 +29,9 @@ func serveHTTP(t *testing.T, secret string, handle http.HandlerFunc) *HTTP {
 	return h
 }
 
-// A request has the batch, its idempotency key, and a signature of its time and its body.
+const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// A request has the batch, the trace of its run, its idempotency key, and a signature of its time and its body.
 func TestPost(t *testing.T) {
 	t.Parallel()
 	h := serveHTTP(t, "secret", func(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +48,9 @@ func TestPost(t *testing.T) {
 		if got := r.Header.Get(idempotencyHeader); got != b.IdempotencyKey || len(got) != 32 {
 			t.Errorf("%s is %q, in the body %q", idempotencyHeader, got, b.IdempotencyKey)
 		}
+		if got := r.Header.Get("Traceparent"); got != traceParent || b.TraceParent != traceParent {
+			t.Errorf("the trace is %q, in the body %q", got, b.TraceParent)
+		}
 		if got := r.Header.Get(timestampHeader); got != "1767225600" {
 			t.Errorf("%s is %q", timestampHeader, got)
 		}
@@ -55,7 +60,9 @@ func TestPost(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"batch":%q,"items":[{"key":"a","result":"done"},{"key":"b","result":"failed","error":"no"}]}`, b.ID)
 	})
 	h.now = func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
-	if got := describe(h.Execute(t.Context(), batch("a", "b"))); got != "b: no" {
+	b := batch("a", "b")
+	b.TraceParent = traceParent
+	if got := describe(h.Execute(t.Context(), b)); got != "b: no" {
 		t.Error(got)
 	}
 }

@@ -127,6 +127,7 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	full := batch("a")
+	full.TraceParent = traceParent
 	full.Parameter, full.RunKey, full.Fence = "p", "r", &Fence{"UPDATE x SET y = $1", []any{"a", int64(7)}}
 	for _, b := range []*Batch{batch("a", "b"), full} {
 		b.complete("1", time.Second)

@@ -81,7 +81,7 @@ func (d *Dealer) newBatch(ctx context.Context, rows []Row) (*program.Batch, erro
 		Items: make([]program.Item, 0, len(rows)),
 	}
 	if from.Run != nil {
-		b.RunKey = from.Run.Key
+		b.RunKey, b.TraceParent = from.Run.Key, from.Run.TraceParent
 	}
 	seen := make(map[string]struct{}, len(rows))
 	for _, r := range rows {

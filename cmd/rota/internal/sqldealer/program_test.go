@@ -79,6 +79,28 @@ func TestProgram(t *testing.T) {
 	})
 }
 
+// A program gets the key of the run whose rows it executes, and its trace.
+func TestProgramRun(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec(orders...)
+		p := &fakeProgram{}
+		d := s.programDealer(settleOrders, p)
+		of := selection()
+		of.Run = &processor.Run{ID: "a", Key: "2026-11-21", TraceParent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}
+		rows, err := d.Select(t.Context(), of)
+		if err == nil {
+			err = d.Execute(s.batch(7), rows)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := p.batch; b.RunKey != of.Run.Key || b.TraceParent != of.Run.TraceParent {
+			t.Errorf("the batch is %+v", b)
+		}
+	})
+}
+
 // Without execute, the program does all the work, and a row that the select returns twice is one item.
 func TestProgramWithoutExecute(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
