@@ -143,6 +143,7 @@ benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 
 lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, and the workflows
 	$(ACTIONLINT)
+	$(ACTIONLINT) examples/service/test.yml
 	for module in . $(MODULES); do (cd $$module && $(abspath $(LINT)) run) || exit 1; done
 
 # Vet needs only the types of what is imported: to compile that without optimization takes a third less time.

@@ -1,6 +1,7 @@
-// Command riverservice is examples/service with River instead of Rota: an HTTP service that takes orders, and settles
-// them and writes their receipts in the background, with its own pool, logger, metrics and shutdown. A test compares the
-// numbers of lines. Both do the same: an order that was taken is settled and gets its receipt once.
+// Command riverservice does with River what examples/service does with orders: it is an HTTP service that takes orders,
+// settles them and writes their receipts in the background, with its own pool, logger, metrics and shutdown. It has no
+// exports and no pages. A test compares the numbers of lines. Both do the same: an order that was taken is settled and
+// gets its receipt once.
 package main
 
 import (

@@ -1,8 +1,10 @@
-// Command service is an HTTP service that takes orders, and settles them and writes their receipts in the background. It
-// shows Rota in a program that has its own connections, logger, metrics and shutdown. Start it as often as you like.
+// Command service is an HTTP service that takes orders, settles them and writes their receipts in the background, and
+// exports the receipts of a day when it is told to. It shows Rota in a program that has its own connections, logger,
+// metrics, pages and shutdown. Start it as often as you like.
 //
 //	DATABASE_URL=postgres://... go run ./examples/service
 //	curl -X POST localhost:8080/orders
+//	curl -X POST localhost:8080/exports/2026-12-01
 //
 // bench/riverservice is the same service with River.
 package main
@@ -27,13 +29,17 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/postgres"
+	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/manager/metrics"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/runs"
 )
 
 const tables = `CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, state text NOT NULL DEFAULT 'NEW');
-	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, written_at timestamptz NOT NULL DEFAULT now())`
+	CREATE TABLE IF NOT EXISTS receipts (order_id bigint PRIMARY KEY, day date NOT NULL DEFAULT now(),
+		exported boolean NOT NULL DEFAULT false)`
 
 // orders is a step in the life of an order: a dealer that moves orders from one state to the next.
 type orders struct {
@@ -44,8 +50,8 @@ type orders struct {
 
 // Select returns the next orders of one queue.
 func (o orders) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND mod(id, $2) = $3 ORDER BY id LIMIT $4`,
-		o.from, s.Total, s.Queue.Index, s.Limit)
+	return center.Column[int64](ctx, o.db, `SELECT id FROM orders WHERE state = $1 AND mod(id, $2) = $3
+		ORDER BY id LIMIT $4`, o.from, s.Total, s.Queue.Index, s.Limit)
 }
 
 // Execute does the step in one fenced transaction, so that it takes effect once.
@@ -54,6 +60,28 @@ func (o orders) Execute(ctx context.Context, ids []int64) error {
 		_, err := tx.ExecContext(ctx, o.do, pq.Array(ids))
 		return err
 	})
+}
+
+func settle(db *sql.DB) orders {
+	return orders{db, "NEW", `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`}
+}
+
+func receipt(db *sql.DB) orders {
+	return orders{db, "SETTLED", `WITH done AS (UPDATE orders SET state = 'DONE' WHERE id = ANY($1) RETURNING id)
+		INSERT INTO receipts (order_id) SELECT id FROM done`}
+}
+
+// exports is the work of a run, whose key is a day. It executes as orders does, and selects otherwise.
+type exports struct{ orders }
+
+func export(db *sql.DB) exports {
+	return exports{orders{db: db, do: `UPDATE receipts SET exported = true WHERE order_id = ANY($1)`}}
+}
+
+// Select returns the next receipts of the day in one queue. The run ends when no queue has any.
+func (e exports) Select(ctx context.Context, s processor.Selection) ([]int64, error) {
+	return center.Column[int64](ctx, e.db, `SELECT order_id FROM receipts WHERE day = CAST($1 AS date) AND NOT exported
+		AND mod(order_id, $2) = $3 ORDER BY order_id LIMIT $4`, s.Queue.Run.Key, s.Total, s.Queue.Index, s.Limit)
 }
 
 func main() {
@@ -80,18 +108,23 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 		return err
 	}
 	defer c.Close()
-	m, mx, err := metrics.NewManager(c, manager.Config{Logger: log},
-		manager.Serve("settle", orders{db, "NEW", `UPDATE orders SET state = 'SETTLED' WHERE id = ANY($1)`},
-			manager.Settings{Queues: 8, ExecuteNumber: 100}),
-		manager.Serve("receipt", orders{db, "SETTLED", `WITH done AS (UPDATE orders SET state = 'DONE' WHERE id = ANY($1) RETURNING id)
-			INSERT INTO receipts (order_id) SELECT id FROM done`}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	labels := map[string]string{"zone": cmp.Or(os.Getenv("ZONE"), "local")}
+	m, mx, err := metrics.NewManager(c, manager.Config{Logger: log, Labels: labels},
+		manager.Serve("settle", settle(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
+		manager.Serve("receipt", receipt(db), manager.Settings{Queues: 8, ExecuteNumber: 100}),
+		manager.Serve("export", export(db), manager.Settings{Queues: 8, Mode: center.ModeRun}))
 	if err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(mx)
+	pages, err := console.Handler(c, console.Options{}) // people on this host may look
+	if err != nil {
+		return err
+	}
 
-	server := &http.Server{Addr: cmp.Or(os.Getenv("ADDRESS"), "localhost:8080"), Handler: routes(db, m, registry), ReadTimeout: 10 * time.Second}
+	address, handler := cmp.Or(os.Getenv("ADDRESS"), "localhost:8080"), routes(c, db, m, registry, pages)
+	server := &http.Server{Addr: address, Handler: handler, ReadTimeout: 10 * time.Second}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.Run(ctx) }) // until the signal; then it drains and hands over
 	group.Go(server.ListenAndServe)
@@ -107,7 +140,7 @@ func run(ctx context.Context, log *slog.Logger, url string) error {
 	return nil
 }
 
-func routes(db *sql.DB, m *manager.Manager, registry *prometheus.Registry) http.Handler {
+func routes(c *center.Center, db *sql.DB, m *manager.Manager, g prometheus.Gatherer, pages http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 		var id int64
@@ -117,12 +150,26 @@ func routes(db *sql.DB, m *manager.Manager, registry *prometheus.Registry) http.
 		}
 		_, _ = fmt.Fprintln(w, id)
 	})
+	mux.HandleFunc("POST /exports/{day}", func(w http.ResponseWriter, r *http.Request) {
+		day := r.PathValue("day")
+		if _, err := time.Parse(time.DateOnly, day); err != nil {
+			http.Error(w, "the day must be like 2026-12-01", http.StatusBadRequest)
+			return
+		}
+		id, _, err := ops.New(c).Runs().Submit(r.Context(), "export", runs.Submission{Key: day})
+		if err != nil {
+			http.Error(w, "the export was not taken", http.StatusInternalServerError)
+			return
+		}
+		_, _ = fmt.Fprintln(w, id) // the same run for each request of the day
+	})
+	mux.Handle("/rota/", http.StripPrefix("/rota", pages))
 	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := m.Ready(); err != nil {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 		}
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(g, promhttp.HandlerOpts{}))
 	return mux
 }

@@ -52,7 +52,7 @@ func lines(t *testing.T, file string) (n int) {
 	return n
 }
 
-// Two processes take orders over HTTP and settle them. One ends in order after SIGTERM, while the other goes on.
+// Two processes take orders over HTTP, settle them, and export a day once. One ends in order after SIGTERM, while the other goes on.
 func TestService(t *testing.T) {
 	t.Parallel()
 	url := testdb.URL(t, testdb.Postgres)
@@ -75,6 +75,24 @@ func TestService(t *testing.T) {
 	first.send(t, http.MethodGet, "/livez", http.StatusOK)
 	if body := first.send(t, http.MethodGet, "/metrics", http.StatusOK); !strings.Contains(body, `rota_batch_duration_seconds_count{result="done",task_type="settle"}`) {
 		t.Errorf("no batches in the metrics:\n%s", body)
+	}
+	first.send(t, http.MethodPost, "/exports/tomorrow", http.StatusBadRequest)
+	var day string
+	if err := db.QueryRow(`SELECT CAST(MIN(day) AS text) FROM receipts`).Scan(&day); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := first.send(t, http.MethodPost, "/exports/"+day, http.StatusOK), second.send(t, http.MethodPost, "/exports/"+day, http.StatusOK); a != b {
+		t.Errorf("the day has the runs %s and %s, want one", a, b)
+	}
+	until(t, "the run has succeeded", func() bool { return number(t, db, `SELECT COUNT(*) FROM schedule_run WHERE state = 'SUCCESS'`) == 1 })
+	if n := number(t, db, `SELECT COUNT(*) FROM receipts WHERE NOT exported AND day = $1`, day); n != 0 {
+		t.Errorf("the run has left out %d receipts", n)
+	}
+	if page := first.send(t, http.MethodGet, "/rota/", http.StatusOK); !strings.Contains(page, "settle") {
+		t.Errorf("the console does not have the task type:\n%s", page)
+	}
+	if n := number(t, db, `SELECT COUNT(*) FROM schedule_server WHERE labels = 'zone=local'`); n != 6 {
+		t.Errorf("%d servers have the label, want 6: two processes with three task types", n)
 	}
 	first.stop(t)
 	second.send(t, http.MethodPost, "/orders", http.StatusOK)
@@ -163,9 +181,9 @@ func until(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-func number(t *testing.T, db *sql.DB, query string) (n int) {
+func number(t *testing.T, db *sql.DB, query string, args ...any) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+	if err := db.QueryRowContext(t.Context(), query, args...).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n
