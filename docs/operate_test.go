@@ -3,6 +3,8 @@
 package docs_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/console"
 )
 
 // fromNothing are the pages that a reader follows in an empty folder, and atWork those whose commands look at a roster
@@ -130,6 +133,37 @@ func TestCommandsOfARosterAtWork(t *testing.T) {
 				begin += failARun
 			}
 			runScript(t, dir, strings.Replace(script(blocks), "echo '== line", begin+"echo '== line", 1))
+			if page == "operating.md" {
+				wantConsolePages(t, page, filepath.Join(dir, "shop.db"))
+			}
 		})
+	}
+}
+
+var consoleAddress = regexp.MustCompile("`(/[a-z]*(?:\\?[^`]*)?)`")
+
+// wantConsolePages checks that the console has each address that a page names.
+func wantConsolePages(t *testing.T, page, file string) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := center.Open(t.Context(), sqlite.URL("sqlite:"+file), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	h, err := console.Handler(c, console.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range consoleAddress.FindAllStringSubmatch(string(text), -1) {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost"+address[1], nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+			t.Errorf("%s names the page %s of the console: status %d", page, address[1], w.Code)
+		}
 	}
 }
