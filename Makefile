@@ -27,7 +27,7 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image
 
-.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check $(WITH_DATABASES) $(RECORD)
+.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -140,6 +140,10 @@ benchonce: $(WITH_DATABASES) ## run each Go benchmark once, so that none rots
 	$(WITH_DATABASES) -- go test -short -run '^$$' -bench . -benchtime 1x \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . --exclude-dir=bench --exclude-dir=otel | xargs -n 1 dirname | sort -u)
 	go -C otel test -run '^$$' -bench . -benchtime 1x ./...
+
+site: ## build the pages of docs as a site with search, follow its links, into dist/site; needs root on Debian, or mkdocs-material
+	command -v mkdocs >/dev/null || { apt-get update -qq && apt-get install -qq -y --no-install-recommends mkdocs-material; }
+	mkdocs build --quiet -f packaging/site/mkdocs.yml
 
 lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, and the workflows
 	$(ACTIONLINT)
