@@ -117,7 +117,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	change.Title = v.Button() + " " + items
 	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
 		if a.All {
-			return v.changeAll(ctx, c, a, change.step, actor)
+			return v.changeAll(ctx, c, a, t.DeadItems+t.RetryItems, change.step, actor)
 		}
 		n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
 		done := v.done(c, a, n)
@@ -130,9 +130,9 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	return change, nil
 }
 
-// changeAll changes all items that match, page by page. It stops between two pages if the step says so.
+// changeAll changes all items that match, page by page, of about so many. It stops between two pages if the step says so.
 func (v itemVerb) changeAll(
-	ctx context.Context, c *Client, a ItemChoice, step func(Done) bool, actor string,
+	ctx context.Context, c *Client, a ItemChoice, all int64, step func(Done) bool, actor string,
 ) (Done, error) {
 	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State, OrderKey: a.OrderKey}
 	for {
@@ -160,6 +160,7 @@ func (v itemVerb) changeAll(
 			return done, err
 		}
 		done.Text += fmt.Sprintf(" so far; %d examined", a.Examined)
+		done.Step, done.Steps = int64(a.Examined), all
 		if step(done) {
 			return done, nil
 		}

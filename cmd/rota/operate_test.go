@@ -2,9 +2,7 @@ package main
 
 import (
 	"database/sql"
-	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,37 +71,6 @@ func TestOperate(t *testing.T) {
 		s.wantOutput("task delete regions --yes", `^regions: deleted\n$`)
 		s.wantError(1, "regions: unknown task type", "task show regions")
 	})
-}
-
-// Many failed items are changed in steps, and the command says on stderr how far it is.
-func TestItemProgress(t *testing.T) {
-	t.Parallel()
-	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
-	items := make([]failures.Item, 6_000)
-	for i := range items {
-		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: ops.ItemDead}
-	}
-	progress := func(what string) (lines string) {
-		for n := 1000; n < 7000; n += 1000 {
-			lines += fmt.Sprintf("settle$BASE: %d failed items %s so far; %[1]d examined\n", n, what)
-		}
-		return lines
-	}
-	for task, steps := range map[string][][3]string{
-		"settle": {
-			{"item retry settle --all", progress("retried"), "settle$BASE: 6000 failed items retried\n"},
-			{"item drop settle --all --yes", progress("dropped"), "settle$BASE: 6000 failed items dropped\n"},
-		},
-		"regions": {{"task delete regions --yes", "regions: 5000 failed items deleted so far\n", "regions: deleted\n"}},
-	} {
-		s.must(failures.Of(s.c.Roster()).Save(t.Context(), task, items))
-		for _, step := range steps {
-			stdout, stderr, code := s.try(step[0])
-			if code != 0 || stderr != step[1] || stdout != step[2] {
-				t.Errorf("%s: exit code %d, stderr %q, want %q, stdout %q, want %q", step[0], code, stderr, step[1], stdout, step[2])
-			}
-		}
-	}
 }
 
 // Without a terminal, a command that deletes needs --yes.

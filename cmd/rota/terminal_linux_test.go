@@ -16,7 +16,9 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/ops"
 )
 
 // terminal is a pseudo terminal. Programs write to screen, and the test reads what they show from keyboard.
@@ -153,5 +155,37 @@ func TestDemoOnATerminal(t *testing.T) {
 	}
 	if strings.Contains(shown, "\x1b") {
 		t.Errorf("escape sequences in\n%q", shown)
+	}
+}
+
+// Many failed items are changed in steps. On a terminal the command says how far it is, and erases that at its end.
+func TestProgressOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	items := make([]failures.Item, 6_000)
+	for i := range items {
+		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: ops.ItemDead}
+	}
+	for task, steps := range map[string][][3]string{
+		"settle": {
+			{"item retry settle --all", "settle$BASE: 2000 failed items retried so far; 2000 examined; 33 %; about ", "settle$BASE: 6000 failed items retried\n"},
+			{"item drop settle --all --yes", "settle$BASE: 5000 failed items dropped so far; 5000 examined; 83 %; about ", "settle$BASE: 6000 failed items dropped\n"},
+		},
+		"regions": {{"task delete regions --yes", "regions: 5000 failed items deleted so far\x1b[K", "regions: deleted\n"}},
+	} {
+		s.must(failures.Of(s.c.Roster()).Save(t.Context(), task, items))
+		for _, step := range steps {
+			var stdout strings.Builder
+			shown := newTerminal(t).shown(t, func(screen *os.File) {
+				cmd := rota(t.Context(), s.dir, sweepArgs(step[0], s.url)...)
+				cmd.Stdout, cmd.Stderr = &stdout, screen
+				if err := cmd.Run(); err != nil {
+					t.Error(err)
+				}
+			})
+			if !strings.Contains(shown, "\r"+step[1]) || !strings.HasSuffix(shown, "\r\x1b[K") || stdout.String() != step[2] {
+				t.Errorf("%s: the terminal shows %q, want %q; stdout %q, want %q", step[0], shown, step[1], stdout.String(), step[2])
+			}
+		}
 	}
 }

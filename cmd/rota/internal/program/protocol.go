@@ -39,7 +39,7 @@ type Batch struct {
 	Parameter      string `json:"parameter,omitempty"`
 	RunKey         string `json:"run_key,omitempty"`
 	TraceParent    string `json:"trace_parent,omitempty"` // of the run
-	TimeoutMS      int64  `json:"timeout_ms,omitempty"` // until the program is killed
+	TimeoutMS      int64  `json:"timeout_ms,omitempty"`   // until the program is killed
 	Fence          *Fence `json:"fence,omitempty"`
 	Items          []Item `json:"items"`
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
@@ -13,8 +14,8 @@ import (
 
 // runLine describes a run in one line.
 func runLine(r runs.Record, blocker string) string {
-	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
-		blockerSuffix(r, blocker)))
+	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
+		left(r), blockerSuffix(r, blocker)))
 }
 
 // blockerSuffix says what keeps a run from making progress.
@@ -28,8 +29,15 @@ func blockerSuffix(r runs.Record, blocker string) string {
 	return "; " + strings.TrimPrefix(blocker, "it ")
 }
 
-// progressText returns the drained, failed and cancelled queues, the items and
-// the duration.
+// left says for how long the run goes on if all queues take as long as those that have ended.
+func left(r runs.Record) string {
+	if r.Ended() || r.Paused {
+		return ""
+	}
+	return cli.Left(r.Now.Sub(r.StartedAt), r.QueuesDone+r.QueuesFailed+r.QueuesCancelled, r.Queues())
+}
+
+// progressText returns the drained, failed and cancelled queues, the items and the duration.
 func progressText(r runs.Record) string {
 	if r.Queues() == 0 {
 		return "not started"
@@ -55,12 +63,15 @@ func progressText(r runs.Record) string {
 // The bounds of a bar's length in characters.
 const minBar, maxBar = 5, 40
 
-// progressBar returns a bar and the progress text, in at most width characters
-// if possible.
+// progressBar returns a bar, the progress text, and the time that is left if there is room for it, in at most width
+// characters if possible.
 func progressBar(r runs.Record, width int) string {
 	progress := progressText(r)
 	if r.Queues() == 0 {
 		return progress
+	}
+	if with := progress + left(r); text.StringWidth(with)+len("[] ")+minBar <= width {
+		progress = with
 	}
 	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
 	full := int(int64(length) * r.QueuesDone / r.Queues())

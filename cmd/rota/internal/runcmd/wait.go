@@ -74,10 +74,7 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 	return cmd
 }
 
-const (
-	pollRunEvery  = 500 * time.Millisecond
-	printRunEvery = 30 * time.Second // into a pipe, while only the numbers change
-)
+const pollRunEvery = 500 * time.Millisecond
 
 // errInterrupted ends a wait on SIGINT or SIGTERM.
 var errInterrupted = errors.New("interrupted; the run continues")
@@ -174,13 +171,12 @@ func (w *waiter) show(blocker string) error {
 	if s := cli.ScreenOf(w.out); s.Width > 0 {
 		w.printed = ""
 		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
-		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1) + escape.Text(blockerSuffix(w.last, blocker))
-		_, err := fmt.Fprint(w.out, "\r"+text.Snip(bar, s.Width-1, "…")+"\x1b[K")
-		return err
+		s.Redraw(w.out, head+progressBar(w.last, s.Width-text.StringWidth(head)-1)+escape.Text(blockerSuffix(w.last, blocker)))
+		return nil
 	}
 	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
 	state := w.last.DisplayState() + blockerSuffix(w.last, blocker)
-	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < printRunEvery) {
+	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < cli.TellEvery) {
 		return nil
 	}
 	w.printed, w.printedN, w.printedAt = state, numbers, time.Now()
@@ -189,11 +185,7 @@ func (w *waiter) show(blocker string) error {
 }
 
 // clear erases the bar.
-func (w *waiter) clear() {
-	if cli.ScreenOf(w.out).Width > 0 {
-		fmt.Fprint(w.out, "\r\x1b[K") //nolint:errcheck // the next write returns the error
-	}
-}
+func (w *waiter) clear() { cli.ScreenOf(w.out).Redraw(w.out, "") }
 
 // endError says why a run did not succeed.
 func endError(r runs.Run) error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -34,7 +35,7 @@ func TestWaitPrintsChangesAndSomeProgress(t *testing.T) {
 		{"READY", 0, "", 0, 1},
 		{"RUNNING", 0, "", 0, 1},
 		{"RUNNING", 3, "", time.Second, 0},
-		{"RUNNING", 3, "", printRunEvery, 1},
+		{"RUNNING", 3, "", cli.TellEvery, 1},
 		{"RUNNING", 3, "", time.Hour, 0},
 	} {
 		w.printedAt = w.printedAt.Add(-test.age)

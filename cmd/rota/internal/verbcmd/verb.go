@@ -166,11 +166,13 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 			return err
 		}
 	}
+	progress := cli.NewProgress(cmd.ErrOrStderr())
 	change.Step = func(d ops.Done) bool {
-		cli.SayError(cmd, d.String())
+		progress.Show(d.String(), d.Step, d.Steps)
 		return false
 	}
 	done, err := change.Do(ctx, cli.Actor())
+	progress.End()
 	if err := v.report(cmd, change, done); err != nil {
 		return err
 	}

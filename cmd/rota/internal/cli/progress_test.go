@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Into a pipe, progress is a line each 30 s, with the time that is left.
+func TestProgressIntoAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := NewProgress(&out)
+		for i := range int64(65) {
+			time.Sleep(time.Second)
+			p.Show("working", i+1, 130)
+		}
+		p.Show("working", 0, 0)
+		p.End()
+		if want := "working; 23 %; about 1m40s left\nworking; 46 %; about 1m10s left\n"; out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	})
+}
