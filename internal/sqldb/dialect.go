@@ -14,7 +14,7 @@ import (
 type Dialect struct {
 	Name    schema.Dialect
 	Version string // a SELECT of the name and the version of the server, for people
-	// Tables is a SELECT of the views and the tables of the schema, views first: VIEW or TABLE, as in a DROP, and the name.
+	// Tables is a SELECT of VIEW or TABLE, as in a DROP, and the name, of all that the schema has, views first.
 	Tables    string
 	OneWriter bool // the database has one lock for all writers
 
