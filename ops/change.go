@@ -87,7 +87,8 @@ type Done struct {
 	// Rest is what is left to do after [Change.Step] has stopped the change, or after an error; nil if nothing is.
 	Rest Operation
 
-	Step, Steps int64 // how much of the change is done, and about how much there is, in [Change.Step]; 0 if that is not known
+	// Step and Steps say in [Change.Step] how much of the change is done, and about how much there is; 0 is not known.
+	Step, Steps int64
 
 	some bool // a part of it was done before an error
 }

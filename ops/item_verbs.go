@@ -130,7 +130,8 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	return change, nil
 }
 
-// changeAll changes all items that match, page by page, of about so many. It stops between two pages if the step says so.
+// changeAll changes all items that match, page by page, of about so many in all. It stops between two pages if the step
+// says so.
 func (v itemVerb) changeAll(
 	ctx context.Context, c *Client, a ItemChoice, all int64, step func(Done) bool, actor string,
 ) (Done, error) {

@@ -171,7 +171,8 @@ func (w *waiter) show(blocker string) error {
 	if s := cli.ScreenOf(w.out); s.Width > 0 {
 		w.printed = ""
 		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
-		s.Redraw(w.out, head+progressBar(w.last, s.Width-text.StringWidth(head)-1)+escape.Text(blockerSuffix(w.last, blocker)))
+		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1)
+		s.Redraw(w.out, bar+escape.Text(blockerSuffix(w.last, blocker)))
 		return nil
 	}
 	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
