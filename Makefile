@@ -25,9 +25,9 @@ OVERLAP := -parallel 4
 PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/...=-race=false'
 
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
-MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image
+MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image packaging/deploy
 
-.PHONY: help test check pages mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
+.PHONY: help test check pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -42,15 +42,20 @@ check: $(WITH_DATABASES) ## run all tests under the race detector, long fault sc
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test -race $(PLAIN) $(OVERLAP) -timeout 60m ./...
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m $$($(UNRACED) | xargs -n 1 dirname | sort -u) -run "^($$($(UNRACED) | \
 		xargs awk '/^func Test/ { split($$2, name, "(") } /racetest\.Skip\(t\)/ { print name[1] }' | sort -u | paste -s -d '|'))$$"
-	for module in $(filter-out internal/consoletest,$(MODULES)); do \
+	for module in $(filter-out internal/consoletest packaging/deploy,$(MODULES)); do \
 		$(WITH_DATABASES) -- go -C $$module test -timeout 60m ./... || exit 1; done
-	$(MAKE) --no-print-directory pages
+	$(MAKE) --no-print-directory deploy-check pages
 
 # Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
 pages: $(WITH_DATABASES) ## look at the console with a browser, on all databases
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
 	$(if $(ARTIFACTS),mkdir -p $(abspath $(ARTIFACTS)))
 	$(WITH_DATABASES) -- go -C internal/consoletest test -timeout 60m $(if $(ARTIFACTS),-artifacts -outputdir $(abspath $(ARTIFACTS))) ./...
+
+# To compile Helm and the types of Kubernetes takes two minutes of a core the first time. The chart is outside of the
+# module, so that Go does not see whether it has changed.
+deploy-check: $(WITH_DATABASES) ## render and check the chart, without a cluster
+	ROTA_TEST_DATABASES=postgres $(WITH_DATABASES) -- go -C packaging/deploy test -count=1 -timeout 60m ./...
 
 mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 	$(WITH_DATABASES) -- go run ./internal/mutants
@@ -154,7 +159,7 @@ lint: $(LINT) $(ACTIONLINT) ## check style, import directions and formatting, an
 FAST := -gcflags='all=-N -l'
 
 cross: ## check that the code and its tests compile on macOS and Windows; nobody runs the benchmarks on Windows
-	for module in . $(MODULES); do GOOS=darwin go -C $$module vet $(FAST) ./... || exit 1; done
+	for module in . $(filter-out packaging/deploy,$(MODULES)); do GOOS=darwin go -C $$module vet $(FAST) ./... || exit 1; done
 	GOOS=windows go vet $(FAST) ./...
 
 tidy: ## check that go.mod and go.sum are what the code needs

@@ -7,30 +7,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/center"
 )
 
 // grace is the default of manager.Config.Grace.
 const grace = 5 * time.Second
-
-// fileOf returns the block of a page that is a file.
-func fileOf(t *testing.T, page, name string) string {
-	t.Helper()
-	for _, b := range readBlocks(t, page) {
-		if b.file() == name {
-			return b.text
-		}
-	}
-	t.Fatalf("%s has no file %s", page, name)
-	return ""
-}
 
 // wantTimeToDrain checks that a supervisor kills a worker only after it has drained.
 func wantTimeToDrain(t *testing.T, what, duration string) {
@@ -134,111 +119,6 @@ func wantUnit(t *testing.T, name, unit string, more ...string) {
 	if out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
-}
-
-// deployment is what the test reads of a Deployment.
-type deployment struct {
-	Spec struct {
-		Template struct {
-			Spec struct {
-				TerminationGracePeriodSeconds string `yaml:"terminationGracePeriodSeconds"`
-				AutomountServiceAccountToken  *bool  `yaml:"automountServiceAccountToken"`
-				SecurityContext               struct {
-					RunAsNonRoot   bool                  `yaml:"runAsNonRoot"`
-					SeccompProfile struct{ Type string } `yaml:"seccompProfile"`
-				} `yaml:"securityContext"`
-				InitContainers []container `yaml:"initContainers"`
-				Containers     []container
-			}
-		}
-	}
-}
-
-type container struct {
-	Name            string
-	Args            []string
-	RestartPolicy   string `yaml:"restartPolicy"`
-	LivenessProbe   probe  `yaml:"livenessProbe"`
-	ReadinessProbe  probe  `yaml:"readinessProbe"`
-	SecurityContext struct {
-		AllowPrivilegeEscalation *bool `yaml:"allowPrivilegeEscalation"`
-		ReadOnlyRootFilesystem   bool  `yaml:"readOnlyRootFilesystem"`
-		RunAsNonRoot             bool  `yaml:"runAsNonRoot"`
-		Capabilities             struct{ Drop []string }
-	} `yaml:"securityContext"`
-	Resources struct{ Requests, Limits map[string]string }
-}
-
-// wantRestricted checks the Pod Security Standard "restricted".
-func wantRestricted(t *testing.T, d deployment) {
-	t.Helper()
-	pod := d.Spec.Template.Spec
-	token, s := pod.AutomountServiceAccountToken, pod.SecurityContext
-	if token == nil || *token || !s.RunAsNonRoot || s.SeccompProfile.Type != "RuntimeDefault" {
-		t.Errorf("the pod has a token, may be root, or has no seccomp profile: %+v", pod)
-	}
-	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
-		s := c.SecurityContext
-		if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !s.ReadOnlyRootFilesystem || !s.RunAsNonRoot ||
-			!slices.Contains(s.Capabilities.Drop, "ALL") || c.Resources.Limits["memory"] == "" || c.Resources.Requests["memory"] == "" {
-			t.Errorf("container %s is not restricted, or has no limit: %+v", c.Name, c)
-		}
-	}
-}
-
-// The policy admits the port of the worker only, for the pods of the Deployment.
-func TestKubernetesNetworkPolicy(t *testing.T) {
-	t.Parallel()
-	var p struct {
-		Spec struct {
-			PodSelector struct {
-				MatchLabels map[string]string `yaml:"matchLabels"`
-			} `yaml:"podSelector"`
-			PolicyTypes []string `yaml:"policyTypes"`
-			Ingress     []struct {
-				From  []any
-				Ports []struct{ Port string }
-			}
-		}
-	}
-	if err := yaml.Unmarshal([]byte(fileOf(t, "deploying.md", "networkpolicy.yaml")), &p); err != nil {
-		t.Fatal(err)
-	}
-	s := p.Spec
-	if s.PodSelector.MatchLabels["app"] != "rota" || !slices.Contains(s.PolicyTypes, "Ingress") || len(s.Ingress) != 1 ||
-		len(s.Ingress[0].From) == 0 || len(s.Ingress[0].Ports) != 1 || s.Ingress[0].Ports[0].Port != "http" {
-		t.Errorf("%+v", s)
-	}
-}
-
-type probe struct {
-	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
-}
-
-func TestKubernetesDeployment(t *testing.T) {
-	t.Parallel()
-	var d deployment
-	if err := yaml.Unmarshal([]byte(fileOf(t, "deploying.md", "deployment.yaml")), &d); err != nil {
-		t.Fatal(err)
-	}
-	wantRestricted(t, d)
-	pod := d.Spec.Template.Spec
-	wantTimeToDrain(t, "terminationGracePeriodSeconds", pod.TerminationGracePeriodSeconds+"s")
-	if len(pod.Containers) != 1 {
-		t.Fatalf("%d containers, want 1", len(pod.Containers))
-	}
-	container := pod.Containers[0]
-	if live, ready := container.LivenessProbe.HTTPGet.Path, container.ReadinessProbe.HTTPGet.Path; live != "/livez" || ready != "/readyz" {
-		t.Errorf("probes %q and %q, want /livez and /readyz", live, ready)
-	}
-	if !slices.Contains(container.Args, "--http") {
-		t.Error("no probe is served: --http is missing")
-	}
-	wantArguments(t, append(container.Args, "--schema", "require"))
-	if len(pod.InitContainers) != 1 || pod.InitContainers[0].RestartPolicy != "Always" {
-		t.Fatalf("init containers %+v, want one sidecar", pod.InitContainers)
-	}
-	wantArguments(t, pod.InitContainers[0].Args)
 }
 
 // wantArguments checks that the program understands its arguments: it goes on to its database, which has no tables.

@@ -20,7 +20,7 @@ echo '== checksums'
 has "$(cut -c 67- "$out/SHA256SUMS")" $(cd "$out" && ls --ignore=SHA256SUMS)
 
 echo '== archives'
-for archive in "$out"/*.tar.gz "$out"/*.zip; do
+for archive in "$out"/rota_*.tar.gz "$out"/*.zip; do
 	list=$(case $archive in *.zip) unzip -Z1 "$archive" ;; *) tar -tzf "$archive" ;; esac | sed 's|^[^/]*/||')
 	has "$list" LICENSE README.md CHANGELOG.md THIRD_PARTY_LICENSES completions/rota.bash completions/rota.ps1
 	case $archive in *.zip) has "$list" rota.exe ;; *) has "$list" rota man1/rota.1 man1/rota-worker.1 ;; esac
@@ -33,6 +33,12 @@ man --warnings -l archive/man1/rota-worker.1 >/dev/null
 for module in github.com/lib/pq std modernc.org/sqlite; do
 	grep -q "\"name\": \"$module\"" "$out"/rota_*_linux_"$arch".cdx.json || fail "the SBOM does not name $module"
 done
+
+echo '== chart'
+list=$(tar -tzf "$out"/rota-*.tgz)
+has "$list" rota/Chart.yaml rota/LICENSE rota/values.yaml rota/values.schema.json rota/templates/worker.yaml
+grep -qx "appVersion: $(archive/rota version -o json | sed -n 's/.*"rota": *"v\([^"]*\)".*/\1/p')" \
+	<(tar -xzOf "$out"/rota-*.tgz rota/Chart.yaml) || fail 'the chart has another version than the program'
 
 echo '== image'
 mkdir -p layout image && tar -xf "$out"/rota_*_oci.tar -C layout

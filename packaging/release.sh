@@ -86,5 +86,7 @@ echo "pack the image"
 go -C packaging/image run . -version "v$VERSION" -commit "$commit" -time "$SOURCE_DATE_EPOCH" "$work/image" "${images[@]}"
 settle "$work/image"
 tar --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -C "$work/image" -cf "$out/rota_${VERSION}_oci.tar" .
+echo "pack the chart"
+go -C packaging/deploy run . -version "v$VERSION" -time "$SOURCE_DATE_EPOCH" -license ../../LICENSE ../chart "$out"
 
 (cd "$out" && sha256sum -- * >SHA256SUMS)
