@@ -3,10 +3,12 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // Cell is a value in a table for people, with the properties of its column. All rows of a table have the same columns.
@@ -19,6 +21,10 @@ type Cell struct {
 	right    bool   // aligned right, for numbers
 	colored  string // the part of the text that has the colour
 	color    string
+
+	once    bool    // left blank below a row with the same text
+	order   float64 // sorts the rows if ordered is true; otherwise the text does
+	ordered bool
 }
 
 // Row is the cells of a record.
@@ -43,6 +49,26 @@ func (c Cell) Colored(state string) Cell {
 		c.colored = state
 	}
 	return c
+}
+
+// Once returns the cell of a column by which rows are grouped: a part of a table shows it in the first row of a group.
+func (c Cell) Once() Cell {
+	c.once = true
+	return c
+}
+
+// By returns the cell with a number by which rows are sorted, instead of by its text.
+func (c Cell) By(order float64) Cell {
+	c.order, c.ordered = order, true
+	return c
+}
+
+// shortened returns the text with a uuid shortened to host:pid.
+func (c Cell) shortened() string {
+	if c.uuid {
+		return ops.ServerName(c.text)
+	}
+	return c.text
 }
 
 // Text returns a cell with a text as it is.
@@ -83,9 +109,9 @@ func Bad(title string, n int64) Cell {
 // Age returns a cell with a number of seconds, or "-".
 func Age(title string, seconds *float64) Cell {
 	if seconds == nil {
-		return Text(title, "-").Right()
+		return Text(title, "-").Right().By(math.Inf(-1))
 	}
-	return Text(title, human.Age(*seconds)).Right()
+	return Text(title, human.Age(*seconds)).Right().By(*seconds)
 }
 
 // Time returns a cell with a time.
@@ -93,7 +119,7 @@ func Time(title string, t time.Time) Cell { return Text(title, TimeText(t)) }
 
 // Relative returns a cell that says how far t is from now, the time of the database.
 func Relative(title string, now, t time.Time) Cell {
-	return Text(title, human.Relative(now, t)).Right()
+	return Text(title, human.Relative(now, t)).Right().By(float64(t.UnixMilli()))
 }
 
 // OrDash returns "-" for NULL and for an empty text.

@@ -1,45 +1,149 @@
 package cli
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/internal/escape"
-	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/internal/plan"
 )
+
+// Table is records as rows, of which a screen can show a part. Its texts are escaped, and its columns measured: so that
+// the columns stay where they are while a person scrolls.
+type Table struct {
+	head   Row
+	rows   []Row
+	widths []int
+	short  []int // the widths with uuids shortened
+}
+
+// NewTable returns a table with a row for each record. The row of a zero record gives the titles.
+func NewTable[T any](records []T, row func(T) Row) *Table {
+	var zero T
+	t := &Table{head: row(zero), rows: make([]Row, len(records))}
+	for i, r := range records {
+		t.rows[i] = row(r)
+	}
+	t.widths = make([]int, len(t.head))
+	for i, c := range t.head {
+		t.widths[i] = text.StringWidth(c.Title)
+	}
+	t.short = slices.Clone(t.widths)
+	for _, row := range t.rows {
+		for i := range row {
+			row[i].text = escape.Text(row[i].text)
+			t.widths[i] = max(t.widths[i], text.StringWidth(row[i].text))
+			t.short[i] = max(t.short[i], text.StringWidth(row[i].shortened()))
+		}
+	}
+	return t
+}
+
+// Render returns a table with a row for each record. If the table is wider than the screen, it shortens uuids, then
+// drops columns, which it names below, then cuts texts.
+func Render[T any](s Screen, records []T, row func(T) Row) string {
+	t := NewTable(records, row)
+	all := make([]int, t.Len())
+	for i := range all {
+		all[i] = i
+	}
+	p := t.Part(s, all)
+	lines := append([]string{p.Head}, p.Lines...)
+	if note := leftOut(s, t.head, p.Columns); note != "" {
+		lines = append(lines, note)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Len returns the number of rows.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Has reports whether a row has all the words, whatever their case. A narrow screen may not show the column.
+func (t *Table) Has(row int, words []string) bool {
+	for _, word := range words {
+		if !slices.ContainsFunc(t.rows[row], func(c Cell) bool { return containsFold(c.text, word) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// containsFold reports whether a text contains a word in lower case, whatever the case of the text.
+func containsFold(text, word string) bool {
+	for i := 0; i+len(word) <= len(text); i++ {
+		if strings.EqualFold(text[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
+
+// Compare compares two rows by the column with a title. Texts compare in natural order, q2 before q10.
+func (t *Table) Compare(title string, row, other int) int {
+	i := slices.IndexFunc(t.head, func(c Cell) bool { return c.Title == title })
+	if i < 0 {
+		return 0
+	}
+	a, b := t.rows[row][i], t.rows[other][i]
+	if a.ordered || b.ordered {
+		return cmp.Compare(a.order, b.order)
+	}
+	return plan.CompareIDs(a.text, b.text)
+}
+
+// Fields returns the titles of all columns and the texts of a row.
+func (t *Table) Fields(row int) (titles, texts []string) {
+	for _, c := range t.rows[row] {
+		titles, texts = append(titles, c.Title), append(texts, c.text)
+	}
+	return titles, texts
+}
+
+// Part is what a screen shows of a table.
+type Part struct {
+	Head    string
+	Lines   []string
+	Columns []string // the titles of the columns that are not left out
+}
+
+// Part returns the head and the given rows, fitted to the screen as Render does.
+func (t *Table) Part(s Screen, rows []int) (p Part) {
+	g := &grid{head: slices.Clone(t.head), widths: slices.Clone(t.widths)}
+	for n, at := range rows {
+		row := slices.Clone(t.rows[at])
+		for i, c := range row {
+			if n > 0 && c.once && c.text == t.rows[rows[n-1]][i].text {
+				row[i].text = ""
+			}
+		}
+		g.rows = append(g.rows, row)
+	}
+	if s.Width > 0 && g.width() > s.Width {
+		g.widths = slices.Clone(t.short)
+		g.fit(s)
+	}
+	if s.Color {
+		g.change(func(c *Cell) { c.text = strings.Replace(c.text, c.colored, c.color+c.colored+noColor, 1) })
+	}
+	titles := slices.Clone(g.head)
+	for i, c := range titles {
+		p.Columns, titles[i].text = append(p.Columns, c.Title), c.Title
+	}
+	p.Head = g.line(titles)
+	for _, row := range g.rows {
+		p.Lines = append(p.Lines, g.line(row))
+	}
+	return p
+}
 
 // grid is a table while it is fitted to the screen. The cells of the head have the properties of the columns.
 type grid struct {
 	head   Row
 	rows   []Row
 	widths []int
-}
-
-// Render returns a table with a row for each record. If the table is wider than the screen, it shortens uuids, then
-// drops columns, which it names below, then cuts texts. The row of a zero record gives the titles.
-func Render[T any](s Screen, records []T, row func(T) Row) string {
-	var zero T
-	g := &grid{head: row(zero)}
-	for _, r := range records {
-		g.rows = append(g.rows, row(r))
-	}
-	return g.render(s)
-}
-
-func (g *grid) render(s Screen) string {
-	g.change(func(c *Cell) { c.text = escape.Text(c.text) })
-	g.measure()
-	note := ""
-	if s.Width > 0 && g.width() > s.Width {
-		note = g.fit(s)
-	}
-	if s.Color {
-		g.change(func(c *Cell) { c.text = strings.Replace(c.text, c.colored, c.color+c.colored+noColor, 1) })
-	}
-	return strings.TrimSuffix(g.text()+"\n"+note, "\n")
 }
 
 // change changes the cells of all rows.
@@ -51,27 +155,9 @@ func (g *grid) change(f func(*Cell)) {
 	}
 }
 
-func (g *grid) measure() {
-	g.widths = make([]int, len(g.head))
-	for i, c := range g.head {
-		g.widths[i] = text.StringWidth(c.Title)
-	}
-	for _, row := range g.rows {
-		for i, c := range row {
-			g.widths[i] = max(g.widths[i], text.StringWidth(c.text))
-		}
-	}
-}
-
-// fit makes the table fit the screen if possible, and returns a note if it drops columns.
-func (g *grid) fit(s Screen) (note string) {
-	all := slices.Clone(g.head)
-	g.change(func(c *Cell) {
-		if c.uuid {
-			c.text = ops.ServerName(c.text)
-		}
-	})
-	g.measure()
+// fit makes the table fit the screen if possible. Its widths are those with uuids shortened.
+func (g *grid) fit(s Screen) {
+	g.change(func(c *Cell) { c.text = c.shortened() })
 	for i := g.firstToDrop(); i >= 0 && g.minWidth() > s.Width; i = g.firstToDrop() {
 		g.drop(i)
 	}
@@ -80,7 +166,6 @@ func (g *grid) fit(s Screen) (note string) {
 			g.cut(i, max(g.widths[i]-excess, minTextWidth))
 		}
 	}
-	return leftOut(s, all, g.head)
 }
 
 // width returns the width with a space on both sides of each cell.
@@ -133,40 +218,28 @@ func (g *grid) cut(i, width int) {
 	g.widths[i] = min(g.widths[i], width)
 }
 
-// text returns the table without lines, readable for people and for awk.
-func (g *grid) text() string {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleDefault)
-	t.Style().Options = table.OptionsNoBordersAndSeparators
-	t.SuppressTrailingSpaces()
-	var titles table.Row
-	var configs []table.ColumnConfig
-	for i, c := range g.head {
-		titles = append(titles, c.Title)
-		if c.right {
-			configs = append(configs, table.ColumnConfig{Number: i + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+// line returns a row without rules between its cells, readable for people and for awk.
+func (g *grid) line(row Row) string {
+	var b strings.Builder
+	for i, c := range row {
+		room := strings.Repeat(" ", max(0, g.widths[i]-text.StringWidthWithoutEscSequences(c.text)))
+		if g.head[i].right {
+			b.WriteString(" " + room + c.text + " ")
+		} else {
+			b.WriteString(" " + c.text + room + " ")
 		}
 	}
-	t.AppendHeader(titles)
-	t.SetColumnConfigs(configs)
-	for _, row := range g.rows {
-		cells := make(table.Row, len(row))
-		for i, c := range row {
-			cells[i] = c.text
-		}
-		t.AppendRow(cells)
-	}
-	return t.Render()
+	return strings.TrimRight(b.String(), " ")
 }
 
 // leftOutPrefix begins the note below a table that lacks columns.
 const leftOutPrefix = "Left out: "
 
 // leftOut returns a note that names the columns that were dropped, and how to see them. It is empty if none was.
-func leftOut(s Screen, all, shown Row) string {
+func leftOut(s Screen, all Row, shown []string) string {
 	var titles []string
 	for _, c := range all {
-		if !slices.ContainsFunc(shown, func(d Cell) bool { return d.Title == c.Title }) {
+		if !slices.Contains(shown, c.Title) {
 			titles = append(titles, c.Title)
 		}
 	}
