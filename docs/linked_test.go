@@ -11,7 +11,7 @@ import (
 func TestOnlyTheNamedDriverIsLinked(t *testing.T) {
 	t.Parallel()
 	drivers := []string{"github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"}
-	ofRota := []string{"github.com/spf13/cobra", "github.com/spf13/viper", "github.com/sirupsen/logrus"}
+	ofRota := []string{"charm.land/bubbletea/v2", "github.com/spf13/cobra", "github.com/spf13/viper", "github.com/sirupsen/logrus"}
 	for imported, driver := range map[string]string{
 		"../manager":         "",
 		"../center/postgres": "github.com/lib/pq",

@@ -16,6 +16,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/doctorcmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/top"
 	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
 )
 
@@ -46,7 +47,7 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 		Example: `  rota demo                     show workers at work; needs no database
   rota worker -c rota.yaml      run the tasks of a file
   rota migrate up               create or upgrade the roster's tables
-  rota top                      show task types and servers
+  rota top                      show the roster at work; pause, drain
   rota doctor                   list problems and how to solve them`,
 		SilenceErrors: true, // cli.Report prints them
 		SilenceUsage:  true,
@@ -59,7 +60,7 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	addVersionFlag(root)
 	root.AddCommand(rostercmd.Commands()...)
 	root.AddCommand(runcmd.Commands()...)
-	root.AddCommand(doctorcmd.New(), workercmd.New(), workercmd.NewWitness(), consolecmd.New(), consolecmd.NewDemo(),
-		newVersionCommand(), newManCommand())
+	root.AddCommand(doctorcmd.New(), top.New(), workercmd.New(), workercmd.NewWitness())
+	root.AddCommand(consolecmd.New(), consolecmd.NewDemo(), newVersionCommand(), newManCommand())
 	return root
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/records"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The formats of -o.
@@ -26,6 +28,8 @@ var formats = []string{FormatTable, FormatJSON, FormatCSV}
 type Output struct {
 	Format Choice
 	Watch  time.Duration // 0: once
+
+	screen func(ctx context.Context, c *ops.Client, args []string) error // shows a watch on a terminal; nil: a table
 }
 
 // AddOutputFlags adds -o.

@@ -72,6 +72,14 @@ func (s Screen) Paint(text, state string) string {
 	return text
 }
 
+// Alarm colours a text that says that something is wrong, if the screen has colours.
+func (s Screen) Alarm(text string) string {
+	if s.Color {
+		return bad + text + noColor
+	}
+	return text
+}
+
 // errNotConfirmed is returned for an answer other than yes.
 var errNotConfirmed = errors.New("not confirmed; nothing was changed")
 

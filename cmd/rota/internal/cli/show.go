@@ -30,6 +30,9 @@ func Shows(cmd *cobra.Command, o *Output, q Query, arguments ...Lister) *cobra.C
 			return Usage(fmt.Errorf("--watch (%s) must be at least %s", o.Watch, minWatch))
 		}
 		return WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
+			if o.Watch > 0 && o.screen != nil && o.redraws(cmd.OutOrStdout()) && IsTerminal(os.Stdin) {
+				return o.screen(ctx, c, args)
+			}
 			if o.Watch > 0 {
 				ctx, stop := UntilSignal(ctx)
 				defer stop()
@@ -45,6 +48,11 @@ func Shows(cmd *cobra.Command, o *Output, q Query, arguments ...Lister) *cobra.C
 	cmd.Flags().DurationVarP(&o.Watch, "watch", "w", 0, "refresh every 2s until Ctrl-C; --watch=5s sets the interval")
 	cmd.Flags().Lookup("watch").NoOptDefVal = "2s"
 	return Command(cmd, o, arguments...)
+}
+
+// OnTerminal makes a command of Shows call show instead of a watch, if a person is at its terminal.
+func OnTerminal(o *Output, show func(ctx context.Context, c *ops.Client, args []string) error) {
+	o.screen = show
 }
 
 // Lists completes a command that lists records of the task type in its argument, or of all.

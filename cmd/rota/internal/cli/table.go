@@ -61,10 +61,11 @@ func Render[T any](s Screen, records []T, row func(T) Row) string {
 // Len returns the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Has reports whether a row has all the words, whatever their case. A narrow screen may not show the column.
+// Has reports whether the texts of a row have all the words, whatever their case. A narrow screen may not show the
+// column. Figures do not count: 1 would be in most rows.
 func (t *Table) Has(row int, words []string) bool {
 	for _, word := range words {
-		if !slices.ContainsFunc(t.rows[row], func(c Cell) bool { return containsFold(c.text, word) }) {
+		if !slices.ContainsFunc(t.rows[row], func(c Cell) bool { return !c.right && containsFold(c.text, word) }) {
 			return false
 		}
 	}

@@ -1,5 +1,5 @@
 // Package rostercmd is the commands that show a roster and change it: those of task types, queues, servers, items and
-// events, and plan, top and migrate.
+// events, and plan and migrate.
 package rostercmd
 
 import (
@@ -53,6 +53,6 @@ uuid; host:pid, for all servers of a process; or a host, for all its servers.`,
 			Use:   "data",
 			Short: "List data databases, which hold the items of queues",
 		}, newDataListCommand()),
-		newPlanCommand(), newTopCommand(),
+		newPlanCommand(),
 	}
 }

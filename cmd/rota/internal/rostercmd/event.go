@@ -91,7 +91,7 @@ func (e *eventList) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) 
 	if err != nil {
 		return err
 	}
-	return e.Write(cmd.OutOrStdout(), cli.TableResult(events, eventRow))
+	return e.Write(cmd.OutOrStdout(), cli.TableResult(events, EventRow))
 }
 
 // printNew prints the latest events, and then each new one.
@@ -130,7 +130,8 @@ func eventLine(s cli.Screen, e ops.EventRecord) string {
 	return s.Paint(escape.Text(strings.TrimRight(line, " ")), e.Kind)
 }
 
-func eventRow(e ops.EventRecord) cli.Row {
+// EventRow is an event.
+func EventRow(e ops.EventRecord) cli.Row {
 	return cli.Row{
 		cli.Time("TIME", e.EventTime),
 		cli.Text("TASK", e.TaskType).Drop(1),

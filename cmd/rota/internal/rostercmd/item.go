@@ -40,7 +40,7 @@ run, or a task type, which stands for its newest run.`,
 		}
 		f.TaskType, f.State = taskType, state.Value
 		records, err := c.Items().List(ctx, f, limit)
-		return cli.TableResult(records, itemRow), err
+		return cli.TableResult(records, ItemRow), err
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only items in this state")
 	cmd.Flags().StringVar(&f.QueueID, "queue", "", "only items of this queue")
@@ -67,7 +67,8 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 	return cli.TableResult(items, runcmd.RunItemRow), err
 }
 
-func itemRow(i ops.ItemRecord) cli.Row {
+// ItemRow is an item that failed.
+func ItemRow(i ops.ItemRecord) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", i.TaskType).Drop(2),
 		cli.Text("QUEUE", i.QueueID),

@@ -89,7 +89,7 @@ func showPlan(ctx context.Context, c *ops.Client, taskType string, byLoad bool, 
 	if record.Moves == nil {
 		record.Moves = []ops.Move{} // [] in JSON
 	}
-	return cli.Result{Records: record, Text: func(sc cli.Screen) string { return planText(sc, p) }}, nil
+	return cli.Result{Records: record, Text: func(sc cli.Screen) string { return PlanText(sc, p) }}, nil
 }
 
 // weightsOf returns the weights by uuid. Each text is SERVER=WEIGHT.
@@ -115,7 +115,8 @@ func weightsOf(ctx context.Context, c *ops.Client, taskType string, texts []stri
 	return weights, nil
 }
 
-func planText(s cli.Screen, p ops.Preview) string {
+// PlanText shows the moves of a plan and what each server owns after them.
+func PlanText(s cli.Screen, p ops.Preview) string {
 	var parts []string
 	if len(p.Moves) > 0 {
 		parts = append(parts, cli.Render(s, p.Moves, func(m ops.Move) cli.Row { return moveRow(m, p.Load != nil) }))

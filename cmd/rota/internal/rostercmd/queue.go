@@ -48,7 +48,7 @@ processes' former sessions are still in flight for it.`,
 	}, cli.Names("task"), func(ctx context.Context, c *ops.Client, taskType string) (cli.Result, error) {
 		f.TaskType, f.Status = taskType, status.Value
 		queues, err := queuesOf(ctx, c, f, server)
-		return cli.TableResult(queues, queueRow), err
+		return cli.TableResult(queues, QueueRow), err
 	})
 	cli.AddChoice(cmd, &status, "status", "", "only queues in this state")
 	cmd.Flags().StringVar(&server, "server", "", "only queues that this `SERVER` owns or requests")
@@ -74,7 +74,8 @@ func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server stri
 	return c.Queues().List(ctx, f)
 }
 
-func queueRow(q ops.QueueRecord) cli.Row {
+// QueueRow is a queue with its owner.
+func QueueRow(q ops.QueueRecord) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", q.TaskType).Drop(2),
 		cli.Text("QUEUE", q.QueueID),

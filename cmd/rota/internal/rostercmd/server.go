@@ -73,7 +73,7 @@ func serverRow(s ops.ServerRecord) cli.Row {
 		cli.Figure("DONE", s.SuccessCount).Drop(5),
 		cli.Figure("FAILED", s.FailureCount).Drop(4),
 		cli.Text("VERSION", s.LibraryVersion).Drop(7),
-		cli.Long("LAST ERROR", lastErrorText(s)),
+		cli.Long("LAST ERROR", LastErrorText(s)),
 	}
 }
 
@@ -95,8 +95,8 @@ func callsText(s ops.ServerRecord) string {
 	}
 }
 
-// lastErrorText includes the error's age, as it may be over for a long time.
-func lastErrorText(s ops.ServerRecord) string {
+// LastErrorText returns the last error of a server with its age, as it may be over for a long time.
+func LastErrorText(s ops.ServerRecord) string {
 	if s.LastErrorAge == nil {
 		return cli.OneLine(s.LastError)
 	}

@@ -68,13 +68,13 @@ func TestTablesFit(t *testing.T) {
 func TestColours(t *testing.T) {
 	t.Parallel()
 	queues := []ops.QueueRecord{{Status: "HELD"}, {Status: "MOVING"}, {Status: "ORPHAN"}}
-	got := cli.Render(cli.Screen{Width: 80, Color: true}, queues, queueRow)
+	got := cli.Render(cli.Screen{Width: 80, Color: true}, queues, QueueRow)
 	for _, want := range []string{"\x1b[32mHELD\x1b[0m", "\x1b[33mMOVING\x1b[0m", "\x1b[31mORPHAN\x1b[0m"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %q", want, got)
 		}
 	}
-	if plain := cli.Render(cli.Screen{Width: 80}, queues, queueRow); strings.Contains(plain, "\x1b") {
+	if plain := cli.Render(cli.Screen{Width: 80}, queues, QueueRow); strings.Contains(plain, "\x1b") {
 		t.Errorf("%q", plain)
 	}
 }
@@ -86,7 +86,7 @@ func TestManyQueuesAreRendered(t *testing.T) {
 	for i := range queues {
 		queues[i].TaskType, queues[i].QueueID = "settle", fmt.Sprint(i)
 	}
-	table, _, _ := strings.Cut(cli.Render(cli.Screen{Width: 40}, queues, queueRow), "\nLeft out: ")
+	table, _, _ := strings.Cut(cli.Render(cli.Screen{Width: 40}, queues, QueueRow), "\nLeft out: ")
 	if lines := strings.Count(table, "\n"); lines != 10_000 {
 		t.Errorf("%d lines", lines)
 	}

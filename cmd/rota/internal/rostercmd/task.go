@@ -46,11 +46,12 @@ failed runs and missed slots.`,
   rota task list -o json | jq '.[] | select(.unassigned > 0)'`,
 	}, nil, func(ctx context.Context, c *ops.Client, _ string) (cli.Result, error) {
 		tasks, err := c.Tasks().List(ctx, "")
-		return cli.TableResult(tasks, taskRow), err
+		return cli.TableResult(tasks, TaskRow), err
 	})
 }
 
-func taskRow(t ops.TaskRecord) cli.Row {
+// TaskRow is a task type.
+func TaskRow(t ops.TaskRecord) cli.Row {
 	return cli.Row{
 		cli.Text("TASK", t.TaskType),
 		cli.State("STATE", t.DisplayState()),
@@ -106,7 +107,7 @@ func showTask(ctx context.Context, c *ops.Client, args []string) (cli.Result, er
 	return cli.Result{
 		Records: record, YAML: func() ([]byte, error) { return config.Format(taskType, s) },
 		Text: func(sc cli.Screen) string {
-			return cli.Render(sc, tasks, taskRow) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingRow)
+			return cli.Render(sc, tasks, TaskRow) + "\n\n" + cli.Render(sc, settingLines(s, tasks[0]), settingRow)
 		},
 	}, nil
 }

@@ -72,7 +72,7 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 			f.Backfill = b.ID
 		}
 		list, err := c.Runs().List(ctx, f, limit)
-		return cli.TableResult(list, runRow), err
+		return cli.TableResult(list, RunRow), err
 	})
 	cli.AddChoice(cmd, &state, "state", "", "only runs in this state")
 	cmd.Flags().StringVar(&backfill, "backfill", "", "only the runs of this backfill, and of their dependants")
@@ -81,7 +81,8 @@ least that many: a process died, or the run was cancelled during a sweep.`,
 	return cmd
 }
 
-func runRow(r runs.Record) cli.Row {
+// RunRow is a run.
+func RunRow(r runs.Record) cli.Row {
 	return cli.Row{
 		cli.Text("RUN", r.ID),
 		cli.Text("TASK", r.TaskType),
@@ -90,7 +91,7 @@ func runRow(r runs.Record) cli.Row {
 		cli.Text("ITEMS", itemsText(r.ItemsDone, r.ItemsAtLeast)).Right().Drop(4),
 		cli.Bad("FAILED", r.ItemsFailed).Drop(3),
 		cli.Relative("DUE", r.Now, r.ScheduledAt).Drop(2),
-		cli.Text("DURATION", runDuration(r)).Right().Drop(1),
+		cli.Text("DURATION", runDuration(r)).Right().By(runSeconds(r)).Drop(1),
 		cli.Maybe("TRIGGER", r.Trigger).Drop(5),
 		cli.Long("KEY", submittedKey(r)).Drop(6),
 		cli.Long("REASON", r.Message).Drop(7),
@@ -117,14 +118,22 @@ func finishedText(r runs.Record) string {
 
 // runDuration is the time from the start of a run to its end, or until now.
 func runDuration(r runs.Record) string {
+	if r.StartedAt.IsZero() {
+		return "-"
+	}
+	return human.Age(runSeconds(r))
+}
+
+// runSeconds is runDuration in seconds, -1 before the start.
+func runSeconds(r runs.Record) float64 {
 	end := r.FinishedAt
 	if end.IsZero() {
 		end = r.Now
 	}
 	if r.StartedAt.IsZero() {
-		return "-"
+		return -1
 	}
-	return human.Age(end.Sub(r.StartedAt).Seconds())
+	return end.Sub(r.StartedAt).Seconds()
 }
 
 // itemsText returns a number of items, with a plus sign if it is a lower bound.

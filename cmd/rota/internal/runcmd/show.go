@@ -70,6 +70,9 @@ func (d runDetails) MarshalJSON() ([]byte, error) {
 // CSVRecords implements csvRecorder.
 func (d runDetails) CSVRecords() any { return d.Queues }
 
+// DetailsText describes a run, its graph, its queues and the first items that failed.
+func DetailsText(sc cli.Screen, d ops.RunDetails) string { return runDetails{d}.text(sc) }
+
 // text describes the run, its graph and its queues.
 func (d runDetails) text(sc cli.Screen) string {
 	parts := []string{d.head(sc)}

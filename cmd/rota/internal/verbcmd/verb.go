@@ -184,31 +184,34 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 
 // show writes what would be done.
 func (v *Verb) show(cmd *cobra.Command, change *ops.Change) error {
-	return v.write(cmd, change.Records(), func(s cli.Screen) string {
-		var lines []string
-		written := ""
-		for _, o := range change.Objects {
-			if len(o.Differences) > 0 {
-				lines, written = append(lines, differencesText(s, o)...), "Nothing was written."
-				if o.Effect != "" {
-					lines = append(lines, s.Wrap(o.Effect))
-				}
-				continue
+	return v.write(cmd, change.Records(), func(s cli.Screen) string { return PreviewText(s, change) })
+}
+
+// PreviewText says what a change would do.
+func PreviewText(s cli.Screen, change *ops.Change) string {
+	var lines []string
+	written := ""
+	for _, o := range change.Objects {
+		if len(o.Differences) > 0 {
+			lines, written = append(lines, differencesText(s, o)...), "Nothing was written."
+			if o.Effect != "" {
+				lines = append(lines, s.Wrap(o.Effect))
 			}
-			if len(o.Planned) > 0 {
-				lines = append(lines, cli.Render(s, o.Planned, plannedRow))
-			}
-			lines = append(lines, s.Wrap(o.Would()))
+			continue
 		}
-		if len(change.Scenarios) == 0 { // the effects of a change of servers say the same of each of them
-			lines = append(lines, s.Wrap(strings.Join(change.Says, " ")))
+		if len(o.Planned) > 0 {
+			lines = append(lines, cli.Render(s, o.Planned, plannedRow))
 		}
-		for _, warning := range change.Warnings {
-			lines = append(lines, s.Wrap(warning))
-		}
-		lines = append(lines, slotLines(change)...)
-		return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
-	})
+		lines = append(lines, s.Wrap(o.Would()))
+	}
+	if len(change.Scenarios) == 0 { // the effects of a change of servers say the same of each of them
+		lines = append(lines, s.Wrap(strings.Join(change.Says, " ")))
+	}
+	for _, warning := range change.Warnings {
+		lines = append(lines, s.Wrap(warning))
+	}
+	lines = append(lines, slotLines(change)...)
+	return strings.Join(slices.DeleteFunc(append(lines, written), func(line string) bool { return line == "" }), "\n")
 }
 
 func differenceRow(d runs.Difference) cli.Row {

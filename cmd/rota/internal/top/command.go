@@ -1,0 +1,109 @@
+// Package top is rota top: task types and servers at a glance. On a terminal it is a program of its own, a screen with
+// lists that a person looks into, and from which the person pauses task types and drains servers.
+//
+// The screen is a model of bubbletea: Update changes it, View shows it, and both only use memory. What waits for the
+// database is a job. There is one job at a time: a reading of the list that is shown, the preview of a change, or the
+// change. So the screen loads the database as one reader does, however many lists it has, and a database that does not
+// answer stops neither the keys nor the clock.
+//
+// A list is read again as long after its last reading as the interval says, but at least as long as that reading took:
+// a large roster is read half of the time at most. The texts of all rows are made in the job, too. View makes lines of
+// the visible rows only.
+package top
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
+	"github.com/dutyrota/rota/ops"
+)
+
+const topEvery = 2 * time.Second
+
+// New returns the command rota top.
+func New() *cobra.Command {
+	o, rates := &cli.Output{}, &ops.ItemRates{}
+	var once bool
+	cmd := cli.Shows(&cobra.Command{
+		Use:   "top [TASK]",
+		Short: "Show the roster at work on a terminal; pause tasks, drain servers",
+		Long: `Show task types, servers, queues, failed items, events, runs and findings on a
+terminal, refreshed every 2s until q. --watch sets the interval. Enter looks
+into a row, / filters, s sorts, p pauses a task type and d drains a server,
+after showing what would happen. ? lists all keys.
+
+Into a pipe, or with --once, the command prints tables of the task types and
+servers: --once prints them once, a pipe gets them at each interval.
+
+ITEMS/S is the rate since the previous table. A server writes its counters with
+each heartbeat.`,
+		Example: `  rota top
+  rota top settle --watch=500ms
+  rota top --once`,
+	}, o, func(ctx context.Context, c *ops.Client, args []string) (cli.Result, error) {
+		return showTop(ctx, c, cli.FirstArg(args), rates)
+	}, cli.Names("task"))
+	cmd.PreRun = func(cmd *cobra.Command, _ []string) {
+		switch {
+		case once:
+			o.Watch = 0
+		case !cmd.Flags().Changed("watch"):
+			o.Watch = topEvery
+		}
+	}
+	cli.OnTerminal(o, func(ctx context.Context, c *ops.Client, args []string) error {
+		return run(ctx, c, cli.FirstArg(args), o.Watch)
+	})
+	cmd.Flags().BoolVar(&once, "once", false, "print one table and exit")
+	return cmd
+}
+
+func showTop(ctx context.Context, c *ops.Client, taskType string, rates *ops.ItemRates) (cli.Result, error) {
+	tasks, err := c.Tasks().List(ctx, taskType)
+	if err != nil {
+		return cli.Result{}, err
+	}
+	servers, err := c.Servers().List(ctx, ops.ServerFilter{TaskType: taskType})
+	if err != nil {
+		return cli.Result{}, err
+	}
+	lines := serverLines(servers, rates.Update(servers))
+	return cli.Result{Records: tasks, Text: func(s cli.Screen) string {
+		return cli.Render(s, tasks, rostercmd.TaskRow) + "\n\n" + cli.Render(s, lines, serverRow)
+	}}, nil
+}
+
+// serverLine is a server and its items per second.
+type serverLine struct {
+	ops.ServerRecord
+	rate float64
+}
+
+func serverLines(servers []ops.ServerRecord, rates map[string]float64) (lines []serverLine) {
+	for _, s := range servers {
+		lines = append(lines, serverLine{s, rates[s.UUID]})
+	}
+	return lines
+}
+
+func serverRow(l serverLine) cli.Row {
+	return cli.Row{
+		cli.UUID("SERVER", l.UUID),
+		cli.Text("TASK", l.TaskType),
+		cli.State("STATE", l.DisplayState()),
+		cli.Age("HEARTBEAT", &l.HeartbeatAge),
+		cli.Figure("QUEUES", l.Queues),
+		cli.Figure("IN FLIGHT", l.InFlight),
+		cli.Age("OLDEST", l.OldestInFlightAge).Drop(1),
+		rateCell(l.rate),
+		cli.Figure("FAILED", l.FailureCount).Drop(2),
+		cli.Long("LAST ERROR", rostercmd.LastErrorText(l.ServerRecord)).Drop(1),
+	}
+}
+
+func rateCell(rate float64) cli.Cell { return cli.Text("ITEMS/S", fmt.Sprintf("%.1f", rate)).Right() }

@@ -1,0 +1,295 @@
+package top
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
+	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/plan"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
+)
+
+// scope is what a list is about; everything if it is empty.
+type scope struct{ task, server, run string }
+
+func (s scope) String() string {
+	switch {
+	case s.run != "":
+		return "run " + s.run
+	case s.server != "":
+		return s.server
+	}
+	return s.task
+}
+
+// object is what a row is about. The same object has the same id in each reading of a list.
+type object struct {
+	id string
+	scope
+}
+
+// content is what one reading shows: a table, or a text.
+type content struct {
+	table   *cli.Table
+	objects []object // of the rows
+	text    func(cli.Screen) string
+
+	note string // what people should know about the list; may be empty
+	more bool   // the next reading, which has more, should follow at once
+}
+
+// view is a list, or a text about one thing.
+type view struct {
+	name string
+	read func(ctx context.Context, r *reader, s scope) (content, error)
+
+	// into is what the enter key shows of a row. Nil: all columns of the row.
+	into *view
+}
+
+// The lists. A reading of one of them reads nothing else.
+var (
+	queues   = &view{name: "queues", read: readQueues}
+	aRun     = &view{name: "run", read: readRun}
+	tabViews = []*view{
+		{name: "tasks", read: readTasks, into: queues},
+		{name: "servers", read: readServers, into: queues},
+		queues,
+		{name: "items", read: readItems},
+		{name: "events", read: readEvents},
+		{name: "runs", read: readRuns, into: aRun},
+		{name: "findings", read: readFindings},
+	}
+)
+
+// latest is how many items, events and runs a list has at most.
+const latest = 1000
+
+// reader reads for a screen. Its methods are called by one goroutine at a time.
+type reader struct {
+	c *ops.Client
+
+	rates     ops.ItemRates
+	rated     time.Time          // the last update of the rates
+	perServer map[string]float64 // the rates
+
+	findings []condition.Condition
+	found    time.Time // when the findings were read; zero: not yet
+	findErr  error
+	begun    bool // the first list of task types was read, which does not wait for the findings
+}
+
+// ratesOf returns the items per second of each server, by uuid. A server writes its counters about once a second: a
+// reading that follows at once says nothing new.
+func (r *reader) ratesOf(servers []ops.ServerRecord) map[string]float64 {
+	if time.Since(r.rated) >= time.Second {
+		r.rated, r.perServer = time.Now(), r.rates.Update(servers)
+	}
+	return r.perServer
+}
+
+const (
+	// findingsEvery is how old the findings beside the task types may be: the checks of the doctor read all queues.
+	findingsEvery = 30 * time.Second
+	findingsLimit = 10 * time.Second
+)
+
+// diagnose reads the findings.
+func (r *reader) diagnose(ctx context.Context, taskType string) error {
+	ctx, cancel := context.WithTimeout(ctx, findingsLimit)
+	defer cancel()
+	r.findings, r.findErr = r.c.Diagnose(ctx, taskType)
+	r.found = time.Now()
+	return r.findErr
+}
+
+// contentOf returns the content that has a row for each record.
+func contentOf[T any](records []T, row func(T) cli.Row, about func(T) object) content {
+	c := content{table: cli.NewTable(records, row), objects: make([]object, len(records))}
+	for i, record := range records {
+		c.objects[i] = about(record)
+	}
+	return c
+}
+
+// latestOf returns the content of a list that was read up to a limit, its last record first if it has to be reversed.
+func latestOf[T any](records []T, reverse bool, row func(T) cli.Row, about func(T) object) content {
+	if reverse {
+		slices.Reverse(records)
+	}
+	c := contentOf(records, row, about)
+	if len(records) == latest {
+		c.note = "the latest " + human.Number(latest)
+	}
+	return c
+}
+
+// taskLine is a task type with what the list of task types does not read itself.
+type taskLine struct {
+	ops.TaskRecord
+	rate     float64
+	findings string // such as "2 PROBLEM"; "-": not read yet
+	worst    string
+}
+
+func readTasks(ctx context.Context, r *reader, s scope) (content, error) {
+	if r.begun && time.Since(r.found) > findingsEvery {
+		_ = r.diagnose(ctx, s.task) // the note has the error, unless the task types cannot be read either
+	}
+	tasks, err := r.c.Tasks().List(ctx, s.task)
+	if err != nil {
+		return content{}, err
+	}
+	servers, err := r.c.Servers().List(ctx, ops.ServerFilter{TaskType: s.task})
+	if err != nil {
+		return content{}, err
+	}
+	perServer, perTask := r.ratesOf(servers), map[string]float64{}
+	for _, server := range servers {
+		perTask[server.TaskType] += perServer[server.UUID]
+	}
+	lines := make([]taskLine, len(tasks))
+	for i, t := range tasks {
+		lines[i] = taskLine{TaskRecord: t, rate: perTask[t.TaskType], findings: "-"}
+		if !r.found.IsZero() && r.findErr == nil {
+			lines[i].findings, lines[i].worst = countFindings(r.findings, t.TaskType)
+		}
+	}
+	c := contentOf(lines, taskRow, func(l taskLine) object { return object{l.TaskType, scope{task: l.TaskType}} })
+	c.more, r.begun = !r.begun, true
+	if r.findErr != nil {
+		c.note = "no findings: " + r.findErr.Error()
+	}
+	return c, nil
+}
+
+// countFindings counts what is wrong with a task type.
+func countFindings(findings []condition.Condition, taskType string) (text, worst string) {
+	count := map[string]int{}
+	for _, f := range findings {
+		if f.TaskType == taskType {
+			count[f.Status]++
+		}
+	}
+	for _, status := range []string{condition.Problem, condition.Note} {
+		if n := count[status]; n > 0 {
+			return fmt.Sprint(n, " ", status), status
+		}
+	}
+	return "0", ""
+}
+
+// taskRow is a task type. In contrast to rota task list, a narrow screen has the backlog rather than the states of the
+// queues: what is wrong with these is among the findings.
+func taskRow(l taskLine) cli.Row {
+	row := rostercmd.TaskRow(l.TaskRecord)
+	for i, c := range row {
+		switch c.Title {
+		case "BACKLOG":
+			row[i] = c.Drop(1)
+		case "OVERDUE", "NO OWNER", "PROBLEMS":
+			row[i] = c.Drop(5)
+		}
+	}
+	return append(row, rateCell(l.rate), cli.Figure("FAILED", l.FailureCount).Drop(2),
+		cli.Text("FINDINGS", l.findings).Colored(l.worst))
+}
+
+// readServers reads the servers, those of a host one below the other.
+func readServers(ctx context.Context, r *reader, s scope) (content, error) {
+	servers, err := r.c.Servers().List(ctx, ops.ServerFilter{TaskType: s.task})
+	if err != nil {
+		return content{}, err
+	}
+	lines := serverLines(servers, r.ratesOf(servers))
+	slices.SortStableFunc(lines, func(a, b serverLine) int {
+		return cmp.Or(plan.CompareIDs(a.HostName, b.HostName), plan.CompareIDs(a.UUID, b.UUID))
+	})
+	return contentOf(lines,
+		func(l serverLine) cli.Row {
+			row := append(cli.Row{cli.Text("HOST", l.HostName).Once()}, serverRow(l)...)
+			for i, c := range row {
+				if c.Title == "HEARTBEAT" || c.Title == "IN FLIGHT" {
+					row[i] = c.Drop(1)
+				}
+			}
+			return row
+		},
+		func(l serverLine) object { return object{l.UUID, scope{task: l.TaskType, server: l.UUID}} }), nil
+}
+
+func readQueues(ctx context.Context, r *reader, s scope) (content, error) {
+	f := ops.QueueFilter{TaskType: s.task}
+	if s.server != "" {
+		f.Servers = []string{s.server}
+	}
+	list, err := r.c.Queues().List(ctx, f)
+	return contentOf(list, rostercmd.QueueRow, func(q ops.QueueRecord) object {
+		o := object{q.TaskType + "\x00" + q.QueueID, scope{task: q.TaskType}}
+		if q.CurServer != nil {
+			o.server = *q.CurServer
+		}
+		return o
+	}), err
+}
+
+func readItems(ctx context.Context, r *reader, s scope) (content, error) {
+	list, err := r.c.Items().List(ctx, ops.ItemFilter{TaskType: s.task}, latest)
+	return latestOf(list, true, rostercmd.ItemRow, func(i ops.ItemRecord) object {
+		return object{i.TaskType + "\x00" + i.ItemKey, scope{task: i.TaskType}}
+	}), err
+}
+
+func readEvents(ctx context.Context, r *reader, s scope) (content, error) {
+	list, err := r.c.Events().List(ctx, ops.EventFilter{TaskType: s.task}, latest)
+	return latestOf(list, true, rostercmd.EventRow, func(e ops.EventRecord) object {
+		return object{fmt.Sprint(e.EventID), scope{task: e.TaskType}}
+	}), err
+}
+
+func readRuns(ctx context.Context, r *reader, s scope) (content, error) {
+	list, err := r.c.Runs().List(ctx, runs.Filter{TaskType: s.task}, latest)
+	return latestOf(list, false, runcmd.RunRow, func(r runs.Record) object {
+		return object{r.ID, scope{task: r.TaskType, run: r.ID}}
+	}), err
+}
+
+// readRun reads what is wrong with a run: its queues, the failed ones first, and the items that failed.
+func readRun(ctx context.Context, r *reader, s scope) (content, error) {
+	details, err := ops.ReadRunDetails(ctx, r.c, s.run)
+	return content{text: func(sc cli.Screen) string { return runcmd.DetailsText(sc, details) }}, err
+}
+
+func readFindings(ctx context.Context, r *reader, s scope) (content, error) {
+	if err := r.diagnose(ctx, s.task); err != nil {
+		return content{}, err
+	}
+	list := slices.Clone(r.findings)
+	slices.SortStableFunc(list, func(a, b condition.Condition) int { return cmp.Compare(rank(a), rank(b)) })
+	return contentOf(list, findingRow, func(f condition.Condition) object {
+		return object{f.Key(), scope{task: f.TaskType, server: f.Server}}
+	}), nil
+}
+
+// rank orders findings by their status, the problems first.
+func rank(f condition.Condition) int {
+	return slices.Index([]string{condition.Problem, condition.Note, condition.OK}, f.Status)
+}
+
+func findingRow(f condition.Condition) cli.Row {
+	return cli.Row{
+		cli.State("STATUS", f.Status),
+		cli.Text("CHECK", f.Check).Drop(1),
+		cli.Text("TASK", cmp.Or(f.TaskType, "-")),
+		cli.Long("FINDING", f.Text),
+		cli.Long("WHAT TO DO", cmp.Or(f.Hint, "-")).Drop(2),
+	}
+}
