@@ -30,12 +30,12 @@ type block struct {
 }
 
 // languages are those that a block may have.
-var languages = []string{"sh", "go", "yaml", "sql", "text", "ini", "dockerfile", "proto", "json", "python"}
+var languages = []string{"sh", "go", "yaml", "sql", "text", "ini", "proto", "json", "python"}
 
 var (
 	fence       = regexp.MustCompile("^```(\\w*)$")
 	notRun      = regexp.MustCompile(`^<!-- not run: (.+) -->$`)
-	fileComment = regexp.MustCompile(`^(?://|#|--) ([\w.-]+\.\w+|Dockerfile)$`)
+	fileComment = regexp.MustCompile(`^(?://|#|--) ([\w.-]+\.\w+)$`)
 )
 
 // pages are README.md and the pages of this folder.

@@ -1,0 +1,4 @@
+-- The work: 200,000 orders to be settled.
+CREATE TABLE orders (id bigint PRIMARY KEY, state text NOT NULL, settled_by text);
+CREATE INDEX orders_new ON orders (id) WHERE state = 'NEW';
+INSERT INTO orders SELECT id, 'NEW' FROM generate_series(1, 200000) AS id;

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"database/sql"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+	_ "github.com/lib/pq"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/internal/testdb"
+)
+
+const composeFile = "../../examples/compose/compose.yaml"
+
+// loadCompose loads the file as docker compose does.
+func loadCompose(t *testing.T) *types.Project {
+	t.Helper()
+	options, err := cli.NewProjectOptions([]string{composeFile}, cli.WithInterpolation(false), cli.WithResolvedPaths(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := options.LoadProject(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The files that containers mount are there, and so are the folder and the Dockerfile of the image.
+func TestComposeFiles(t *testing.T) {
+	t.Parallel()
+	exists := func(what, file string) {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for name, s := range loadCompose(t).Services {
+		for _, v := range s.Volumes {
+			exists(name, v.Source)
+		}
+		if s.Build != nil {
+			exists(name, filepath.Join(s.Build.Context, "go.mod"))
+			exists(name, filepath.Join(s.Build.Context, s.Build.Dockerfile))
+		}
+	}
+}
+
+// source returns the file that a service has mounted at a path.
+func source(t *testing.T, s types.ServiceConfig, target string) string {
+	t.Helper()
+	for _, v := range s.Volumes {
+		if rest, found := strings.CutPrefix(target, v.Target); found {
+			return filepath.Join(v.Source, rest)
+		}
+	}
+	t.Fatalf("%s has nothing at %s", s.Name, target)
+	return ""
+}
+
+// startService starts the program of a service: on the given database, with the mounted files, and at a free port.
+func startService(t *testing.T, s types.ServiceConfig, database string) *process {
+	t.Helper()
+	var args, env []string
+	for _, arg := range s.Command {
+		if strings.HasPrefix(arg, "/") {
+			arg = source(t, s, arg)
+		}
+		if strings.Contains(arg, ":9090") || strings.Contains(arg, ":8330") {
+			arg = "127.0.0.1:0"
+		}
+		args = append(args, arg)
+	}
+	for name, value := range s.Environment {
+		if u, err := url.Parse(*value); name != "ROTA_DATABASE" || err != nil || u.User.String() != "shop:shop" || u.Path != "/shop" {
+			t.Errorf("%s has %s=%s: the database of postgres is another one", s.Name, name, *value)
+		}
+		env = append(env, name+"="+database)
+	}
+	return start(t, args, env)
+}
+
+// The services of Rota do the work that orders.sql makes, in the order in which compose starts them. Prometheus finds the
+// metrics of the workers.
+func TestComposeWorks(t *testing.T) {
+	t.Parallel()
+	p := loadCompose(t)
+	database := testdb.URL(t, testdb.Postgres)
+	db, err := sql.Open("postgres", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	orders, err := os.ReadFile(source(t, p.Services["postgres"], "/docker-entrypoint-initdb.d/orders.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), string(orders)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"migrate": "postgres service_healthy", "worker": "migrate service_completed_successfully",
+		"console": "migrate service_completed_successfully",
+	} {
+		for on, d := range p.Services[name].DependsOn {
+			if got := on + " " + d.Condition; got != want {
+				t.Errorf("%s waits for %s, want %s", name, got, want)
+			}
+		}
+	}
+	startService(t, p.Services["migrate"], database).wantExit(0)
+	var started []*process
+	for range *p.Services["worker"].Deploy.Replicas {
+		started = append(started, startService(t, p.Services["worker"], database))
+	}
+	console := startService(t, p.Services["console"], database)
+	status, _ := get(t, "http://"+console.address(consoleAddress)+"/task?task=settle")
+	if status != 200 {
+		t.Errorf("the console answers %d", status)
+	}
+	eventually(t, "each worker settles orders", func() bool {
+		var n int
+		if err := db.QueryRowContext(t.Context(), "SELECT count(DISTINCT settled_by) FROM orders").Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == len(started) && n == 3
+	})
+	scrape := scrapes(t, p)
+	for _, worker := range started {
+		if status, text := get(t, "http://"+worker.address(workerAddress)+scrape); status != 200 || !strings.Contains(text, "rota_queues_owned") {
+			t.Errorf("a worker answers %d to Prometheus\n%s", status, text)
+		}
+	}
+	for _, s := range append(started, console) {
+		s.signal()
+		s.wantExit(0)
+	}
+}
+
+// scrapes checks the configuration of Prometheus, and returns the path that it asks the workers for.
+func scrapes(t *testing.T, p *types.Project) string {
+	t.Helper()
+	const file = "/etc/prometheus/prometheus.yml"
+	text, err := os.ReadFile(source(t, p.Services["prometheus"], file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c struct {
+		RuleFiles     []string `yaml:"rule_files"`
+		ScrapeConfigs []struct {
+			MetricsPath string `yaml:"metrics_path"`
+			DNS         []struct {
+				Names []string
+				Port  int
+			} `yaml:"dns_sd_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		t.Fatal(err)
+	}
+	source(t, p.Services["prometheus"], path.Join(path.Dir(file), c.RuleFiles[0]))
+	job := c.ScrapeConfigs[0]
+	worker := p.Services["worker"]
+	if dns := job.DNS[0]; dns.Port != 9090 || !slices.Contains(worker.Command, ":9090") || !slices.Equal(dns.Names, []string{worker.Name}) {
+		t.Errorf("Prometheus asks %v, the worker is %v", dns, worker.Command)
+	}
+	if job.MetricsPath == "" {
+		return "/metrics" // as Prometheus has it
+	}
+	return job.MetricsPath
+}
+
+// Grafana asks the Prometheus of the project, and finds the dashboard.
+func TestComposeDashboard(t *testing.T) {
+	t.Parallel()
+	p := loadCompose(t)
+	grafana := p.Services["grafana"]
+	read := func(file string, v any) {
+		t.Helper()
+		text, err := os.ReadFile(source(t, grafana, "/etc/grafana/provisioning/"+file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal(text, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sources struct{ Datasources []struct{ Type, URL string } }
+	read("datasources/prometheus.yaml", &sources)
+	u, err := url.Parse(sources.Datasources[0].URL)
+	if err != nil || sources.Datasources[0].Type != "prometheus" {
+		t.Fatalf("%+v (%v)", sources, err)
+	}
+	if s, ok := p.Services[u.Hostname()]; !ok || s.Ports[0].Published != u.Port() {
+		t.Errorf("Grafana asks %s", u)
+	}
+	var dashboards struct {
+		Providers []struct{ Options struct{ Path string } }
+	}
+	read("dashboards/rota.yaml", &dashboards)
+	file := source(t, grafana, path.Join(dashboards.Providers[0].Options.Path, "rota.json"))
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), `"uid": "rota"`) {
+		t.Errorf("%s is not the dashboard at /d/rota (%v)", file, err)
+	}
+}
