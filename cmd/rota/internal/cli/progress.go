@@ -19,6 +19,7 @@ const TellEvery = 30 * time.Second
 type Progress struct {
 	out         io.Writer
 	begun, told time.Time
+	shown       bool // on a terminal
 }
 
 // NewProgress returns the progress of work that begins now.
@@ -36,14 +37,36 @@ func (p *Progress) Show(line string, done, total int64) {
 	line = escape.Text(line)
 	if s := ScreenOf(p.out); s.Width > 0 {
 		s.Redraw(p.out, line)
+		p.shown = true
 	} else if now.Sub(p.told) >= TellEvery {
 		p.told = now
 		fmt.Fprintln(p.out, line) //nolint:errcheck // it is a courtesy
 	}
 }
 
+// During does work that cannot tell how far it is, and says for how long it has gone on.
+func During(out io.Writer, what string, work func() error) error {
+	p, ended := NewProgress(out), make(chan error, 1)
+	go func() { ended <- work() }()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for {
+		select {
+		case err := <-ended:
+			p.End()
+			return err
+		case now := <-second.C:
+			p.Show(fmt.Sprintf("%s for %s", what, now.Sub(p.begun).Round(time.Second)), 0, 0)
+		}
+	}
+}
+
 // End erases the line from a terminal.
-func (p *Progress) End() { ScreenOf(p.out).Redraw(p.out, "") }
+func (p *Progress) End() {
+	if p.shown {
+		ScreenOf(p.out).Redraw(p.out, "")
+	}
+}
 
 // Redraw writes over the line of the cursor on a terminal. The line must be escaped.
 func (s Screen) Redraw(out io.Writer, line string) {

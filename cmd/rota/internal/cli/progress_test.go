@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,21 @@ func TestProgressIntoAPipe(t *testing.T) {
 		p.End()
 		if want := "working; 23 %; about 1m40s left\nworking; 46 %; about 1m10s left\n"; out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	})
+}
+
+// Work that does not know how far it is tells for how long it has gone on.
+func TestDuring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		failed := errors.New("failed")
+		err := During(&out, "upgrading the tables", func() error {
+			time.Sleep(70 * time.Second)
+			return failed
+		})
+		if want := "upgrading the tables for 30s\nupgrading the tables for 1m0s\n"; !errors.Is(err, failed) || out.String() != want {
+			t.Errorf("got %q (%v), want %q", out.String(), err, want)
 		}
 	})
 }

@@ -39,12 +39,19 @@ it, and exits 1.`,
 			if _, err := cli.Kinds(conn); err != nil {
 				return cli.Usage(err)
 			}
-			from, to, err := center.Migrate(cmd.Context(), anydb.URL(conn.Database))
+			r := migration{object: anydb.URL(conn.Database).Address}
+			err = cli.During(cmd.ErrOrStderr(), "upgrading the tables", func() (err error) {
+				r.from, r.to, err = center.Migrate(cmd.Context(), anydb.URL(conn.Database))
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			list, err := migrateData(cmd.Context(), conn)
-			r := migration{anydb.URL(conn.Database).Address, migratedText(from, to), from, to, list}
+			r.result = migratedText(r.from, r.to)
+			err = cli.During(cmd.ErrOrStderr(), "upgrading the data databases", func() (err error) {
+				r.data, err = migrateData(cmd.Context(), conn)
+				return err
+			})
 			return errors.Join(o.Write(cmd.OutOrStdout(), cli.Result{Records: r.record(), Text: r.text}), err)
 		},
 	}
