@@ -192,14 +192,13 @@ func TestTopOnATerminal(t *testing.T) {
 	s.wants(`(?m)^ servers: 2; `, `(?m)^>\S+ +\S+:\d+(:\w+)? +settle +SERVING`, `(?m)^  +\S+:\d+(:\w+)? +settle +SERVING`)
 	s.press(down, "d")
 	s.wants(`Drain \S+ of settle\? y yes  n no`, `would be drained; its 2 queues go to 1 other server`, `2 queues would move`, `PLANNED`)
-	s.press("n")
+	s.press("x", enter, "n") // the first two are no answers
 	s.wants(`(?m)^ servers: 2; `)
 	if n := count(t, db, "schedule_server WHERE state = 'DRAINING'"); n != 0 {
 		t.Errorf("%d servers drain after a no", n)
 	}
 	s.press("d")
 	s.wants(`y yes  n no`)
-	s.press("x", enter) // neither is a yes
 	s.press("y")
 	s.wants(`: drained; its 2 queues go to 1 other server`)
 	s.press(esc)
