@@ -91,8 +91,7 @@ func (p *person) wait(d time.Duration) {
 		case msg := <-p.msgs:
 			p.update(msg)
 		case <-end:
-			synctest.Wait()
-			for len(p.msgs) > 0 {
+			for synctest.Wait(); len(p.msgs) > 0; synctest.Wait() {
 				p.update(<-p.msgs)
 			}
 			return
