@@ -78,7 +78,7 @@ func newOwnSigns(t *testing.T, url string) (base *fixture, signs map[string]*fix
 		signs[sign].makeSilent(sign)
 	}
 	base.exec("UPDATE schedule_queue SET cursor_value = '17' WHERE task_type = '%s' AND own_sign = 'CURSOR'", base.task)
-	base.exec("INSERT INTO schedule_failed_item (task_type, own_sign, item_hash, item_key, queue_id, last_error, first_failed_at) VALUES ('%s', 'OLD', 'h', 'k', '0', '', '2020-01-01 00:00:00.000000')", base.task)
+	base.exec("INSERT INTO schedule_failed_item (task_type, own_sign, item_hash, item_key, queue_id, last_error, order_key, first_failed_at) VALUES ('%s', 'OLD', 'h', 'k', '0', '', '', '2020-01-01 00:00:00.000000')", base.task)
 	return base, signs
 }
 
