@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 	_ "github.com/lib/pq"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -63,6 +65,31 @@ func source(t *testing.T, s types.ServiceConfig, target string) string {
 	}
 	t.Fatalf("%s has nothing at %s", s.Name, target)
 	return ""
+}
+
+// A worker has time to drain: what its configuration says, the grace, and 5 s for the database.
+func TestComposeLeavesTimeToDrain(t *testing.T) {
+	t.Parallel()
+	const beyond = 5*time.Second + 5*time.Second // the grace is the default of manager.Config.Grace
+	worker := loadCompose(t).Services["worker"]
+	text, err := os.ReadFile(source(t, worker, "/etc/rota/rota.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Tasks map[string]struct {
+			DrainTimeout time.Duration `yaml:"drain_timeout"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil || len(file.Tasks) == 0 {
+		t.Fatalf("%d tasks (%v)", len(file.Tasks), err)
+	}
+	for name, task := range file.Tasks {
+		want := center.Settings{DrainTimeout: task.DrainTimeout}.WithDefaults().DrainTimeout + beyond
+		if got := worker.StopGracePeriod; got == nil || time.Duration(*got) < want {
+			t.Errorf("Docker kills a worker after %v, and %s needs %s", got, name, want)
+		}
+	}
 }
 
 // startService starts the program of a service: on the given database, with the mounted files, and at a free port.

@@ -3,6 +3,7 @@ package main
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,6 +50,9 @@ func TestPodsAreRestricted(t *testing.T) {
 			results := evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)
 			if r := securitypolicy.AggregateCheckResults(results); !r.Allowed || len(results) == 0 {
 				t.Errorf("%s: the pods of %s are forbidden: %s", name, object, r.ForbiddenDetail())
+			}
+			if s := pod.Spec.SecurityContext; s == nil || s.FSGroup == nil {
+				t.Errorf("%s: the pods of %s cannot read the secret, whose file is for its group alone", name, object)
 			}
 			if token := pod.Spec.AutomountServiceAccountToken; token == nil || *token {
 				t.Errorf("%s: the pods of %s get a token", name, object)
@@ -111,6 +115,36 @@ func (all objects) keysFor(hook bool) map[string][]string {
 		}
 	}
 	return keys
+}
+
+// Hooks start in the order of their weights: first what the Job mounts, then the Job.
+func TestMigrationStartsLast(t *testing.T) {
+	t.Parallel()
+	weight := func(o meta.Object) int {
+		w, err := strconv.Atoi(o.GetAnnotations()["helm.sh/hook-weight"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w
+	}
+	all := objectsOf(t, everything)
+	job := weight(named[batch.Job](t, all, "shop-migrate"))
+	for _, o := range []meta.Object{
+		named[core.ConfigMap](t, all, "shop-migrate"), named[core.Secret](t, all, "shop-migrate"),
+	} {
+		if w := weight(o); w >= job {
+			t.Errorf("%T %s has the weight %d, and the Job that mounts it %d", o, o.GetName(), w, job)
+		}
+	}
+}
+
+// Workers are replaced one after the other: an old one goes when its successor is ready.
+func TestWorkersAreReplacedOneByOne(t *testing.T) {
+	t.Parallel()
+	s := named[apps.Deployment](t, objectsOf(t, required), "shop").Spec.Strategy.RollingUpdate
+	if s == nil || s.MaxUnavailable == nil || s.MaxSurge == nil || s.MaxUnavailable.String() != "0" || s.MaxSurge.String() != "1" {
+		t.Errorf("got %+v, want one more worker and none less", s)
+	}
 }
 
 // wantVolumes checks that mounts have volumes, and volumes and variables have the ConfigMaps and Secrets with their keys.
