@@ -30,6 +30,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	serializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -129,11 +130,17 @@ func valuesOf(t *testing.T, texts ...string) (values map[string]any) {
 	return values
 }
 
-// render does what `helm template shop` does. The chart is loaded anew, because values change it.
+// render does what `helm template shop` does.
 func render(t *testing.T, texts ...string) (map[string]string, error) {
 	t.Helper()
+	return renderAs(t, "shop", texts...)
+}
+
+// renderAs renders a release of that name. The chart is loaded anew, because values change it.
+func renderAs(t *testing.T, name string, texts ...string) (map[string]string, error) {
+	t.Helper()
 	c := load(t)
-	release := common.ReleaseOptions{Name: "shop", Namespace: "work", IsInstall: true, Revision: 1}
+	release := common.ReleaseOptions{Name: name, Namespace: "work", IsInstall: true, Revision: 1}
 	values, err := chartutil.ToRenderValues(c, valuesOf(t, texts...), release, nil)
 	if err != nil {
 		return nil, err
@@ -266,6 +273,27 @@ func TestObjects(t *testing.T) {
 		}
 		if w := want[name]; w != "" && strings.Join(got, " ") != w {
 			t.Errorf("%s: got %v, want %s", name, got, w)
+		}
+	}
+}
+
+// All objects have names that Kubernetes takes, also for a release whose own name is long or has dots.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, release := range []string{"shop", "shop.eu", strings.Repeat("a", 49) + ".eu"} {
+		files, err := renderAs(t, release, everything, "fullnameOverride: ''")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := decode(t, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range all {
+			name := o.(meta.Object).GetName()
+			if problems := validation.IsDNS1035Label(name); len(problems) > 0 {
+				t.Errorf("the release %s has a %T %s: %v", release, o, name, problems)
+			}
 		}
 	}
 }

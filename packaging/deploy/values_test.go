@@ -21,6 +21,7 @@ func TestBadValues(t *testing.T) {
 	t.Parallel()
 	for bad, want := range map[string]string{
 		"replicas: 3":                                               "additional properties 'replicas'",
+		"fullnameOverride: shop.eu":                                 "/fullnameOverride",
 		"worker: {replicas: three}":                                 "/worker/replicas",
 		"worker: {replicas: -1}":                                    "/worker/replicas",
 		"worker: {podLabels: {a: 1}}":                               "/worker/podLabels/a",

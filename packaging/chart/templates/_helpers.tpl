@@ -1,5 +1,6 @@
+{{/* Services have it, too, whose names have no dots; that of a release may have some. */}}
 {{- define "rota.name" -}}
-{{ default .Release.Name .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{ default (replace "." "-" .Release.Name) .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "rota.selector" -}}
