@@ -40,13 +40,18 @@ func TestAFenceOnANodeOfGaleraThatLags(t *testing.T) {
 	near, far := openNode(t, nodes[0]), openNode(t, nodes[1])
 	centertest.Define(t, near, "settle", center.Settings{Queues: 1})
 	owner := center.Batch{Server: "web1:1:00000001", TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0"}}}
-	_, err := near.Roster().Register(t.Context(), roster.ServerInfo{UUID: owner.Server, TaskType: "settle", Host: "web1", JudgeDeadInterval: time.Minute})
+	_, err := near.Roster().Register(t.Context(), roster.ServerInfo{
+		UUID: owner.Server, TaskType: "settle", Host: "web1", JudgeDeadInterval: time.Minute,
+	})
 	must(t, err)
 	_, err = near.Roster().Planner("settle", owner.Server).Rebalance(t.Context(), roster.RebalanceOptions{})
 	must(t, err)
 	must(t, near.DB().QueryRow(`SELECT epoch FROM schedule_queue`).Scan(&owner.Queues[0].Epoch))
-	centertest.Exec(t, near, `CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)`, `INSERT INTO items VALUES (1, 0)`,
-		`CREATE TABLE ballast (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)`, `INSERT INTO ballast SELECT seq, 0 FROM seq_1_to_200000`)
+	centertest.Exec(t, near,
+		`CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)`,
+		`INSERT INTO items VALUES (1, 0)`,
+		`CREATE TABLE ballast (id BIGINT NOT NULL PRIMARY KEY, n INT NOT NULL)`,
+		`INSERT INTO ballast SELECT seq, 0 FROM seq_1_to_200000`)
 
 	ctx := near.Bind(t.Context(), owner)
 	tx, err := near.DB().BeginTx(ctx, nil)
@@ -56,7 +61,9 @@ func TestAFenceOnANodeOfGaleraThatLags(t *testing.T) {
 	_, err = tx.ExecContext(ctx, `UPDATE items SET n = n + 1`)
 	must(t, err)
 	// The near node applies the new owner behind the ballast, which takes it about as long as the far one.
-	centertest.Exec(t, far, `UPDATE ballast SET n = 1`, `UPDATE schedule_queue SET cur_server = 'web2:2:00000002', epoch = epoch + 1`)
+	centertest.Exec(t, far,
+		`UPDATE ballast SET n = 1`,
+		`UPDATE schedule_queue SET cur_server = 'web2:2:00000002', epoch = epoch + 1`)
 	if err := tx.Commit(); err == nil {
 		t.Error("the near node has committed for the former owner, behind the change of owner")
 	}

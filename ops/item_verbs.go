@@ -117,7 +117,7 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	change.Title = v.Button() + " " + items
 	change.Objects = []Object{{Name: items, Past: v.past, do: func(ctx context.Context, actor string) (Done, error) {
 		if a.All {
-			return v.changeAll(ctx, c, a, t.DeadItems+t.RetryItems, change.step, actor)
+			return v.changeAll(ctx, c, a, a.countedIn(t), change.step, actor)
 		}
 		n, err := v.do(ctx, a.TaskType, actor, a.Keys...)
 		done := v.done(c, a, n)
@@ -130,10 +130,22 @@ func (v itemVerb) prepare(ctx context.Context, c *Client, a ItemChoice) (*Change
 	return change, nil
 }
 
-// changeAll changes all items that match, page by page, of about so many in all. It stops between two pages if the step
-// says so.
+// countedIn returns about how many items changeAll examines; 0 if the counts of the task type do not tell.
+func (a ItemChoice) countedIn(t TaskRecord) int64 {
+	switch {
+	case a.Queue != "" || a.OrderKey != "":
+		return 0
+	case a.State == "":
+		return t.DeadItems + t.RetryItems
+	case a.State == ItemDead:
+		return t.DeadItems
+	}
+	return 0
+}
+
+// changeAll changes all items that match, page by page. It stops between two pages if the step says so.
 func (v itemVerb) changeAll(
-	ctx context.Context, c *Client, a ItemChoice, all int64, step func(Done) bool, actor string,
+	ctx context.Context, c *Client, a ItemChoice, total int64, step func(Done) bool, actor string,
 ) (Done, error) {
 	filter := ItemFilter{TaskType: a.TaskType, QueueID: a.Queue, State: a.State, OrderKey: a.OrderKey}
 	for {
@@ -161,7 +173,7 @@ func (v itemVerb) changeAll(
 			return done, err
 		}
 		done.Text += fmt.Sprintf(" so far; %d examined", a.Examined)
-		done.Step, done.Steps = int64(a.Examined), all
+		done.Step, done.Steps = int64(a.Examined), total
 		if step(done) {
 			return done, nil
 		}

@@ -56,8 +56,8 @@ func (s settle) Execute(ctx context.Context, orders []order) error {
 // TraceParent makes settle a processor.Traced.
 func (settle) TraceParent(o order) string { return o.TraceParent }
 
-// One request inserts two orders, of which it traces the first, and another one submits a run that settles them. The
-// exporter writes JSON, of which the example prints a part.
+// One request inserts two orders and traces the first. Another request submits a run that settles both. The exporter
+// writes JSON, and the example prints a part of it.
 func Example() {
 	var written bytes.Buffer
 	exporter, err := stdouttrace.New(stdouttrace.WithWriter(&written)) // without the option, to the standard output

@@ -36,8 +36,8 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// pages returns the commands that have a page of their own: all below rota, without those that cobra adds. The
-// page of a command has a section for each of its subcommands.
+// pages returns the commands that get a page of their own: all below rota except those that cobra adds. The page of a
+// command has a section for each of its subcommands.
 func pages(root *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(slices.Clone(root.Commands()), func(cmd *cobra.Command) bool {
 		return cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion"

@@ -162,14 +162,17 @@ func TestDemoOnATerminal(t *testing.T) {
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
-	items := make([]failures.Item, 6_000)
+	items := make([]failures.Item, 12_000)
 	for i := range items {
 		items[i] = failures.Item{Key: strconv.Itoa(i), QueueID: "0", State: ops.ItemDead}
+		if i >= 6_000 {
+			items[i].QueueID, items[i].State = "1", ops.ItemRetry
+		}
 	}
 	for task, steps := range map[string][][3]string{
 		"settle": {
-			{"item retry settle --all", "settle$BASE: 2000 failed items retried so far; 2000 examined; 33 %; about ", "settle$BASE: 6000 failed items retried\n"},
-			{"item drop settle --all --yes", "settle$BASE: 5000 failed items dropped so far; 5000 examined; 83 %; about ", "settle$BASE: 6000 failed items dropped\n"},
+			{"item retry settle --all --state dead", "settle$BASE: 2000 failed items retried so far; 2000 examined; 33 %; about ", "settle$BASE: 6000 failed items retried\n"},
+			{"item drop settle --all --queue 0 --yes", "settle$BASE: 5000 failed items dropped so far; 5000 examined\x1b[K", "settle$BASE: 6000 failed items dropped\n"},
 		},
 		"regions": {{"task delete regions --yes", "regions: 5000 failed items deleted so far\x1b[K", "regions: deleted\n"}},
 	} {

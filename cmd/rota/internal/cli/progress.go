@@ -40,7 +40,7 @@ func (p *Progress) Show(line string, done, total int64) {
 		p.shown = true
 	} else if now.Sub(p.told) >= TellEvery {
 		p.told = now
-		fmt.Fprintln(p.out, line) //nolint:errcheck // it is a courtesy
+		fmt.Fprintln(p.out, line) //nolint:errcheck // the result of the command is what counts
 	}
 }
 
@@ -75,7 +75,7 @@ func (s Screen) Redraw(out io.Writer, line string) {
 	}
 }
 
-// Left says for how long work goes on that has done so much of a total in a time; nothing if that cannot be told.
+// Left says how long work still takes that has done so much of a total in a time; it returns "" if that is not known.
 func Left(took time.Duration, done, total int64) string {
 	if done <= 0 || done >= total {
 		return ""

@@ -67,7 +67,7 @@ func TestRowsAreCompared(t *testing.T) {
 	}
 }
 
-// A row has words in any case and in any of its columns, but for figures, also in one that is left out.
+// Has finds words whatever their case, in all columns except figures, and also in a column that the screen leaves out.
 func TestRowsHaveWords(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string][]int{"": {0, 1, 2}, "long": {1}, "größe a": {0}, "0000000C": {2}, "a long q2": {1}, "a q3": nil, "zz": nil, "ago": nil} {

@@ -39,7 +39,7 @@ type job struct {
 	limit time.Duration
 	do    func(ctx context.Context) (apply func()) // Update calls apply
 
-	changes     bool // it is not interrupted
+	changes     bool // keys wait for its end
 	interrupted bool // another job is to begin instead
 	begun       time.Time
 	stop        context.CancelFunc
@@ -123,14 +123,12 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
-// begin runs a job when the running one has ended, which it interrupts unless that changes something.
+// begin runs a job when the running one has ended, which it interrupts. A change is not interrupted, because press
+// ignores the keys meanwhile.
 func (m *model) begin(j *job) tea.Cmd {
 	if m.job != nil {
-		m.after = j
-		if !m.job.changes {
-			m.job.interrupted = true
-			m.job.stop()
-		}
+		m.after, m.job.interrupted = j, true
+		m.job.stop()
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, j.limit)

@@ -164,6 +164,32 @@ func TestReadingsDoNotOverlap(t *testing.T) {
 	})
 }
 
+// No key interrupts a change, or leaves it behind.
+func TestKeysWaitForAChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := sit(t, func(context.Context, string) (content, error) { return queueContent(3), nil })
+		p.wait(time.Second)
+		var err error
+		p.start(p.m.begin(&job{pane: p.m.pane(), limit: changeLimit, changes: true, do: func(ctx context.Context) func() {
+			select {
+			case <-time.After(10 * time.Second):
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			return func() {}
+		}}))
+		p.press("2", "r", "enter", "q")
+		p.sees(`\[1 tasks\]`)
+		p.wait(11 * time.Second)
+		if err != nil {
+			t.Errorf("a key has interrupted the change: %v", err)
+		}
+		p.press("2")
+		p.sees(`\[2 servers\]`)
+	})
+}
+
 // A reading that takes long is shown as such, beside what was read before.
 func TestSlowReadingIsShown(t *testing.T) {
 	t.Parallel()
