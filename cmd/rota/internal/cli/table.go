@@ -11,8 +11,8 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
-// Table holds records as rows. NewTable escapes their texts and measures the columns, so that the columns stay where they
-// are while a person scrolls. A screen can show some of the rows.
+// Table holds records as rows. NewTable escapes their texts and measures the columns, so that the columns stay where
+// they are while a person scrolls. A screen can show some of the rows.
 type Table struct {
 	head   Row
 	rows   []Row
