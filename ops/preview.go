@@ -165,6 +165,7 @@ const stateStopping = "STOPS"
 // planInput is the input of the planner, and the database's time.
 type planInput struct {
 	now     time.Time
+	task    TaskRecord
 	queues  []plan.Queue
 	servers []roster.ServerRow
 	limits  plan.Limits
@@ -174,9 +175,11 @@ type planInput struct {
 }
 
 func (q *Queues) readPlanInput(ctx context.Context, taskType string, byLoad bool) (in planInput, err error) {
-	if _, err := q.c.Tasks().List(ctx, taskType); err != nil {
+	tasks, err := q.c.Tasks().List(ctx, taskType)
+	if err != nil {
 		return in, err
 	}
+	in.task = tasks[0]
 	if in.now, err = q.c.db.Clock(ctx); err != nil {
 		return in, err
 	}

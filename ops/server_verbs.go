@@ -95,7 +95,7 @@ as --wait says, and then fails and names the queues that are left. It does not
 see transactions in data databases: there the next owner waits for them.
 
 ` + serverHelp,
-	Example: `  rota server drain web1:4711 && rota server list --watch
+	Example: `  rota server drain web1:4711 && rota task wait settle
   rota server drain web1:4711 --force
   rota server drain web1 --dry-run         all servers of a host`,
 })

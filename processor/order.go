@@ -37,7 +37,7 @@ func (l *lane) newKeyOrderLocked(c capabilities) *keyOrder {
 	}
 	l.behind.left.addAll(&l.behind.failed)
 	l.behind.failed = keySet{}
-	return &keyOrder{last: map[uint64]lastOfKey{}, blocked: map[uint64]blockedKey{}, behind: l.behind}
+	return &keyOrder{blocked: map[uint64]blockedKey{}, behind: l.behind}
 }
 
 // prepare begins a page. At the start of the source nothing is behind. A page has at most as many items of one key as

@@ -256,7 +256,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 		if p.order, err = returned.orderKeys(); err != nil {
 			return err
 		}
-		c.order.keys = p.order
+		c.order.keys, c.order.last = p.order, make(map[uint64]lastOfKey, len(p.order))
 	}
 	if err = c.filterPage(p); err != nil {
 		return err

@@ -68,7 +68,7 @@ func newHostileRoster(t *testing.T, url string) *testRoster {
 // change.
 var hostileCommands = []string{
 	"migrate status", "migrate up",
-	"task list", "task list TASK", "task show TASK", "task show RUNTASK", "task show RUNTASK -o yaml",
+	"task list", "task list TASK", "task show TASK", "task show RUNTASK", "task show RUNTASK -o yaml", "task wait TASK --timeout 1ms", "task wait nope",
 	"data list", "queue list", "queue list TASK --host =", "server list", "server list --gone", "server list TASK",
 	"item list", "item list TASK --queue QUEUE", "item list --run RUN", "event list", "event list --server SERVER",
 	"run list", "run show RUN", "run show RUNTASK", "run wait RUN --timeout 1ms", "run wait nope",

@@ -17,7 +17,7 @@ import (
 
 // rosterCommands are the commands that need a roster, each with arguments that exist in newTestRoster.
 var rosterCommands = []string{
-	"task list", "task show settle", "task pause settle", "task resume settle", "task delete settle --yes",
+	"task list", "task show settle", "task wait settle --timeout 1ms", "task pause settle", "task resume settle", "task delete settle --yes",
 	"queue list", "queue add regions x", "queue remove regions north --yes", "queue pin settle 0 zone=b", "queue unpin settle 0", "server list", "server pause web1:1", "server resume web1:1",
 	"server drain web1:1", "server weight web1:1 2", "item list", "item retry settle --all", "item drop settle --all --yes", "event list", "plan settle", "top --once",
 	"run submit extract", "run list", "run show extract", "run wait extract", "run cancel extract", "run rerun extract", "run pause extract", "run resume extract", "run ack extract",
@@ -231,7 +231,7 @@ func TestRightsOfGrants(t *testing.T) {
 			operator.wantOutput("trigger apply nightly --task extract --every 1h --dry-run", `kind +CRON +EVERY`)
 			for _, args := range rosterCommands {
 				switch {
-				case regexp.MustCompile(`^run wait|^trigger apply|^run ack`).MatchString(args): // they print more than one line, or find nothing to acknowledge
+				case regexp.MustCompile(`^run wait|^task wait|^trigger apply|^run ack`).MatchString(args): // they print more than one line, or find nothing to acknowledge
 				case regexp.MustCompile(`list|show|plan|top`).MatchString(args):
 					operator.run(args)
 				default:

@@ -28,7 +28,7 @@ in this directory. -v says from where.`,
 
 All environments (own_sign) share the settings of a task type. Each environment
 has queues, servers and a pause of its own.`,
-		}, newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand()),
+		}, newTaskListCommand(), newTaskShowCommand(), newTaskApplyCommand(), newTaskWaitCommand()),
 		verbcmd.Group(&cobra.Command{
 			Use:   "queue",
 			Short: "List queues and their owners; add, remove, split and merge queues",

@@ -27,14 +27,14 @@ func newRunSubmitCommand() *cobra.Command {
 		if !*wait {
 			return nil
 		}
-		w := waiter{c: c, runID: done[0].ID, out: cmd.ErrOrStderr(), errors: cmd.ErrOrStderr()}
+		w := waiter{Wait: cli.Wait{Errors: cmd.ErrOrStderr()}, c: c, runID: done[0].ID, out: cmd.ErrOrStderr()}
 		return w.run(ctx)
 	}
 	return cmd
 }
 
 func newRunWaitCommand() *cobra.Command {
-	var timeout time.Duration
+	var wait cli.Wait
 	var o cli.Output
 	cmd := cli.Command(&cobra.Command{
 		Use:   "wait RUN",
@@ -54,7 +54,8 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 				if err != nil {
 					return err
 				}
-				w := waiter{c: c, runID: r.ID, out: cmd.OutOrStdout(), errors: cmd.ErrOrStderr(), timeout: timeout, last: r}
+				wait.Errors = cmd.ErrOrStderr()
+				w := waiter{Wait: wait, c: c, runID: r.ID, out: cmd.OutOrStdout(), last: r}
 				if o.IsTable() {
 					return w.run(ctx)
 				}
@@ -64,68 +65,44 @@ RUN is the id of a run, or a task type, which stands for its newest run.`,
 			})
 		},
 	}, &o, cli.Names("open run"))
-	cli.Check(cmd, func([]string) error {
-		if timeout < 0 {
-			return fmt.Errorf("--timeout (%s) must not be negative", timeout)
-		}
-		return nil
-	})
-	cmd.Flags().DurationVar(&timeout, "timeout", 0, "exit 1 if the run takes longer than 30m, 4h, ...; 0: no limit")
+	wait.AddTimeout(cmd, "the run takes")
 	return cmd
 }
 
-const pollRunEvery = 500 * time.Millisecond
-
-// errInterrupted ends a wait on SIGINT or SIGTERM.
-var errInterrupted = errors.New("interrupted; the run continues")
-
 // waiter waits for the end of a run and shows its progress.
 type waiter struct {
-	c       *ops.Client
-	runID   string
-	out     io.Writer
-	errors  io.Writer
-	timeout time.Duration // 0: no limit
+	cli.Wait
+	c     *ops.Client
+	runID string
+	out   io.Writer
 
 	last      runs.Record // the last reading
-	printed   string      // the state, or the error, of the last line
+	printed   string      // the state of the last line
 	printedN  int64       // the sum of the numbers in the last line
 	printedAt time.Time
 }
 
 // run returns nil when the run has succeeded, and why it has not otherwise.
 func (w *waiter) run(ctx context.Context) error {
-	ctx, stop := cli.UntilSignal(ctx)
-	defer stop()
-	expired := make(<-chan time.Time)
-	if w.timeout > 0 {
-		expired = time.After(w.timeout)
+	w.IsTransient, w.Clear = w.c.IsTransient, w.clear
+	switch err := w.Until(ctx, w.look); {
+	case errors.Is(err, cli.ErrInterrupted):
+		return fmt.Errorf("wait for run %s: %w; the run continues", w.runID, err)
+	case errors.Is(err, cli.ErrTimeout):
+		return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.Timeout,
+			progressText(w.last))
+	case err != nil:
+		return err
 	}
-	ticker := time.NewTicker(pollRunEvery)
-	defer ticker.Stop()
-	for {
-		ended, err := w.poll(ctx)
-		if ctx.Err() != nil {
-			w.clear()
-			return fmt.Errorf("wait for run %s: %w", w.runID, errInterrupted)
-		}
-		if err != nil || ended {
-			return err
-		}
-		select {
-		case <-ctx.Done(): // the next poll returns
-		case <-expired:
-			w.clear()
-			return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.timeout,
-				progressText(w.last))
-		case <-ticker.C:
-		}
+	if w.last.State != runs.Success {
+		return endError(w.last.Run)
 	}
+	_, err := fmt.Fprintln(w.out, runLine(w.last, ""))
+	return err
 }
 
-// poll reads the run, shows its progress and reports whether it has ended. It
-// reports a transient error of the database once and returns nil for it.
-func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
+// look reads the run, shows its progress and reports whether it has ended.
+func (w *waiter) look(ctx context.Context) (ended bool, err error) {
 	r, err := w.c.Runs().Get(ctx, w.runID)
 	if errors.Is(err, runs.ErrUnknownRun) {
 		return false, fmt.Errorf("wait for run %s: it was deleted: %w", w.runID, runs.ErrUnknownRun)
@@ -135,35 +112,13 @@ func (w *waiter) poll(ctx context.Context) (ended bool, err error) {
 		blocker, err = ops.FindBlocker(ctx, w.c, r.Run)
 	}
 	if err != nil {
-		return false, w.report(err)
+		return false, err
 	}
 	w.last = r
 	if r.Ended() {
-		return true, w.finish()
+		return true, nil
 	}
 	return false, w.show(blocker)
-}
-
-func (w *waiter) finish() error {
-	w.clear()
-	if w.last.State != runs.Success {
-		return endError(w.last.Run)
-	}
-	_, err := fmt.Fprintln(w.out, runLine(w.last, ""))
-	return err
-}
-
-// report returns errors that are not transient.
-func (w *waiter) report(err error) error {
-	if !w.c.IsTransient(err) {
-		return err
-	}
-	if w.printed != err.Error() {
-		w.printed = err.Error()
-		w.clear()
-		fmt.Fprintf(w.errors, "rota: %s; trying again\n", escape.Text(err.Error())) //nolint:errcheck // stderr is the last channel
-	}
-	return nil
 }
 
 // show redraws the bar on a terminal, and writes a line into a pipe if there is news.
@@ -185,8 +140,11 @@ func (w *waiter) show(blocker string) error {
 	return err
 }
 
-// clear erases the bar.
-func (w *waiter) clear() { cli.ScreenOf(w.out).Redraw(w.out, "") }
+// clear erases the bar. In a pipe the state is written again after what comes now.
+func (w *waiter) clear() {
+	cli.ScreenOf(w.out).Redraw(w.out, "")
+	w.printed = ""
+}
 
 // endError says why a run did not succeed.
 func endError(r runs.Run) error {
