@@ -3,6 +3,8 @@ package ops
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/human"
@@ -15,19 +17,21 @@ type Pending struct {
 	OwnSign  string `json:"own_sign"`
 
 	Queues   int64 `json:"queue_total"`
-	Moves    int   `json:"moves"`    // queues that go to another server, or lose their owner
+	Moves    int   `json:"moves"`    // queues that go to another server
 	Resizes  int   `json:"resizes"`  // queues that are to be split or merged
 	Removals int   `json:"removals"` // queues that are to be deleted
 	// RequestedTotal is the number of queues that the task type gets when all its servers have drained; nil: it keeps
 	// its number, or its queues are split or merged one by one.
 	RequestedTotal *int64 `json:"requested_total"`
-	// Unowned are the queues without an owner that no server may own now: nobody serves the task type, or rules forbid it.
-	Unowned int `json:"unowned"`
+	Reserved       int    `json:"reserved"` // queues that wait for their worker, which restarts
+	Unowned        int    `json:"unowned"`  // queues that no server may own now
+	// WaitsFor says why not: the rules that no server meets, in words.
+	WaitsFor []string `json:"waits_for"`
 }
 
 // Left counts what is still to be done. It is 0 if nothing is.
 func (p Pending) Left() int {
-	left := p.Moves + p.Resizes + p.Removals + p.Unowned
+	left := p.Moves + p.Resizes + p.Removals + p.Reserved + p.Unowned
 	if p.RequestedTotal != nil {
 		left++
 	}
@@ -49,8 +53,12 @@ func (p Pending) String() string {
 		parts = append(parts, fmt.Sprintf("%d queues instead of %d when all servers have drained",
 			*p.RequestedTotal, p.Queues))
 	}
+	if p.Reserved > 0 {
+		parts = append(parts, human.Count(p.Reserved, "queue", "queues")+" reserved for a restarting worker")
+	}
 	if p.Unowned > 0 {
-		parts = append(parts, human.Count(p.Unowned, "queue", "queues")+" without an owner")
+		parts = append(parts, human.Count(p.Unowned, "queue", "queues")+" without an owner: "+
+			strings.Join(p.WaitsFor, "; "))
 	}
 	if len(parts) == 0 {
 		return "nothing is left to do"
@@ -71,16 +79,16 @@ func (q *Queues) Pending(ctx context.Context, taskType string) (Pending, error) 
 		TaskType: taskType, OwnSign: q.c.ownSign, Queues: in.task.QueueTotal, RequestedTotal: in.task.RequestedTotal,
 		Resizes: len(in.task.Resizing), Removals: len(in.task.Removing),
 	}
-	for _, queue := range in.queues {
-		if queue.Owner == "" {
-			p.Unowned++
-		}
-	}
 	preview := in.plan()
-	p.Moves = len(preview.Moves) - preview.LoadMoves()
+	p.Moves, p.Unowned = preview.Moved()-preview.LoadMoves(), len(preview.Waiting)
+	p.WaitsFor = append([]string{}, slices.Compact(slices.Sorted(maps.Values(preview.Waiting)))...) // [] in JSON
+	moves := map[string]bool{}
 	for _, m := range preview.Moves {
-		if m.CurServer == nil && m.NextServer != nil {
-			p.Unowned-- // it is among the moves
+		moves[m.QueueID] = true
+	}
+	for _, queue := range in.queues {
+		if _, waits := preview.Waiting[queue.ID]; queue.Owner == "" && !waits && !moves[queue.ID] && !queue.Removing {
+			p.Reserved++
 		}
 	}
 	return p, nil

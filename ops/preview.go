@@ -20,6 +20,9 @@ type Preview struct {
 	Moves  []Move       // in natural order of the queues
 	Shares []Share      // one for each server, the oldest server first
 	Load   *LoadPreview // nil: the plan balances the numbers of queues
+	// Waiting says, by id, why the queues that would have no owner would have none. Removed and reserved queues are not
+	// among them.
+	Waiting map[string]string
 }
 
 // Moved counts the moves that give a queue to a server.
@@ -227,7 +230,10 @@ func (in *planInput) readLoads(ctx context.Context, r roster.Reader, byLoad bool
 
 func (in planInput) plan() Preview {
 	result := plan.Plan(in.queues, in.live(), in.limits)
-	p := Preview{Load: in.load}
+	p := Preview{Load: in.load, Waiting: map[string]string{}}
+	for id, waiting := range result.Waiting {
+		p.Waiting[id] = waiting.Text
+	}
 	if p.Load != nil {
 		p.Load.Fair, p.Load.Incomplete, p.Load.TooLarge = result.Loads.Fair, result.Loads.Incomplete, result.Loads.TooLarge
 	}

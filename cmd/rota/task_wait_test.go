@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -16,7 +17,7 @@ func TestTaskWait(t *testing.T) {
 		t.Helper()
 		s.wantError(1, "rota: wait for the queues of "+task+": not over after 1ms; left to do: "+want+"\n", "task wait "+task+" --timeout 1ms")
 	}
-	left("regions", "2 queues without an owner")
+	left("regions", "2 queues without an owner: no worker may own queues")
 	left("settle", "2 queues to move")
 	s.run("task set settle splittable=true")
 	s.run("queue split settle 0")
@@ -40,9 +41,13 @@ func TestTaskWait(t *testing.T) {
 	if err := wait.Wait(); err != nil || out.String() != "settle: nothing is left to do\n" {
 		t.Errorf("%v, output %q", err, out.String())
 	}
-	if got := s.run("task wait settle -o csv"); got != "task_type,own_sign,queue_total,moves,resizes,removals,requested_total,unowned\nsettle,BASE,4,0,0,0,,0\n" {
+	if got := s.run("task wait settle -o csv"); got != "task_type,own_sign,queue_total,moves,resizes,removals,requested_total,reserved,unowned,waits_for\nsettle,BASE,4,0,0,0,,0,0,\n" {
 		t.Errorf("CSV is %q", got)
 	}
+	restarts := roster.Reservation{Name: "settle-2", Within: time.Hour}
+	s.must(s.c.Roster().Server("settle", web2).Drain(t.Context(), restarts))
+	s.must(s.c.Roster().Server("settle", web2).Leave(t.Context(), nil, restarts))
+	left("settle", "2 queues reserved for a restarting worker")
 	s.run("task set settle queues=5")
-	left("settle", "5 queues instead of 4 when all servers have drained")
+	left("settle", "2 queues to move, 5 queues instead of 4 when all servers have drained")
 }

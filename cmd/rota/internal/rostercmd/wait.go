@@ -22,10 +22,7 @@ func newTaskWaitCommand() *cobra.Command {
 owner, and none is to move, to split, to merge or to be removed. It shows how
 many queues are left: on a terminal all the time, into a pipe a line every 30 s.
 The exit code is 0 when nothing is left, else 1. Ctrl-C ends the wait; the
-queues go on. With -o json and -o csv the progress is on stderr.
-
-Queues wait without an owner while no worker may own them: "rota queue list
---status UNASSIGNED" shows why.`,
+queues go on. With -o json and -o csv the progress is on stderr.`,
 		Example: `  rota task set settle queues=128 && rota task wait settle
   rota server drain web1:4711 && rota task wait settle --timeout 10m`,
 		RunE: func(cmd *cobra.Command, args []string) error {
