@@ -332,7 +332,7 @@ func (d *Data) open(ctx context.Context) error {
 	if err := d.createTables(ctx); err != nil {
 		return err
 	}
-	if err := d.c.roster.MarkData(ctx, d.db, d.name, d.Address()); err != nil {
+	if err := d.c.roster.Data().Mark(ctx, d.db, d.name, d.Address()); err != nil {
 		return err
 	}
 	d.checked.Store(true)

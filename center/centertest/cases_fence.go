@@ -45,6 +45,7 @@ func Fence(t *testing.T, c *center.Center) {
 		}
 	})
 	t.Run("F12 a program fences a transaction of its own", func(t *testing.T) { testFenceStatement(t, c) })
+	t.Run("F12 the transaction of a program keeps the queue", func(t *testing.T) { testFenceStatementHolds(t, c) })
 	t.Run("F1 wrappers of transactions are fenced", func(t *testing.T) { testWrappers(t, c) })
 	t.Run("F4 the fence saves the cursor", func(t *testing.T) { testFenceCursor(t, c) })
 }
@@ -106,48 +107,60 @@ func testStaleBatches(t *testing.T, c *center.Center) {
 	}
 }
 
-// testFenceStatement checks that the statement for other programs changes its row as long as the fence passes, and keeps
-// the queue.
+// testFenceStatement checks that the statement for other programs changes its row as long as the fence passes.
 func testFenceStatement(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A", "B")
 	ctx := r.batch("A", "1")
 	stmt, err := center.FenceStatementOf(ctx)
 	r.must(err)
-	begin := func() (tx *sql.Tx, rows int64) {
-		tx, err := c.DB().BeginTx(ctx, nil)
-		r.must(err)
-		result, err := tx.ExecContext(ctx, stmt.SQL, stmt.Args...)
-		r.must(err)
-		rows, err = result.RowsAffected()
-		r.must(err)
-		return tx, rows
-	}
-	tx, rows := begin()
-	if rows != 1 {
+	if rows := r.changed(c.DB(), stmt); rows != 1 {
 		t.Errorf("the owner's statement changes %d rows, want 1", rows)
 	}
-	r.must(tx.Commit())
-	h := r.handover("1", "B")
-	if needsRowLocks(t, c) {
-		tx, _ := begin()
-		if released := r.release("A", h); len(released) > 0 {
-			t.Errorf("released queues %v under the statement, want none", released)
-		}
-		r.must(tx.Commit())
-	}
-	r.release("A", h)
-	tx, rows = begin()
-	if rows != 0 {
+	r.release("A", r.handover("1", "B"))
+	if rows := r.changed(c.DB(), stmt); rows != 0 {
 		t.Errorf("after the release the statement changes %d rows, want 0", rows)
 	}
-	r.must(tx.Rollback())
 	if _, err := center.FenceStatementOf(r.batch("A", "0", "1")); err == nil || errors.Is(err, center.ErrNoBatch) {
 		t.Errorf("for two queues: error %v, want one about several queues", err)
 	}
 	if _, err := center.FenceStatementOf(t.Context()); !errors.Is(err, center.ErrNoBatch) {
 		t.Errorf("without a batch: error %v, want ErrNoBatch", err)
 	}
+}
+
+// testFenceStatementHolds checks that the queue stays with its owner while a transaction is under the statement.
+func testFenceStatementHolds(t *testing.T, c *center.Center) {
+	if !needsRowLocks(t, c) {
+		return
+	}
+	r := newFixture(t, c, center.Settings{Queues: 2})
+	r.join("A", "B")
+	stmt, err := center.FenceStatementOf(r.batch("A", "1"))
+	r.must(err)
+	tx := Begin(t, c)
+	r.changed(tx, stmt)
+	h := r.handover("1", "B")
+	if released := r.release("A", h); len(released) > 0 {
+		t.Errorf("released queues %v under the statement, want none", released)
+	}
+	r.must(tx.Commit())
+	if released := r.release("A", h); len(released) != 1 {
+		t.Errorf("released queues %v after the commit, want queue 1", released)
+	}
+}
+
+// changed executes a fencing statement and returns how many rows it changes.
+func (r *fixture) changed(db interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, stmt center.FenceStatement,
+) int64 {
+	r.Helper()
+	result, err := db.ExecContext(r.Context(), stmt.SQL, stmt.Args...)
+	r.must(err)
+	rows, err := result.RowsAffected()
+	r.must(err)
+	return rows
 }
 
 func testFenceCursor(t *testing.T, c *center.Center) {
