@@ -47,7 +47,7 @@ func (c *Client) DataDatabases() *Data { return &Data{c} }
 
 // List lists the data databases that servers have used or this process has opened, by name.
 func (d *Data) List(ctx context.Context) ([]DataRecord, error) {
-	rows, err := d.c.roster.DataRows(ctx)
+	rows, err := d.c.roster.Data().Rows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (d *Data) fenceRows(ctx context.Context, db *center.Data) ([]roster.FenceRo
 	if err != nil {
 		return nil, err
 	}
-	return d.c.roster.FenceRows(ctx, pools)
+	return d.c.roster.Data().FenceRows(ctx, pools)
 }
 
 func (r *DataRecord) fenced(rows []roster.FenceRow) {

@@ -31,7 +31,7 @@ var dataNeeds = []need{
 // all checks the data databases that this process has opened, each in a goroutine of its own, so that one that is away
 // delays no other. It notes those that only the roster knows.
 func (d dataCheck) all(ctx context.Context) error {
-	rows, err := d.c.roster.DataRows(ctx)
+	rows, err := d.c.roster.Data().Rows(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (d dataCheck) look(ctx context.Context, data *center.Data, row roster.DataR
 	case err != nil:
 		return err
 	}
-	if err := d.c.roster.CheckData(ctx, db, row); errors.Is(err, center.ErrOtherData) {
+	if err := d.c.roster.Data().Check(ctx, db, row); errors.Is(err, center.ErrOtherData) {
 		d.advise(condition.Data, "correct its URL in rota.yaml: workers refuse it", "%s at %s is %s", row.Name,
 			data.Address(), err)
 		return nil
@@ -136,11 +136,11 @@ func (d dataCheck) rights(ctx context.Context, db *sqldb.DB, name string) error 
 
 // epochs reports queues whose epochs the roster does not know, or else what is fenced.
 func (d dataCheck) epochs(ctx context.Context, db *sqldb.DB, data *center.Data, row roster.DataRow) error {
-	fenced, err := d.c.roster.FenceRows(ctx, db)
+	fenced, err := d.c.roster.Data().FenceRows(ctx, db)
 	if err != nil {
 		return err
 	}
-	ahead, err := d.c.roster.Ahead(ctx, fenced)
+	ahead, err := d.c.roster.Data().Ahead(ctx, fenced)
 	if err != nil {
 		return err
 	}

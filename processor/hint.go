@@ -1,9 +1,6 @@
 package processor
 
-import (
-	"strconv"
-	"time"
-)
+import "time"
 
 // hintPause is the least time between the starts of two selects of a lane that hints have made due. So a burst of hints
 // costs a lane a hundred selects a second, however large it is.
@@ -23,40 +20,13 @@ func (p *Processor) Hint(keys ...string) {
 	if len(keys) == 0 {
 		s.hintAllLocked(now)
 	}
-	totals := s.totalsLocked()
+	totals := s.grants.totals()
 	for _, key := range keys {
-		if g := s.grantOfLocked(key, totals); g != nil {
+		if g := s.grants.of(key, totals); g != nil {
 			s.hintLocked(g.lane, now)
 		}
 	}
 	s.wakeNextLocked(now)
-}
-
-// totalsLocked returns the totals of the queues: one, unless some of them were split.
-func (s *scheduler) totalsLocked() map[int64]bool {
-	totals := map[int64]bool{}
-	for _, g := range s.grants {
-		totals[int64(max(1, g.total))] = true
-	}
-	return totals
-}
-
-// grantOfLocked returns the grant of the queue with an ID, or to which a whole number belongs; nil if there is none.
-func (s *scheduler) grantOfLocked(key string, totals map[int64]bool) *grant {
-	if g := s.grants[key]; g != nil {
-		return g
-	}
-	n, err := strconv.ParseInt(key, 10, 64)
-	if err != nil {
-		return nil
-	}
-	for total := range totals {
-		g := s.grants[strconv.FormatInt((n%total+total)%total, 10)]
-		if g != nil && int64(g.total) == total {
-			return g
-		}
-	}
-	return nil
 }
 
 // hintLocked makes a lane due that has found nothing. If its select is in flight, that may have read too early, so it

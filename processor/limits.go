@@ -38,7 +38,7 @@ func (p *Processor) SetRateShare(part float64) {
 
 // allow takes n items from the rate; n is at most atMost. If the rate does not allow them yet, allow sets l.until and
 // returns false. The batch then stays on its page, so that a drain does not have to wait for it.
-func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*grant) bool {
+func (l *limiter) allow(now time.Time, n int, s *Settings, grants grants) bool {
 	l.until = time.Time{}
 	if n == 0 || !l.limits(s) {
 		return true
@@ -56,7 +56,7 @@ func (l *limiter) allow(now time.Time, n int, s *Settings, grants map[string]*gr
 
 // atMost returns the size of the next batch, which is at most n. A batch that is larger than a burst is split: a server
 // with a small share would otherwise exceed it by far when it begins.
-func (l *limiter) atMost(now time.Time, n int, s *Settings, grants map[string]*grant) int {
+func (l *limiter) atMost(now time.Time, n int, s *Settings, grants grants) int {
 	if !l.limits(s) {
 		return n
 	}
@@ -78,7 +78,7 @@ func (l *limiter) invalidate() { l.current, l.until = false, time.Time{} }
 
 // update computes the share of this server. It does so once after a change of the queues or the settings, before the
 // first batch, because a share per Grant would cost a pass over all queues for each of them.
-func (l *limiter) update(now time.Time, s *Settings, grants map[string]*grant) {
+func (l *limiter) update(now time.Time, s *Settings, grants grants) {
 	if l.current {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -226,6 +227,36 @@ func (s *scheduler) drainLocked(g *grant, now time.Time) {
 	if g.inFlight == 0 {
 		notify(s.signals.drained)
 	}
+}
+
+// grants are the queues that a processor holds, by ID.
+type grants map[string]*grant
+
+// totals returns the totals of the queues: one, unless some of them were split.
+func (gs grants) totals() map[int64]bool {
+	totals := map[int64]bool{}
+	for _, g := range gs {
+		totals[int64(max(1, g.total))] = true
+	}
+	return totals
+}
+
+// of returns the grant of the queue with an ID, or to which a whole number belongs; nil if there is none.
+func (gs grants) of(key string, totals map[int64]bool) *grant {
+	if g := gs[key]; g != nil {
+		return g
+	}
+	n, err := strconv.ParseInt(key, 10, 64)
+	if err != nil {
+		return nil
+	}
+	for total := range totals {
+		g := gs[strconv.FormatInt((n%total+total)%total, 10)]
+		if g != nil && int64(g.total) == total {
+			return g
+		}
+	}
+	return nil
 }
 
 // grant is one queue under one epoch: the unit of ownership and of draining. The scheduler's lock guards it, except

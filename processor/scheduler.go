@@ -15,7 +15,7 @@ type scheduler struct {
 
 	mu        sync.Mutex
 	settings  *Settings // replaced, never changed
-	grants    map[string]*grant
+	grants    grants
 	executors map[*executor]struct{}
 	set       *lane      // the only lane of a SetSelector; nil if each queue has its own
 	due       dueLanes   // idle lanes
@@ -49,7 +49,7 @@ type signals struct{ drained, emptied, vacancies chan struct{} }
 
 func newScheduler(u *setup, settings *Settings) *scheduler {
 	s := &scheduler{
-		setup: u, settings: settings, grants: map[string]*grant{}, executors: map[*executor]struct{}{},
+		setup: u, settings: settings, grants: grants{}, executors: map[*executor]struct{}{},
 		inFlight: inFlight{most: unbounded},
 		signals:  signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)},
 	}

@@ -226,7 +226,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a data database without an id is accepted",
-		"MarkData", "if !found && !marked {",
+		"Mark", "if !found && !marked {",
 		"if !found {",
 		"TestDataHasAnID",
 	},

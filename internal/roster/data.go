@@ -212,43 +212,50 @@ func IsOfRoster(err error) bool {
 	return is
 }
 
-// MarkData makes a database the data database of a name, or checks that it is: the roster and the database have the
+// Data is what a roster knows of its data databases.
+type Data struct{ roster *Roster }
+
+// Data returns the roster of the data databases.
+func (r *Roster) Data() Data { return Data{r} }
+
+// Mark makes a database the data database of a name, or checks that it is: the roster and the database have the
 // same id of it. So one database serves one roster, and none is taken for another one.
-func (r *Roster) MarkData(ctx context.Context, db *sqldb.DB, name, address string) error {
-	id, marked, err := r.dataID(ctx, name, address)
+func (d Data) Mark(ctx context.Context, db *sqldb.DB, name, address string) error {
+	id, marked, err := d.id(ctx, name, address)
 	if err != nil {
 		return OfRoster(err)
 	}
 	want := mark{name, id}
-	got, found, err := r.readMark(ctx, db)
+	got, found, err := d.readMark(ctx, db)
 	if err != nil {
 		return err
 	}
 	if !found && !marked {
 		_, err := db.Repeat(ctx, `INSERT INTO rota_data (own_sign, name, data_id, gmt_created) VALUES (?, ?, ?, {now})`,
-			r.OwnSign, name, id)
+			d.roster.OwnSign, name, id)
 		if err != nil && db.Class(err) != sqldb.Duplicate {
 			return sqldb.Wrap(err, "mark the data database %s", name)
 		}
-		if got, found, err = r.readMark(ctx, db); err != nil {
+		if got, found, err = d.readMark(ctx, db); err != nil {
 			return err
 		}
 	}
-	if err := r.sameMark(want, got, found); err != nil || marked {
+	if err := d.sameMark(want, got, found); err != nil || marked {
 		return err
 	}
-	_, err = r.DB.Repeat(ctx, `UPDATE schedule_data SET marked = TRUE WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
+	_, err = d.roster.DB.Repeat(ctx, `UPDATE schedule_data SET marked = TRUE WHERE own_sign = ? AND name = ?`,
+		d.roster.OwnSign, name)
 	return OfRoster(sqldb.Wrap(err, "note that the data database %s is marked", name))
 }
 
 // sameMark returns ErrOtherData unless a database has the mark that the roster expects.
-func (r *Roster) sameMark(want, got mark, found bool) error {
+func (d Data) sameMark(want, got mark, found bool) error {
 	switch {
 	case !found:
 		return fmt.Errorf("%w: it has no id, and %s had one: a new, empty or restored database; to use it all the same, "+
 			"delete the row of %s from schedule_data", ErrOtherData, want.Name, want.Name)
 	case got.Name != want.Name:
-		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, r.OwnSign)
+		return fmt.Errorf("%w: it is %s of environment %s", ErrOtherData, got.Name, d.roster.OwnSign)
 	case got.ID != want.ID:
 		return fmt.Errorf("%w: it has the id %s, and %s has %s: it belongs to another roster, or is another database",
 			ErrOtherData, got.ID, want.Name, want.ID)
@@ -256,31 +263,31 @@ func (r *Roster) sameMark(want, got mark, found bool) error {
 	return nil
 }
 
-func (r *Roster) readMark(ctx context.Context, db *sqldb.DB) (m mark, found bool, err error) {
-	m, found, err = sqldb.Record[mark](ctx, db, `SELECT name, data_id FROM rota_data WHERE own_sign = ?`, r.OwnSign)
+func (d Data) readMark(ctx context.Context, db *sqldb.DB) (m mark, found bool, err error) {
+	m, found, err = sqldb.Record[mark](ctx, db, `SELECT name, data_id FROM rota_data WHERE own_sign = ?`, d.roster.OwnSign)
 	return m, found, sqldb.Wrap(err, "read rota_data")
 }
 
-// dataID returns the id of a data database in the roster, and whether the database has it. It makes one for a new name.
-func (r *Roster) dataID(ctx context.Context, name, address string) (id string, marked bool, err error) {
+// id returns the id of a data database in the roster, and whether the database has it. It makes one for a new name.
+func (d Data) id(ctx context.Context, name, address string) (id string, marked bool, err error) {
 	type row struct {
 		ID     string
 		Marked bool
 	}
-	read := func() (d row, found bool, err error) {
-		d, found, err = sqldb.Record[row](ctx, r.DB, `SELECT data_id, CASE WHEN marked THEN 1 ELSE 0 END FROM schedule_data
-			WHERE own_sign = ? AND name = ?`, r.OwnSign, name)
-		return d, found, sqldb.Wrap(err, "read the id of the data database %s", name)
+	read := func() (found row, ok bool, err error) {
+		found, ok, err = sqldb.Record[row](ctx, d.roster.DB, `SELECT data_id, CASE WHEN marked THEN 1 ELSE 0 END
+			FROM schedule_data WHERE own_sign = ? AND name = ?`, d.roster.OwnSign, name)
+		return found, ok, sqldb.Wrap(err, "read the id of the data database %s", name)
 	}
-	d, found, err := read()
+	known, found, err := read()
 	if err != nil || found {
-		return d.ID, d.Marked, err
+		return known.ID, known.Marked, err
 	}
-	_, err = r.DB.Repeat(ctx, `INSERT INTO schedule_data (own_sign, name, data_id, marked, address, gmt_created)
-		VALUES (?, ?, ?, FALSE, ?, {now})`, r.OwnSign, name, rand.Text(), address)
-	if err != nil && r.DB.Class(err) != sqldb.Duplicate {
+	_, err = d.roster.DB.Repeat(ctx, `INSERT INTO schedule_data (own_sign, name, data_id, marked, address, gmt_created)
+		VALUES (?, ?, ?, FALSE, ?, {now})`, d.roster.OwnSign, name, rand.Text(), address)
+	if err != nil && d.roster.DB.Class(err) != sqldb.Duplicate {
 		return "", false, sqldb.Wrap(err, "insert the data database %s", name)
 	}
-	d, _, err = read()
-	return d.ID, d.Marked, err
+	known, _, err = read()
+	return known.ID, known.Marked, err
 }

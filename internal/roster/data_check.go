@@ -17,20 +17,20 @@ type DataRow struct {
 	CreatedAt time.Time `json:"gmt_created"`
 }
 
-// DataRows returns the data databases that servers have used, by name.
-func (r *Roster) DataRows(ctx context.Context) ([]DataRow, error) {
-	list, err := sqldb.Records[DataRow](ctx, r.DB, `SELECT name, data_id, CASE WHEN marked THEN 1 ELSE 0 END, address,
-		gmt_created FROM schedule_data WHERE own_sign = ? ORDER BY name`, r.OwnSign)
+// Rows returns the data databases that servers have used, by name.
+func (d Data) Rows(ctx context.Context) ([]DataRow, error) {
+	list, err := sqldb.Records[DataRow](ctx, d.roster.DB, `SELECT name, data_id, CASE WHEN marked THEN 1 ELSE 0 END,
+		address, gmt_created FROM schedule_data WHERE own_sign = ? ORDER BY name`, d.roster.OwnSign)
 	return list, sqldb.Wrap(err, "list the data databases")
 }
 
-// CheckData returns ErrOtherData if a database is not the one of the row, as MarkData does, but changes nothing.
-func (r *Roster) CheckData(ctx context.Context, db *sqldb.DB, row DataRow) error {
-	got, found, err := r.readMark(ctx, db)
+// Check returns ErrOtherData if a database is not the one of the row, as Mark does, but changes nothing.
+func (d Data) Check(ctx context.Context, db *sqldb.DB, row DataRow) error {
+	got, found, err := d.readMark(ctx, db)
 	if err != nil || !found && !row.Marked {
 		return err
 	}
-	return r.sameMark(mark{row.Name, row.ID}, got, found)
+	return d.sameMark(mark{row.Name, row.ID}, got, found)
 }
 
 // FenceRow is a row of rota_fence. Without a queue, its epoch is the least one of the present number of queues.
@@ -43,22 +43,22 @@ type FenceRow struct {
 }
 
 // FenceRows returns what is fenced in a data database.
-func (r *Roster) FenceRows(ctx context.Context, db *sqldb.DB) ([]FenceRow, error) {
+func (d Data) FenceRows(ctx context.Context, db *sqldb.DB) ([]FenceRow, error) {
 	list, err := sqldb.Records[FenceRow](ctx, db, `SELECT {columns} FROM rota_fence WHERE own_sign = ?
-		ORDER BY task_type, queue_id`, r.OwnSign)
+		ORDER BY task_type, queue_id`, d.roster.OwnSign)
 	return list, sqldb.Wrap(err, "read rota_fence")
 }
 
 // Ahead returns the rows of a data database, read just before, that are ahead of the roster: the roster does not know
 // their epochs, or says that another server had them. It has lost history (F11).
-func (r *Roster) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, err error) {
+func (d Data) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, err error) {
 	type place struct{ TaskType, QueueID string }
 	type owner struct {
 		place
 		Ownership
 	}
-	owners, err := sqldb.Records[owner](ctx, r.DB, `SELECT task_type, queue_id, COALESCE(cur_server, ''), epoch
-		FROM schedule_queue WHERE own_sign = ?`, r.OwnSign)
+	owners, err := sqldb.Records[owner](ctx, d.roster.DB, `SELECT task_type, queue_id, COALESCE(cur_server, ''), epoch
+		FROM schedule_queue WHERE own_sign = ?`, d.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the epochs: %w", err)
 	}
@@ -70,8 +70,8 @@ func (r *Roster) Ahead(ctx context.Context, rows []FenceRow) (ahead []AheadRow, 
 		TaskType    string
 		High, Floor int64
 	}
-	tasks, err := sqldb.Records[bounds](ctx, r.DB, `SELECT task_type, epoch_high, partition_floor
-		FROM schedule_task_running WHERE own_sign = ?`, r.OwnSign)
+	tasks, err := sqldb.Records[bounds](ctx, d.roster.DB, `SELECT task_type, epoch_high, partition_floor
+		FROM schedule_task_running WHERE own_sign = ?`, d.roster.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("read the epochs: %w", err)
 	}

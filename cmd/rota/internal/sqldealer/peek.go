@@ -57,7 +57,7 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 		return nil, processor.ErrNoPeek
 	}
 	for len(idle) > 0 {
-		n := min(len(idle), d.mostPeeked())
+		n := min(len(idle), d.sel.mostPeeked(d.syntax))
 		var values []any
 		for i := range idle[:n] {
 			for _, name := range d.sel.names {
@@ -76,7 +76,7 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 		for i := range found {
 			targets[i] = &found[i]
 		}
-		if err := d.database.DB().QueryRowContext(ctx, d.peekText(n), values...).Scan(targets...); err != nil {
+		if err := d.database.DB().QueryRowContext(ctx, d.sel.peekText(n), values...).Scan(targets...); err != nil {
 			return nil, fmt.Errorf("ask which of %d queues have rows%s: %w", n, in(d.name), err)
 		}
 		for i, f := range found {
@@ -90,14 +90,14 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 }
 
 // mostPeeked returns how many selects fit into the statement of Peek.
-func (d *Dealer) mostPeeked() int {
-	return max(1, min(mostPeeked, d.syntax.mostParameters/max(1, d.sel.markCount(0))))
+func (s *statement) mostPeeked(of syntax) int {
+	return max(1, min(mostPeeked, of.mostParameters/max(1, s.markCount(0))))
 }
 
 // peekText returns the statement of Peek for n queues. A select may end with a semicolon, or with a comment up to the
 // end of the line.
-func (d *Dealer) peekText(n int) string {
-	sel := *d.sel
+func (s *statement) peekText(n int) string {
+	sel := *s
 	last := len(sel.parts) - 1
 	sel.parts = append(sel.parts[:last:last], strings.TrimRight(sel.parts[last], "; \t\r\n"))
 	var b strings.Builder
@@ -117,7 +117,7 @@ func (d *Dealer) peekText(n int) string {
 // with WITH and changes rows is no part of another statement. Its queues are then selected one by one.
 func (d *Dealer) probePeek(ctx context.Context, tx *sql.Tx) error {
 	const queues = 2
-	text := d.peekText(queues)
+	text := d.sel.peekText(queues)
 	err := d.syntax.prepare(ctx, tx, text, queues*d.sel.markCount(0))
 	refused := refusalOf(err, text)
 	d.noPeek.Store(refused)
