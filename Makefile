@@ -27,13 +27,17 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image packaging/deploy
 
-.PHONY: help test check pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
+.PHONY: help test quick check pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
+
+# Short tests explore less of the models, and make fewer random histories.
+quick: ## run the tests on SQLite alone, without those that take long, within two minutes on two cores
+	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
 
 # The second command runs the tests that internal/racetest skips in the first.
 UNRACED := grep -rl --include='*_test.go' 'racetest\.Skip(t)' .

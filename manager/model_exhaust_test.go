@@ -102,6 +102,9 @@ func TestModelExhaustively(t *testing.T) {
 			t.Run(m.name+" "+b.name, func(t *testing.T) {
 				t.Parallel()
 				start, w, depth := time.Now(), b.world(), m.depth+*modelDeeper
+				if testing.Short() {
+					depth--
+				}
 				w.scene.faults, w.menu, w.witness, w.retimed, w.placed, w.rolled = m.faults, m.kinds, m.witness, m.retimed, m.placed, m.rolled
 				if m.returns {
 					w.returns = modelJudgeDead

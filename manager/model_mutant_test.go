@@ -83,6 +83,9 @@ func sound(seed uint64) bool {
 
 func TestModelFindsEachMutant(t *testing.T) {
 	racetest.Skip(t)
+	if testing.Short() {
+		t.Skip("takes ten seconds of a core")
+	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()

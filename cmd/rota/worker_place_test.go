@@ -77,6 +77,9 @@ func TestWorkersShareTaskTypes(t *testing.T) {
 // Two workers of four queues measure that one of them has the two queues with all the work, and one of these goes to the other
 // worker (P16).
 func TestWorkersEvenTheirLoad(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures loads for twenty seconds")
+	}
 	t.Parallel()
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()

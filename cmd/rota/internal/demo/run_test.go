@@ -30,6 +30,9 @@ import (
 
 // A user runs the built program. Here its output goes to a pipe.
 func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays the demo several times")
+	}
 	rota := filepath.Join(t.TempDir(), "rota")
 	// The race detector of the test's own binary would make the workers too slow.
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rota, "github.com/dutyrota/rota/cmd/rota").CombinedOutput(); err != nil {
