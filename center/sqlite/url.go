@@ -31,7 +31,7 @@ func URL(raw string) sqldb.Database {
 		Local:   true,
 		Memory:  path == memory,
 		Pool: func(r sqldb.Role, o sqldb.PoolOptions) (*sql.DB, error) {
-			return open(path, dataSource(path, r, o.Create), o.Create)
+			return open(path, r, o.Create)
 		},
 		Probe: func(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 			return dialect, probe(ctx, db, path)
@@ -41,28 +41,36 @@ func URL(raw string) sqldb.Database {
 }
 
 // open returns a pool that has not connected yet.
-func open(path, source string, create bool) (*sql.DB, error) {
-	pool, err := sql.Open("sqlite", source)
-	if err != nil || create {
-		return pool, err
+func open(path string, r sqldb.Role, create bool) (*sql.DB, error) {
+	pool, err := sql.Open("sqlite", "")
+	if err != nil {
+		return nil, err
 	}
-	return sql.OpenDB(existing{pool.Driver(), path, source}), pool.Close()
+	var c driver.Connector = connector{pool.Driver(), path, dataSource(path, r, create), create}
+	if r.Brief() {
+		c = preparing(c)
+	}
+	return sql.OpenDB(c), pool.Close()
 }
 
-// existing connects to a file that must exist. A file that is missing is an error of the connection and not of the
-// pool, as a server that is away is: a data database may come later.
-type existing struct {
+// connector opens a file. Unless it may create the file, a file that is missing is an error of the connection and not
+// of the pool, as a server that is away is: a data database may come later.
+type connector struct {
 	driver       driver.Driver
 	path, source string
+	create       bool
 }
 
-func (e existing) Driver() driver.Driver { return e.driver }
+// Driver implements driver.Connector.
+func (c connector) Driver() driver.Driver { return c.driver }
 
-func (e existing) Connect(context.Context) (driver.Conn, error) {
-	if _, err := os.Stat(e.path); errors.Is(err, fs.ErrNotExist) { // the driver says only that it cannot open the file
+// Connect implements driver.Connector.
+func (c connector) Connect(context.Context) (driver.Conn, error) {
+	if _, err := os.Stat(c.path); !c.create && errors.Is(err, fs.ErrNotExist) {
+		// The driver says only that it cannot open the file.
 		return nil, errors.New(`there is no such file: run "rota migrate up"`)
 	}
-	return e.driver.Open(e.source)
+	return c.driver.Open(c.source)
 }
 
 // parse returns the absolute path of the file, or memory.
