@@ -113,6 +113,7 @@ func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, tex
 	if err != nil {
 		return 0, nil, 0, err
 	}
+	request.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
 	request.Header.Set(idempotencyHeader, b.IdempotencyKey)

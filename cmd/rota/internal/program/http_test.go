@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -64,6 +66,61 @@ func TestPost(t *testing.T) {
 	b.TraceParent = traceParent
 	if got := describe(h.Execute(t.Context(), b)); got != "b: no" {
 		t.Error(got)
+	}
+}
+
+// A request whose connection breaks is not sent again behind the back of the processor, which decides when to retry.
+func TestBrokenConnectionIsNoSecondRequest(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int32
+	h := serveHTTP(t, "", func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) == 1 {
+			var b struct{ Batch string }
+			_ = json.NewDecoder(r.Body).Decode(&b)
+			_, _ = fmt.Fprintf(w, `{"batch":%q,"items":[{"key":"a","result":"done"}]}`, b.Batch)
+			return
+		}
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if got := describe(h.Execute(t.Context(), batch("a"))); got != "" {
+		t.Fatal(got)
+	}
+	if _, err := h.Execute(t.Context(), batch("a")); err == nil || requests.Load() != 2 {
+		t.Errorf("error %v, and the service saw %d requests, want 2", err, requests.Load())
+	}
+}
+
+// No more batches are in the service at once than it may have connections.
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+	const most = 2
+	var now, peak atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		n := now.Add(1)
+		defer now.Add(-1)
+		for seen := peak.Load(); n > seen && !peak.CompareAndSwap(seen, n); seen = peak.Load() {
+		}
+		time.Sleep(50 * time.Millisecond) // so that more could come if they were let in
+	}))
+	t.Cleanup(server.Close)
+	h, err := NewHTTP(HTTPOptions{URL: server.URL, Connections: most})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	var g sync.WaitGroup
+	for range 4 * most {
+		g.Go(func() { _, _ = h.Execute(t.Context(), batch("a")) }) // the replies are empty
+	}
+	g.Wait()
+	if peak.Load() > most {
+		t.Errorf("%d batches at once, want at most %d", peak.Load(), most)
 	}
 }
 

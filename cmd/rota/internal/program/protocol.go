@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/processor"
@@ -148,6 +149,9 @@ func (b *Batch) parse(text []byte) (Outcome, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, badReply{fmt.Errorf("the reply %s has more than one value", excerpt(text))}
 	}
+	if err := checkNames(json.NewDecoder(bytes.NewReader(text))); err != nil {
+		return nil, badReply{fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)}
+	}
 	if err := r.check(b.ID); err != nil {
 		return nil, badReply{err}
 	}
@@ -162,6 +166,46 @@ func (b *Batch) parse(text []byte) (Outcome, error) {
 		return nil, badReply{err}
 	}
 	return outcome, nil
+}
+
+// checkNames returns an error if an object of a value has a name twice, or one with capitals: encoding/json takes the
+// last of two values, and any case.
+func checkNames(d *json.Decoder) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch token {
+	case json.Delim('['):
+		for d.More() {
+			if err := checkNames(d); err != nil {
+				return err
+			}
+		}
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for d.More() {
+			token, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := token.(string) // as all names are
+			if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+				return fmt.Errorf("unknown field %q", name)
+			}
+			if seen[name] {
+				return fmt.Errorf("the field %q is there twice", name)
+			}
+			seen[name] = true
+			if err := checkNames(d); err != nil {
+				return err
+			}
+		}
+	default:
+		return nil
+	}
+	_, err = d.Token() // the end of the array or object
+	return err
 }
 
 // badReply is the error of a reply that is not as the protocol says.
