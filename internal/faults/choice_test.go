@@ -16,7 +16,7 @@ import (
 const which = "ROTA_FAULTS"
 
 // chosenPlays is the number of plays in a choice.
-const chosenPlays = 23
+const chosenPlays = 25
 
 // play is a scenario on one kind of database.
 type play struct {
@@ -43,7 +43,8 @@ func (p play) in(word string) bool { return p.quick || word == "long" && !p.seld
 
 // choose returns the names of the plays that the value of ROTA_FAULTS selects: all plays ("all"), some of those that
 // are not too long ("long"), or some of the quick plays (""). A choice has [chosenPlays] plays, or all plays if there
-// are fewer. It depends on the seed, and contains each kind of database and each family of scenarios.
+// are fewer. It depends on the seed, and contains each kind of database, each family of scenarios, and what is always
+// played.
 func choose(list []play, word string, seed uint64) map[string]bool {
 	if word != "all" {
 		list = slices.DeleteFunc(slices.Clone(list), func(p play) bool { return !p.in(word) })
@@ -57,7 +58,7 @@ func choose(list []play, word string, seed uint64) map[string]bool {
 		chosen[p.name()], seen[p.kind], seen[p.family] = true, true, true
 	}
 	for _, p := range shuffled {
-		if !seen[p.kind] || !seen[p.family] {
+		if p.always || !seen[p.kind] || !seen[p.family] {
 			take(p)
 		}
 	}
@@ -87,6 +88,9 @@ func TestChoice(t *testing.T) {
 				}
 			}
 			for _, p := range all {
+				if p.always && p.in(word) && !names[p.name()] {
+					t.Errorf("ROTA_FAULTS=%s, seed %d: %s is not chosen", word, seed, p.name())
+				}
 				if names[p.name()] {
 					delete(want, p.kind)
 					delete(want, p.family)

@@ -22,6 +22,7 @@ type scenario struct {
 	play    func(*stage)
 	kinds   []string // databases; nil for PostgreSQL and MariaDB
 	quick   bool     // short enough to be played for each change
+	always  bool     // played by each choice that may have it
 	seldom  bool     // too long for a choice: only ROTA_FAULTS=all and a campaign play it
 	family  string   // groups related scenarios; scenarios() sets it
 	own     bool     // has a database server of its own, which it may stop

@@ -18,7 +18,7 @@ import (
 // upgradeScenarios are upgrades while the workers work. The roster is the restored dump of a first release. The
 // previous version is a commit, and the next version is this program with a second migration of the tables.
 var upgradeScenarios = []scenario{
-	{name: "upgrade", play: upgrade, kinds: everywhere, upgrade: true},
+	{name: "upgrade", play: upgrade, kinds: everywhere, upgrade: true, always: true},
 	{name: "cursor-upgrade", play: upgrade, kinds: everywhere, upgrade: true, variant: inOrder},
 	{name: "data-upgrade", play: upgrade, kinds: everywhere, upgrade: true, shards: 3},
 	{name: "upgrade-behind-reader", play: upgradeBehindReader, upgrade: true, slow: true},
