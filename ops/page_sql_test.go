@@ -56,6 +56,9 @@ func TestPageSelects(t *testing.T) {
 			"INSERT INTO schedule_backlog (task_type, own_sign, queue_id, epoch, items, measured_at, took_ms) VALUES ('settle', 'BASE', '0', 1, 7, '2026-01-01 00:00:00', 1)",
 			"INSERT INTO schedule_event (event_time, task_type, own_sign, kind, reason) VALUES ('2026-01-01 00:00:00', 'settle', 'BASE', 'ALERT', 'FAILING')")
 		centertest.Exec(t, c, pageStatements(t, "UPDATE")...)
+		centertest.Exec(t, c, "INSERT INTO schedule_run (run_id, task_type, own_sign, run_key, root_run_id, state, scheduled_at) VALUES ('r2', 'reindex', 'BASE', 'k', 'r2', 'SUCCESS', '2026-01-01 00:00:00')",
+			"INSERT INTO schedule_run_queue (run_id, queue_id, state) VALUES ('r2', '0', 'DONE')",
+			"INSERT INTO schedule_run_item (run_id, queue_id, item_no, item_key, attempt, failed_at) VALUES ('r2', '0', 1, '17', 1, '2026-01-01 00:00:00')")
 		for _, query := range pageStatements(t, "SELECT") {
 			n := centertest.CountRows(t, c, query)
 			if wantNone := strings.Contains(query, "UNASSIGNED"); n == 0 != wantNone {

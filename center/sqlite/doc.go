@@ -14,8 +14,8 @@
 // A statement that waits for the lock does not notice that its context has ended. So the roster's own statements wait
 // for 200 ms and are retried in Go. Those of dealers, whose code may not retry, wait for 5 s.
 //
-// The roster's connections keep the statements prepared that they repeat: to parse and to plan them takes longer than to
-// execute them.
+// The roster's connections keep the statements prepared that they repeat: to parse and to plan them takes longer than
+// to execute them.
 //
 // SQLite has one lock for all writers: a writer that hangs stops the others.
 //

@@ -100,12 +100,12 @@ func TestBrokenConnectionIsNoSecondRequest(t *testing.T) {
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	const most = 2
-	var now, peak atomic.Int32
+	var now, tooMany atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for seen := peak.Load(); n > seen && !peak.CompareAndSwap(seen, n); seen = peak.Load() {
+		if now.Add(1) > most {
+			tooMany.Add(1)
 		}
+		defer now.Add(-1)
 		time.Sleep(50 * time.Millisecond) // so that more could come if they were let in
 	}))
 	t.Cleanup(server.Close)
@@ -119,8 +119,8 @@ func TestConnectionLimit(t *testing.T) {
 		g.Go(func() { _, _ = h.Execute(t.Context(), batch("a")) }) // the replies are empty
 	}
 	g.Wait()
-	if peak.Load() > most {
-		t.Errorf("%d batches at once, want at most %d", peak.Load(), most)
+	if tooMany.Load() > 0 {
+		t.Errorf("%d of %d batches came while %d others were in the service", tooMany.Load(), 4*most, most)
 	}
 }
 

@@ -30,7 +30,7 @@ type conformFlags struct {
 func newConform() *cobra.Command {
 	var o conformFlags
 	cmd := &cobra.Command{
-		Use:   "check URL | COMMAND [ARGUMENT]...",
+		Use:   "check [flags] URL | COMMAND [ARGUMENT]...",
 		Short: "Check that a program speaks the protocol of workers",
 		Long: `Check that a program of another language speaks the protocol of workers: send
 requests to a service, or start a command as a worker does, and judge each
