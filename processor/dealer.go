@@ -61,7 +61,9 @@ type Selection struct {
 	After string
 
 	// Held are order keys whose items would not be executed now, if the dealer is Ordered: at most 1,000, sorted. A select
-	// may leave out the items of these keys, all of them, so that pages have room for others. A dealer may ignore it.
+	// may leave out the items of these keys, all of them, so that pages have room for others. If it compares with less
+	// regard, as a database may that takes a and A for equal, the order holds, and the items of A wait as long as those of
+	// a. A dealer may ignore Held.
 	Held []string
 
 	// Limit is the number of items that the processor asks for. It is the size of a page, which is about a second of

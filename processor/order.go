@@ -19,7 +19,7 @@ type keyOrder struct {
 	deadPasses bool // a dead item does not hold its key
 	most       int  // how many items of one key the page may have
 
-	leftOut []uint64 // the keys of Selection.Held
+	leftOut []uint64 // the hashes of Selection.Held
 	keys    []uint64 // of each item that the dealer returned
 	left    []bool   // of each of these items: it is not executed now
 	last    map[uint64]lastOfKey
@@ -55,11 +55,13 @@ func (o *keyOrder) prepare(c *selectCall) {
 		o.most = max(o.most, c.settings.ExecuteNumber)
 	}
 	for key, k := range c.lane.held.take(c.began) {
-		c.selection.Held, o.leftOut = append(c.selection.Held, key), append(o.leftOut, k.hash)
-		c.heldOnce = c.heldOnce || k.once
-		if k.until != forever {
+		if o.behind.leaveOut(key, k) && k.until != forever {
 			c.retryAt = earlier(c.retryAt, k.until)
 		}
+	}
+	for key, k := range o.behind.leftOut {
+		c.selection.Held, o.leftOut = append(c.selection.Held, key), append(o.leftOut, k.hash)
+		c.heldOnce = c.heldOnce || k.once
 	}
 	slices.Sort(c.selection.Held)
 }
@@ -189,6 +191,23 @@ const maxKeysBehind = 1_000_000
 type keysBehind struct {
 	left   keySet // only the lane's select uses them
 	failed keySet // since the last select was claimed; the scheduler's lock guards them
+
+	// leftOut are the keys that a select of the pass was to leave out, at most maxHeld. The next selects of the pass leave
+	// them out, too. To the database more keys may be equal than to us, such as a and A, and nobody knows of which it has
+	// left out an item behind the position.
+	leftOut heldKeys
+}
+
+// leaveOut makes the selects of the pass leave out a key. It returns false if they leave out as many as they may.
+func (b *keysBehind) leaveOut(key string, k heldKey) bool {
+	if _, ok := b.leftOut[key]; !ok && len(b.leftOut) >= maxHeld {
+		return false
+	}
+	if b.leftOut == nil {
+		b.leftOut = heldKeys{}
+	}
+	b.leftOut[key] = k
+	return true
 }
 
 // keySet is a set of order keys. waits says of each whether an item waits for another one of its key.

@@ -25,8 +25,10 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 		{keyed: true, paged: true},
 		{keyed: true, ordered: true},
 		{keyed: true, ordered: true, atomic: true, leavesOut: true},
+		{keyed: true, ordered: true, leavesOut: true, folds: true},
 		{keyed: true, ordered: true, paged: true, passes: true},
 		{keyed: true, ordered: true, paged: true, atomic: true, leavesOut: true, passes: true},
+		{keyed: true, ordered: true, paged: true, leavesOut: true, folds: true, passes: true},
 		{cursored: true},
 		{cursored: true, keyed: true, discards: true},
 	} {
@@ -271,7 +273,7 @@ func (h *operator) waits(item string) bool {
 	}
 	return h.kind.ordered && !h.kind.passes && orderOf(item) != "" &&
 		slices.ContainsFunc(h.open[item[:1]], func(other string) bool {
-			return other < item && orderOf(other) == orderOf(item) && h.store.items[other].Dead
+			return h.kind.waitsFor(item, other) && h.store.items[other].Dead
 		})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -15,6 +16,16 @@ func orderOf(item string) string {
 		return ""
 	}
 	return item[:1] + strconv.Itoa(n%3)
+}
+
+// equal reports whether the database takes keys for equal: if it folds, those with 0 and 1, as it may be with a and A.
+func (k kind) equal(key, other string) bool {
+	return key == other || k.folds && strings.Replace(key, "1", "0", 1) == strings.Replace(other, "1", "0", 1)
+}
+
+// waitsFor reports whether an item is not executed while another one holds its key.
+func (k kind) waitsFor(item, other string) bool {
+	return (other < item || k.folds) && k.equal(orderOf(other), orderOf(item))
 }
 
 // checkKeys returns the first reason why a batch breaks the order of its keys (X10); empty if it does not. open has the
@@ -48,7 +59,7 @@ func (k kind) checkKeys(batch, open []string, busy map[string]bool, passes func(
 // inOrder returns what a select of an Ordered dealer returns of the open items.
 func (k kind) inOrder(open []string, s processor.Selection) (page []string) {
 	for _, item := range open {
-		leftOut := k.leavesOut && slices.Contains(s.Held, orderOf(item))
+		leftOut := k.leavesOut && slices.ContainsFunc(s.Held, func(key string) bool { return k.equal(key, orderOf(item)) })
 		if !leftOut && (!k.paged || item > s.After) {
 			page = append(page, item)
 		}

@@ -47,6 +47,7 @@ type kind struct {
 	set, keyed, cursored, discards, paged, ordered, atomic bool
 
 	leavesOut bool // an Ordered dealer uses Selection.Held
+	folds     bool // the database takes different keys for equal
 	passes    bool // Settings.DeadPasses
 }
 

@@ -53,8 +53,11 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 
 // query executes the select with the values that arg returns for its placeholders.
 func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
-	keys := d.heldArg(s.Held)
-	rows, err := d.database.DB().QueryContext(ctx, d.sel.text(len(keys)), d.sel.values(arg)...)
+	keys, sel := d.heldArg(s.Held), *d.sel
+	if len(keys) > 0 {
+		_, sel.heldTexts = keys[0].(string)
+	}
+	rows, err := d.database.DB().QueryContext(ctx, sel.text(len(keys)), sel.values(arg)...)
 	var list []Row
 	if err == nil {
 		defer rows.Close()

@@ -64,18 +64,24 @@ func (d *Dealer) heldArg(keys []string) (values []any) {
 }
 
 // writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT
-// {{held}} is true for a row without a key.
+// {{held}} is true for a row without a key. On MySQL most collations take different texts for equal, such as a and A.
 func (s *statement) writeHeld(b *strings.Builder, n, count int) {
 	if count == 0 {
 		b.WriteString("(1 = 0)")
 		return
 	}
 	fmt.Fprintf(b, "(%[1]s IS NOT NULL AND %[1]s IN (", s.orderKey)
+	before, behind := "", ""
+	if s.heldTexts && s.syntax.foldsTexts {
+		before, behind = "CAST(", " AS BINARY)"
+	}
 	for i := range count {
 		if i > 0 {
 			b.WriteString(", ")
 		}
+		b.WriteString(before)
 		s.writeMark(b, n+i+1)
+		b.WriteString(behind)
 	}
 	b.WriteString("))")
 }

@@ -85,6 +85,27 @@ func TestSelectLeavesOutHeldKeys(t *testing.T) {
 	})
 }
 
+// A select leaves out exactly the held texts where the database compares without regard to case and trailing spaces.
+func TestHeldTextsAreExact(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		s.exec("CREATE TABLE orders (id BIGINT PRIMARY KEY, customer VARCHAR(20), state VARCHAR(9) NOT NULL)",
+			"INSERT INTO orders VALUES (1, 'a', 'NEW'), (2, 'A', 'NEW'), (3, 'a ', 'NEW'), (4, 'ä', 'NEW'), (5, NULL, 'NEW')")
+		dealer := s.dealer(ordersInOrder).Use(s.DB())
+		rows, err := dealer.Select(t.Context(), processor.Selection{Queue: processor.Queue{ID: "1", Index: 1}, Total: 2, Limit: 9, Held: []string{"a"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range rows {
+			got = append(got, dealer.(processor.Keyed[Row]).Key(r))
+		}
+		if diff := cmp.Diff([]string{"2", "3", "4", "5"}, got); diff != "" {
+			t.Errorf("while a is held (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A dead row holds back the rows of its customer, and no others.
 func TestADeadRowHoldsItsKey(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {

@@ -16,8 +16,9 @@ type statement struct {
 	names   []string
 	sources []string // the placeholders as the user wrote them
 
-	keyWidth int    // how many columns a key of {{keys}} has; 0 is one
-	orderKey string // the column of {{held}}
+	keyWidth  int    // how many columns a key of {{keys}} has; 0 is one
+	orderKey  string // the column of {{held}}
+	heldTexts bool   // its values are texts
 }
 
 // The names of placeholders.

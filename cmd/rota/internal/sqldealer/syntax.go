@@ -19,6 +19,7 @@ type syntax struct {
 	dollarQuotes     bool // $tag$...$tag$ is a string
 
 	mostParameters int  // of a statement
+	foldsTexts     bool // texts may be equal that are not the same, unless one of them is cast to BINARY
 	rowsUnordered  bool // no index serves (a, b) > (1, 2)
 
 	transactionIDs bool // a column of type xid8 may hold the writing transaction
@@ -49,7 +50,7 @@ func (sy syntax) isBinary(kind string) bool {
 }
 
 var mysqlSyntax = syntax{
-	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
+	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, foldsTexts: true,
 	textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
 	binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 	timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
