@@ -32,8 +32,9 @@ var orderScenarios = []scenario{
 	},
 }
 
-// keysPerQueue is how many order keys the items of a queue have.
-const keysPerQueue = 3
+// keysPerQueue is how many order keys the items of a queue have. It is even, so that the two halves of a split queue
+// share no key.
+const keysPerQueue = 4
 
 // orderKey returns the order key of an item. Its items are in one queue.
 func orderKey(id int64) int64 { return id % (keysPerQueue * queues) }

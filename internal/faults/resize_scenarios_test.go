@@ -20,7 +20,7 @@ var resizeScenarios = []scenario{
 	{name: "split-rolling-restart", play: splitInRestart},
 	{name: "split-cursor", play: splitUnderKillOnly, variant: inOrder, kinds: everywhere, quick: true},
 	{name: "split-notsleep", play: splitUnderKill, variant: notSleep},
-	{name: "split-order", play: splitUnderKill, variant: orderly},
+	{name: "split-order", play: splitUnderKill, variant: orderly, review: keysInOrder},
 }
 
 // The transactions of a split and of a merge.
