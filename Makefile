@@ -94,7 +94,7 @@ SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one
 
 # ROTA_TEST_DATABASES=mysql ROTA_TEST_MYSQL_URL=mysql://... make engine; postgres and tidb likewise.
 engine: $(WITH_DATABASES) $(RECORD) ## the same on a server of yours, which is not stopped; see docs/engines.md
-	$(call tests,TestConformance$$|TestFaults$$/./^$(SHORT)$$|TestRun$$/./^whole$$,./center ./internal/faults ./cmd/rota/internal/demo)
+	$(call tests,TestConformance$$|TestData|TestFaults$$/./^$(SHORT)$$|TestRun$$/./^whole$$,./center ./internal/faults ./cmd/rota/internal/demo)
 	$(failover)
 
 engine-postgres: $(POSTGRES:%=engine-postgres-%)
