@@ -2,7 +2,6 @@ package top
 
 import (
 	"context"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -62,10 +61,13 @@ func run(ctx context.Context, c *ops.Client, taskType string, every time.Duratio
 	m.screen = cli.ScreenOf(os.Stdout)
 	defer m.jobs.Wait() // they use the connections, which the caller closes
 	defer cancel()
-	_, err := tea.NewProgram(m, tea.WithContext(ctx)).Run()
-	if errors.Is(err, tea.ErrInterrupted) { // SIGINT from elsewhere: Ctrl-C is a key
-		return nil
-	}
+	program := tea.NewProgram(m, tea.WithContext(ctx), tea.WithoutSignalHandler())
+	// SIGINT comes from elsewhere: Ctrl-C is a key. The library's own handler would end the screen in the middle of a
+	// picture, beside the goroutine that draws it.
+	signals, stop := cli.UntilSignal(ctx)
+	defer stop()
+	defer context.AfterFunc(signals, program.Quit)()
+	_, err := program.Run()
 	return err
 }
 
