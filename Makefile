@@ -39,7 +39,8 @@ test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets
 quick: ## run the tests on SQLite alone, without those that take long, within two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
 
-# The second command runs the tests that internal/racetest skips in the first.
+# The second command runs the tests that internal/racetest skips in the first. The third runs one package after the other:
+# the benchmarks read counters of the whole server.
 UNRACED := grep -rl --include='*_test.go' 'racetest\.Skip(t)' .
 
 check: $(WITH_DATABASES) ## run all tests under the race detector, long fault scenarios too, and the tests of the benchmarks, of pgx, and of sqlx and bun
@@ -47,7 +48,7 @@ check: $(WITH_DATABASES) ## run all tests under the race detector, long fault sc
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m $$($(UNRACED) | xargs -n 1 dirname | sort -u) -run "^($$($(UNRACED) | \
 		xargs awk '/^func Test/ { split($$2, name, "(") } /racetest\.Skip\(t\)/ { print name[1] }' | sort -u | paste -s -d '|'))$$"
 	for module in $(filter-out internal/consoletest packaging/deploy,$(MODULES)); do \
-		$(WITH_DATABASES) -- go -C $$module test -timeout 60m ./... || exit 1; done
+		$(WITH_DATABASES) -- go -C $$module test -p 1 -timeout 60m ./... || exit 1; done
 	$(MAKE) --no-print-directory deploy-check pages
 
 # Chromium is installed where it is missing; that needs root on Debian. ARTIFACTS=DIR keeps a picture of every page.
