@@ -220,7 +220,8 @@ type Discarder[T any] interface {
 	// filters on. The executor of the last attempt calls it. The context is that of the batch, whose fence does not save
 	// the cursor of a Cursored dealer here: the cursor passes the item when its death is recorded (X3). After nil the item
 	// is dead. After an error the processor calls Discard again later, instead of Execute, until it succeeds. If the
-	// process ends between Discard and the record of the death, another process calls Discard again.
+	// process ends between Discard and the record of the death, another process calls Discard again if Select still
+	// returns the item; if it does not, the item has no record.
 	Discard(ctx context.Context, item T, cause error) error
 }
 
