@@ -193,8 +193,8 @@ type keysBehind struct {
 	failed keySet // since the last select was claimed; the scheduler's lock guards them
 
 	// leftOut are the keys that a select of the pass was to leave out, at most maxHeld. The next selects of the pass leave
-	// them out, too. To the database more keys may be equal than to us, such as a and A, and nobody knows of which it has
-	// left out an item behind the position.
+	// them out, too. The database may take more keys for equal than we do, such as a and A. Then the select has left out
+	// items of A behind the position, and we do not know it.
 	leftOut heldKeys
 }
 

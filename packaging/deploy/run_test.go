@@ -146,7 +146,7 @@ func (n *node) wantServed(t *testing.T, address string) {
 	}
 }
 
-// wantConsole checks that the console serves everybody, or behind a proxy only the people whom the proxy names.
+// wantConsole checks whom the console serves: everybody, or, behind a proxy, the people that the proxy names.
 func wantConsole(t *testing.T, page string, proxied bool) {
 	t.Helper()
 	nobody, _ := get(t, page)

@@ -103,8 +103,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// The schema accepts a reply exactly if the worker does, but for what depends on the request, and for fields that are
-// empty: the worker takes them for absent. It accepts each request.
+// The schema accepts the replies that the worker accepts. It differs in two points: it does not know the request, and it
+// refuses empty fields, which the worker takes for absent. It accepts each request.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(Schema))

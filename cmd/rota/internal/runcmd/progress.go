@@ -29,7 +29,7 @@ func blockerSuffix(r runs.Record, blocker string) string {
 	return "; " + strings.TrimPrefix(blocker, "it ")
 }
 
-// left says how long the run still takes if each queue takes as long as those that have ended.
+// left says how much longer the run takes if its other queues need as long as those that have ended.
 func left(r runs.Record) string {
 	if r.Ended() || r.Paused {
 		return ""
