@@ -128,9 +128,8 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// performRecorded returns the outcome of an item that is not executed. An item whose Discard is due fails with its
-// recorded error again. The cursor passes a dead item when the record of the item is in the store. The cursor of a
-// sweep passes no failed item (X3).
+// performRecorded returns the outcome of a dead item. It is not executed, but its Discard may be due. The cursor passes
+// a dead item when the record of the item is in the store. The cursor of a sweep passes no failed item (X3).
 func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err
@@ -139,22 +138,27 @@ func (b *batch) performRecorded() error {
 	if err != nil {
 		return err
 	}
-	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key)
+	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key, b.mark == discardDue)
 	switch {
 	case err != nil:
 		return err
-	case !ok, b.mark == discardDue && !r.discardDue, b.mark == passed && !r.dead:
+	case !ok, !r.dead, r.discardDue != (b.mark == discardDue):
 		return errRecordChanged
-	case b.mark == discardDue, b.lane.sweep != nil:
+	case b.lane.sweep != nil:
 		return cmp.Or(r.cause, errRecordChanged)
-	case r.saved:
-		return nil
 	}
 	u.record = r
-	if err = b.lane.failures.save(b.bound, u.grant, u); err != nil {
-		return fmt.Errorf("save failed items: %w", err)
+	if !r.saved {
+		if err = b.lane.failures.save(b.bound, u.grant, u); err != nil {
+			return fmt.Errorf("save failed items: %w", err)
+		}
 	}
-	return nil
+	if b.mark == discardDue {
+		err = b.discard(&u)
+		b.result.failed = 1
+		b.waitFor(u)
+	}
+	return err
 }
 
 // conclude finds the outcome of the batch and records what failed. Most batches return at the first condition.
@@ -223,8 +227,9 @@ func (b *batch) checkCommitted() {
 func (b *batch) recordResult() {
 	switch {
 	case b.result.pause: // the cursor could not be loaded, so nothing is known about the items
-	case b.outcome == failed && b.mark == passed && b.lane.sweep == nil:
-		b.result.pause, b.result.failed = true, 1
+	case b.outcome == failed && b.mark < ordinary && b.lane.sweep == nil:
+		b.result.pause = b.result.failed == 0 // the record could not be saved
+		b.result.failed = 1
 	case b.outcome == failed:
 		b.blame()
 	case b.outcome == done && b.capabilities.cursored:

@@ -41,7 +41,7 @@ func (f failure) judge(mostAttempts int) verdict {
 		return passOver
 	case f.sweeps, f.dead, !f.counts():
 		return doubt
-	case f.discardDue, f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts:
+	case f.permanent, mostAttempts > 0 && f.attempts+1 >= mostAttempts:
 		return last
 	}
 	return attempt
@@ -52,7 +52,7 @@ func (f failure) judge(mostAttempts int) verdict {
 // while a service is away says nothing about the item (X5).
 func (f failure) counts() bool {
 	switch {
-	case f.discardDue, f.permanent:
+	case f.permanent:
 		return true
 	case f.attempts > 0 && f.retryAt.After(f.began):
 		return false
@@ -134,28 +134,35 @@ func (b *batch) failItems(named []itemError) {
 			b.result.pause = true
 			return
 		}
-		if b.outcome != failed {
-			return // Discard met the loss of the queue, so the new owner records the failures
-		}
 		b.result.add(verdict, SweptItem{Key: u.key, Err: f.err, At: b.now}, u.record)
 		switch {
 		case b.capabilities.cursored && verdict == passOver: // the item is executed again
+			b.result.pause = true
 		case verdict == doubt, verdict == passOver:
 			log.keep(u)
+			b.waitFor(u)
 		default:
 			updates = append(updates, u)
-		}
-		if b.capabilities.cursored { // there is only one item
-			b.result.pause, b.result.retryNow = verdict == passOver, verdict == last && u.dead
-			if !b.result.retryNow {
-				b.result.retryAt = u.retryAt
-			}
 		}
 	}
 	for _, g := range b.grants {
 		if err := log.save(b.bound, g, updates...); err != nil {
 			b.logError("save failed items", updates[0].key, err)
 		}
+	}
+	for i := range updates {
+		b.discardFailed(&updates[i])
+		b.waitFor(updates[i])
+	}
+}
+
+// waitFor says when the item that a cursor waits for is selected again. It is the only item of its batch.
+func (b *batch) waitFor(u update) {
+	if !b.capabilities.cursored {
+		return
+	}
+	if b.result.retryNow = u.dead && !u.discardDue; !b.result.retryNow {
+		b.result.retryAt = u.retryAt
 	}
 }
 
@@ -199,19 +206,11 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 		return u, verdict, nil
 	}
 	u.doubtful, u.tries = false, 0
-	if !u.discardDue {
-		u.attempts++
-	}
+	u.attempts++
 	if verdict == last {
-		u.dead = b.discard(f)
-		u.discardDue = !u.dead
-	}
-	switch {
-	case u.dead:
+		u.dead, u.discardDue = true, b.capabilities.discarder
 		b.logLine(slog.LevelError, "item is dead",
 			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
-	case u.discardDue:
-		u.attempts = max(u.attempts, most) // so that the next owner discards the item too
 	}
 	pause := cmp.Or(retryAfter(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
 	u.retryAt = time.Now().Add(pause)
@@ -220,29 +219,43 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 
 // updateOf returns the update of an item of the batch, without its record.
 func (b *batch) updateOf(n int) (u update, err error) {
-	u.grant, u.key = b.grantOf(n), b.keys[n]
+	u.index, u.grant, u.key = n, b.grantOf(n), b.keys[n]
 	if b.capabilities.ordered {
 		u.orderKey, err = b.items.orderKey(b.from + n)
 	}
 	return u, err
 }
 
-// discard calls Discard, and reports whether it succeeded.
-func (b *batch) discard(f itemError) bool {
-	if !b.capabilities.discarder {
-		return true
+// discardFailed discards an item of a failed batch that has just died. If the store has no record of the death, or if
+// Discard fails, a later batch discards the item. If Discard meets the loss of the queue, the next owner does.
+func (b *batch) discardFailed(u *update) {
+	if !u.discardDue || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
+		return
 	}
-	ctx := b.bound
-	if b.capabilities.cursored { // a fence must not save the cursor before the death is recorded (X3)
-		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
-	}
-	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+f.index, f.err) })
+	err := b.discard(u)
 	if err == nil {
-		return true
+		return
 	}
-	b.result.discardFailure = fmt.Sprintf("discard item %s: %s", b.keys[f.index], err)
-	if b.logError("discard item", b.keys[f.index], err) == cancelled {
+	b.result.discardFailure = err.Error()
+	if b.logError("discard item", u.key, err) == cancelled {
 		b.outcome = cancelled
 	}
-	return false
+}
+
+// discard calls Discard for a dead item. The store already has the record of its death, so that a crash behind the
+// commit of Discard loses no record. After a crash before it, the next owner finds an item that is dead and still
+// selected, and discards it.
+func (b *batch) discard(u *update) error {
+	ctx := b.bound
+	if b.capabilities.cursored { // a fence must not save the cursor before the item is discarded (X3)
+		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
+	}
+	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })
+	if u.discardDue = err != nil; u.discardDue {
+		u.tries++
+		u.retryAt = time.Now().Add(b.settings.pause(u.tries, b.settings.RetryMax))
+		err = fmt.Errorf("discard item %s: %w", u.key, err)
+	}
+	b.lane.failures.keep(*u)
+	return err
 }

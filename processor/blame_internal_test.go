@@ -10,7 +10,6 @@ func TestFailureCounts(t *testing.T) {
 	now := time.Now()
 	later := now.Add(time.Minute)
 	pausing := record{first: 1, last: 1, attempts: 1, retryAt: later}
-	discarded := record{attempts: 1, retryAt: later, discardDue: true}
 	doubtedBefore := record{first: 1, last: 1, retryAt: later}
 	known := record{first: 3, last: 4, attempts: 1}
 	for name, test := range map[string]struct {
@@ -28,7 +27,6 @@ func TestFailureCounts(t *testing.T) {
 		"before its pause is over":               {pausing, failure{round: 2, began: now}, false, true},
 		"data, before its pause is over":         {pausing, failure{began: now, data: true}, false, true},
 		"doubted before, not an attempt so far":  {doubtedBefore, failure{round: 2, began: now}, true, true},
-		"a Discard that is due":                  {discarded, failure{began: now, doubted: true}, true, false},
 		"permanent, before its pause is over":    {pausing, failure{began: now, permanent: true}, true, true},
 		"a success between failure and attempt?": {record{first: 2, last: 2}, failure{round: 2, doubted: true}, false, false},
 	} {
@@ -57,7 +55,6 @@ func TestFailureIsJudged(t *testing.T) {
 		"doubted, third of three":   {failure{record: record{attempts: 2}, doubted: true}, 3, doubt},
 		"permanent":                 {failure{permanent: true}, 3, last},
 		"dead already":              {failure{record: record{dead: true}, permanent: true}, 3, doubt},
-		"its Discard fails again":   {failure{record: record{discardDue: true}, doubted: true}, 3, last},
 		"data, doubted, of several": {failure{data: true, doubted: true}, 3, attempt},
 	} {
 		t.Run(name, func(t *testing.T) {

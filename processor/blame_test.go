@@ -183,7 +183,7 @@ func TestRetryAfterOfAQueue(t *testing.T) {
 	}
 }
 
-// bin is a Discarder.
+// bin is a Discarder. Unless it fails, Discard takes the item out of the source.
 type bin struct {
 	*rows
 	err error
@@ -193,10 +193,13 @@ func (b *bin) Discard(ctx context.Context, item string, cause error) error {
 	b.w.note("discard %s: %v %v", item, cause, bound(ctx))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.err == nil {
+		b.open = slices.DeleteFunc(b.open, func(open string) bool { return open == item })
+	}
 	return b.err
 }
 
-// Discard is retried until it succeeds, and Execute is not called in between.
+// Discard is retried until it succeeds, and Execute is not called in between. The store has the death before (X2).
 func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		b, m := &bin{newRows(w, "a1"), errors.New("no room")}, newMemory()
@@ -205,7 +208,7 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 		s.RetryMax = s.Retry
 		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
 		w.expect(t, "0s [a1]", "0s discard a1: broken [a:7]")
-		m.expect(t, "load a", "save a1 3 false")
+		m.expect(t, "load a", "save a1 1 true")
 		b.mu.Lock()
 		b.err = nil
 		b.mu.Unlock()
@@ -214,7 +217,7 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 		if n := strings.Count(w.text(), "discard"); n != 1 || strings.Contains(w.text(), "[a1]") {
 			t.Errorf("journal: %s, want one discard, and no [a1]", w.text())
 		}
-		m.expect(t, "save a1 3 true")
+		m.expect(t)
 	})
 }
 

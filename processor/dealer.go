@@ -213,15 +213,18 @@ type Traced[T any] interface {
 	TraceParent(item T) string
 }
 
-// Discarder is an optional capability of a TaskDealer that is Keyed: it removes items that are given up. A sweep gives
-// up no items.
+// Discarder is an optional capability of a TaskDealer that is Keyed: it takes items that are dead out of the source. A
+// sweep gives up no items.
 type Discarder[T any] interface {
-	// Discard removes an item that failed for the last time, with its cause. Most simply it changes a column that Select
-	// filters on. The executor of the last attempt calls it. The context is that of the batch, whose fence does not save
-	// the cursor of a Cursored dealer here: the cursor passes the item when its death is recorded (X3). After nil the item
-	// is dead. After an error the processor calls Discard again later, instead of Execute, until it succeeds. If the
-	// process ends between Discard and the record of the death, another process calls Discard again if Select still
-	// returns the item; if it does not, the item has no record.
+	// Discard takes a dead item out of the source, with the cause of its death. Most simply it changes a column that
+	// Select filters on. The executor of the last attempt calls it, after the store has the record of the death. The
+	// context is that of the batch, whose fence does not save the cursor of a Cursored dealer here: the cursor passes the
+	// item after the Discard (X3). After an error the processor calls Discard again, after the pauses of the retry
+	// policy, until it succeeds.
+	//
+	// A process may end before its Discard commits. So each new owner of a queue calls Discard once for each dead item
+	// that Select returns, however it died: also for those that died before the dealer was a Discarder. Then cause has
+	// only the text of the last error.
 	Discard(ctx context.Context, item T, cause error) error
 }
 

@@ -39,6 +39,7 @@ func (l *failureLog) enter(n int64) (leave func()) {
 
 // update is the new record of a failed item.
 type update struct {
+	index    int // of the item in its batch
 	grant    *grant
 	key      string
 	orderKey string // of the item of an Ordered dealer
@@ -142,12 +143,18 @@ func (l *failureLog) unknown(g *grant, n int, item func(i int) (*grant, string))
 	return keys
 }
 
-// record returns the record of an item, from memory or from the store.
-func (l *failureLog) record(c *call, g *grant, key string) (r record, ok bool, err error) {
-	if r, ok = l.recall(g, key); ok {
+// record returns the record of an item, from memory or from the store. whole asks the store also if memory knows only
+// that the item is dead.
+func (l *failureLog) record(c *call, g *grant, key string, whole bool) (r record, ok bool, err error) {
+	if r, ok = l.recall(g, key); ok && (!whole || r.cause != nil) {
 		return r, true, nil
 	}
-	found, err := l.find(c, 1, func(int) (*grant, string) { return g, key })
+	if !ok && !g.failures.partial.Load() {
+		return r, false, nil
+	}
+	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
+	found := map[string]record{}
+	err = l.lookUp(c, g, []string{key}, found)
 	r, ok = found[key]
 	return r, ok, err
 }
@@ -186,7 +193,8 @@ func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	}
 }
 
-// save records the updates of one queue. If the store fails, save records them in memory only and returns the error.
+// save records the updates of one queue, and notes in them what it did. If the store fails, save records them in memory
+// only and returns the error.
 func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) error {
 	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
 	now, items := time.Now(), []FailedItem(nil)
@@ -201,8 +209,8 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) erro
 	err := l.write(ctx, g, items)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, u := range updates {
-		if u.grant == g {
+	for i := range updates {
+		if u := &updates[i]; u.grant == g {
 			u.stored, u.saved = true, err == nil && l.store != nil && !u.started
 			g.failures.keepLocked(u.key, u.record)
 		}

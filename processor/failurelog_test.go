@@ -16,19 +16,18 @@ import (
 // The failed items are loaded from the store under a new grant, and again after Reload.
 func TestFailedItemsAreLoaded(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		b, m := &bin{newRows(w, "a1", "a2", "a3", "a4"), nil}, newMemory()
+		r, m := newRows(w, "a1", "a2", "a3"), newMemory()
 		for _, f := range []processor.FailedItem{
 			{Key: "a1", Attempts: 3, Dead: true},
 			{Key: "a2", Attempts: 2, RetryIn: 10 * time.Second},
-			{Key: "a3", Attempts: 3, LastError: "was broken"}, // its Discard failed on another server
 		} {
 			m.items[f.Key] = f
 		}
 		s := limited()
 		s.SleepTimeNoData = 4 * time.Second
-		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
 		time.Sleep(11 * time.Second)
-		w.expect(t, "0s [a4]", "0s discard a3: was broken [a:7]", "10s [a2]")
+		w.expect(t, "0s [a3]", "10s [a2]")
 		m.mu.Lock()
 		m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 0} // rota item retry
 		m.mu.Unlock()
@@ -37,6 +36,82 @@ func TestFailedItemsAreLoaded(t *testing.T) {
 		synctest.Wait()
 		if text := w.text(); !strings.Contains(text, "[a1]") || strings.Contains(text, "a3") {
 			t.Errorf("journal: %s, want [a1], and no a3", text)
+		}
+	})
+}
+
+// The next owner discards a dead item that is still selected, because the owner before it may have ended between the
+// record of the death and the Discard. It does so once, even if the Discard does not take the item out of the source.
+func TestNextOwnerDiscardsADeadItem(t *testing.T) {
+	for name, most := range map[string]int{"with records in memory": 10, "without": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.most = &most
+				r, m := newRows(w, "a1", "a2"), newMemory()
+				b := &stubbornBin{bin{r, errors.New("no room")}}
+				m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 3, LastError: "was broken", Dead: true}
+				w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
+				synctest.Wait()
+				if text := w.text(); !strings.Contains(text, "discard a1: was broken [a:7]") {
+					t.Errorf("journal: %s, want a discard of a1", text)
+				}
+				b.mu.Lock()
+				b.err = nil
+				b.mu.Unlock()
+				time.Sleep(time.Hour)
+				w.Reload()
+				time.Sleep(time.Hour)
+				if n := strings.Count(w.text(), "discard a1: was broken [a:7]"); most > 0 && n != 2 || n < 2 {
+					t.Errorf("journal: %s, want one discard of a1 that fails and one that does not", w.text())
+				}
+				m.expect(t, "load a", "load a")
+				w.Drain("a")
+				time.Sleep(time.Minute)
+				w.Forget("a")
+				if err := w.Grant(processor.Queue{ID: "a", Epoch: 8}, 1); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute)
+				if n := strings.Count(w.text(), "discard a1: was broken [a:8]"); most > 0 && n != 1 || n == 0 {
+					t.Errorf("journal: %s, want one discard of a1 under the next epoch", w.text())
+				}
+			})
+		})
+	}
+}
+
+// stubbornBin is a Discarder that leaves its items in the source.
+type stubbornBin struct{ bin }
+
+func (b *stubbornBin) Discard(ctx context.Context, item string, cause error) error {
+	b.mu.Lock()
+	open := slices.Clone(b.open)
+	b.mu.Unlock()
+	defer func() {
+		b.mu.Lock()
+		b.open = open
+		b.mu.Unlock()
+	}()
+	return b.bin.Discard(ctx, item, cause)
+}
+
+// An item whose death the store does not have is not discarded before it is there.
+func TestNoDiscardBeforeTheRecord(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b, m := &bin{newRows(w, "a1"), nil}, newMemory()
+		b.bad["a1"], m.saveErr = processor.Permanent(errBroken), errors.New("disk full")
+		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, limited(), "a")
+		time.Sleep(time.Hour)
+		w.expect(t, "0s [a1]")
+		m.mu.Lock()
+		m.saveErr = nil
+		m.mu.Unlock()
+		time.Sleep(time.Hour)
+		if text := w.text(); strings.Count(text, "discard a1: broken") != 1 || strings.Contains(text, "[a1]") {
+			t.Errorf("journal: %s, want one discard, and no [a1]", text)
+		}
+		if !m.records()["a1"].Dead {
+			t.Errorf("the record of a1 is %+v, want Dead", m.records()["a1"])
 		}
 	})
 }

@@ -32,9 +32,9 @@ type record struct {
 	first      uint64    // the round in which the item first failed alone, as far as this process knows; 0 if it has not
 	last       uint64    // the round of the last failure
 	doubtful   bool      // the last failure was no attempt, because an outage was likely
-	tries      int       // such failures in a row
-	discardDue bool      // only its Discard is missing
+	tries      int       // such failures in a row; of a dead item, those of its Discard
 	dead       bool
+	discardDue bool // the item is dead, and this process does not know that its Discard has succeeded
 	stored     bool // the store may have a record of the item
 	saved      bool // the store has this record
 }
@@ -103,10 +103,10 @@ func (f *failures) removeRecordLocked(key string) {
 func (f *failures) keepLocked(key string, r record) {
 	f.removeLocked(key)
 	switch {
-	case !r.saved || !r.dead && f.budget.room() > 0:
+	case !r.saved || (!r.dead || r.discardDue) && f.budget.room() > 0:
 		f.putLocked(key, r)
 	case r.dead && f.dead.budget.room() > 0:
-		f.dead.addLocked(key)
+		f.dead.addLocked(key, r.discardDue)
 	default:
 		f.partial.Store(true)
 	}
@@ -117,10 +117,7 @@ func (f *failures) recallLocked(key string) (record, bool) {
 	if r, ok := f.records[key]; ok {
 		return r, true
 	}
-	if f.dead.hasLocked(key) {
-		return deadRecord, true
-	}
-	return record{}, false
+	return f.dead.recallLocked(key)
 }
 
 // room returns how many records and how many dead keys the queue may hold.
@@ -177,7 +174,7 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	for key := range f.records {
 		f.removeRecordLocked(key)
 	}
-	complete := f.dead.replaceLocked(stored.Dead)
+	complete := f.dead.replaceLocked(stored.Dead, c.capabilities.discarder)
 	f.partial.Store(stored.More || !complete)
 	for _, i := range stored.Items {
 		f.keepLocked(i.Key, i.record(c, now))
@@ -212,8 +209,7 @@ func (i FailedItem) record(c *call, now time.Time) record {
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), stored: true, saved: !i.Started,
 	}
-	most := c.settings.ItemMaxAttempts
-	r.discardDue = c.capabilities.discarder && !i.Dead && most > 0 && i.Attempts >= most
+	r.discardDue = c.capabilities.discarder && i.Dead
 	if i.Attempts < 2 { // it may have opened the breaker of an outage
 		r.first, r.last = firstRound, firstRound
 	}
@@ -263,7 +259,7 @@ const maxDeadKeys = 1_000_000
 // deadKeys are the keys of the items of one queue whose records in the store say that they are dead. The lane's failure
 // log guards them; the number may be read without its lock.
 type deadKeys struct {
-	digests map[KeyDigest]struct{}
+	digests map[KeyDigest]bool // with record.discardDue
 	number  atomic.Int64
 	budget  *budget // of the processor
 }
@@ -271,20 +267,25 @@ type deadKeys struct {
 // deadRecord is what is known about an item of deadKeys.
 var deadRecord = record{dead: true, stored: true, saved: true}
 
-// hasLocked reports whether an item is dead. It computes no digest while no item is.
-func (d *deadKeys) hasLocked(key string) bool {
+// recallLocked returns what is known about an item that is dead. It computes no digest while no item is.
+func (d *deadKeys) recallLocked(key string) (record, bool) {
 	if len(d.digests) == 0 {
-		return false
+		return record{}, false
 	}
-	_, ok := d.digests[DigestOf(key)]
-	return ok
+	due, ok := d.digests[DigestOf(key)]
+	if !ok {
+		return record{}, false
+	}
+	r := deadRecord
+	r.discardDue = due
+	return r, true
 }
 
-func (d *deadKeys) addLocked(key string) {
+func (d *deadKeys) addLocked(key string, discardDue bool) {
 	if d.digests == nil {
-		d.digests = map[KeyDigest]struct{}{}
+		d.digests = map[KeyDigest]bool{}
 	}
-	d.digests[DigestOf(key)] = struct{}{}
+	d.digests[DigestOf(key)] = discardDue
 	d.recountLocked()
 }
 
@@ -296,16 +297,19 @@ func (d *deadKeys) removeLocked(key string) {
 }
 
 // replaceLocked replaces all keys, and reports whether there was room for all. Another queue may have taken the room
-// during the load.
-func (d *deadKeys) replaceLocked(digests []KeyDigest) (complete bool) {
+// during the load. discards says whether the dealer is a Discarder: the Discard of each item is due of which nothing
+// else is known.
+func (d *deadKeys) replaceLocked(digests []KeyDigest, discards bool) (complete bool) {
+	before := d.digests
 	d.digests = nil
 	d.recountLocked()
-	d.digests = make(map[KeyDigest]struct{}, max(0, min(int64(len(digests)), d.budget.room())))
+	d.digests = make(map[KeyDigest]bool, max(0, min(int64(len(digests)), d.budget.room())))
 	for _, digest := range digests {
 		if d.budget.room() <= 0 {
 			return false
 		}
-		d.digests[digest] = struct{}{}
+		due, known := before[digest]
+		d.digests[digest] = discards && (due || !known)
 		d.recountLocked()
 	}
 	return true

@@ -25,7 +25,7 @@ const (
 	fresh     class = iota // it has not failed
 	suspected              // it was in a batch that failed
 	retried                // it has failed alone
-	discarded              // only its Discard is missing
+	discarded              // it is dead, and its Discard is due
 	classes
 	// In the classes from here on, the item is not executed now.
 	held     // an item of its order key comes first
@@ -41,15 +41,15 @@ func (f filter) judge(index int, r record, known bool) (class, mark) {
 		return retried, mark(f.cursor.batchLimit)
 	case !known:
 		return fresh, ordinary
-	case r.dead && f.inOrder:
+	case r.dead && !r.discardDue && f.inOrder:
 		return retried, passed
 	case f.sweeps && (r.dead && r.stored || f.givesUp && r.waits()):
 		return givenUp, ordinary
-	case r.dead:
+	case r.dead && !r.discardDue:
 		return over, ordinary
 	case r.retryAt.After(f.now) && !f.early(r):
 		return backsOff, ordinary
-	case r.discardDue:
+	case r.dead:
 		return discarded, discardDue
 	case r.batchLimit > 0:
 		return suspected, mark(r.batchLimit)
@@ -128,7 +128,9 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	case c.quota > 0:
 		c.more = d.keepSample(c.lane, c.quota)
 	default:
-		d.of[retried] = d.of[retried][:min(c.retriesAllowed(d, p), len(d.of[retried]))]
+		most := c.retriesAllowed(d, p)
+		d.of[retried] = d.of[retried][:min(most, len(d.of[retried]))]
+		d.of[discarded] = d.of[discarded][:min(most-len(d.of[retried]), len(d.of[discarded]))]
 	}
 	if !c.capabilities.cursored {
 		p.retries = len(d.of[retried]) + len(d.of[discarded])
@@ -263,8 +265,8 @@ func (l *lane) spread(indexes []int32, n int) []int32 {
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
 const retryShare = 6
 
-// retriesAllowed bounds the retries of a page, so that poison does not take the executors from healthy items (X2). The
-// other retries wait for the next page.
+// retriesAllowed bounds the retries and the Discards of a page together, so that poison does not take the executors from
+// healthy items (X2). The others wait for the next page.
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
@@ -281,7 +283,7 @@ func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	}
 	l := c.lane
 	l.retryCredit += len(d.of[fresh])/c.settings.ExecuteNumber + len(d.of[suspected])
-	most := min(l.retryCredit/retryShare, len(d.of[retried]))
+	most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[discarded]))
 	if l.retryCredit/retryShare < c.settings.ThreadNumber {
 		most = 0
 	}

@@ -121,7 +121,7 @@ func (l *failureLog) saveStart(b *batch) error {
 		return err
 	}
 	var known bool
-	if u.record, known, err = l.record(&b.call, u.grant, u.key); err != nil {
+	if u.record, known, err = l.record(&b.call, u.grant, u.key, false); err != nil {
 		return err
 	}
 	if !known {
@@ -151,7 +151,7 @@ func (l *failureLog) deleteStart(ctx context.Context, b *batch) error {
 
 // declareDead declares the items dead that an earlier owner has started alone and not ended, if as many owners in a row
 // were expired as isolate the queue. With fewer crashes it does nothing: the owner may have left, without being able to
-// delete the record. If the dealer is a Discarder, the items are dead after their Discard, except in a sweep.
+// delete the record.
 func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) error {
 	var dead []FailedItem
 	for i := range list {
@@ -163,10 +163,7 @@ func (l *failureLog) declareDead(c *selectCall, g *grant, list []FailedItem) err
 		f.Attempts++
 		f.LastError = fmt.Sprintf("the process ended while it executed this item alone, after %s executed a page of queue %s",
 			count(int(g.queue.Crashes-1), "process had ended before it had", "processes had ended before they had"), g.queue.ID)
-		f.Dead = !c.capabilities.discarder || c.settings.ItemMaxAttempts == 0 || c.lane.sweep != nil
-		if !f.Dead {
-			f.Attempts = max(f.Attempts, c.settings.ItemMaxAttempts)
-		}
+		f.Dead = true
 		dead = append(dead, *f)
 	}
 	if len(dead) == 0 {

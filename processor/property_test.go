@@ -283,7 +283,7 @@ func (h *operator) checkEnd() {
 	defer h.mu.Unlock()
 	for q, items := range h.open {
 		for _, item := range items {
-			if (!h.kind.tracks() || !h.store.items[item].Dead) && !h.waits(item) {
+			if (!h.kind.tracks() || !h.isGivenUp(item)) && !h.waits(item) {
 				h.rt.Errorf("queue %s: item %s is neither done nor dead", q, item)
 			}
 		}

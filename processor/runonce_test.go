@@ -3,7 +3,6 @@ package processor_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +29,8 @@ func TestRunOnceReturnsTheFailuresOfItems(t *testing.T) {
 			o := processor.TestOptions{ExecuteNumber: 10, ThreadNumber: 2, NotSleep: notSleep}
 			stats, err := processor.RunOnce(t.Context(), b, o)
 			if !errors.Is(err, errBroken) || stats.SuccessCount != 29 || stats.DeadCount != 1 ||
-				!slices.Equal(b.open, []string{"017"}) {
-				t.Errorf("%v, stats %+v, open %v, want err %v, SuccessCount 29, DeadCount 1, open [017]", err, stats, b.open,
+				len(b.open) > 0 {
+				t.Errorf("%v, stats %+v, open %v, want err %v, SuccessCount 29, DeadCount 1, none open", err, stats, b.open,
 					errBroken)
 			}
 		}

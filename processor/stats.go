@@ -88,7 +88,7 @@ func (s *Stats) countBatch(b *batch) {
 	n := int64(b.size())
 	s.InFlight -= b.size()
 	switch {
-	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark == passed:
+	case b.outcome == dropped, b.outcome == untrusted, b.outcome == done && b.mark < ordinary:
 		s.SkipCount += n
 	case b.outcome == done, b.outcome == failed:
 		s.SuccessCount += int64(b.result.done)

@@ -94,9 +94,27 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "retries take the executors from other items",
-		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried]))",
+		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[discarded]))",
 		"most := len(d.of[retried])",
 		"TestPoisonHidesNoHealthyItem",
+	},
+	{
+		"X2", "an item is discarded before the store has the record of its death",
+		"discardFailed", "!u.saved && b.lane.failures.store != nil",
+		"false",
+		"TestNoDiscardBeforeTheRecord",
+	},
+	{
+		"X2", "the next owner does not discard a dead item that is still selected",
+		"replaceLocked", "discards && (due || !known)",
+		"discards && (due || !known && false)",
+		"TestNextOwnerDiscardsADeadItem",
+	},
+	{
+		"X3", "a cursor passes a dead item before its Discard",
+		"judge", "case r.dead && !r.discardDue && f.inOrder:",
+		"case r.dead && f.inOrder:",
+		"TestEveryItemOfALiveQueueIsExecuted",
 	},
 	{
 		"X5", "a sweep passes its probes",

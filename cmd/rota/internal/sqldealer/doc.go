@@ -26,8 +26,8 @@
 // value and names the condition to write. The program does not rewrite the statement: errors of the database would then
 // be about a text that the user has not written.
 //
-// discard changes a row that has failed for good, in a fenced transaction. The row is dead when the statement has
-// succeeded, so that a crash in between repeats the statement.
+// discard changes a row that has failed for good, in a fenced transaction. The roster has the record of the death
+// before. A crash in between repeats the statement, because the next owner discards the dead rows that it selects.
 //
 // {{cursor}} passes rows for good, so a row that is committed late, behind it, would be lost. Three forms prevent this.
 // {{horizon}} is the oldest transaction of PostgreSQL that still writes, read before the select takes its snapshot; the
