@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/program"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
@@ -25,7 +26,7 @@ type Dealer struct {
 	sel        *statement
 	exec       *action                 // execute, or execute_each; nil if a program does it all
 	external   bool                    // a program executes the rows
-	program    Program                 // nil until Call
+	program    program.Executor        // nil until Call
 	discard    *action                 // nil without discard
 	backlog    *statement              // nil without backlog
 	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not

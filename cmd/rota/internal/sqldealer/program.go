@@ -2,29 +2,18 @@ package sqldealer
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 
-	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
-	"github.com/dutyrota/rota/processor"
 )
-
-// Program executes rows outside of this process. The executors call it concurrently.
-type Program interface {
-	// Execute returns the errors of the items that have failed, by key. An error means that the whole batch has failed,
-	// and program.ErrFenced that the program has found the queue lost.
-	Execute(ctx context.Context, b *program.Batch) (program.Outcome, error)
-}
 
 // Call sets the program that executes the rows in all databases. The caller calls it once, before Execute, if the task
 // has a program.
-func (d *Dealer) Call(p Program) {
+func (d *Dealer) Call(p program.Executor) {
 	d.program = p
 	for _, at := range d.places {
 		if at.Dealer != nil {
@@ -38,69 +27,27 @@ func (d *Dealer) callProgram(ctx context.Context, rows []Row) error {
 	if d.program == nil {
 		return fmt.Errorf("tasks.%s: the program is missing", d.task)
 	}
-	batch, err := d.newBatch(ctx, rows)
+	items := make([]program.Item, len(rows))
+	for i, r := range rows {
+		items[i] = program.Item{Key: d.shape.keyOf(r), Row: r}
+	}
+	outcome, err := program.Run(ctx, d.program, rows[0].from, items, d.database.InTx)
 	if err != nil {
 		return err
 	}
-	outcome, err := d.program.Execute(ctx, batch)
-	if errors.Is(err, program.ErrFenced) {
-		return d.checkFenced(ctx, err)
-	}
-	if err != nil {
-		return err
-	}
-	var failures processor.Failures
 	var marked []Row
 	for i, r := range rows {
-		if err := outcome[d.shape.keyOf(r)]; err != nil {
-			failures.Add(i, err)
-		} else {
+		if outcome[items[i].Key] == nil {
 			marked = append(marked, r)
 		}
 	}
 	if d.exec == nil || len(marked) == 0 || d.cursor != nil && len(marked) < len(rows) {
-		return failures.Err()
+		return outcome.Err(items)
 	}
 	if err := d.execute(ctx, marked); err != nil {
 		return err
 	}
-	return failures.Err()
-}
-
-// newBatch returns the request for rows of one queue. Rows with one key are one item.
-func (d *Dealer) newBatch(ctx context.Context, rows []Row) (*program.Batch, error) {
-	owner, _ := center.BatchFrom(ctx) // FenceStatementOf refuses a context without a batch
-	fence, err := center.FenceStatementOf(ctx)
-	if err != nil {
-		return nil, err
-	}
-	from := rows[0].from
-	b := &program.Batch{
-		TaskType: from.TaskType, OwnSign: from.OwnSign, Queue: owner.Queues[0].ID, Epoch: owner.Queues[0].Epoch,
-		Server: owner.Server, Parameter: from.Parameter, Fence: &program.Fence{SQL: fence.SQL, Args: fence.Args},
-		Items: make([]program.Item, 0, len(rows)),
-	}
-	if from.Run != nil {
-		b.RunKey, b.TraceParent = from.Run.Key, from.Run.TraceParent
-	}
-	seen := make(map[string]struct{}, len(rows))
-	for _, r := range rows {
-		key := d.shape.keyOf(r)
-		if _, twice := seen[key]; !twice {
-			seen[key] = struct{}{}
-			b.Items = append(b.Items, program.Item{Key: key, Row: r})
-		}
-	}
-	return b, nil
-}
-
-// checkFenced returns what the fence itself says, when a program says that it is fenced.
-func (d *Dealer) checkFenced(ctx context.Context, told error) error {
-	if err := d.database.InTx(ctx, func(*sql.Tx) error { return nil }); err != nil {
-		return fmt.Errorf("%w: %w", told, err)
-	}
-	return fmt.Errorf("%w, but the server owns the queue: does the program run the statement first, in a transaction of "+
-		"the right database?", told)
+	return outcome.Err(items)
 }
 
 // MarshalJSON returns an object with the columns of the row, if the shape is whole. Numbers are exact. Bytes are texts

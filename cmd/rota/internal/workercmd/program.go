@@ -10,7 +10,7 @@ import (
 
 // runner executes rows in a program of another language.
 type runner interface {
-	sqldealer.Program
+	program.Executor
 	Close() // waits for the processes
 }
 

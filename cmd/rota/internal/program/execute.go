@@ -1,0 +1,84 @@
+package program
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/processor"
+)
+
+// Executor executes items outside of this process. The executors of a worker call it concurrently.
+type Executor interface {
+	// Execute returns the errors of the items that have failed, by key. An error means that the whole batch has failed,
+	// and ErrFenced that the program has found the queue lost.
+	Execute(ctx context.Context, b *Batch) (Outcome, error)
+}
+
+// InTx runs a fenced transaction in the database that has the items of a batch, as center.InTx does.
+type InTx func(ctx context.Context, fn func(*sql.Tx) error) error
+
+// Run lets a program execute items of one queue, which s has selected. ctx is that of Execute.
+func Run(ctx context.Context, p Executor, s *processor.Selection, items []Item, inTx InTx) (Outcome, error) {
+	b, err := newBatch(ctx, s, items)
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := p.Execute(ctx, b)
+	if errors.Is(err, ErrFenced) {
+		return nil, checkFenced(ctx, inTx, err)
+	}
+	return outcome, err
+}
+
+// newBatch returns the request for items of one queue. Items with one key are one.
+func newBatch(ctx context.Context, s *processor.Selection, items []Item) (*Batch, error) {
+	owner, _ := center.BatchFrom(ctx) // FenceStatementOf refuses a context without a batch
+	fence, err := center.FenceStatementOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := newRequest(s)
+	b.Queue, b.Epoch = owner.Queues[0].ID, owner.Queues[0].Epoch
+	b.Server, b.Fence = owner.Server, &Fence{SQL: fence.SQL, Args: fence.Args}
+	b.Items = make([]Item, 0, len(items))
+	seen := make(map[string]struct{}, len(items))
+	for _, item := range items {
+		if _, twice := seen[item.Key]; !twice {
+			seen[item.Key] = struct{}{}
+			b.Items = append(b.Items, item)
+		}
+	}
+	return b, nil
+}
+
+// newRequest returns a request with what is the same for all queues.
+func newRequest(s *processor.Selection) *Batch {
+	b := &Batch{TaskType: s.TaskType, OwnSign: s.OwnSign, Parameter: s.Parameter}
+	if s.Run != nil {
+		b.RunKey, b.TraceParent = s.Run.Key, s.Run.TraceParent
+	}
+	return b
+}
+
+// checkFenced returns what the fence itself says, when a program says that it is fenced.
+func checkFenced(ctx context.Context, inTx InTx, told error) error {
+	if err := inTx(ctx, func(*sql.Tx) error { return nil }); err != nil {
+		return fmt.Errorf("%w: %w", told, err)
+	}
+	return fmt.Errorf("%w, but the server owns the queue: does the program run the statement first, in a transaction of "+
+		"the right database?", told)
+}
+
+// Err returns the errors of the items that have failed, as Execute of a dealer returns them.
+func (o Outcome) Err(items []Item) error {
+	var failures processor.Failures
+	for i, item := range items {
+		if err := o[item.Key]; err != nil {
+			failures.Add(i, err)
+		}
+	}
+	return failures.Err()
+}
