@@ -15,7 +15,7 @@ func TestJSONBlocks(t *testing.T) {
 	t.Parallel()
 	c := jsonschema.NewCompiler()
 	var schemas []*jsonschema.Schema
-	for _, name := range []string{"request", "reply"} {
+	for _, name := range []string{"request", "reply", "select_reply", "peek_reply", "backlog_reply"} {
 		s, err := c.Compile("../cmd/rota/internal/program/schema.json#/$defs/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -32,9 +32,14 @@ func TestJSONBlocks(t *testing.T) {
 				t.Errorf("%s:%d: %v", b.page, b.line, err)
 				continue
 			}
-			asRequest, asReply := schemas[0].Validate(value), schemas[1].Validate(value)
-			if asRequest != nil && asReply != nil {
-				t.Errorf("%s:%d: is neither a request nor a reply: %v", b.page, b.line, errors.Join(asRequest, asReply))
+			var errs []error
+			for _, s := range schemas {
+				if err := s.Validate(value); err != nil {
+					errs = append(errs, err)
+				}
+			}
+			if len(errs) == len(schemas) {
+				t.Errorf("%s:%d: is neither a request nor a reply: %v", b.page, b.line, errors.Join(errs...))
 			}
 		}
 	}

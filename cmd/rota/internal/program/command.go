@@ -62,25 +62,43 @@ func nameOf(args []string) string {
 
 // Execute sends a batch to a process and returns its reply. When ctx ends, Execute kills the process and all that it
 // has started.
-func (c *Command) Execute(ctx context.Context, b *Batch) (Outcome, error) {
+func (c *Command) Execute(ctx context.Context, b *Batch) (outcome Outcome, err error) {
+	err = c.exchange(ctx, b, func(line []byte) (err error) {
+		outcome, err = b.parse(line)
+		return err
+	})
+	return outcome, err
+}
+
+// Ask is Execute for the other operations.
+func (c *Command) Ask(ctx context.Context, b *Batch) (answer *Answer, err error) {
+	err = c.exchange(ctx, b, func(line []byte) (err error) {
+		answer, err = b.parseAnswer(line)
+		return err
+	})
+	return answer, err
+}
+
+// exchange sends a request to a process, and lets read judge the reply.
+func (c *Command) exchange(ctx context.Context, b *Batch, read func(line []byte) error) error {
 	p, err := c.take(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	line, err := c.ask(ctx, p, b)
 	if err != nil {
 		err = p.explain(ctx, err)
 		c.drop(p, ctx.Err() == nil)
-		return nil, fmt.Errorf("%s: %w", c.name, err)
+		return fmt.Errorf("%s: %w", c.name, err)
 	}
-	outcome, err := b.parse(line)
+	err = read(line)
 	if errors.As(err, new(badReply)) {
 		p.kill()
 		c.drop(p, true)
-		return nil, fmt.Errorf("%s: %w", c.name, err)
+		return fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.put(p)
-	return outcome, err
+	return err
 }
 
 func (c *Command) ask(ctx context.Context, p *process, b *Batch) (line []byte, err error) {
@@ -89,7 +107,7 @@ func (c *Command) ask(ctx context.Context, p *process, b *Batch) (line []byte, e
 	if err != nil {
 		return nil, err
 	}
-	return p.ask(ctx, request, replyLimit(len(b.Items)))
+	return p.ask(ctx, request, b.replyLimit())
 }
 
 // timeLeft returns the time until ctx ends; 0 if it has no deadline.

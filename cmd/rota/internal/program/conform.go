@@ -49,7 +49,7 @@ func ConformCommand(ctx context.Context, args []string, o ConformOptions, log lo
 	}()
 	c := conformance{ConformOptions: o, names: newBatchNames(), report: report}
 	c.ask = func(ctx context.Context, request []byte, b *Batch) ([]byte, error) {
-		reply, err := p.ask(ctx, request, replyLimit(len(b.Items)))
+		reply, err := p.ask(ctx, request, b.replyLimit())
 		if err != nil {
 			err = p.explain(ctx, err)
 		}
@@ -128,7 +128,7 @@ func (c *conformance) checkReplies(ctx context.Context) {
 	c.checkBatch(ctx, "the same rows again", c.batch(10))
 	odd := c.batch(0)
 	for _, key := range oddKeys {
-		odd.Items = append(odd.Items, Item{key, c.Row})
+		odd.Items = append(odd.Items, Item{Key: key, Row: c.Row})
 	}
 	c.checkBatch(ctx, "keys are repeated as they are", odd)
 	c.checkBatch(ctx, "1,000 rows in a batch", c.batch(1_000))
@@ -155,7 +155,7 @@ func (c *conformance) checkReplies(ctx context.Context) {
 func (c *conformance) batch(n int) *Batch {
 	b := &Batch{TaskType: "rota-check", OwnSign: "CHECK", Queue: "0", Epoch: 1, Server: "rota-check:1:00000001"}
 	for i := range n {
-		b.Items = append(b.Items, Item{fmt.Sprintf("rota-check-%d", i+1), c.Row})
+		b.Items = append(b.Items, Item{Key: fmt.Sprintf("rota-check-%d", i+1), Row: c.Row})
 	}
 	if c.Fence != "" {
 		b.Fence = &Fence{c.Fence, []any{}}

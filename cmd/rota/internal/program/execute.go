@@ -20,12 +20,13 @@ type Executor interface {
 // InTx runs a fenced transaction in the database that has the items of a batch, as center.InTx does.
 type InTx func(ctx context.Context, fn func(*sql.Tx) error) error
 
-// Run lets a program execute items of one queue, which s has selected. ctx is that of Execute.
-func Run(ctx context.Context, p Executor, s *processor.Selection, items []Item, inTx InTx) (Outcome, error) {
+// Run lets a program do an operation with items of one queue, which s has selected. ctx is that of Execute or Discard.
+func Run(ctx context.Context, p Executor, op string, s *processor.Selection, items []Item, inTx InTx) (Outcome, error) {
 	b, err := newBatch(ctx, s, items)
 	if err != nil {
 		return nil, err
 	}
+	b.Op = op
 	outcome, err := p.Execute(ctx, b)
 	if errors.Is(err, ErrFenced) {
 		return nil, checkFenced(ctx, inTx, err)
@@ -41,7 +42,7 @@ func newBatch(ctx context.Context, s *processor.Selection, items []Item) (*Batch
 		return nil, err
 	}
 	b := newRequest(s)
-	b.Queue, b.Epoch = owner.Queues[0].ID, owner.Queues[0].Epoch
+	b.Queue, b.Epoch, b.Database = owner.Queues[0].ID, owner.Queues[0].Epoch, owner.Database
 	b.Server, b.Fence = owner.Server, &Fence{SQL: fence.SQL, Args: fence.Args}
 	b.Items = make([]Item, 0, len(items))
 	seen := make(map[string]struct{}, len(items))

@@ -89,20 +89,35 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 
 // Execute sends a batch and returns the reply.
 func (h *HTTP) Execute(ctx context.Context, b *Batch) (Outcome, error) {
+	text, err := h.exchange(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return b.parse(text)
+}
+
+// Ask is Execute for the other operations.
+func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Answer, error) {
+	text, err := h.exchange(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return b.parseAnswer(text)
+}
+
+// exchange returns the body of the response.
+func (h *HTTP) exchange(ctx context.Context, b *Batch) ([]byte, error) {
 	b.complete(h.names.next(), timeLeft(ctx))
 	body, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
 	}
 	status, text, after, err := h.post(ctx, b, body)
-	switch {
-	case err != nil:
-		return nil, err
-	case status/100 != 2:
-		err := fmt.Errorf("post the batch: status %d %s: %s", status, http.StatusText(status), excerpt(text))
-		return nil, processor.RetryAfter(after, err)
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("post the batch: status %d %s: %s", status, http.StatusText(status), excerpt(text))
+		err = processor.RetryAfter(after, err)
 	}
-	return b.parse(text)
+	return text, err
 }
 
 // post returns the status, the body and the time to wait of the response.
@@ -116,7 +131,9 @@ func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, tex
 	request.GetBody = nil // net/http would send a request with an Idempotency-Key again by itself, with an old signature
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "rota/"+strconv.Itoa(Version))
-	request.Header.Set(idempotencyHeader, b.IdempotencyKey)
+	if b.IdempotencyKey != "" {
+		request.Header.Set(idempotencyHeader, b.IdempotencyKey)
+	}
 	if b.TraceParent != "" {
 		request.Header.Set("traceparent", b.TraceParent) // W3C Trace Context
 	}
@@ -126,7 +143,7 @@ func (h *HTTP) post(ctx context.Context, b *Batch, body []byte) (status int, tex
 		return 0, nil, 0, err
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing is written
-	limit := replyLimit(len(b.Items))
+	limit := b.replyLimit()
 	text, err = io.ReadAll(io.LimitReader(response.Body, int64(limit)+1))
 	switch {
 	case err != nil:

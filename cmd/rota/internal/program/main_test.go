@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,13 +54,32 @@ type request struct {
 	ID    string `json:"batch"`
 	Fence Fence
 	Items []struct{ Key string }
+
+	Index int `json:"queue_index"`
+	Total int `json:"queue_total"`
+	Limit int
+	Held  []string
+	Queue []struct{ Queue string } `json:"queues"`
 }
 
 // answer returns the reply.
 func (b *request) answer(fault string) string {
 	reply := map[string]any{"batch": b.ID}
 	switch {
-	case b.Op != OpExecute && fault != "any op":
+	case b.Op == OpSelect:
+		reply["items"] = b.selects(fault)
+	case b.Op == OpBacklog && fault != "counts none":
+		reply["count"] = 20
+	case b.Op == OpPeek:
+		var ids []string
+		for _, q := range b.Queue {
+			ids = append(ids, q.Queue)
+		}
+		if fault == "blind" {
+			ids = ids[:1]
+		}
+		reply["queues"] = ids
+	case b.Op != OpExecute && b.Op != OpDiscard && fault != "any op":
 		reply["error"] = "unknown op"
 	case strings.Contains(b.Fence.SQL, "1 = 0") && fault != "no fence":
 		reply["fenced"] = true
@@ -78,6 +98,23 @@ func (b *request) answer(fault string) string {
 	}
 	text, _ := json.Marshal(reply)
 	return string(text)
+}
+
+// selects returns the numbers below 20 of a queue. The order key of a number is that of its tens in the queue.
+func (b *request) selects(fault string) []map[string]any {
+	items := []map[string]any{}
+	for i := range 20 {
+		orderKey := fmt.Sprintf("%d of %d", i/10, b.Index)
+		if fault == "one order" {
+			orderKey = "one"
+		}
+		held := slices.Contains(b.Held, orderKey) || fault == "drops" && len(b.Held) > 0
+		if held || i%b.Total != b.Index && fault != "shares" || len(items) == b.Limit && fault != "greedy" {
+			continue
+		}
+		items = append(items, map[string]any{"key": fmt.Sprint(i), "row": map[string]any{"n": i}, "order_key": orderKey})
+	}
+	return items
 }
 
 func act(key string) {
@@ -124,7 +161,7 @@ func (row) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
 func batch(keys ...string) *Batch {
 	b := &Batch{TaskType: "settle", OwnSign: "TEST", Queue: "1", Epoch: 7, Server: "web1:1:00000001"}
 	for _, key := range keys {
-		b.Items = append(b.Items, Item{key, row{}})
+		b.Items = append(b.Items, Item{Key: key, Row: row{}})
 	}
 	return b
 }

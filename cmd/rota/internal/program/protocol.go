@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
@@ -18,31 +19,44 @@ import (
 // Version is the protocol of a Batch.
 const Version = 1
 
-// OpExecute is the one operation that there is.
-const OpExecute = "execute"
+// The operations of a Batch.
+const (
+	OpExecute = "execute"
+	OpDiscard = "discard" // an item that is dead; the reply is that of OpExecute
+	OpSelect  = "select"
+	OpPeek    = "peek"
+	OpBacklog = "backlog"
+)
 
 // Schema is the JSON schema of requests and replies.
 //
 //go:embed schema.json
 var Schema string
 
-// Batch is a request. Its fields are the names of the protocol.
+// Batch is a request of any operation. Its fields are the names of the protocol. One type has those of all operations,
+// because most are common to them.
 type Batch struct {
 	Protocol       int    `json:"protocol"`
-	Op             string `json:"op"`
+	Op             string `json:"op"`    // OpExecute if it is empty
 	ID             string `json:"batch"` // the reply repeats it
-	IdempotencyKey string `json:"idempotency_key"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	TaskType       string `json:"task_type"`
 	OwnSign        string `json:"own_sign"`
-	Queue          string `json:"queue"`
-	Epoch          int64  `json:"epoch"`
-	Server         string `json:"server"`
+	Queue          string `json:"queue,omitempty"`
+	Epoch          int64  `json:"epoch,omitempty"`
+	Server         string `json:"server,omitempty"`   // where it is known: not in selects
+	Database       string `json:"database,omitempty"` // the data database of the queue
 	Parameter      string `json:"parameter,omitempty"`
 	RunKey         string `json:"run_key,omitempty"`
 	TraceParent    string `json:"trace_parent,omitempty"` // of the run
 	TimeoutMS      int64  `json:"timeout_ms,omitempty"`   // until the program is killed
 	Fence          *Fence `json:"fence,omitempty"`
-	Items          []Item `json:"items"`
+	Items          []Item `json:"items,omitempty"` // of OpExecute and OpDiscard
+
+	*Part           // of OpSelect and OpBacklog
+	Limit  int      `json:"limit,omitempty"`  // of OpSelect
+	Held   []string `json:"held,omitempty"`   // of OpSelect
+	Queues []Idle   `json:"queues,omitempty"` // of OpPeek
 }
 
 // Fence is the statement that a program runs first in its own transaction.
@@ -53,21 +67,24 @@ type Fence struct {
 
 // Item is a row of a batch. A batch has each key once.
 type Item struct {
-	Key string         `json:"key"`
-	Row json.Marshaler `json:"row"`
+	Key   string         `json:"key"`
+	Row   json.Marshaler `json:"row"`
+	Error string         `json:"error,omitempty"` // why it is discarded
 }
 
 // complete sets what follows from the other fields, and what belongs to one request.
 func (b *Batch) complete(id string, timeout time.Duration) {
-	b.Protocol, b.Op, b.ID = Version, OpExecute, id
+	b.Protocol, b.Op, b.ID = Version, cmp.Or(b.Op, OpExecute), id
 	b.TimeoutMS = timeout.Milliseconds()
-	b.IdempotencyKey = b.idempotencyKey()
+	if len(b.Items) > 0 {
+		b.IdempotencyKey = b.idempotencyKey()
+	}
 }
 
 // idempotencyKey returns a text that is the same whenever the same rows are executed in one batch again, also by
 // another worker.
 func (b *Batch) idempotencyKey() string {
-	names := []string{b.TaskType, b.OwnSign, b.RunKey}
+	names := []string{b.Op, b.TaskType, b.OwnSign, b.RunKey}
 	for _, item := range b.Items {
 		names = append(names, item.Key)
 	}
@@ -126,8 +143,8 @@ var ErrFenced = errors.New("the program says that the batch is fenced")
 // Outcome has the errors of the items that failed, by key. The other items are done.
 type Outcome map[string]error
 
-// replyLimit is the longest reply to a batch, in bytes: a long error text for each item.
-func replyLimit(items int) int { return 64<<10 + items*8<<10 }
+// replyLimit is the longest reply, in bytes: a long error text for each item, or 8 KiB for each item of a select.
+func (b *Batch) replyLimit() int { return 64<<10 + (len(b.Items)+b.Limit+len(b.Queues))*8<<10 }
 
 // excerpt returns the start of what a program wrote, for an error.
 func excerpt(text []byte) string {
@@ -141,16 +158,8 @@ func excerpt(text []byte) string {
 // parse reads the reply to a batch. An error says what is wrong with the reply, or is that of the whole batch.
 func (b *Batch) parse(text []byte) (Outcome, error) {
 	var r reply
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		return nil, badReply{fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, badReply{fmt.Errorf("the reply %s has more than one value", excerpt(text))}
-	}
-	if err := checkNames(json.NewDecoder(bytes.NewReader(text))); err != nil {
-		return nil, badReply{fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)}
+	if err := decode(text, &r); err != nil {
+		return nil, err
 	}
 	if err := r.check(b.ID); err != nil {
 		return nil, badReply{err}
@@ -168,8 +177,24 @@ func (b *Batch) parse(text []byte) (Outcome, error) {
 	return outcome, nil
 }
 
+// decode decodes a reply, which has all that the protocol says and nothing else.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badReply{fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return badReply{fmt.Errorf("the reply %s has more than one value", excerpt(text))}
+	}
+	if err := checkNames(json.NewDecoder(bytes.NewReader(text))); err != nil {
+		return badReply{fmt.Errorf("the reply %s is not as the protocol says: %w", excerpt(text), err)}
+	}
+	return nil
+}
+
 // checkNames returns an error if an object of a value has a name twice, or one with capitals: encoding/json takes the
-// last of two values, and any case.
+// last of two values, and any case. What is in a row is for the program alone.
 func checkNames(d *json.Decoder) error {
 	token, err := d.Token()
 	if err != nil {
@@ -197,7 +222,11 @@ func checkNames(d *json.Decoder) error {
 				return fmt.Errorf("the field %q is there twice", name)
 			}
 			seen[name] = true
-			if err := checkNames(d); err != nil {
+			check := checkNames
+			if name == "row" {
+				check = skip
+			}
+			if err := check(d); err != nil {
 				return err
 			}
 		}
@@ -207,6 +236,8 @@ func checkNames(d *json.Decoder) error {
 	_, err = d.Token() // the end of the array or object
 	return err
 }
+
+func skip(d *json.Decoder) error { return d.Decode(new(json.RawMessage)) }
 
 // badReply is the error of a reply that is not as the protocol says.
 type badReply struct{ error }

@@ -98,15 +98,16 @@ func TestIdempotencyKey(t *testing.T) {
 	again.Server, again.Epoch = "web2:2:00000002", 8
 	inRun := batch("a", "b")
 	inRun.RunKey = "2026-01-01"
-	if key(first) != key(again) || key(first) == key(other) || key(first) == key(inRun) || len(key(first)) != 32 {
+	dead := batch("a", "b")
+	dead.Op = OpDiscard
+	if key(first) != key(again) || key(first) == key(other) || key(first) == key(inRun) || key(first) == key(dead) || len(key(first)) != 32 {
 		t.Errorf("%s, again %s, other rows %s, in a run %s", key(first), key(again), key(other), key(inRun))
 	}
 }
 
-// The schema accepts the replies that the worker accepts. It differs in two points: it does not know the request, and it
-// refuses empty fields, which the worker takes for absent. It accepts each request.
-func TestSchema(t *testing.T) {
-	t.Parallel()
+// schemaAccepts returns a function that reports whether a text satisfies a definition of the schema.
+func schemaAccepts(t *testing.T) func(definition string, text []byte) bool {
+	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(Schema))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestSchema(t *testing.T) {
 	if err := c.AddResource("schema.json", document); err != nil {
 		t.Fatal(err)
 	}
-	accepts := func(definition string, text []byte) bool {
+	return func(definition string, text []byte) bool {
 		schema, err := c.Compile("schema.json#/$defs/" + definition)
 		if err != nil {
 			t.Fatal(err)
@@ -126,6 +127,13 @@ func TestSchema(t *testing.T) {
 		}
 		return schema.Validate(value) == nil
 	}
+}
+
+// The schema accepts the replies that the worker accepts. It differs in two points: it does not know the request, and it
+// refuses empty fields, which the worker takes for absent. It accepts each request.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	accepts := schemaAccepts(t)
 	for reply, want := range replies {
 		ofRequest := strings.Contains(want, "lacks the item") || strings.Contains(want, "has the item")
 		if ok := accepts("reply", []byte(`{"batch":"1",`+reply+`}`)); ok != (ofRequest || !strings.HasPrefix(want, "!")) {
@@ -135,7 +143,9 @@ func TestSchema(t *testing.T) {
 	full := batch("a")
 	full.TraceParent = traceParent
 	full.Parameter, full.RunKey, full.Fence = "p", "r", &Fence{"UPDATE x SET y = $1", []any{"a", int64(7)}}
-	for _, b := range []*Batch{batch("a", "b"), full} {
+	dead := batch("a")
+	dead.Op, dead.Items[0].Error = OpDiscard, "no"
+	for _, b := range []*Batch{batch("a", "b"), full, dead} {
 		b.complete("1", time.Second)
 		text, err := json.Marshal(b)
 		if err != nil {

@@ -31,7 +31,7 @@ func (d *Dealer) callProgram(ctx context.Context, rows []Row) error {
 	for i, r := range rows {
 		items[i] = program.Item{Key: d.shape.keyOf(r), Row: r}
 	}
-	outcome, err := program.Run(ctx, d.program, rows[0].from, items, d.database.InTx)
+	outcome, err := program.Run(ctx, d.program, program.OpExecute, rows[0].from, items, d.database.InTx)
 	if err != nil {
 		return err
 	}
