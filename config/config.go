@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -59,15 +60,19 @@ type SQLDealer struct {
 	CommitsInOrder      bool          // rows become visible in the order of the cursor
 }
 
-// Program is what executes the rows of a task outside of the worker: the entry "command" or "http" below "dealer". At
-// most one of its fields is set.
+// Program is what executes the items of a task outside of the worker: the entry "command" or "http" below "dealer". At
+// most one of them is set.
 type Program struct {
 	Command []string // a program and its arguments
 	HTTP    Service
+	Answers []string // the operations that it answers beside execute
 }
 
 // Given reports whether there is a program.
 func (p Program) Given() bool { return len(p.Command) > 0 || p.HTTP.URL != "" }
+
+// Selects reports whether the program selects its items itself.
+func (p Program) Selects() bool { return slices.Contains(p.Answers, AnswerSelect) }
 
 // Service is the entry "http". Load does not read its files.
 type Service struct {

@@ -75,6 +75,10 @@ tasks:
   call:
     queues: 1
     dealer: {sql: *sql, command: [python3, settle.py]}
+  list:
+    queues: 1
+    mode: RUN
+    dealer: {command: [./list], answers: [select]}
   post:
     queues: 1
     dealer: {sql: *sql, http: {url: 'https://h/', secret_file: s, secret_variable: '', ca_file: c, connections: 3}}
@@ -128,6 +132,9 @@ func wholeFile() *File {
 		}, {
 			Name: "call", Settings: center.Settings{Queues: 1}, SQL: wholeSQL, Program: Program{Command: []string{"python3", "settle.py"}},
 		}, {
+			Name: "list", Settings: center.Settings{Queues: 1, Mode: center.ModeRun},
+			Program: Program{Command: []string{"./list"}, Answers: []string{"select"}},
+		}, {
 			Name: "post", Settings: center.Settings{Queues: 1}, SQL: wholeSQL,
 			Program: Program{HTTP: Service{URL: "https://h/", SecretFile: "s", CAFile: "c", Connections: 3}},
 		}, {
@@ -158,7 +165,7 @@ func TestLoadReadsEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if given := got.Tasks[3].Given; !slices.Equal(given, []string{"queues"}) || !slices.Contains(got.Tasks[0].Given, "item_retry") {
+	if given := got.Tasks[4].Given; !slices.Equal(given, []string{"queues"}) || !slices.Contains(got.Tasks[0].Given, "item_retry") {
 		t.Errorf("push gives %q, and %s gives %q", given, got.Tasks[0].Name, got.Tasks[0].Given)
 	}
 	for i := range got.Tasks {
@@ -297,7 +304,7 @@ var refusals = map[string]struct{ file, want string }{
 	"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
 	"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
 	"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
-	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are command, http, sql"},
+	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are answers, command, http, sql"},
 	"command is empty":         {task("queues: 1\ndealer: {command: []}"), "FILE:5: tasks.settle.dealer.command: must name a program, and may have arguments: [python3, settle.py]"},
 	"command for a shell":      {task("queues: 1\ndealer: {command: python3 settle.py}"), "FILE:5: tasks.settle.dealer.command (python3 settle.py): must be a list, because no shell divides it: [python3, settle.py]"},
 	"command and http":         {task("queues: 1\ndealer: {command: a, http: https://h/}"), "FILE:5: tasks.settle.dealer: has both command and http: keep one"},
@@ -305,6 +312,13 @@ var refusals = map[string]struct{ file, want string }{
 	"http with two secrets":    {task("queues: 1\ndealer: {http: {url: x, secret_file: x, secret_variable: x}}"), "FILE:5: tasks.settle.dealer.http: has both secret_file and secret_variable: keep one"},
 	"http, connections":        {task("queues: 1\ndealer: {http: {url: x, connections: -1}}"), "FILE:5: tasks.settle.dealer.http.connections (-1): must be at least 1"},
 	"http, unknown key":        {task("queues: 1\ndealer: {http: {url: x, secret: x}}"), "FILE:5: tasks.settle.dealer.http.secret: unknown key; the known keys are ca_file, connections, secret_file, secret_variable, url"},
+	"answers, unknown":         {task("queues: 1\ndealer:\n  command: a\n  answers: [select, discards]"), "FILE:7: tasks.settle.dealer.answers (select, discards): discards is no operation: it may have select, discard, backlog, peek"},
+	"answers, twice":           {task("queues: 1\ndealer: {command: a, answers: [select, peek, peek]}"), "FILE:5: tasks.settle.dealer.answers (select, peek, peek): names peek twice"},
+	"answers, empty":           {task("queues: 1\ndealer: {command: a, answers: []}"), "FILE:5: tasks.settle.dealer.answers (): must have select: with sql, the other operations are SQL, too"},
+	"answers without select":   {task("queues: 1\ndealer: {command: a, answers: [discard]}"), "FILE:5: tasks.settle.dealer.answers (discard): must have select: with sql, the other operations are SQL, too"},
+	"answers without program":  {task("queues: 1\ndealer: {answers: [select]}"), "FILE:5: tasks.settle.dealer.answers (select): needs command or http, the program that answers"},
+	"answers and sql":          {task("queues: 1\ndealer: {command: a, answers: select, sql: {key: id}}"), "FILE:5: tasks.settle.dealer.answers (select): the program selects the items, and so does sql: keep one"},
+	"answers in mode RUN":      {task("queues: 1\nmode: RUN\ndealer: {command: a, answers: [select, peek]}"), "FILE:6: tasks.settle.dealer.answers (select, peek): mode RUN asks for select alone: a run gives up no item, shows its progress by itself, and has no idle queues"},
 	"unknown SQL key":          {task("queues: 1\ndealer: {sql: {selct: x}}"), "FILE:5: tasks.settle.dealer.sql.selct: unknown key; the known keys are after_start, backlog, ..."},
 
 	"a rule of center": {task("queues: 1\njudge_dead_interval: 8s"), "FILE:3: tasks.settle: judge_dead_interval (8s) must be at least 5 x heartbeat_interval (2s)"},

@@ -1,11 +1,15 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/center"
 )
 
 // serviceFields returns, for each key below "http", a pointer to its field in d.
@@ -45,6 +49,47 @@ func (s taskSource) service(path string, e entry, to *Service) {
 	case to.Connections < 0:
 		s.add(e.line, "%s.connections (%d): must be at least 1", path, to.Connections)
 	}
+}
+
+// AnswerSelect is the operation with which a program selects its items itself.
+const AnswerSelect = "select"
+
+// answers are the operations that a program may answer beside execute.
+var answers = []string{AnswerSelect, "discard", "backlog", "peek"}
+
+// CheckAnswers returns the rule that a list of the operations that a program answers breaks.
+func CheckAnswers(list []string) error {
+	for i, answer := range list {
+		switch {
+		case !slices.Contains(answers, answer):
+			return fmt.Errorf("%s is no operation: it may have %s", answer, strings.Join(answers, ", "))
+		case slices.Contains(list[:i], answer):
+			return fmt.Errorf("names %s twice", answer)
+		}
+	}
+	return rule(slices.Contains(list, AnswerSelect), "must have select: with sql, the other operations are SQL, too")
+}
+
+// checkAnswers checks the entry "answers" of a dealer, when all else of the task is valid.
+func (s taskSource) checkAnswers(path string, dealer []entry, t Task) {
+	e := find(dealer, "answers")
+	if e == nil {
+		return
+	}
+	err := CheckAnswers(t.Program.Answers)
+	switch {
+	case err != nil:
+	case !t.Program.Given():
+		err = errors.New("needs command or http, the program that answers")
+	case find(dealer, "sql") != nil:
+		err = errors.New("the program selects the items, and so does sql: keep one")
+	case t.Settings.Mode == center.ModeRun && len(t.Program.Answers) > 1:
+		err = errors.New("mode RUN asks for select alone: a run gives up no item, shows its progress by itself, and has " +
+			"no idle queues")
+	default:
+		return
+	}
+	s.add(e.line, "%s.answers (%s): %s", path, strings.Join(t.Program.Answers, ", "), err)
 }
 
 // Secret reads the secret that signs the requests; empty if the file names none. Its errors continue the path "http".

@@ -27,7 +27,7 @@ func fields(s *center.Settings) map[string]any {
 
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
-	dealerKeys = []string{"sql", "command", "http"}
+	dealerKeys = []string{"sql", "command", "http", "answers"}
 )
 
 // sqlFields returns, for each key below "sql", a pointer to its field in d.
@@ -92,6 +92,9 @@ func (s taskSource) task(e entry) Task {
 		return t
 	}
 	s.checkDatabases(path, entries, t.Settings)
+	if e := find(entries, "dealer"); e != nil {
+		s.checkAnswers(path+".dealer", s.mapping(path+".dealer", e.value), t)
+	}
 	return t
 }
 
@@ -190,6 +193,8 @@ func (s taskSource) dealer(path string, n *yaml.Node, t *Task) {
 			t.Program.Command = s.command(path, e)
 		case "http":
 			s.service(path, e, &t.Program.HTTP)
+		case "answers":
+			t.Program.Answers = s.texts(path, e.value)
 		}
 	}
 	if len(t.Program.Command) > 0 && t.Program.HTTP.URL != "" {

@@ -26,9 +26,9 @@ const dataPatience = 5 * time.Second
 // while one is away, the worker works the queues of the others.
 func (w *worker) checkStatements(ctx context.Context, c *center.Center) error {
 	byDatabase := map[string][]placed{}
-	for i, dealer := range w.dealers {
-		for _, at := range dealer.Places(w.file.Tasks[i].Settings) {
-			byDatabase[at.Name()] = append(byDatabase[at.Name()], placed{w.file.Tasks[i], at})
+	for _, p := range w.dealers {
+		for _, at := range p.dealer.Places(p.task.Settings) {
+			byDatabase[at.Name()] = append(byDatabase[at.Name()], placed{p.task, at})
 		}
 	}
 	names := slices.Sorted(maps.Keys(byDatabase))
@@ -112,9 +112,9 @@ func (w *worker) watchScans(ctx context.Context, c *center.Center) {
 			return
 		case <-next.C:
 		}
-		for i, dealer := range w.dealers {
-			for _, at := range dealer.Places(w.file.Tasks[i].Settings) {
-				w.warnOfScan(ctx, c, placed{w.file.Tasks[i], at})
+		for _, p := range w.dealers {
+			for _, at := range p.dealer.Places(p.task.Settings) {
+				w.warnOfScan(ctx, c, placed{p.task, at})
 			}
 		}
 	}

@@ -40,7 +40,7 @@ func TestWorkerWarnsHourlyOfAMissingIndex(t *testing.T) {
 		}
 		dealer.Use(c.DB())
 		var log bytes.Buffer
-		w := &worker{file: &config.File{Tasks: []config.Task{task}}, dealers: []*sqldealer.Dealer{dealer}, log: daemon.NewLogger(&log)}
+		w := &worker{dealers: []placed{{task, dealer}}, log: daemon.NewLogger(&log)}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {

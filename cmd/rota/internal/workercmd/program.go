@@ -3,31 +3,52 @@ package workercmd
 import (
 	"fmt"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
+	"github.com/dutyrota/rota/manager"
 )
 
-// runner executes rows in a program of another language.
+// runner is a program of another language.
 type runner interface {
-	program.Executor
+	program.Asker
 	Close() // waits for the processes
 }
 
-// addProgram gives a dealer the program of its task, if it has one. It starts nothing.
-func (w *worker) addProgram(task config.Task, dealer *sqldealer.Dealer) error {
-	if !task.Program.Given() {
+// addDealer adds the dealer of a task, whose program p is nil if it has none.
+func (w *worker) addDealer(task config.Task, kinds sqldealer.Kinds, p runner) error {
+	if task.Program.Selects() {
+		w.serve = append(w.serve, func(c *center.Center) manager.Task {
+			return manager.Serve(task.Name, program.NewDealer(p, task.Program.Answers, c.DB()), task.Settings)
+		})
 		return nil
+	}
+	dealer, err := sqldealer.NewPlaced(task, kinds)
+	if err != nil {
+		return err
+	}
+	if p != nil {
+		dealer.Call(p)
+	}
+	w.dealers = append(w.dealers, placed{task, dealer})
+	w.serve = append(w.serve, func(c *center.Center) manager.Task {
+		return manager.Serve(task.Name, dealer.Use(c.DB(), c.AllData()...), task.Settings)
+	})
+	return nil
+}
+
+// addProgram returns the program of a task, or nil if it has none. It starts nothing.
+func (w *worker) addProgram(task config.Task) (runner, error) {
+	if !task.Program.Given() {
+		return nil, nil
 	}
 	p, err := w.newProgram(task)
 	if err != nil {
-		return fmt.Errorf("tasks.%s.dealer%w", task.Name, err)
+		return nil, fmt.Errorf("tasks.%s.dealer%w", task.Name, err)
 	}
 	w.programs = append(w.programs, p)
-	if dealer != nil { // its statements may be wrong
-		dealer.Call(p)
-	}
-	return nil
+	return p, nil
 }
 
 // newProgram returns the program of a task. Its errors continue the path of the dealer.

@@ -15,7 +15,6 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
-	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
@@ -70,9 +69,9 @@ or the time is over, nobody works them.`,
 type worker struct {
 	path     string // of the file
 	file     *config.File
-	dealers  []*sqldealer.Dealer // one per task of the file
-	programs []runner            // of the dealers that have one
-	tasks    []manager.Task      // of the dealers; use makes them
+	dealers  []placed                            // of the tasks whose items SQL selects
+	programs []runner                            // of the tasks that have one
+	serve    []func(*center.Center) manager.Task // one per task of the file
 	log      *logrus.Logger
 }
 
@@ -91,14 +90,12 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	w := &worker{path: path, file: file, log: daemon.NewLogger(cmd.ErrOrStderr())}
 	var errs []error
 	for _, task := range file.Tasks {
-		dealer, err := sqldealer.NewPlaced(task, kinds)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", path, err))
+		p, err := w.addProgram(task)
+		for _, err := range []error{w.addDealer(task, kinds, p), err} {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", path, err))
+			}
 		}
-		if err := w.addProgram(task, dealer); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", path, err))
-		}
-		w.dealers = append(w.dealers, dealer)
 	}
 	return w, errors.Join(errs...)
 }
@@ -115,7 +112,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	defer w.closePrograms()
-	if err := w.use(c); err != nil {
+	tasks, err := w.use(c)
+	if err != nil {
 		return err
 	}
 	if err := w.checkStatements(ctx, c); err != nil || ctx.Err() != nil {
@@ -123,7 +121,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 	}
 	process := w.file.Process
 	process.Logger = daemon.LibraryLogger(w.log)
-	m, mx, err := metrics.NewManager(c, process, w.tasks...)
+	m, mx, err := metrics.NewManager(c, process, tasks...)
 	if err != nil {
 		return err
 	}
@@ -207,14 +205,14 @@ func (w *worker) metrics(mx *metrics.Metrics) http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// use adds the data databases to the center, and gives the dealers their databases.
-func (w *worker) use(c *center.Center) error {
+// use adds the data databases to the center, and returns the tasks, whose dealers have their databases.
+func (w *worker) use(c *center.Center) ([]manager.Task, error) {
 	if err := cli.AddData(c, w.file.Connection); err != nil {
-		return err
+		return nil, err
 	}
-	for i, task := range w.file.Tasks {
-		dealer := w.dealers[i].Use(c.DB(), c.AllData()...)
-		w.tasks = append(w.tasks, manager.Serve(task.Name, dealer, task.Settings))
+	tasks := make([]manager.Task, len(w.serve))
+	for i, serve := range w.serve {
+		tasks[i] = serve(c)
 	}
-	return nil
+	return tasks, nil
 }
