@@ -218,3 +218,35 @@ settle.main()
 		t.Errorf("%d payments, want %d", n, good)
 	}
 }
+
+// The program passes the check of all that it answers, and one that does not select fails it.
+func TestWorkerCheckAnswers(t *testing.T) {
+	testdb.Language(t, "python3")
+	s := newFileShop(t)
+	for _, entry := range s.env {
+		variable, name, _ := strings.Cut(entry, "=")
+		t.Setenv(variable, name)
+	}
+	check := []string{"worker", "check", "--timeout", "1m", "--answers", "select,discard,backlog,peek", "python3"}
+	stdout, stderr, code := runRota(t, s.dir, append(check, "files.py")...)
+	if code != 0 || strings.Contains(stdout, "FAIL") || strings.Count(stdout, "ok  ") != 15 {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	text, err := os.ReadFile(filepath.Join(s.dir, "files.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(s.dir, "all.py"), strings.Replace(string(text), `== queue["queue_index"]`, `>= 0`, 1))
+	const want = "FAIL  select: two queues share no item and no order key ("
+	if stdout, _, code := runRota(t, s.dir, append(check, "all.py")...); code != 1 || !strings.Contains(stdout, want) {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+	for answers, want := range map[string]string{
+		"select,peak": "rota: --answers (select, peak): peak is no operation: it may have select, discard, backlog, peek\n",
+		"peek":        "rota: --answers (peek): must have select: with sql, the other operations are SQL, too\n",
+	} {
+		if _, stderr, code := runRota(t, s.dir, "worker", "check", "--answers", answers, "cat"); code != 2 || stderr != want {
+			t.Errorf("%s: exit code %d, %s", answers, code, stderr)
+		}
+	}
+}

@@ -24,6 +24,7 @@ type Finding struct {
 type ConformOptions struct {
 	Row     json.RawMessage // of each item
 	Fence   string          // a statement that changes one row; empty: the requests have no fence
+	Answers []string        // the operations that the program answers beside OpExecute
 	Timeout time.Duration   // of each check
 }
 
@@ -141,6 +142,7 @@ func (c *conformance) checkReplies(ctx context.Context) {
 	if c.Fence != "" {
 		c.check(ctx, "a fence that changes no row", c.checkFence)
 	}
+	c.checkAnswers(ctx)
 	c.check(ctx, "twenty batches, one after the other", func(ctx context.Context) error {
 		for range 20 {
 			if err := c.exchange(ctx, c.batch(1), nil); err != nil {
@@ -179,6 +181,14 @@ func (c *conformance) request(ctx context.Context, b *Batch, change func([]byte)
 }
 
 func (c *conformance) send(ctx context.Context, b *Batch, change func([]byte) []byte) (Outcome, error) {
+	reply, err := c.replyTo(ctx, b, change)
+	if err != nil {
+		return nil, err
+	}
+	return b.parse(reply)
+}
+
+func (c *conformance) replyTo(ctx context.Context, b *Batch, change func([]byte) []byte) ([]byte, error) {
 	request, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -190,7 +200,7 @@ func (c *conformance) send(ctx context.Context, b *Batch, change func([]byte) []
 	if err != nil {
 		return nil, noReply{err}
 	}
-	return b.parse(reply)
+	return reply, nil
 }
 
 func (c *conformance) checkUnknownOp(ctx context.Context) error {

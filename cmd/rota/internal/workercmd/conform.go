@@ -39,7 +39,8 @@ reply. Print a line for each check. The exit code is 1 if one has failed.
 The program executes the rows that it gets, so let it work on test data. All
 rows are alike: those of --row. Rows may fail, but each needs its result. A
 program that runs the fence needs --fence, a statement that changes exactly one
-row of its database.
+row of its database. With --answers it is also asked to select, discard, count
+and peek, as the file of a worker says of it.
 
 The log of a command, its stderr, is shown as a worker logs it.`,
 		Example: `  rota worker check --row '{"id": 1, "amount": 5}' python3 settle.py
@@ -62,6 +63,7 @@ The log of a command, its stderr, is shown as a worker logs it.`,
 	flags.SetInterspersed(false) // what follows the command is its own
 	flags.StringVar(&o.row, "row", `{"id": 1}`, "the columns of each row, as JSON")
 	flags.StringVar(&o.options.Fence, "fence", "", "a statement with WHERE that changes one row, if the program runs it")
+	flags.StringSliceVar(&o.options.Answers, "answers", nil, "what the program answers: select,discard,backlog,peek")
 	flags.DurationVar(&o.options.Timeout, "timeout", 10*time.Second, "the most time of each check")
 	flags.StringVar(&o.service.SecretFile, "secret-file", "", "the file with the secret of a service")
 	flags.StringVar(&o.service.SecretVariable, "secret-variable", "", "the variable with the secret of a service")
@@ -76,6 +78,11 @@ func (o *conformFlags) run(cmd *cobra.Command, args []string) error {
 		return cli.Usage(fmt.Errorf("--row must be a JSON object: %w", err))
 	}
 	o.options.Row = json.RawMessage(o.row)
+	if answers := o.options.Answers; len(answers) > 0 {
+		if err := config.CheckAnswers(answers); err != nil {
+			return cli.Usage(fmt.Errorf("--answers (%s): %w", strings.Join(answers, ", "), err))
+		}
+	}
 	checks, failed := 0, 0
 	report := func(f program.Finding) {
 		checks++
