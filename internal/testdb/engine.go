@@ -52,10 +52,11 @@ func Also() (kinds []string, err error) {
 	for kind := range strings.SplitSeq(os.Getenv("ROTA_TEST_ALSO"), ",") {
 		switch kind {
 		case "":
-		case patroni, etcd, galera:
+		case patroni, etcd, galera, Pooler:
 			kinds = append(kinds, kind)
 		default:
-			return nil, fmt.Errorf("ROTA_TEST_ALSO names %q: want a comma-separated list of %s, %s, %s", kind, patroni, etcd, galera)
+			return nil, fmt.Errorf("ROTA_TEST_ALSO names %q: want a comma-separated list of %s, %s, %s, %s", kind, patroni, etcd,
+				galera, Pooler)
 		}
 	}
 	return kinds, nil

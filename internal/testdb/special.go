@@ -28,17 +28,26 @@ func Pooled(t testing.TB, database string) *Server {
 		u.Host, u.User = pooler.Host, pooler.User
 		return &Server{url: u.String()}
 	}
-	target := fmt.Sprintf("host=%s port=%s user='%s'", u.Hostname(), u.Port(), quoted(u.User.Username()))
-	if password, ok := u.User.Password(); ok {
+	server, err := StartPooler(database)
+	return kept(t, server, err)
+}
+
+// StartPooler starts the PgBouncer of [Pooled] in front of the server of a PostgreSQL database. It leads to all
+// databases of the server.
+func StartPooler(database string) (*Server, error) {
+	own, err := url.Parse(database)
+	if err != nil {
+		return nil, err
+	}
+	target := fmt.Sprintf("host=%s port=%s user='%s'", own.Hostname(), own.Port(), quoted(own.User.Username()))
+	if password, ok := own.User.Password(); ok {
 		target += fmt.Sprintf(" password='%s'", quoted(password))
 	}
-	own := *u
 	own.RawQuery = "sslmode=disable"
-	server, err := start(plan{kind: Pooler, env: []string{"TARGET=" + target}, url: func(port int) string {
+	return start(plan{kind: Pooler, env: []string{"TARGET=" + target}, url: func(port int) string {
 		own.Host = fmt.Sprintf("127.0.0.1:%d", port)
 		return own.String()
 	}})
-	return kept(t, server, err)
 }
 
 func sameHost(u *url.URL, raw string) bool {

@@ -7,7 +7,8 @@
 // databases.
 //
 // ROTA_TEST_BIN names the directory of the programs of another version of a server. ROTA_TEST_ALSO names what clusters
-// need and [Needs] does not have, so that package run installs it.
+// need and [Needs] does not have, so that package run installs it. If it names pgbouncer, package run puts a PgBouncer
+// before the PostgreSQL server, and the tests go through it.
 //
 // The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise.
 // ROTA_TEST_DIR names another directory.

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/dutyrota/rota/internal/testdb"
@@ -61,6 +62,9 @@ func run(args []string, signals <-chan os.Signal) (code int, err error) {
 	for kind, server := range servers {
 		command.Env = append(command.Env, testdb.Variable(kind)+"="+server.URL())
 	}
+	if pooler := servers[testdb.Pooler]; pooler != nil { // the last value of a variable counts
+		command.Env = append(command.Env, testdb.Variable(testdb.Postgres)+"="+pooler.URL())
+	}
 	return exitCode(execute(command, signals))
 }
 
@@ -74,7 +78,11 @@ func startServers(kinds []string) (servers map[string]*testdb.Server, err error)
 		}
 		servers[kind] = server
 	}
-	return servers, nil
+	also, err := testdb.Also()
+	if server := servers[testdb.Postgres]; err == nil && server != nil && slices.Contains(also, testdb.Pooler) {
+		servers[testdb.Pooler], err = testdb.StartPooler(server.URL())
+	}
+	return servers, err
 }
 
 func closeServers(servers map[string]*testdb.Server) (err error) {

@@ -33,11 +33,7 @@ func TestRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays the demo several times")
 	}
-	rota := filepath.Join(t.TempDir(), "rota")
-	// The race detector of the test's own binary would make the workers too slow.
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", rota, "github.com/dutyrota/rota/cmd/rota").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	rota := buildRota(t)
 	for _, kind := range testdb.Kinds(t) {
 		tests := map[string]func(*testing.T, program){
 			"whole": testDefaults, "kept": testKeep, "interrupt": testInterrupt,
@@ -59,6 +55,27 @@ func TestRun(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The workers of the demo may reach a Galera cluster through a balancer.
+func TestRunOnGalera(t *testing.T) {
+	if os.Getenv("ROTA_FAULTS") != "all" {
+		t.Skip("takes a cluster of its own: make engine-galera runs it")
+	}
+	nodes := testdb.Galera(t)
+	url, _ := testdb.Balanced(t, nodes[0].URL(), nodes[1].URL(), nodes[2].URL())
+	testDefaults(t, program{buildRota(t), url})
+}
+
+// buildRota builds the program. The race detector of the test's own binary would make the workers too slow.
+func buildRota(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "rota")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/dutyrota/rota/cmd/rota").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
 }
 
 // program is the built program, and the database for its demo; empty for a file of the demo.
