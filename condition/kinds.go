@@ -17,6 +17,7 @@ const (
 	NoEffect     = "NO_EFFECT"
 	Limit        = "LIMIT"
 	BadPage      = "BAD_PAGE"
+	KeyDivided   = "KEY_DIVIDED"
 	Unreachable  = "UNREACHABLE"
 	FenceWait    = "FENCE_WAIT"
 	Witness      = "WITNESS"
@@ -153,6 +154,10 @@ var kinds = []Kind{
 	{
 		BadPage, "alerts", Note, Told, "a select returns an item twice, or items of other queues",
 		"look for a join that returns a row more than once, or correct QueueOf",
+	},
+	{
+		KeyDivided, "order", Problem, Told, "items of one order key are in several queues, so they are in no order",
+		"divide the items by the order key, or by what depends on it: mod(customer_id, total) for the key customer_id",
 	},
 	{
 		Unreachable, "alerts", Problem, Watched, "a data database cannot be used, and its queues are not selected",

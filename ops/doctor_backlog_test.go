@@ -7,6 +7,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -55,7 +56,9 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		raise(condition.Condition{Kind: condition.Backlog, QueueID: "0", Text: "the first"})
 		raise(condition.Condition{Kind: condition.Backlog, QueueID: "1", Text: "relation shop does not exist"})
 		raise(condition.Condition{Kind: condition.Stalled, Text: "a call hangs"})
+		raise(condition.Condition{Kind: condition.KeyDivided, Text: "queue 0 has an order key that queue 1 has too"})
 		wantFinding(t, c, "alerts", "NOTE BACKLOG: relation shop does not exist; 1 more alert of this kind (alert of ")
+		wantFinding(t, c, "order", "PROBLEM KEY_DIVIDED: queue 0 has an order key that queue 1 has too (alert of ")
 		if got := findingsOf(t, c, "alerts"); len(got) != 1 {
 			t.Errorf("findings: %q, want one", got)
 		}
@@ -63,5 +66,30 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
 			t.Errorf("findings of alerts that have ended: %q, want none", got)
 		}
+	})
+}
+
+// An order key with failed items in two queues is a finding, unless the items were divided in another way between them.
+func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		ctx, c := t.Context(), servedRoster(t, url)
+		save := func(items ...failures.Item) {
+			t.Helper()
+			for i := range items {
+				items[i].State = ops.ItemRetry
+			}
+			must(t, failures.Of(c.Roster()).Save(ctx, "settle", items))
+		}
+		save(failures.Item{Key: "1", OrderKey: "north", QueueID: "0", Partition: 1},
+			failures.Item{Key: "2", OrderKey: "north", QueueID: "0", Partition: 1},
+			failures.Item{Key: "3", OrderKey: "north", QueueID: "2", Partition: 2},
+			failures.Item{Key: "4", OrderKey: "North", QueueID: "1", Partition: 1},
+			failures.Item{Key: "5", OrderKey: "north ", QueueID: "2", Partition: 1},
+			failures.Item{Key: "6", QueueID: "0", Partition: 1}, failures.Item{Key: "7", QueueID: "1", Partition: 1})
+		if got := findingsOf(t, c, "order"); len(got) != 0 {
+			t.Errorf("findings %q, want none", got)
+		}
+		save(failures.Item{Key: "8", OrderKey: "north", QueueID: "3", Partition: 1})
+		wantFinding(t, c, "order", `PROBLEM order keys with failed items in several queues: "north" (0 and 3)`)
 	})
 }

@@ -182,6 +182,30 @@ func (d queueCheck) items(task TaskRecord) {
 	}
 }
 
+// maxFailedItems bounds the failed items of a task type that dividedKeys reads.
+const maxFailedItems = 10_000
+
+// dividedKeys reports order keys with failed items in several queues (X10). Items that have failed under different
+// divisions of the items into queues, such as before and after a split, prove nothing. Keys of different lengths are
+// different: MySQL compares texts without the spaces at their ends.
+func (d queueCheck) dividedKeys(ctx context.Context, task TaskRecord) error {
+	if task.DeadItems+task.RetryItems == 0 {
+		return nil
+	}
+	type divided struct{ OrderKey, First, Last string }
+	keys, err := sqldb.Records[divided](ctx, d.c.db, fmt.Sprintf(`SELECT order_key, MIN(queue_id), MAX(queue_id)
+		FROM (SELECT order_key, queue_id, partition_version FROM schedule_failed_item
+			WHERE task_type = ? AND own_sign = ? ORDER BY item_hash LIMIT %d) i
+		WHERE order_key <> '' GROUP BY order_key, LENGTH(order_key), partition_version
+		HAVING MIN(queue_id) <> MAX(queue_id) ORDER BY order_key`, maxFailedItems), task.TaskType, d.c.ownSign)
+	var list []string
+	for _, k := range keys {
+		list = append(list, fmt.Sprintf("%.60q (%s and %s)", k.OrderKey, k.First, k.Last))
+	}
+	d.list(condition.KeyDivided, "order keys with failed items in several queues", list)
+	return err
+}
+
 // pendingChanges reports which servers a repartition waits for, which queues a plan could not move, and which owners a
 // removal of a queue waits for.
 func (d queueCheck) pendingChanges(r rosterRows) {

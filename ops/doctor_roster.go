@@ -96,6 +96,9 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	queues.failing(r)
 	servers.errors(r)
 	queues.items(r.task)
+	if err := queues.dividedKeys(ctx, r.task); err != nil {
+		return err
+	}
 	queues.backlog(r)
 	if err := queues.load(ctx, r, settings.Balance); err != nil {
 		return err
@@ -131,14 +134,16 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 // maxAlerts is how many alerts Diagnose reads.
 const maxAlerts = 500
 
-// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first.
+// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first. The pages of a
+// worker show a divided order key also while none of its items has failed.
 func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]EventRecord, error) {
 	list, err := d.c.Events().List(ctx, EventFilter{TaskType: taskType, Kind: EventAlert, Open: true}, maxAlerts)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list,
-		func(e EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).OnlyAlert() })
+	list = slices.DeleteFunc(list, func(e EventRecord) bool {
+		return e.Alert == nil || *e.Alert != condition.KeyDivided && !condition.KindOf(*e.Alert).OnlyAlert()
+	})
 	slices.Reverse(list)
 	return list, nil
 }

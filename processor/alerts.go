@@ -66,15 +66,24 @@ func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 	}
 }
 
-// alertOnce logs a condition and sends its alert, once per queue and process.
-func (w *watch) alertOnce(c *selectCall, a Alert) {
+// remindPause is the pause between two alerts of remind about one condition. The receiver counts what it is told seldom
+// as lasting for longer than that.
+const remindPause = 30 * time.Minute
+
+// remind logs a condition once per queue and process. It sends its alert at once, and again while a select finds it.
+func (w *watch) remind(c *selectCall, a Alert) {
 	a.Queue = c.selection.Queue.ID
 	about := a
 	about.Text = ""
-	if _, told := c.alerted.LoadOrStore(about, true); !told {
-		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
-		c.env.Alert(a)
+	at, told := c.alerted.Load(about)
+	if told && c.began.Sub(at.(time.Time)) < remindPause {
+		return
 	}
+	c.alerted.Store(about, c.began)
+	if !told {
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
+	}
+	c.env.Alert(a)
 }
 
 // foreignError means that a page of a set holds items of queues that were not selected.
@@ -124,7 +133,7 @@ func (w *watch) alertDuplicates(c *selectCall, returned items) error {
 		if seen[print] {
 			keys, err := returned.keys(nil, i, i+1)
 			if err == nil {
-				w.alertOnce(c, Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
+				w.remind(c, Alert{Kind: AlertPage, Subject: "an item twice", Text: fmt.Sprintf("a select of queue %s returned "+
 					"item %s twice, and both may be executed: does a join return a row more than once?", c.queueIDs(), keys[0])})
 			}
 			return err
@@ -141,7 +150,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 		return
 	}
 	if other := c.keyQueues.see(c.order.keys, c.selection.Queue); other != "" {
-		w.alertOnce(c, Alert{Kind: AlertPage, Subject: "an order key in two queues", Text: fmt.Sprintf(
+		w.remind(c, Alert{Kind: AlertKey, Text: fmt.Sprintf(
 			"queue %s has items with an order key that queue %s has too, so they are in no order: "+
 				"does Select divide by the order key?", c.queueIDs(), other)})
 	}
@@ -149,7 +158,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 
 // alertManyKeys sends an alert if so many order keys wait that the selects do not go on behind their items.
 func (w *watch) alertManyKeys(c *selectCall) {
-	w.alertOnce(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
+	w.remind(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
 		"items of more than %d order keys of queue %s wait for one that has failed: "+
 			"selects do not go on behind them and may miss others", maxKeysBehind, c.queueIDs())})
 }
@@ -172,7 +181,7 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 			c.queueIDs(), countItems(asked), p.fetched)
 	}
 	if text != "" {
-		w.alertOnce(c, Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
+		w.remind(c, Alert{Kind: AlertLimit, Text: text + ": does it use Selection.Limit, {{limit}} in SQL?"})
 	}
 }
 

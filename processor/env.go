@@ -76,13 +76,17 @@ type Alert struct {
 // after a select had returned others.
 const AlertNoEffect = "NO_EFFECT"
 
-// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent once per queue
-// and process.
+// AlertLimit is the Kind of an Alert that says that a select seems to ignore Selection.Limit. It is sent again half an
+// hour later, for as long as that lasts.
 const AlertLimit = "LIMIT"
 
 // AlertPage is the Kind of an Alert that says that a select returned an item twice, or items of queues that were not
-// selected. It is sent once for each of the two per queue and process.
+// selected. It is sent again half an hour later, for as long as that lasts.
 const AlertPage = "BAD_PAGE"
+
+// AlertKey is the Kind of an Alert that says that items of one order key are in two queues, so that they are in no
+// order. It is sent again half an hour later, for as long as that lasts.
+const AlertKey = "KEY_DIVIDED"
 
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The

@@ -291,7 +291,7 @@ func TestAnOrderKeyInTwoQueues(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			if len(alerts) != int(1-version) || version == 0 && (alerts[0].Kind != processor.AlertPage || alerts[0].Queue != "b") {
+			if len(alerts) != int(1-version) || version == 0 && (alerts[0].Kind != processor.AlertKey || alerts[0].Queue != "b") {
 				t.Errorf("version %d: alerts %+v", version, alerts)
 			}
 		})

@@ -29,7 +29,7 @@ type setup struct {
 	memory       memory
 	lines        failureLines
 	keyQueues    keyQueues
-	alerted      sync.Map // the alerts of alertOnce, without their texts
+	alerted      sync.Map // when the alerts of remind were last sent, by the alerts without their texts
 }
 
 // New returns a processor for the items of d. It has no queue yet. New returns an error if d is nil, if a setting

@@ -110,7 +110,7 @@ func (c *selectCall) perform() error {
 		foreign = page.assignQueues()
 		if e, ok := errors.AsType[*foreignError](foreign); ok {
 			text := "a select returned items of other queues: " + e.Error()
-			c.lane.watch.alertOnce(c, Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
+			c.lane.watch.remind(c, Alert{Kind: AlertPage, Subject: "foreign items", Text: text})
 		}
 	}
 	err = c.preparePage(list, page)
