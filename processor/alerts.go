@@ -160,7 +160,7 @@ func (w *watch) alertDividedKey(c *selectCall) {
 func (w *watch) alertManyKeys(c *selectCall) {
 	w.remind(c, Alert{Kind: AlertParked, Subject: "order keys", Text: fmt.Sprintf(
 		"items of more than %d order keys of queue %s wait for one that has failed: "+
-			"selects do not go on behind them and may miss others", maxKeysBehind, c.queueIDs())})
+			"selects do not go on behind them and may miss others", c.memory.keysBehind, c.queueIDs())})
 }
 
 // alertLimit sends an alert if the select seems to ignore its limit, because it returned more items than that. It also

@@ -320,14 +320,15 @@ func (d *deadKeys) recountLocked() {
 	d.budget.held.Add(n - d.number.Swap(n))
 }
 
-// memory bounds what the queues of a processor hold together about failed items.
+// memory bounds what the queues of a processor hold about failed items: together, but keysBehind bounds each queue.
 type memory struct {
-	records budget // besides suspects and records that could not be saved, which may exceed it
-	dead    budget // keys of dead items
+	records    budget // besides suspects and records that could not be saved, which may exceed it
+	dead       budget // keys of dead items
+	keysBehind int    // order keys that a pass leaves behind
 }
 
 func newMemory() memory {
-	return memory{records: budget{most: maxRecords}, dead: budget{most: maxDeadKeys}}
+	return memory{records: budget{most: maxRecords}, dead: budget{most: maxDeadKeys}, keysBehind: maxKeysBehind}
 }
 
 // maxRecords is how many records of failed items a processor holds at most, besides suspects and records that it could

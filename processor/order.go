@@ -151,8 +151,8 @@ func (o *keyOrder) keep(indexes []int32) {
 }
 
 // leaveBehind adds the keys of the items that the page does not execute, and those that the select was to leave out, to
-// the keys that the pass leaves behind. It reports whether there is room for more.
-func (o *keyOrder) leaveBehind() bool {
+// the keys that the pass leaves behind. It reports whether they are at most as many as given.
+func (o *keyOrder) leaveBehind(most int) bool {
 	for i, key := range o.keys {
 		if o.left[i] {
 			b, blocked := o.blocked[key]
@@ -162,7 +162,7 @@ func (o *keyOrder) leaveBehind() bool {
 	for _, key := range o.leftOut {
 		o.behind.left.add(key, true)
 	}
-	return len(o.behind.left.waits) <= maxKeysBehind
+	return len(o.behind.left.waits) <= most
 }
 
 // waitingKeys returns how many keys have items that wait for others, as far as the pass has come.

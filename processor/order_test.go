@@ -126,6 +126,48 @@ func TestAKeyIsHeldBehindThePage(t *testing.T) {
 	})
 }
 
+// If more keys wait than the bound of memory, the pass stays where it is, because it could execute an item before one of
+// its key behind it. It says so for as long as that lasts, and goes on as soon as an item is done.
+func TestAPassStopsAtTheBoundOfItsKeys(t *testing.T) {
+	for most, behind := range map[int]string{2: "", 3: "[aw0]"} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				items := slices.Concat([]string{"ay0", "az0"}, numbered("ax", 28), []string{"aw0", "ay1", "ax28"})
+				d := pagedRows{&orderedRows{rows: newRows(w, items...)}}
+				store, told := dead("ax0", "ay0", "az0"), &alertBook{}
+				s := settings()
+				s.ThreadNumber, s.FetchNumber, s.ExecuteNumber = 1, 2, 1
+				s.SleepTimeNoData = time.Minute
+				w.start(t, d, processor.Env{Items: store, Alert: told.add}, s)
+				w.SetMaxKeysBehind(most)
+				w.grant(t, "a")
+				time.Sleep(2*time.Hour - time.Minute)
+				synctest.Wait()
+				executed := func() (list string) {
+					for line := range strings.Lines(w.text()) {
+						list += strings.Fields(line)[1]
+					}
+					return list
+				}
+				want := strings.Repeat("PARKED of a about order keys; ", 4*(3-most))
+				if got, alerts := executed(), told.text(); got != behind || alerts != want {
+					t.Errorf("executed %q, alerts %q, want %q and %q", got, alerts, behind, want)
+				}
+				store.mu.Lock()
+				delete(store.items, "ay0")
+				store.mu.Unlock()
+				w.Reload()
+				time.Sleep(2 * time.Hour)
+				synctest.Wait()
+				if got, alerts := executed(), told.text(); len(got) != len("[ay0][aw0][ay1]") ||
+					strings.Index(got, "[ay0]") > strings.Index(got, "[ay1]") || alerts != "" {
+					t.Errorf("executed %q, alerts %q, want ay0, aw0 and ay1, and no alert", got, alerts)
+				}
+			})
+		})
+	}
+}
+
 // In NOTSLEEP an item waits for one of its key that is in flight, and if that fails, for its retry (X10).
 func TestAnItemInFlightHoldsItsKey(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -295,7 +295,7 @@ func (c *selectCall) findStep(returned items, p *page) (err error) {
 			c.step = stuck
 			return nil
 		}
-		if c.order != nil && !c.order.leaveBehind() {
+		if c.order != nil && !c.order.leaveBehind(c.memory.keysBehind) {
 			c.step = stays
 			c.lane.watch.alertManyKeys(c)
 		}

@@ -321,6 +321,12 @@ var processMutants = []mutant{
 		"TestAnItemInFlightHoldsItsKey",
 	},
 	{
+		"X10", "the pass goes on though it leaves more keys behind than memory may hold",
+		"leaveBehind", "<= most",
+		">= 0",
+		"TestAPassStopsAtTheBoundOfItsKeys",
+	},
+	{
 		"X10", "the pass forgets the keys that a select has left out",
 		"leaveBehind", "o.behind.left.add(key, true)",
 		"_ = key",
