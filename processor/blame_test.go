@@ -221,6 +221,25 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+// An item whose Discard fails is not executed as the probe of an outage (X5).
+func TestDeadItemIsNoProbe(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b := &bin{newRows(w, "a1"), errors.New("no room")}
+		b.bad["a1"] = processor.Permanent(errBroken)
+		w.start(t, b, processor.Env{Bind: bind}, usual(), "a")
+		time.Sleep(time.Minute)
+		b.mu.Lock()
+		for _, item := range []string{"a2", "a3", "a4"} {
+			b.open, b.bad[item] = append(b.open, item), errDown
+		}
+		b.mu.Unlock()
+		time.Sleep(time.Hour)
+		if text := w.text(); strings.Count(text, "[a1]") != 1 || strings.Count(text, "[a2]") < 2 {
+			t.Errorf("journal: %s, want [a1] once, and [a2] again and again", text)
+		}
+	})
+}
+
 // The failure of Discard is in the last error, beside the failure of the item.
 func TestLastErrorContainsTheFailureOfDiscard(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

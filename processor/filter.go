@@ -195,7 +195,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 			c.untested++
 		case backsOff:
 			c.retryAt = earlier(c.retryAt, r.retryAt)
-			if f.samples {
+			if f.samples && !r.dead { // else only its Discard backs off
 				d.backingOff = append(d.backingOff, int32(i))
 			}
 		case givenUp:

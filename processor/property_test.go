@@ -27,6 +27,8 @@ func TestEveryItemOfALiveQueueIsExecuted(t *testing.T) {
 		{keyed: true, ordered: true, atomic: true, leavesOut: true},
 		{keyed: true, ordered: true, leavesOut: true, folds: true},
 		{keyed: true, ordered: true, paged: true, passes: true},
+		{keyed: true, ordered: true, paged: true, discards: true},
+		{keyed: true, ordered: true, paged: true, discards: true, leavesOut: true},
 		{keyed: true, ordered: true, paged: true, atomic: true, leavesOut: true, passes: true},
 		{keyed: true, ordered: true, paged: true, leavesOut: true, folds: true, passes: true},
 		{cursored: true},

@@ -72,8 +72,12 @@ func (k kind) inOrder(open []string, s processor.Selection) (page []string) {
 type (
 	randomOrdered      struct{ randomKeyed }
 	randomOrderedPaged struct{ randomOrdered }
-	sweptOrdered       struct{ sweptKeyed }
-	sweptOrderedPaged  struct{ sweptOrdered }
+	randomOrderedBin   struct {
+		randomOrderedPaged
+		bin randomBin
+	}
+	sweptOrdered      struct{ sweptKeyed }
+	sweptOrderedPaged struct{ sweptOrdered }
 )
 
 func (f randomOrdered) Select(ctx context.Context, s processor.Selection) ([]string, error) {
@@ -89,6 +93,10 @@ func (f randomOrdered) Select(ctx context.Context, s processor.Selection) ([]str
 func (randomOrdered) OrderKey(item string) string      { return orderOf(item) }
 func (f randomOrdered) Atomic() bool                   { return f.kind.atomic }
 func (randomOrderedPaged) Position(item string) string { return item }
-func (sweptOrdered) OrderKey(item string) string       { return orderOf(item) }
-func (f sweptOrdered) Atomic() bool                    { return f.kind.atomic }
-func (sweptOrderedPaged) Position(item string) string  { return item }
+
+func (f randomOrderedBin) Discard(ctx context.Context, item string, cause error) error {
+	return f.bin.Discard(ctx, item, cause)
+}
+func (sweptOrdered) OrderKey(item string) string      { return orderOf(item) }
+func (f sweptOrdered) Atomic() bool                   { return f.kind.atomic }
+func (sweptOrderedPaged) Position(item string) string { return item }

@@ -251,6 +251,8 @@ func (f *randomSource) dealer() processor.TaskDealer[string] {
 		return randomTape{f}
 	case k.keyed && k.set:
 		return randomKeyedSet{randomSet{f}}
+	case k.ordered && k.discards:
+		return randomOrderedBin{randomOrderedPaged{randomOrdered{randomKeyed{f}}}, randomBin{randomKeyed{f}}}
 	case k.ordered && k.paged:
 		return randomOrderedPaged{randomOrdered{randomKeyed{f}}}
 	case k.ordered:
