@@ -1,6 +1,6 @@
-// Package program executes batches of items in a program of any language: a process that is kept running and speaks JSON
-// lines (Command), or a service that gets POST requests (HTTP). docs/workers.md describes the protocol for the authors
-// of programs, and schema.json its texts.
+// Package program executes batches of items in a program of any language: a process that is kept running and speaks
+// JSON lines (Command), or a service that gets POST requests (HTTP). docs/workers.md describes the protocol for the
+// authors of programs, and schema.json its texts.
 //
 // One request is one batch, and one reply says what became of each of its rows. A process has one request at a time, so
 // that a program needs no threads and cannot answer the wrong request. The executors of a worker use several processes
@@ -11,11 +11,11 @@
 // may belong to an earlier request. The rows are retried as those of any failed batch.
 //
 // A Dealer is a program that selects its items, too. It gets the other operations by requests of the same form, so that
-// one loop of a program serves all of them. It is asked only for what the file lists: to ask for each operation once and
-// to take an error for a no would lose an operation for good when the program fails at that time. A select with more
-// items than the limit fails. To cut it would hide a program that does not read the request, and so may not divide its
-// items either. The idempotency key has the operation, because a discard has the items of an execute before it, and a
-// service that remembers keys must not take one for the other.
+// one loop of a program serves all of them. It is asked only for what the file lists: to ask for each operation once
+// and to take an error for a no would lose an operation for good when the program fails at that time. A select with
+// more items than the limit fails. To cut it would hide a program that does not read the request, and so may not divide
+// its items either. The idempotency key has the operation, because a discard has the items of an execute before it, and
+// a service that remembers keys must not take one for the other.
 //
 // A process is the leader of a process group. The group is killed when the context of its batch ends, and Execute
 // returns when it is dead, so that a queue is not handed over to another worker while the program still works. When the
