@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,6 +231,22 @@ func TestStderrIsLogged(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "msg=hello") || strings.Count(text, "y") < 100_000 ||
 		!strings.Contains(text, `program="`+filepath.Base(os.Args[0])+` be-program"`) || strings.Count(text, "\n") < 12 {
 		t.Errorf("the log is\n%.3000s", text)
+	}
+}
+
+// A program that floods stderr does not flood the log, which says how many lines it lacks.
+func TestStderrIsBounded(t *testing.T) {
+	t.Parallel()
+	c, log := newCommand(t)
+	c.mustExecute(t, "shout")
+	c.Close()
+	logged, leftOut := strings.Count(log.String(), "msg=z"), 0
+	for _, m := range regexp.MustCompile(`(\d+) lines of stderr are left out`).FindAllStringSubmatch(log.String(), -1) {
+		n, _ := strconv.Atoi(m[1])
+		leftOut += n
+	}
+	if leftOut == 0 || logged+leftOut != shouted {
+		t.Errorf("%d lines are logged and %d left out, want %d together", logged, leftOut, shouted)
 	}
 }
 

@@ -117,6 +117,9 @@ func (b *request) selects(fault string) []map[string]any {
 	return items
 }
 
+// shouted is the number of lines of the item "shout".
+const shouted = 50_000
+
 func act(key string) {
 	verb, rest, _ := strings.Cut(key, " ")
 	switch verb {
@@ -143,6 +146,8 @@ func act(key string) {
 		fmt.Fprintln(os.Stderr, rest)
 	case "mumble": // in one long line
 		fmt.Fprintln(os.Stderr, strings.Repeat("y", 100_000))
+	case "shout": // more lines than are logged
+		fmt.Fprint(os.Stderr, strings.Repeat("z\n", shouted))
 	case "print":
 		fmt.Println(rest)
 	case "flood":

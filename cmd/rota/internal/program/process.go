@@ -116,6 +116,9 @@ func (p *process) run(started chan<- error) {
 	close(p.exited)
 }
 
+// mostLines is how many lines of stderr are logged in a second: a program that floods it would fill the disk.
+const mostLines = 1_000
+
 // copyStderr logs the lines of stderr.
 func (p *process) copyStderr(stderr *os.File) {
 	const longest = 8 << 10
@@ -129,10 +132,24 @@ func (p *process) copyStderr(stderr *os.File) {
 			_ = stderr.Close() // a process outside of the group holds the other end
 		}
 	}()
+	var since time.Time
+	written := 0 // lines since then
+	endSecond := func() {
+		if n := written - mostLines; n > 0 {
+			p.log.Warnf("%d lines of stderr are left out: at most %d are logged in a second", n, mostLines)
+		}
+		since, written = time.Now(), 0
+	}
+	defer endSecond()
 	for lines := bufio.NewReaderSize(stderr, longest); ; {
 		line, err := lines.ReadSlice('\n') // in pieces, if it is longer
+		if time.Since(since) >= time.Second {
+			endSecond()
+		}
 		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 {
-			p.log.Info(string(line))
+			if written++; written <= mostLines {
+				p.log.Info(string(line))
+			}
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
