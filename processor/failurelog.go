@@ -152,7 +152,7 @@ func (l *failureLog) record(c *call, g *grant, key string, whole bool) (r record
 	if !ok && !g.failures.partial.Load() {
 		return r, false, nil
 	}
-	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled
+	defer l.enter(1)()
 	found := map[string]record{}
 	err = l.lookUp(c, g, []string{key}, found)
 	r, ok = found[key]

@@ -265,8 +265,8 @@ func (l *lane) spread(indexes []int32, n int) []int32 {
 // retryShare is the least ratio of other calls to calls for retries, while a lane has enough other items.
 const retryShare = 6
 
-// retriesAllowed bounds the retries and the Discards of a page together, so that poison does not take the executors from
-// healthy items (X2). The others wait for the next page.
+// retriesAllowed bounds the retries and the Discards of a page together, so that poison does not take the executors
+// from healthy items (X2). The others wait for the next page.
 //
 // Six calls for other items pay for one retry. A page that is full of other items has no retries until they are paid
 // for all executors at once. With 8 executors, for example, a page of 8 batches with one retry takes as long as two
