@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"html/template"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/ops"
 )
 
 const (
@@ -20,7 +22,10 @@ const (
 
 // found is a finding of the doctor. It has a time even if the doctor does not know since when it lasts: the one at
 // which this console has first seen it.
-type found struct{ condition.Condition }
+type found struct {
+	condition.Condition
+	Verb *ops.Verb // what the hint says, if that is a command which the viewer may give; else nil
+}
 
 // Bad reports whether the finding is a problem.
 func (f found) Bad() bool { return f.Status == condition.Problem }
@@ -48,10 +53,30 @@ func (s *firstSeen) date(findings []condition.Condition, now time.Time) []found 
 		if f.Since.IsZero() {
 			f.Since = at
 		}
-		list[i] = found{f}
+		list[i] = found{Condition: f, Verb: verbOf(f)}
 	}
 	s.since, s.began = since, true
 	return list
+}
+
+// verbOf returns the verb of a hint that is a command and nothing else; nil for another hint.
+func verbOf(f condition.Condition) *ops.Verb {
+	for _, verb := range ops.Verbs() {
+		command := "rota " + verb.Name + " " + f.TaskType
+		if verb.NoPage == "" && (f.Hint == command || f.QueueID != "" && f.Hint == command+" "+f.QueueID) {
+			return verb
+		}
+	}
+	return nil
+}
+
+// Page returns the address of the form of the verb.
+func (f found) Page() template.URL {
+	names := []string{"task", f.TaskType}
+	if f.QueueID != "" {
+		names = append(names, "queue", f.QueueID)
+	}
+	return link(pathOf(f.Verb)[1:], names...)
 }
 
 // diagnosis is what the doctor finds.
@@ -74,6 +99,9 @@ func (v *viewer) diagnose(ctx context.Context) (d diagnosis) {
 	}
 	v.note("findings", p)
 	for _, f := range visible(v, list, func(f found) string { return f.TaskType }) {
+		if f.Verb != nil && !v.Actor.may(f.Verb.Right, f.TaskType) {
+			f.Verb = nil
+		}
 		if f.Status == condition.OK {
 			d.Good = append(d.Good, f)
 		} else {

@@ -284,9 +284,9 @@ func (d queueCheck) load(ctx context.Context, r rosterRows, balance string) erro
 		d.add(condition.LoadIncomplete, "no queue moves to even the load: the loads of %d of %d queues are not known",
 			p.Load.Queues-p.Load.Measured, p.Load.Queues)
 	}
-	if large := p.Load.TooLarge; len(large) > 0 {
-		d.advise(condition.LoadTooLarge, r.splits(large[0]),
-			"queues with more load than a server should have, which no plan can even: %s", firstFive(large))
+	for _, queue := range p.Load.TooLarge[:min(5, len(p.Load.TooLarge))] {
+		d.advise(condition.LoadTooLarge, r.splits(queue), "queue %s has more load than a server should have, which no plan "+
+			"can even", queue).QueueID = queue
 	}
 	if n := p.LoadMoves(); n > p.Load.Budget {
 		d.add(condition.LoadBudget, "the load is uneven: %d queues would have to move, and load_moves_per_hour lets %d "+
