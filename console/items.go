@@ -58,7 +58,7 @@ const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
 func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) []ops.ItemRecord {
-	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Key, number(limit)}, "\x00")
+	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Text, number(limit)}, "\x00")
 	return loadRows(ctx, v, key, func(i ops.ItemRecord) string { return i.TaskType },
 		func(ctx context.Context) ([]ops.ItemRecord, error) {
 			items, err := v.client.Items().List(ctx, f, limit)
@@ -74,23 +74,10 @@ func showItems(ctx context.Context, v *viewer, query url.Values) content {
 		Query: query.Get("q"), Pages: pageOf(query), Tasks: v.tasks(ctx),
 	}
 	p.Choose = p.Task != "" && v.Actor.may(Operate, p.Task)
-	all := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State}, maxItems)
-	p.Full = len(all) == maxItems
-	if p.Full && p.Query != "" && p.Task != "" { // it may be older than those that were read
-		one := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Key: p.Query}, 1)
-		if len(one) == 1 && !slices.ContainsFunc(all,
-			func(i ops.ItemRecord) bool { return i.TaskType == p.Task && i.ItemKey == p.Query }) {
-			all = append(slices.Clone(one), all...)
-		}
-	}
-	for _, i := range all {
-		if (ops.ItemChoice{Text: p.Query}).Matches(i) {
-			p.Items = append(p.Items, i)
-		}
-	}
-	p.Groups = groupErrors(p.Items)
-	matching := p.Items
-	p.Items = cutPage(&p.Pages, p.Items, false)
+	matching := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Text: p.Query}, maxItems)
+	p.Full = len(matching) == maxItems
+	p.Groups = groupErrors(matching)
+	p.Items = cutPage(&p.Pages, matching, false)
 	return content{"Failed items", p, matching}
 }
 

@@ -35,17 +35,25 @@ func TestListsHavePages(t *testing.T) {
 	}
 }
 
-// A key is found among any number of failed items.
-func TestOldItemsAreFoundByTheirKey(t *testing.T) {
+// An item is found by its key, its order key and its error among any number of failed items.
+func TestOldItemsAreFound(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", []failures.Item{
+		{Key: "old", OrderKey: "customer 77", QueueID: "0", State: ops.ItemDead, Attempts: 25, LastError: "card stolen"},
+	}))
 	items := make([]failures.Item, 1_100)
 	for i := range items {
 		items[i] = failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: ops.ItemDead, Attempts: 25, LastError: "no"}
 	}
 	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
-	if got := s.get("/items?task=settle&q=4711"); !strings.Contains(got.body, `id="all-items"`) || !strings.Contains(got.body, ">4711<") {
-		t.Errorf("the oldest item is not found: %s", got.body)
+	for _, q := range []string{"task=settle&q=old", "q=mer+77", "q=card", "state=dead&queue=0&q=card"} {
+		if got := s.get("/items?" + q); !strings.Contains(got.body, ">old<") || strings.Contains(got.body, "item 7") {
+			t.Errorf("%s: want the oldest item alone: %s", q, got.body)
+		}
+	}
+	if got := s.get("/items?q=Card"); got.code != http.StatusOK || strings.Contains(got.body, ">old<") {
+		t.Errorf("status %d, want no item: %s", got.code, got.body)
 	}
 	if got := s.get("/items?task=settle"); !strings.Contains(got.body, "of the latest 1,000 items") || !strings.Contains(got.body, "1 to 100 of 1,000") {
 		t.Errorf("the page does not say that there are more: %s", got.body)

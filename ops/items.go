@@ -45,8 +45,9 @@ type ItemFilter struct {
 	TaskType string
 	QueueID  string
 	State    string
-	Key      string // the whole key of one item
 	OrderKey string // of the items
+	Key      string // the whole key of one item; for List only
+	Text     string // in the key, the order key or the error of an item; for List only
 }
 
 // List lists the latest failed items of this own_sign that the filter selects, at most limit, the latest last.
@@ -59,6 +60,7 @@ func (it *Items) List(ctx context.Context, f ItemFilter, limit int) ([]ItemRecor
 	if f.Key != "" {
 		w.Equal("item_hash", failures.Hash(f.Key))
 	}
+	w.Contains(f.Text, "item_key", "order_key", "last_error")
 	list, err := sqldb.Records[ItemRecord](ctx, it.c.db, latest(`schedule_failed_item WHERE own_sign = ?`+w.Text,
 		"first_failed_at", "item_key", limit), w.Args...)
 	return list, sqldb.Wrap(err, "list the failed items")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,14 @@ func testItemKeys(t *testing.T, c *center.Center) {
 		found, err := failures.Of(c.Roster()).Find(t.Context(), r.task, []string{key, "none"})
 		r.must(err)
 		r.compareItems(found, items[i])
+		list, err := ops.New(c).Items().List(t.Context(), ops.ItemFilter{TaskType: r.task, Text: key}, len(keys))
+		r.must(err)
+		for _, other := range keys[i:] { // the keys before it are forgotten
+			listed := slices.ContainsFunc(list, func(l ops.ItemRecord) bool { return l.ItemKey == other })
+			if listed != strings.Contains(other, key) {
+				t.Fatalf("item %.20q among those that contain %.20q: %t", other, key, listed)
+			}
+		}
 		if n, err := ops.New(c).Items().Retry(t.Context(), r.task, "test", key); err != nil || n != 1 {
 			t.Fatalf("Retry of %.20q changed %d items, want 1: %v", key, n, err)
 		}

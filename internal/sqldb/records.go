@@ -327,6 +327,20 @@ func (w *Where) And(condition string, args ...any) {
 	w.Args = append(w.Args, args...)
 }
 
+// Contains adds the condition that one of the columns contains the text, unless that is empty. LIKE would need escapes,
+// and on SQLite it takes a and A for equal.
+func (w *Where) Contains(text string, columns ...string) {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\uFFFD")
+	if text == "" {
+		return
+	}
+	conditions, args := make([]string, len(columns)), make([]any, len(columns))
+	for i, c := range columns {
+		conditions[i], args[i] = "LENGTH(REPLACE("+c+", ?, '')) < LENGTH("+c+")", text
+	}
+	w.And("("+strings.Join(conditions, " OR ")+")", args...)
+}
+
 // Equal adds a condition unless the value is empty.
 func (w *Where) Equal(column, value string) {
 	if value != "" {
