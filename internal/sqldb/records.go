@@ -270,14 +270,6 @@ func Target(p any) any {
 	return p
 }
 
-// Targets returns the Target of each destination.
-func Targets(into ...any) []any {
-	for i, p := range into {
-		into[i] = Target(p)
-	}
-	return into
-}
-
 // parsed scans a text. NULL is empty. What cannot be parsed is what the type makes of it.
 type parsed struct{ to encoding.TextUnmarshaler }
 

@@ -92,13 +92,6 @@ func WriteJSONLine(out io.Writer, record any) error {
 	return records.NewEncoder(out).Encode(record)
 }
 
-// Done writes what was done to an object, such as "settle$BASE": "paused".
-func (o Output) Done(cmd *cobra.Command, name, what string, more ...records.Member) error {
-	record := append(records.Object{records.M("object", name), records.M("result", what)}, more...)
-	text := func(sc Screen) string { return sc.Wrap(name + ": " + what) }
-	return o.Write(cmd.OutOrStdout(), Result{Records: record, Text: text})
-}
-
 // SayError writes a line to stderr, escaped.
 func SayError(cmd *cobra.Command, line string) {
 	fmt.Fprintln(cmd.ErrOrStderr(), escape.Text(line)) //nolint:errcheck // stderr is the last channel

@@ -173,7 +173,7 @@ func diagnoseStatements(ctx context.Context, c *ops.Client, task config.Task) (f
 	for _, d := range c.AllData() {
 		kinds[d.Name()] = d.Dialect()
 	}
-	dealer, err := sqldealer.NewPlaced(task, kinds)
+	dealer, err := sqldealer.New(task, kinds)
 	if err != nil {
 		return nil
 	}

@@ -85,7 +85,7 @@ func TestBacklogIsChecked(t *testing.T) {
 	for name, test := range tests {
 		c := discardOrders
 		c.Discard, c.Backlog = "", test.backlog
-		_, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Mode: test.mode}, SQL: c}, schema.SQLite)
+		_, err := newDealer(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Mode: test.mode}, SQL: c}, schema.SQLite)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q in it", name, err, test.want)
 		}

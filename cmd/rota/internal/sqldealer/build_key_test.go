@@ -35,7 +35,7 @@ type buildCase struct {
 
 func (b buildCase) test(t *testing.T) {
 	t.Helper()
-	_, err := New(config.Task{Name: "settle", Settings: b.settings, SQL: b.sql, Program: b.program}, cmp.Or(b.dialect, schema.SQLite))
+	_, err := newDealer(config.Task{Name: "settle", Settings: b.settings, SQL: b.sql, Program: b.program}, cmp.Or(b.dialect, schema.SQLite))
 	want := b.want
 	if want != "" {
 		want = "tasks.settle.dealer.sql" + want

@@ -18,7 +18,7 @@ func TestCapabilities(t *testing.T) {
 		sql             config.SQLDealer
 		keyed, cursored bool
 	}{"plain": {plain, false, false}, "key": {withKey, true, false}, "cursor": {withCursor, true, true}} {
-		d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c.sql}, schema.SQLite)
+		d, err := newDealer(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c.sql}, schema.SQLite)
 		if err != nil {
 			t.Fatal(err)
 		}

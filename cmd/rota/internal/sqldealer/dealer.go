@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
-	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/processor"
-	"github.com/dutyrota/rota/schema"
 )
 
 // Dealer selects and executes rows of one database, and hands the queues of other databases on to their dealers. Use
@@ -34,13 +32,6 @@ type Dealer struct {
 	afterStart []string                // the values of {{after}} at the start of the table
 	order      int                     // the index of the order key in the shape, or -1
 	shape      shape
-}
-
-// New parses the statements of a task for rows in the roster's database. It needs no database, so it finds an error
-// before the worker connects or creates anything. The error names the key in the file and the rule.
-func New(task config.Task, d schema.Dialect) (*Dealer, error) {
-	task.Settings.Database = ""
-	return NewPlaced(task, Kinds{"": d})
 }
 
 // Select returns the rows of one queue.

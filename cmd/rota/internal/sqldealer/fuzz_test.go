@@ -19,8 +19,8 @@ func FuzzStatement(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, d := range dialects {
-			_, _ = New(config.Task{Name: "x", SQL: config.SQLDealer{Select: text, ExecuteEach: "DELETE FROM x WHERE id = {{row.id}}", Key: []string{"id"}}}, d)
-			_, _ = New(config.Task{Name: "x", SQL: config.SQLDealer{Select: "SELECT id FROM x LIMIT {{limit}}", Execute: text, Key: []string{text}}}, d)
+			_, _ = newDealer(config.Task{Name: "x", SQL: config.SQLDealer{Select: text, ExecuteEach: "DELETE FROM x WHERE id = {{row.id}}", Key: []string{"id"}}}, d)
+			_, _ = newDealer(config.Task{Name: "x", SQL: config.SQLDealer{Select: "SELECT id FROM x LIMIT {{limit}}", Execute: text, Key: []string{text}}}, d)
 			s, err := parse(text, syntaxes[d], total, index, keys, row)
 			if err != nil {
 				continue

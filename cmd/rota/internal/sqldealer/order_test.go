@@ -160,7 +160,7 @@ func TestOrderKeyOfTheFile(t *testing.T) {
 			Select: aCursor, Execute: anUpdate, Key: []string{"id"}, CursorStart: zero, CommitsInOrder: true, OrderKey: "id",
 		},
 	} {
-		_, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c}, schema.SQLite)
+		_, err := newDealer(config.Task{Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c}, schema.SQLite)
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}

@@ -35,10 +35,11 @@ type place struct {
 	err error // why its statements cannot be used there
 }
 
-// NewPlaced is New for a task whose settings say which databases have its rows. The dealer works in each of them by
-// statements of its kind, and in the other databases too, in case the settings of the roster are other ones. NewPlaced
-// returns the errors of the databases that the settings name.
-func NewPlaced(task config.Task, kinds Kinds) (*Dealer, error) {
+// New parses the statements of a task. It needs no database, so it finds an error before the worker connects or creates
+// anything; the error names the key in the file and the rule. The dealer works in each of the databases that the
+// settings of the task name, by statements of its kind, and in the other databases too, in case the settings of the
+// roster are other ones. New returns the errors of the databases that the settings name.
+func New(task config.Task, kinds Kinds) (*Dealer, error) {
 	names, err := task.Settings.WithDefaults().Databases()
 	if err != nil {
 		return nil, fmt.Errorf("tasks.%s: %w", task.Name, err)

@@ -75,7 +75,7 @@ func (s placedShop) dealer(database string, c config.SQLDealer) *Dealer {
 	for _, d := range s.AllData() {
 		kinds[d.Name()] = d.Dialect()
 	}
-	d, err := NewPlaced(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: c}, kinds)
+	d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: c}, kinds)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestDealerInSeveralDataDatabases(t *testing.T) {
 }
 
 // Statements are refused for the databases that the settings name, and for no other one.
-func TestNewPlacedErrors(t *testing.T) {
+func TestErrorsOfPlaces(t *testing.T) {
 	t.Parallel()
 	kinds := Kinds{"": schema.SQLite, "east": schema.Postgres, "west": schema.MySQL}
 	sql := config.SQLDealer{
@@ -175,7 +175,7 @@ func TestNewPlacedErrors(t *testing.T) {
 		"": "", "east": "", "west": inWest, "0=east,1=west": inWest,
 		"north": "tasks.settle.database (north): there is no data database north",
 	} {
-		_, err := NewPlaced(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: sql}, kinds)
+		_, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: sql}, kinds)
 		if got := errorText(err); got != want {
 			t.Errorf("database %q:\ngot  %s\nwant %s", database, got, want)
 		}
@@ -206,7 +206,7 @@ func TestSelectDividesADatabase(t *testing.T) {
 	kinds := Kinds{"": schema.SQLite, "shard0": schema.SQLite, "shard1": schema.SQLite}
 	sql := config.SQLDealer{Select: "SELECT id FROM t ORDER BY id LIMIT {{limit}}", Execute: "DELETE FROM t WHERE id IN ({{keys}})", Key: []string{"id"}}
 	for database, divided := range map[string]bool{"": false, "shard0": false, "shard{{queue}}": true, "0=shard1,1=shard0": true} {
-		_, err := NewPlaced(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: sql}, kinds)
+		_, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Database: database}, SQL: sql}, kinds)
 		if refused := strings.Contains(errorText(err), "the same rows for every queue"); refused == divided {
 			t.Errorf("database %q: got %v", database, err)
 		}

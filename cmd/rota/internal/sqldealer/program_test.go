@@ -33,7 +33,7 @@ func (f *fakeProgram) Execute(_ context.Context, b *program.Batch) (program.Outc
 // programDealer returns a dealer whose rows a program executes.
 func (s shop) programDealer(c config.SQLDealer, p program.Executor) *Dealer {
 	s.Helper()
-	d, err := New(config.Task{
+	d, err := newDealer(config.Task{
 		Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c, Program: config.Program{Command: []string{"x"}},
 	}, s.Dialect())
 	if err != nil {

@@ -12,9 +12,13 @@ import (
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
 )
 
 const owner = "web1:4711:0000abcd"
+
+// newDealer returns a dealer for rows in the roster's database.
+func newDealer(task config.Task, d schema.Dialect) (*Dealer, error) { return New(task, Kinds{"": d}) }
 
 // shop is a database with a roster in which owner owns queue "1" of two.
 type shop struct {
@@ -93,7 +97,7 @@ func (s shop) dealer(c config.SQLDealer) *Dealer {
 
 func (s shop) dealerOf(mode string, c config.SQLDealer) *Dealer {
 	s.Helper()
-	d, err := New(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Mode: mode}, SQL: c}, s.Dialect())
+	d, err := newDealer(config.Task{Name: "settle", Settings: center.Settings{Queues: 2, Mode: mode}, SQL: c}, s.Dialect())
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestWorkerWarnsHourlyOfAMissingIndex(t *testing.T) {
 			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND id % {{total}} = {{index}} ORDER BY id LIMIT {{limit}}",
 			Execute: "UPDATE orders SET state = 'SETTLED' WHERE id IN ({{keys}})", Key: []string{"id"},
 		}}
-		dealer, err := sqldealer.New(task, c.Dialect())
+		dealer, err := sqldealer.New(task, sqldealer.Kinds{"": c.Dialect()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func (w *worker) addDealer(task config.Task, kinds sqldealer.Kinds, p runner) er
 		})
 		return nil
 	}
-	dealer, err := sqldealer.NewPlaced(task, kinds)
+	dealer, err := sqldealer.New(task, kinds)
 	if err != nil {
 		return err
 	}
