@@ -98,6 +98,10 @@ func testSplit(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff([]string{"RESIZING", "RESIZED"}, r.eventKinds("1")[len(r.eventKinds("1"))-2:]); diff != "" {
 			t.Fatalf("last events of queue 1 (-want +got):\n%s", diff)
 		}
+		reasons := r.readColumn(`SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind IN ('RESIZING', 'RESIZED') ORDER BY event_id`, r.task)
+		if diff := cmp.Diff([]string{"the total 4 was requested instead of 2", "queue 1 of 2 became the queues 1, 3 of 4"}, reasons); diff != "" {
+			t.Fatalf("reasons of the events (-want +got):\n%s", diff)
+		}
 	})
 	t.Run("N3 both parts have an owner at once", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
