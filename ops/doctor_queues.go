@@ -171,7 +171,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 func (d queueCheck) items(task TaskRecord) {
 	held := ""
 	if task.HeldKeys > 0 {
-		held = fmt.Sprintf("; items of %s wait behind failed ones", human.Count(task.HeldKeys, "order key", "order keys"))
+		held = fmt.Sprintf("; failed items hold %s", human.Count(task.HeldKeys, "order key", "order keys"))
 	}
 	if task.DeadItems > 0 {
 		d.add(condition.DeadItems, "%s failed permanently%s", human.Count(task.DeadItems, "item has", "items have"), held)

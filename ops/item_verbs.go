@@ -21,7 +21,7 @@ type ItemChoice struct {
 	OrderKey string   `flag:"order-key" of:"choice" json:"-" help:"with --all: only items with this order key"`
 	State    string   `flag:"state" of:"choice" choices:"RETRY STARTED DEAD" json:"-" help:"with --all: only items in this state"`
 	Error    string   `flag:"error" of:"choice" json:"-" help:"with --all: only items with this error, as the console shows it: with … for figures and quoted texts"`
-	Text     string   `flag:"match" of:"choice" json:"-" help:"with --all: only items whose key or error contains this text"`
+	Text     string   `flag:"match" of:"choice" json:"-" help:"with --all: only items whose key, order key or error contains this text"`
 
 	// How far an earlier call has come, if it was stopped.
 	After    string `form:"after" of:"choice" json:"-"`

@@ -79,7 +79,7 @@ type TaskRecord struct {
 	FailureCount   int64      `json:"failure_count"`
 	RetryItems     int64      `json:"retry_items"`
 	DeadItems      int64      `json:"dead_items"`
-	HeldKeys       int64      `json:"held_keys"` // order keys of which items wait behind a failed one (X10)
+	HeldKeys       int64      `json:"held_keys"` // order keys of failed items: other items of these keys wait (X10)
 
 	RunProblems int64 `json:"run_problems" db:"-"` // what Runs.Problems lists for the task type
 	FailedRuns  int64 `json:"failed_runs" db:"-"`  // failed runs among these problems

@@ -108,7 +108,7 @@ func testFailedItems(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_task_type SET on_dead = '%s' WHERE task_type = '%s'", onDead, r.task)
 		list, err := ops.New(c).Tasks().List(t.Context(), r.task)
 		if r.must(err); list[0].HeldKeys != want {
-			t.Fatalf("with on_dead %s, items of %d order keys wait behind failed ones, want %d", onDead, list[0].HeldKeys, want)
+			t.Fatalf("with on_dead %s, failed items hold %d order keys, want %d", onDead, list[0].HeldKeys, want)
 		}
 	}
 	r.must(failures.Of(c.Roster()).Forget(t.Context(), r.task, []string{"c"}))
