@@ -185,9 +185,9 @@ type Paged[T any] interface {
 // other keys go on. Items of one key share no batch, unless the dealer is Atomic.
 //
 // The order holds inside a queue, so all items of a key must belong to one queue: Select must divide by the order key,
-// or by what depends on it. The alert KEY_DIVIDED reports a key that is in two queues. Select must return the items of a
-// key in one order each time, and transactions that add items of one key must commit in that order. An item that is not
-// selected holds nothing back.
+// or by what depends on it. The alert KEY_DIVIDED reports a key that is in two queues. Select must return the items of
+// a key in one order each time, and transactions that add items of one key must commit in that order. An item that is
+// not selected holds nothing back.
 //
 // A dealer with many items in few keys should be Paged or leave out Selection.Held: the items that wait are on the page
 // else.
