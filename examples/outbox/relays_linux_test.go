@@ -102,7 +102,7 @@ func TestRelays(t *testing.T) {
 		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			play(t, newStage(t, testdb.URL(t, kind)))
+			play(t, newStage(t, testdb.URL(t, kind), nil))
 		})
 	}
 }
@@ -111,7 +111,20 @@ func TestRelays(t *testing.T) {
 func TestRelaysOnGalera(t *testing.T) {
 	nodes := testdb.Galera(t)
 	url, _ := testdb.Balanced(t, nodes[0].URL(), nodes[1].URL(), nodes[2].URL())
-	play(t, newStage(t, url))
+	play(t, newStage(t, url, nil))
+}
+
+// The same with brokers, whose connections break, and a consumer of their topic.
+func TestRelaysToBrokers(t *testing.T) {
+	if !slices.Contains(testdb.Kinds(t), testdb.Postgres) {
+		t.Skip("ROTA_TEST_DATABASES omits PostgreSQL")
+	}
+	for name, start := range map[string]func(*testing.T) broker{"kafka": startKafka, "nats": startNATS} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, newStage(t, testdb.URL(t, testdb.Postgres), start(t)))
+		})
+	}
 }
 
 func play(t *testing.T, s *stage) {
@@ -133,7 +146,9 @@ func play(t *testing.T, s *stage) {
 	late := s.late()
 	b.say("go on")
 	b.signal(syscall.SIGCONT)
-	s.until("the call of the relay that stood still has come late", func() bool { return s.late() > late })
+	if !s.dropsRepeated {
+		s.until("the call of the relay that stood still has come late", func() bool { return s.late() > late })
+	}
 	s.receiver.set(func(r *receiver) { r.flaky = flaky })
 	s.share("it is back", b, c, d, e)
 
@@ -168,18 +183,21 @@ const (
 
 // stage is one play.
 type stage struct {
-	t        *testing.T
-	url      string
-	sink     string
-	store    store
+	t     *testing.T
+	url   string
+	sink  string
+	store store
+
+	dropsRepeated bool // the broker drops an event whose id it has seen
+
 	receiver *receiver
 	trade    *errgroup.Group
 	end      context.CancelFunc // of the trade
 	since    time.Time
 }
 
-// newStage opens the database, and begins to change orders.
-func newStage(t *testing.T, url string) *stage {
+// newStage opens the database, and begins to change orders. The receiver gets the events by HTTP, or from a broker.
+func newStage(t *testing.T, url string, b broker) *stage {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), options)
 	if err != nil {
@@ -203,8 +221,12 @@ func newStage(t *testing.T, url string) *stage {
 	}
 	s := &stage{t: t, url: url, store: st, receiver: newReceiver(), since: time.Now()}
 	s.receiver.flaky = flaky
-	s.sink = s.receiver.start(t)
 	ctx, end := context.WithCancel(t.Context())
+	if b == nil {
+		s.sink = s.receiver.start(t)
+	} else {
+		s.receive(b)
+	}
 	s.trade, ctx = errgroup.WithContext(ctx)
 	s.end = end
 	for range 3 {
@@ -222,6 +244,28 @@ func newStage(t *testing.T, url string) *stage {
 		_ = s.trade.Wait() // finish has looked at it, unless the test has failed
 	})
 	return s
+}
+
+// receive lets the receiver consume what the relays send to a broker.
+func (s *stage) receive(b broker) {
+	s.sink = b.url()
+	_, s.dropsRepeated = b.(jetStream)
+	b.fails(s.receiver)
+	var consumer errgroup.Group
+	ctx, end := context.WithCancel(s.t.Context())
+	consumer.Go(func() error {
+		return b.consume(ctx, func(m Message) {
+			if err := s.receiver.take(m); err != nil {
+				s.t.Error(err)
+			}
+		})
+	})
+	s.t.Cleanup(func() {
+		end()
+		if err := consumer.Wait(); err != nil {
+			s.t.Error(err)
+		}
+	})
 }
 
 // share waits until the relays own all queues, each at least one, and each order has got two more events by then.

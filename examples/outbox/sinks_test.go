@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -125,120 +121,61 @@ func TestPosition(t *testing.T) {
 }
 
 // testBroker lets a relay deliver all events to a broker, and then, once more, an event that is older than the last one
-// of its order, as a relay that stood still would do.
-func testBroker(t *testing.T, url string, read func(t *testing.T) []Message, want int) {
+// of its order, as a relay that stood still would do. It returns what the receiver makes of what the broker has.
+func testBroker(t *testing.T, b broker) *receiver {
 	t.Helper()
 	r, s := fresh(t, rotatest.Options{})
-	to := sink(t, url)
+	to, judge := sink(t, b.url()), newReceiver()
+	var all []Message
+	read := func(until func(m Message) bool) {
+		t.Helper()
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		all = nil
+		err := b.consume(ctx, func(m Message) {
+			if all = append(all, m); until(m) {
+				stop()
+			}
+		})
+		if err != nil || !errors.Is(ctx.Err(), context.Canceled) {
+			t.Fatalf("%d messages, and then %v", len(all), errors.Join(err, ctx.Err()))
+		}
+	}
 	r.Work(manager.Serve("outbox", relay{s, to}, small))
-	messages := read(t)
-	if len(messages) != 20 {
-		t.Fatalf("%d messages, want 20", len(messages))
+	read(func(Message) bool { return len(all) == 20 })
+	late, next := all[0], all[0]
+	late.Epoch--
+	next.ID, next.Payload = math.MaxInt64, fmt.Sprintf(`{"order": %d, "version": 5}`, next.OrderID)
+	for _, m := range []Message{late, next} {
+		if err := to.Deliver(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
 	}
-	old := messages[0]
-	old.Epoch--
-	if err := to.Deliver(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
-	messages = read(t)
-	if len(messages) != want {
-		t.Errorf("%d messages after a repetition, want %d", len(messages), want)
-	}
-	judge := newReceiver()
-	for _, m := range messages {
+	read(func(m Message) bool { return m.ID == next.ID })
+	for _, m := range all {
 		if err := judge.take(m); err != nil {
 			t.Fatal(err)
 		}
 	}
 	judge.check(t)
-	if judge.late != want-20 || judge.repeats > 0 {
-		t.Errorf("%d late messages and %d repetitions, want %d and 0", judge.late, judge.repeats, want-20)
+	if judge.repeats > 0 {
+		t.Errorf("%d repetitions, want none", judge.repeats)
 	}
+	return judge
 }
 
 // Kafka keeps the repetition. A consumer drops it by its id.
 func TestKafka(t *testing.T) {
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(3, "orders"))
-	if err != nil {
-		t.Fatal(err)
+	if late := testBroker(t, startKafka(t)).late; late != 1 {
+		t.Errorf("%d late events, want 1", late)
 	}
-	t.Cleanup(cluster.Close)
-	broker := cluster.ListenAddrs()[0]
-	testBroker(t, "kafka://"+broker+"/orders", func(t *testing.T) (messages []Message) {
-		t.Helper()
-		client, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("orders"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		for { // until nothing more comes
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			fetched := client.PollFetches(ctx)
-			cancel()
-			if errors.Is(fetched.Err0(), context.DeadlineExceeded) {
-				return messages
-			}
-			fetched.EachRecord(func(r *kgo.Record) {
-				m := Message{OrderID: number(t, string(r.Key)), Payload: string(r.Value)}
-				for _, h := range r.Headers {
-					switch h.Key {
-					case "event_id":
-						m.ID = number(t, string(h.Value))
-					case "epoch":
-						m.Epoch = number(t, string(h.Value))
-					}
-				}
-				messages = append(messages, m)
-			})
-		}
-	}, 21)
 }
 
 // JetStream drops the repetition, because it has seen its id.
 func TestNATS(t *testing.T) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
+	if late := testBroker(t, startNATS(t)).late; late != 0 {
+		t.Errorf("%d late events, want none", late)
 	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(10 * time.Second) {
-		t.Fatal("the server is not ready")
-	}
-	conn, err := nats.Connect(s.ClientURL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	testBroker(t, s.ClientURL()+"/orders", func(t *testing.T) (messages []Message) {
-		t.Helper()
-		info, err := stream.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for seq := range info.State.LastSeq {
-			raw, err := stream.GetMsg(t.Context(), seq+1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			messages = append(messages, Message{
-				ID: number(t, raw.Header.Get("Nats-Msg-Id")), OrderID: number(t, raw.Header.Get("Order-Id")),
-				Epoch: number(t, raw.Header.Get("Epoch")), Payload: string(raw.Data),
-			})
-		}
-		return messages
-	}, 20)
 }
 
 // The program itself: a shop, then a relay that delivers what the shop has left.
