@@ -173,10 +173,10 @@ func TestProgramSelectsFromADataDatabase(t *testing.T) {
 	t.Parallel()
 	testdb.Language(t, "python3")
 	const orders = 400
-	s := newProgramShop(t, orders)
+	s := newProgramShop(t, testdb.URL(t, testdb.SQLite), orders)
 	writeFile(t, filepath.Join(s.dir, "rota.yaml"), `
 database: sqlite:roster.db
-data: {shop: sqlite:shop.db}
+data: {shop: "`+s.url+`"}
 tasks:
   settle:
     queues: 2
@@ -188,22 +188,22 @@ tasks:
 	writeFile(t, filepath.Join(s.dir, "dealer.py"), `
 import settle
 
-def reply(db, request):
+def reply(shop, request):
     if request["op"] != "select" or request["database"] != "shop":
-        return execute(db, request)
-    orders = db.execute(
+        return execute(shop, request)
+    orders = shop.db.execute(
         "SELECT id, amount FROM orders WHERE state = 'NEW' AND id % ? = ? ORDER BY id LIMIT ?",
         [request["queue_total"], request["queue_index"], request["limit"]],
     )
     return {"items": [{"key": str(id), "row": {"id": id, "amount": amount}} for id, amount in orders]}
 
-execute, settle.reply = settle.reply, reply
+execute, settle.Shop.reply = settle.Shop.reply, reply
 settle.main()
 `)
 	if stdout, stderr, code := runRota(t, s.dir, "migrate", "up", "-c", "rota.yaml"); code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
-	p := startWorker(t, s.dir, "SHOP=shop.db")
+	p := startWorker(t, s.dir, "SHOP="+s.url)
 	s.eventually("some are paid", func() bool { return count(t, s.db, "payments") > orders/10 })
 	if s.killPrograms(p, "dealer.py") == 0 {
 		t.Error("no process of dealer.py was killed")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -21,16 +22,29 @@ import (
 )
 
 // Orders pass through programs in Python, Node and shell, while programs and a worker are killed with SIGKILL and another
-// worker joins. Each order is paid once, as that is fenced. It is notified and labelled at least once. The orders at
-// fault are dead, and no other one is. Only Linux kills a program with its worker.
+// worker joins, and the programs lose their connections to the database. Each order is paid once, as that is fenced. It
+// is notified and labelled at least once. The orders at fault are dead, and no other one is. Only Linux kills a program
+// with its worker.
 func TestProgramsOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	testdb.Language(t, "python3", "node", "jq")
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		testProgramsOfOtherLanguages(t, url)
+	})
+}
+
+func testProgramsOfOtherLanguages(t *testing.T, url string) {
 	rows := 10_000
 	if testing.Short() {
 		rows = 1_000
 	}
-	s := newProgramShop(t, rows*7/10)
+	s := newProgramShop(t, url, rows*7/10)
+	cut := func() {}
+	if !strings.HasPrefix(url, "sqlite:") {
+		through, proxy := testdb.Through(t, url)
+		s.env[0], cut = "SHOP="+through, proxy.Cut
+	}
 	notify := s.startNotify()
 	a := s.startWorker()
 	s.eventually("some are labelled", func() bool { return count(t, s.db, "orders WHERE state = 'LABELLED'") > rows/20 })
@@ -51,6 +65,7 @@ func TestProgramsOfOtherLanguages(t *testing.T) {
 	a.signal(syscall.SIGKILL)
 	s.insert(rows) // however late the worker was killed, the other one has work
 	s.eventually("the programs of the killed worker are dead", func() bool { return !slices.ContainsFunc(programs, isAlive) })
+	cut()
 	s.eventually("all orders are labelled or broken", func() bool {
 		return count(t, s.db, "orders WHERE state NOT IN ('LABELLED', 'BROKEN')") == 0
 	})
@@ -65,9 +80,9 @@ func TestProgramsOfOtherLanguages(t *testing.T) {
 // The programs of examples/workers pass the check, and one that speaks another protocol does not.
 func TestWorkerCheck(t *testing.T) {
 	testdb.Language(t, "python3", "node", "jq")
-	s := newProgramShop(t, 100)
+	s := newProgramShop(t, testdb.URL(t, testdb.SQLite), 100)
 	s.startNotify()
-	t.Setenv("SHOP", filepath.Join(s.dir, "shop.db"))
+	t.Setenv("SHOP", s.url)
 	t.Setenv("LABELS", filepath.Join(s.dir, "labels"))
 	writeFile(t, filepath.Join(s.dir, "secret"), "secret\n")
 	check := []string{"worker", "check", "--timeout", "1m", "--row", `{"id": 1, "amount": 5, "email": "x@example.com", "weight": 1}`}
@@ -103,12 +118,13 @@ func TestWorkerCheck(t *testing.T) {
 // programShop is a copy of the folder examples/workers, with orders. In each of the three steps 1 % of them are at fault.
 type programShop struct {
 	*testing.T
-	dir, port string
-	rows      int
-	db        *sql.DB
+	dir, port, url string
+	env            []string // of the workers
+	rows           int
+	db             *sql.DB
 }
 
-func newProgramShop(t *testing.T, rows int) *programShop {
+func newProgramShop(t *testing.T, url string, rows int) *programShop {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -116,7 +132,9 @@ func newProgramShop(t *testing.T, rows int) *programShop {
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	listener.Close()
-	s := &programShop{T: t, dir: t.TempDir(), port: port, rows: rows}
+	s := &programShop{
+		T: t, dir: t.TempDir(), port: port, url: url, env: []string{"SHOP=" + url, "LABELS=labels", "NOTIFY_SECRET=secret"},
+	}
 	if err := os.CopyFS(s.dir, os.DirFS("../../examples/workers")); err != nil {
 		t.Fatal(err)
 	}
@@ -128,10 +146,11 @@ func newProgramShop(t *testing.T, rows int) *programShop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, file, strings.NewReplacer("127.0.0.1:8400", "127.0.0.1:"+port, "batch_timeout: 1m",
+	writeFile(t, file, strings.NewReplacer("127.0.0.1:8400", "127.0.0.1:"+port,
+		"sqlite:shop.db", url, "[python3,", "["+testdb.Python(t, url)+",", "batch_timeout: 1m",
 		"batch_timeout: 1m\n    heartbeat_interval: 1s\n    judge_dead_interval: 5s\n    sleep_time_nodata: 100ms\n    rate_per_second: "+
 			strconv.Itoa(rows/8)).Replace(string(text)))
-	c, err := center.Open(t.Context(), anydb.URL("sqlite:"+filepath.Join(s.dir, "shop.db")), center.Options{})
+	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +160,9 @@ func newProgramShop(t *testing.T, rows int) *programShop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	execute(t, s.db, string(tables))
+	for statement := range strings.SplitSeq(strings.TrimSpace(string(tables)), ";\n") {
+		execute(t, s.db, statement)
+	}
 	s.insert(rows)
 	return s
 }
@@ -149,10 +170,20 @@ func newProgramShop(t *testing.T, rows int) *programShop {
 // insert adds orders until there are so many.
 func (s *programShop) insert(rows int) {
 	s.Helper()
-	execute(s.T, s.db, `INSERT INTO orders (id, amount, email, weight)
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < `+strconv.Itoa(rows)+`)
-		SELECT i, CASE WHEN i % 100 = 1 THEN -1 ELSE i END, CASE WHEN i % 100 = 2 THEN 'x' ELSE 'x@example.com' END,
-			CASE WHEN i % 100 = 3 THEN 0 ELSE 1 END FROM n WHERE i > (SELECT COALESCE(MAX(id), 0) FROM orders)`)
+	var values strings.Builder
+	for id := s.rows + 1; id <= rows; id++ {
+		amount, email, weight := id, "x@example.com", 1
+		switch id % 100 {
+		case 1:
+			amount = -1
+		case 2:
+			email = "x"
+		case 3:
+			weight = 0
+		}
+		fmt.Fprintf(&values, ", (%d, %d, '%s', %d)", id, amount, email, weight)
+	}
+	execute(s.T, s.db, "INSERT INTO orders (id, amount, email, weight) VALUES "+strings.TrimPrefix(values.String(), ", "))
 	s.rows = rows
 }
 
@@ -167,7 +198,7 @@ func (s *programShop) eventually(what string, ok func() bool) {
 
 func (s *programShop) startWorker() *process {
 	s.Helper()
-	return startWorker(s.T, s.dir, "SHOP=shop.db", "LABELS=labels", "NOTIFY_SECRET=secret")
+	return startWorker(s.T, s.dir, s.env...)
 }
 
 // startNotify starts the service. kill kills it.
@@ -257,7 +288,7 @@ func (s *programShop) judge() {
 		"orders WHERE email = 'x' AND state = 'BROKEN'": part,
 		"orders WHERE weight = 0 AND state = 'BROKEN'":  part,
 		"payments": s.rows - part,
-		"(SELECT 1 FROM payments GROUP BY order_id)":                       s.rows - part,
+		"(SELECT order_id FROM payments GROUP BY order_id) p":              s.rows - part,
 		"schedule_failed_item WHERE state <> 'DEAD'":                       0,
 		"schedule_failed_item":                                             3 * part,
 		"orders WHERE note LIKE 'the amount is negative%'":                 part,

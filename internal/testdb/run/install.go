@@ -17,8 +17,8 @@ import (
 const policy = "/usr/sbin/policy-rc.d"
 
 // install installs the missing packages of the servers, and of the languages of examples/workers, on Debian and as
-// root.
-// Elsewhere it does nothing, and the errors of testdb.StartServer and testdb.Language say what is missing.
+// root. Elsewhere it does nothing, and the errors of testdb.StartServer, testdb.Language and testdb.Python say what is
+// missing.
 func install(kinds []string, signals <-chan os.Signal) (err error) {
 	servers, err := testdb.Also()
 	if err != nil {
