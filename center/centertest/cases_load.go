@@ -241,7 +241,7 @@ func testLoadBalance(t *testing.T, c *center.Center) {
 		t.Errorf("A requests %v, want two queues", ids)
 	}
 	r.measure(evened[0], 9, new(100.0))
-	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "no plan can even: "+evened[0]) {
+	if found := r.findings("load"); len(found) != 1 || !strings.Contains(found[0], "queue "+evened[0]+" has more load") {
 		t.Errorf("findings %q, want the queue that is too large", found)
 	}
 }
