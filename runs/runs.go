@@ -43,7 +43,7 @@ type Record struct {
 	SweptDone   int64     `json:"-" db:"swept_done"`
 	SweptFailed int64     `json:"-" db:"swept_failed"`
 	SweptLoose  int64     `json:"-" db:"swept_at_least"` // above 0 if SweptDone and SweptFailed are lower bounds
-	QueueError  string    `json:"-" db:"queue_error"`    // of a RUNNING queue: what it waits for, or its last error
+	QueueError  string    `json:"-" db:"queue_error"`    // of an open queue: its last error, or what it waits for
 	Now         time.Time `json:"-" db:"database_time"`  // by the database's clock, when this was read
 }
 
@@ -72,7 +72,7 @@ func (rs *Runs) List(ctx context.Context, f Filter, limit int) ([]Record, error)
 				COUNT(CASE WHEN q.state = 'CANCELLED' THEN 1 END) AS queues_cancelled,
 				SUM(q.items_done) AS swept_done, SUM(q.items_failed) AS swept_failed,
 				MAX(CASE WHEN q.items_at_least THEN 1 ELSE 0 END) AS swept_at_least,
-				COALESCE(MAX(CASE WHEN q.state = 'RUNNING' THEN q.last_error END), '') AS queue_error
+				COALESCE(MAX(CASE WHEN q.state IN ('PENDING', 'RUNNING') THEN q.last_error END), '') AS queue_error
 			FROM (SELECT run_id FROM schedule_run WHERE own_sign = ?%s ORDER BY run_id DESC LIMIT %d) p
 			LEFT JOIN schedule_run_queue q ON q.run_id = p.run_id GROUP BY p.run_id) t ON t.run_id = r.run_id
 		) x ORDER BY run_id DESC`, w.Text, max(limit, 1)), w.Args...)

@@ -202,6 +202,7 @@ func testSweepRetries(t *testing.T, c *center.Center) {
 			if len(r.claim("A", "0")) != 0 {
 				t.Fatal("the queue was claimed during the pause")
 			}
+			r.wantMessage(id, "no luck")
 			r.exec("UPDATE schedule_run_queue SET next_attempt_at = '2020-01-01 00:00:00.000000' WHERE run_id = '%s'", id)
 		}
 		s := r.claimOne("A", "0")

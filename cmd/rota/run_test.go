@@ -116,6 +116,9 @@ func TestRunThatWaits(t *testing.T) {
 		text := regexp.QuoteMeta(waits)
 		s.wantOutput("run show extract", `(?s) RUNNING, .*\n reason: `+text+`\n.* 2 +RUNNING +web3:3:00000003 .* `+text+`\n`)
 		s.wantOutput("run list extract", ` RUNNING +0/4 .*`+text)
+		if out, _, _ := s.try("run wait extract --timeout 1ms"); !strings.Contains(out, "; "+strings.TrimPrefix(waits, "it ")) {
+			t.Errorf("the wait says %q, want %s", out, waits)
+		}
 		var shown struct{ Run map[string]any }
 		s.must(json.Unmarshal([]byte(s.run("run show extract -o json")), &shown))
 		if shown.Run["message"] != waits {

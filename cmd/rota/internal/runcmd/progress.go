@@ -15,7 +15,7 @@ import (
 // runLine describes a run in one line.
 func runLine(r runs.Record, blocker string) string {
 	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
-		left(r), blockerSuffix(r, blocker)))
+		left(r), trouble(r, blocker)))
 }
 
 // blockerSuffix says what keeps a run from making progress.
@@ -27,6 +27,14 @@ func blockerSuffix(r runs.Record, blocker string) string {
 		return "; see rota run resume"
 	}
 	return "; " + strings.TrimPrefix(blocker, "it ")
+}
+
+// trouble is blockerSuffix, or else the last error of a queue that has not ended.
+func trouble(r runs.Record, blocker string) string {
+	if suffix := blockerSuffix(r, blocker); suffix != "" || r.Message == "" || r.Ended() {
+		return suffix
+	}
+	return "; " + strings.TrimPrefix(r.Message, "it ")
 }
 
 // left says how much longer the run takes if its other queues need as long as those that have ended.

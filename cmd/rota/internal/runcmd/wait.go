@@ -126,12 +126,12 @@ func (w *waiter) show(blocker string) error {
 	if s := cli.ScreenOf(w.out); s.Width > 0 {
 		w.printed = ""
 		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
-		bar := head + progressBar(w.last, s.Width-text.StringWidth(head)-1)
-		s.Redraw(w.out, bar+escape.Text(blockerSuffix(w.last, blocker)))
+		tail := escape.Text(trouble(w.last, blocker))
+		s.Redraw(w.out, head+progressBar(w.last, s.Width-text.StringWidth(head+tail)-1)+tail)
 		return nil
 	}
 	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
-	state := w.last.DisplayState() + blockerSuffix(w.last, blocker)
+	state := w.last.DisplayState() + trouble(w.last, blocker)
 	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < cli.TellEvery) {
 		return nil
 	}
