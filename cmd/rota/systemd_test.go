@@ -84,6 +84,21 @@ func TestWorkerNotifiesSystemd(t *testing.T) {
 	}
 }
 
+// A worker that ends at once when it is to stop has said so.
+func TestSystemdHearsOfAStopAtOnce(t *testing.T) {
+	socket := listenAsSystemd(t)
+	t.Setenv("NOTIFY_SOCKET", socket.path)
+	for range 20 {
+		stopping := make(chan struct{})
+		stop := daemon.NotifySystemd(stopping, func() error { return errors.New("has not joined") }, logrus.New())
+		close(stopping)
+		stop()
+		if got := socket.next(""); got != "STOPPING=1" {
+			t.Fatalf("message %q, want STOPPING=1", got)
+		}
+	}
+}
+
 // The signs of life come before the worker is ready and while it drains: both may take longer than the watchdog waits.
 func TestSystemdWatchdogWhileDraining(t *testing.T) {
 	socket := listenAsSystemd(t)

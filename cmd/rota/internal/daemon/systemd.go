@@ -79,6 +79,11 @@ func (s *systemd) run(stopping, ended <-chan struct{}) {
 	for {
 		select {
 		case <-ended:
+			select {
+			case <-stopping: // the worker had nothing in flight: both came at once
+				s.send("STOPPING=1")
+			default:
+			}
 			return
 		case <-stopping:
 			s.send("STOPPING=1")
