@@ -17,6 +17,7 @@ type Cell struct {
 
 	uuid     bool   // shortened to host:pid if the table is too wide
 	dropRank int    // a table that is too wide drops the columns of the highest rank first; 0 is never dropped
+	sameRank int    // the rank instead if all rows have the same text; 0: dropRank
 	long     bool   // cut if the table is still too wide
 	right    bool   // aligned right, for numbers
 	colored  string // the part of the text that has the colour
@@ -34,6 +35,13 @@ type Row []Cell
 // first. Columns without a rank stay.
 func (c Cell) Drop(rank int) Cell {
 	c.dropRank = rank
+	return c
+}
+
+// DropSame returns the cell with the rank of a column that tells nothing if all rows have the same text, such as the
+// task type in a list of its queues. A column with different texts is dropped last.
+func (c Cell) DropSame(rank int) Cell {
+	c.dropRank, c.sameRank = 1, rank
 	return c
 }
 

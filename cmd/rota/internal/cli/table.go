@@ -39,7 +39,17 @@ func NewTable[T any](records []T, row func(T) Row) *Table {
 			t.short[i] = max(t.short[i], text.StringWidth(row[i].shortened()))
 		}
 	}
+	for i, c := range t.head {
+		if c.sameRank > 0 && t.same(i) {
+			t.head[i].dropRank = c.sameRank
+		}
+	}
 	return t
+}
+
+// same reports whether all rows have the same text in a column.
+func (t *Table) same(column int) bool {
+	return !slices.ContainsFunc(t.rows, func(r Row) bool { return r[column].text != t.rows[0][column].text })
 }
 
 // Render returns a table with a row for each record. If the table is wider than the screen, it shortens uuids, then

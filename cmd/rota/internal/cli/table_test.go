@@ -55,6 +55,22 @@ func TestPart(t *testing.T) {
 	}
 }
 
+// A column in which all rows have the same text gives way to others, and a column with different texts does not.
+func TestPartWithoutWhatIsTheSame(t *testing.T) {
+	t.Parallel()
+	row := func(e entry) Row {
+		return Row{Text("HOST", e.host).DropSame(3), Text("NAME", e.name).Drop(2), Text("TEXT", e.text)}
+	}
+	for want, entries := range map[string][]entry{
+		" NAME  TEXT": {{host: "a", name: "b", text: "c"}, {host: "a", name: "b", text: "d"}},
+		" HOST  TEXT": {{host: "a", name: "b", text: "c"}, {host: "b", name: "b", text: "c"}},
+	} {
+		if p := NewTable(entries, row).Part(Screen{Width: 12}, []int{0, 1}); p.Head != want {
+			t.Errorf("%v: the head is %q, want %q", entries, p.Head, want)
+		}
+	}
+}
+
 // Rows compare by what a column means: 7 s before an hour, q2 before q10, nothing before something.
 func TestRowsAreCompared(t *testing.T) {
 	t.Parallel()

@@ -134,7 +134,7 @@ func eventLine(s cli.Screen, e ops.EventRecord) string {
 func EventRow(e ops.EventRecord) cli.Row {
 	return cli.Row{
 		cli.Time("TIME", e.EventTime),
-		cli.Text("TASK", e.TaskType).Drop(1),
+		cli.Text("TASK", e.TaskType).DropSame(4),
 		cli.Maybe("QUEUE", e.QueueID),
 		cli.State("KIND", e.Kind),
 		cli.UUID("FROM", e.FromServer),

@@ -70,14 +70,14 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 // ItemRow is an item that failed.
 func ItemRow(i ops.ItemRecord) cli.Row {
 	return cli.Row{
-		cli.Text("TASK", i.TaskType).Drop(2),
+		cli.Text("TASK", i.TaskType).DropSame(2),
 		cli.Text("QUEUE", i.QueueID),
 		cli.Text("ITEM", cli.OneLine(i.ItemKey)),
 		cli.Text("ORDER KEY", cli.OneLine(i.OrderKey)).Drop(2),
 		cli.State("STATE", i.State),
 		cli.Figure("ATTEMPTS", i.Attempts),
 		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),
-		cli.Text("NEXT", nextAttempt(i)).Drop(1),
+		cli.Text("NEXT", nextAttempt(i)).Drop(2),
 		cli.Long("LAST ERROR", i.LastError),
 	}
 }

@@ -77,14 +77,14 @@ func queuesOf(ctx context.Context, c *ops.Client, f ops.QueueFilter, server stri
 // QueueRow is a queue with its owner.
 func QueueRow(q ops.QueueRecord) cli.Row {
 	return cli.Row{
-		cli.Text("TASK", q.TaskType).Drop(2),
+		cli.Text("TASK", q.TaskType).DropSame(2),
 		cli.Text("QUEUE", q.QueueID),
 		cli.Text("STATUS", queueStatusText(q)).Colored(q.DisplayState()),
 		cli.UUID("OWNER", q.CurServer),
 		cli.Age("HEARTBEAT", q.HeartbeatAge),
 		cli.Age("OWNED", q.OwnedFor).Drop(3),
 		cli.UUID("REQUESTER", q.ReqServer),
-		cli.Age("REQUESTED", q.Requested).Drop(1),
+		cli.Age("REQUESTED", q.Requested).Drop(2),
 		cli.Text("BACKLOG", queueBacklogText(q)).Drop(7),
 		cli.Text("HUNG ON", hungOnText(q)).Drop(6),
 		cli.Text("PIN", cmp.Or(q.Pin, "-")).Drop(6),
