@@ -226,6 +226,15 @@ func TestTopOnATerminal(t *testing.T) {
 	s.wants(`(?m)^ enter +look into the row`)
 	s.press("7")
 	s.wants(`(?m)^.OK +database`)
+	s.becomes(24, 80)
+	for i, name := range []string{"tasks", "servers", "queues", "items", "events", "runs", "findings"} {
+		s.press(fmt.Sprint(i + 1)) // neither the head nor the foot is cut
+		s.wants(fmt.Sprintf(`^.*\[%d %s\].*\n %s: .*; read \S+Z, every 200ms\n`, i+1, name, name), `^.1 tasks.*7 findings\]? *\n`,
+			`\n enter look into .* q quit *$`)
+		if n := strings.Count(s.text(), "\n"); n != 23 {
+			t.Errorf("%d lines break on a screen of 24:\n%s", n, s.text())
+		}
+	}
 	s.becomes(12, 50)
 	s.press("3")
 	s.wants(`queues: 4`, `(?m)^ enter look into .*…$`)

@@ -14,8 +14,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
+	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -311,6 +314,45 @@ func TestScreenFits(t *testing.T) {
 		p.m.screen.Color = true
 		p.sees("\x1b\\[32mHELD\x1b\\[0m", "\x1b\\[7m>settle  0 .* \x1b\\[0m")
 	})
+}
+
+// BenchmarkPicture measures the lists that grow with the roster, from the first statement to the drawn screen: 1,000
+// servers with 10,000 queues beside a tenth of them. package ops bounds the statements (TestReadsTakeFewStatements).
+func BenchmarkPicture(b *testing.B) {
+	for _, kind := range testdb.Kinds(b) {
+		for _, servers := range []int{100, 1_000} {
+			if servers > 100 && testing.Short() {
+				continue
+			}
+			c := centertest.Open(b, testdb.URL(b, kind), center.Options{})
+			centertest.Define(b, c, "settle", center.Settings{Queues: 10 * servers})
+			var rows []string
+			for i := range servers {
+				rows = append(rows, fmt.Sprintf(`('s%04d', 'settle', 'SERVING', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:00.000000')`, i))
+			}
+			centertest.Exec(b, c, `INSERT INTO schedule_server (uuid, task_type, state, register_time, heartbeat_time) VALUES `+strings.Join(rows, ", "))
+			centertest.Exec(b, c, fmt.Sprintf(`UPDATE schedule_queue SET epoch = 1, cur_since = '2026-01-01 00:00:00.000000',
+				cur_server = CONCAT('s', SUBSTR(CAST(10000 + queue_index %% %d AS CHAR(5)), 2))`, servers))
+			for tab, v := range tabViews[:3] {
+				b.Run(fmt.Sprintf("%s/%d servers/%s", v.name, servers, kind), func(b *testing.B) {
+					m := newModel(b.Context(), &reader{c: ops.New(c)}, scope{}, time.Second)
+					m.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+					m.tab = tab
+					for b.Loop() {
+						read, err := v.read(b.Context(), m.reader, scope{})
+						if err != nil {
+							b.Fatal(err)
+						}
+						m.pane().show(read)
+						m.Update(clock{})
+						if shown := m.View().Content; !strings.Contains(shown, "settle") {
+							b.Fatal(shown)
+						}
+					}
+				})
+			}
+		}
+	}
 }
 
 // A key or a reading of 10,000 queues must not be felt. View renders only the rows that the screen shows.
