@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -44,10 +45,12 @@ func (p *Progress) Show(line string, done, total int64) {
 	}
 }
 
-// During does work that cannot tell how far it is, and says for how long it has gone on.
-func During(out io.Writer, what string, work func() error) error {
+// During does work and says for how long it has gone on. The work calls did after each of its parts. A total of 0 parts
+// means that it cannot tell how far it is.
+func During(out io.Writer, what string, total int, work func(did func()) error) error {
+	var done atomic.Int64
 	p, ended := NewProgress(out), make(chan error, 1)
-	go func() { ended <- work() }()
+	go func() { ended <- work(func() { done.Add(1) }) }()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	for {
@@ -56,7 +59,7 @@ func During(out io.Writer, what string, work func() error) error {
 			p.End()
 			return err
 		case now := <-second.C:
-			p.Show(fmt.Sprintf("%s for %s", what, now.Sub(p.begun).Round(time.Second)), 0, 0)
+			p.Show(fmt.Sprintf("%s for %s", what, now.Sub(p.begun).Round(time.Second)), done.Load(), int64(total))
 		}
 	}
 }

@@ -27,7 +27,11 @@ changes nothing if they have that version. Several processes may run it at once.
 
 It also creates the two tables of the fence in each data database that rota.yaml
 or --data names. If one of these is away, it creates those of the others, names
-it, and exits 1.`,
+it, and exits 1.
+
+On a terminal the command says for how long it has gone on, into a pipe every
+30 s. It says how much is left of the data databases only: no database tells how
+far it is with an upgrade of the roster's tables.`,
 		Example: `  rota migrate up -c rota.yaml
   rota migrate up --database postgres://app@db/shop?sslmode=verify-full`,
 		Args: cli.Arguments(),
@@ -40,7 +44,7 @@ it, and exits 1.`,
 				return cli.Usage(err)
 			}
 			r := migration{object: anydb.URL(conn.Database).Address}
-			err = cli.During(cmd.ErrOrStderr(), "upgrading the tables", func() (err error) {
+			err = cli.During(cmd.ErrOrStderr(), "upgrading the tables", 0, func(func()) (err error) {
 				r.from, r.to, err = center.Migrate(cmd.Context(), anydb.URL(conn.Database))
 				return err
 			})
@@ -48,8 +52,8 @@ it, and exits 1.`,
 				return err
 			}
 			r.result = migratedText(r.from, r.to)
-			err = cli.During(cmd.ErrOrStderr(), "upgrading the data databases", func() (err error) {
-				r.data, err = migrateData(cmd.Context(), conn)
+			err = cli.During(cmd.ErrOrStderr(), "upgrading the data databases", len(conn.Data), func(did func()) (err error) {
+				r.data, err = migrateData(cmd.Context(), conn, did)
 				return err
 			})
 			return errors.Join(o.Write(cmd.OutOrStdout(), cli.Result{Records: r.record(), Text: r.text}), err)
@@ -75,9 +79,9 @@ type dataMigration struct {
 	Result string `json:"result"`
 }
 
-// migrateData creates the tables of the data databases. It returns the errors of those in which it could not, behind
+// migrateData creates the tables of the data databases, and calls did after each. It returns the errors of those in which it could not, behind
 // the results of the others.
-func migrateData(ctx context.Context, conn config.Connection) (list []dataMigration, err error) {
+func migrateData(ctx context.Context, conn config.Connection, did func()) (list []dataMigration, err error) {
 	for _, d := range conn.Data {
 		db := anydb.URL(d.URL)
 		switch created, failed := center.MigrateData(ctx, db); {
@@ -88,6 +92,7 @@ func migrateData(ctx context.Context, conn config.Connection) (list []dataMigrat
 		default:
 			list = append(list, dataMigration{d.Name, db.Address, "has the tables of the fence, nothing to do"})
 		}
+		did()
 	}
 	return list, err
 }
