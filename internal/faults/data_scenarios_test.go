@@ -230,7 +230,7 @@ func nodeDiesUnderKills(s *stage) {
 		s.worksIn(s.data[0].name, 50)
 		s.start(1)
 		s.must(node.Start())
-		s.awaitNode(node)
+		s.awaitNodes()
 		kill(s)
 		s.start(1)
 		s.worksIn(s.data[0].name, 50)
@@ -246,7 +246,7 @@ func shardFreezes(s *stage) {
 	s.sleep(75 * time.Second) // longer than reply_timeout
 	s.worksIn(s.data[0].name, queues*backlog)
 	s.must(node.Thaw())
-	s.awaitNode(node)
+	s.awaitNodes()
 	s.start(1)
 	s.worksIn(s.data[0].name, 50)
 	s.awaitBalance()

@@ -94,7 +94,7 @@ var (
 		node := s.nodes[s.IntN(len(s.nodes))]
 		s.killServers(node)
 		s.must(node.Start())
-		s.awaitNode(node)
+		s.awaitNodes()
 		s.awaitBalance()
 	}}
 	primaryKilled = fault{"one server killed", func(s *stage) {

@@ -55,7 +55,7 @@ func nodeFreezes(s *stage) {
 	s.sleep(75 * time.Second)
 	s.eachQueueGoesOn()
 	s.must(node.Thaw())
-	s.awaitNode(node)
+	s.awaitNodes()
 	for _, w := range s.live() {
 		s.addWindow(w, Silence, from)
 	}
@@ -63,19 +63,26 @@ func nodeFreezes(s *stage) {
 	s.awaitBalance()
 }
 
-// awaitNode waits until a node has joined the cluster again. Until then the node refuses all statements, and the reads
-// of the history would fail.
-func (s *stage) awaitNode(node *testdb.Server) {
+// awaitNodes waits until all nodes are in the cluster and up to date, as each of them says: one that was frozen says so
+// for a moment although the others have gone on without it. Until it has joined again it refuses all statements, and the
+// reads of the history would fail.
+func (s *stage) awaitNodes() {
 	s.t.Helper()
-	u, err := url.Parse(node.URL())
-	s.must(err)
-	db, err := sql.Open("mysql", u.User.Username()+"@tcp("+u.Host+")/")
-	s.must(err)
-	defer db.Close()
-	s.until("the node has joined again", func() bool {
-		var tables int
-		return db.QueryRowContext(s.t.Context(), `SELECT COUNT(*) FROM information_schema.tables`).Scan(&tables) == nil
-	})
+	for _, node := range s.nodes {
+		u, err := url.Parse(node.URL())
+		s.must(err)
+		db, err := sql.Open("mysql", u.User.Username()+"@tcp("+u.Host+")/")
+		s.must(err)
+		defer db.Close()
+		s.until("the node is in the cluster again", func() bool {
+			var members, synced bool
+			err := db.QueryRowContext(s.t.Context(), `SELECT
+				MAX(variable_name = 'WSREP_CLUSTER_SIZE' AND variable_value = ?),
+				MAX(variable_name = 'WSREP_LOCAL_STATE_COMMENT' AND variable_value = 'Synced')
+				FROM information_schema.global_status`, len(s.nodes)).Scan(&members, &synced)
+			return err == nil && members && synced
+		})
+	}
 }
 
 // nodeDies: a node dies, the others go on without it, and it comes back.
