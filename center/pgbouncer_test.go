@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -21,6 +22,7 @@ func pgBouncerURL(t *testing.T) string {
 
 // Behind a PgBouncer in transaction mode each transaction may be on another connection.
 func TestConformanceThroughPgBouncer(t *testing.T) {
+	racetest.Skip(t)
 	t.Parallel()
 	centertest.RunAbout(t, pgBouncerURL(t), centertest.Session)
 }

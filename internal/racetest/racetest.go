@@ -1,6 +1,7 @@
 // Package racetest says which tests the race detector runs. It makes a test about ten times slower, and finds something
 // only where goroutines share memory in a way that no faster test has. So it need not run the tests of a model or of
-// random histories, nor the tests that play hours or large numbers in a bubble.
+// random histories, the tests that play hours or large numbers in a bubble, and the suite of conformance once more over
+// other connections.
 package racetest
 
 import "testing"
