@@ -91,7 +91,7 @@ tests   = ROTA_FAULTS=all ROTA_FAULTS_ROWS=$(ROWS) $(WITH_DATABASES) -- \
 	go test -json -p 1 -timeout 60m -count=1 -run '$(1)' $(2) | $(RECORD) $(RESULT)
 failover = $(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
 # The fault plays with proxies and signals, without those that stop or change a server.
-SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random)
+SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random|upgrade)
 
 # ROTA_ENGINE_URL=mysql://... make engine. TiDB has the URL of MySQL, and needs ROTA_TEST_DATABASES=tidb beside it.
 ifdef ROTA_ENGINE_URL
