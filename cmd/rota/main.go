@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,6 +26,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run executes a command line and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	root := newRootCommand()
+	addCobrasCommands(root)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -63,4 +65,27 @@ over without overlap, and take over the queues of a worker that has crashed.`,
 	root.AddCommand(doctorcmd.New(), top.New(), workercmd.New(), workercmd.NewWitness())
 	root.AddCommand(consolecmd.New(), consolecmd.NewDemo(), newVersionCommand(), newManCommand())
 	return root
+}
+
+// addCobrasCommands adds the commands that cobra otherwise adds itself. Here they refuse what they do not know, as the
+// others do.
+func addCobrasCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			for _, shell := range cli.Group(cmd).Commands() {
+				shell.Args = cli.Arguments()
+			}
+		case "help":
+			cmd.RunE = func(_ *cobra.Command, args []string) error {
+				topic, rest, err := root.Find(args)
+				if err != nil || len(rest) == 0 {
+					return errors.Join(err, topic.Help())
+				}
+				return cli.Unknown(topic, rest[0])
+			}
+		}
+	}
 }

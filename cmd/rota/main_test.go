@@ -73,6 +73,11 @@ func TestBadInput(t *testing.T) {
 	}{
 		"unknown command":       {args: "worked", code: 2, want: `unknown command "worked" for rota (did you mean worker?)`},
 		"unknown command, far":  {args: "xyz", code: 2, want: `unknown command "xyz" for rota (see rota --help)`},
+		"nonsense":              {args: "foo", code: 2, want: `unknown command "foo" for rota (see rota --help)`},
+		"letters swapped":       {args: "task lits", code: 2, want: `unknown command "lits" for rota task (did you mean list?)`},
+		"unknown help":          {args: "help task lits", code: 2, want: `unknown command "lits" for rota task (did you mean list?)`},
+		"too many shells":       {args: "completion bash zsh", code: 2, want: `completion bash: unexpected argument "zsh" (see rota completion bash --help)`},
+		"unknown shell":         {args: "completion foo", code: 2, want: `unknown command "foo" for rota completion (see rota completion --help)`},
 		"unknown subcommand":    {args: "migrate upp", code: 2, want: `unknown command "upp" for rota migrate (did you mean up?)`},
 		"unknown task command":  {args: "task shows", code: 2, want: `unknown command "shows" for rota task (did you mean show?)`},
 		"unknown flag":          {args: "worker --databse x", code: 2, want: "unknown flag: --databse (see rota worker --help)"},

@@ -19,11 +19,14 @@ import (
 func newManCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
-		Short:   "Write the manual pages into a directory",
+		Short:   "Write the manual pages into a directory, which it creates",
 		Example: "  rota man /usr/local/share/man/man1",
 		Hidden:  true, // "rota --help" is for users
 		Args:    cli.Arguments("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // all may read it
+				return err
+			}
 			b := readBuild()
 			for _, page := range append(pages(cmd.Root()), cmd.Root()) {
 				file := filepath.Join(args[0], pageName(page)+".1")

@@ -15,8 +15,8 @@ import (
 // The pages name every command and every flag of it, in macros that exist.
 func TestManPages(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if stdout, stderr, code := runRota(t, dir, "man", dir); code != 0 || stdout+stderr != "" {
+	dir := filepath.Join(t.TempDir(), "share", "man1")
+	if stdout, stderr, code := runRota(t, "", "man", dir); code != 0 || stdout+stderr != "" {
 		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
 	}
 	for _, page := range append(pages(newRootCommand()), newRootCommand()) {

@@ -110,18 +110,23 @@ func Alternatives(values []string) string {
 // Group makes a command that only has subcommands. Without arguments it shows
 // its help; it refuses an unknown subcommand in one line.
 func Group(cmd *cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = 2
 	cmd.DisableFlagsInUseLine = true
 	cmd.Args = cobra.ArbitraryArgs // cobra's own error has four lines
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		hint := "see " + cmd.CommandPath() + " --help"
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return Usage(fmt.Errorf("unknown command %q for %s (%s)", args[0], cmd.CommandPath(), hint))
+		return Unknown(cmd, args[0])
 	}
 	return cmd
+}
+
+// Unknown returns the error of a command that has no subcommand of the name. It says which ones are like it.
+func Unknown(cmd *cobra.Command, name string) error {
+	hint := "see " + cmd.CommandPath() + " --help"
+	cmd.SuggestionsMinimumDistance = min(2, len(name)/2) // else foo would be like top
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return Usage(fmt.Errorf("unknown command %q for %s (%s)", name, cmd.CommandPath(), hint))
 }
