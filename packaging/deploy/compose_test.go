@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"database/sql"
 	"net/url"
 	"os"
@@ -181,16 +182,25 @@ func scrapes(t *testing.T, p *types.Project) string {
 		t.Fatal(err)
 	}
 	var c struct {
+		Global struct {
+			Scrape   string `yaml:"scrape_interval"`
+			Evaluate string `yaml:"evaluation_interval"`
+		}
 		RuleFiles     []string `yaml:"rule_files"`
 		ScrapeConfigs []struct {
+			Name        string `yaml:"job_name"`
 			MetricsPath string `yaml:"metrics_path"`
 			DNS         []struct {
-				Names []string
-				Port  int
+				Names   []string
+				Type    string
+				Port    int
+				Refresh string `yaml:"refresh_interval"`
 			} `yaml:"dns_sd_configs"`
 		} `yaml:"scrape_configs"`
 	}
-	if err := yaml.Unmarshal(text, &c); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true) // Prometheus refuses a name that it does not know
+	if err := decoder.Decode(&c); err != nil {
 		t.Fatal(err)
 	}
 	source(t, p.Services["prometheus"], path.Join(path.Dir(file), c.RuleFiles[0]))
