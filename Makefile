@@ -32,11 +32,11 @@ MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest inte
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-test: $(WITH_DATABASES) ## run all tests, within five minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
+test: $(WITH_DATABASES) ## run all tests, in about ten minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
 
 # Short tests explore less of the models, and make fewer random histories.
-quick: ## run the tests on SQLite alone, without those that take long, within two minutes on two cores
+quick: ## run the tests on SQLite alone, without those that take long, in about two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
 
 # The second command runs the tests that internal/racetest skips in the first. The third runs one package after the other:
