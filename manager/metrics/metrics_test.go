@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -249,8 +250,27 @@ func valuesOf(t *testing.T, registry *prometheus.Registry, name string) map[stri
 	return values
 }
 
+// The age of a run is in seconds.
+func TestMetricsOfAnOpenRun(t *testing.T) {
+	long := processor.Each(func(ctx context.Context, _ processor.Selection) error {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Hour):
+		}
+		return ctx.Err()
+	})
+	settings := manager.Settings{Queues: 1, Mode: center.ModeRun, Every: 5 * time.Second}
+	liveFor(t, time.Minute, manager.Serve("sweep", long, settings), func(registry *prometheus.Registry) {
+		if age := valuesOf(t, registry, "rota_run_age_seconds")["BASE"]; age < 30 || age > 60 {
+			t.Errorf("the run is %v s old after a minute, want 30 to 60", age)
+		}
+	})
+}
+
 // Heartbeats and moves that a short session does not show.
-func TestObserved(t *testing.T) {
+func TestObserved(t *testing.T) { synctest.Test(t, testObserved) }
+
+func testObserved(t *testing.T) {
 	x := metrics.New()
 	x.Heartbeat(time.Millisecond, nil)
 	x.Heartbeat(time.Second, errors.New("no"))
@@ -264,16 +284,21 @@ func TestObserved(t *testing.T) {
 		done(processor.Result{Outcome: v, Took: time.Second})
 	}
 	end(processor.OutcomeLost)
+	_, selected := x.Hooks().Select(t.Context(), processor.Selection{TaskType: "settle"})
+	time.Sleep(2 * time.Second)
+	selected(1, nil)
+	x.Swept("sweep", "done", 90*time.Second)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(x)
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := map[string]uint64{}
+	counts, sums := map[string]uint64{}, map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			counts[f.GetName()] += m.GetHistogram().GetSampleCount() + uint64(m.GetCounter().GetValue())
+			sums[f.GetName()] += m.GetHistogram().GetSampleSum()
 		}
 	}
 	for name, want := range map[string]uint64{
@@ -282,6 +307,14 @@ func TestObserved(t *testing.T) {
 	} {
 		if counts[name] != want {
 			t.Errorf("%s: %d, want %d", name, counts[name], want)
+		}
+	}
+	for name, seconds := range map[string]float64{
+		"rota_heartbeat_duration_seconds": 1.001, "rota_handover_duration_seconds": 0.3, "rota_expired_server_silence_seconds": 11,
+		"rota_batch_duration_seconds": 1, "rota_select_duration_seconds": 2, "rota_sweep_duration_seconds": 90,
+	} {
+		if math.Abs(sums[name]-seconds) > 1e-6 {
+			t.Errorf("%s: %v s in all, want %v s", name, sums[name], seconds)
 		}
 	}
 }
