@@ -79,7 +79,7 @@ func (t *Tracing) Hooks() processor.Hooks {
 
 func (t *Tracing) selects(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
 	ctx, span := t.tracer.Start(ctx, "rota select "+s.TaskType, trace.WithNewRoot(), trace.WithAttributes(
-		append(ofTask(s.TaskType, s.OwnSign), ofQueues(s.Queue)...)...))
+		append(append(ofTask(s.TaskType, s.OwnSign), serverKey.String(s.Server)), ofQueues(s.Queue)...)...))
 	if !span.IsRecording() {
 		return ctx, func(int, error) { span.End() }
 	}

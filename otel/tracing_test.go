@@ -71,7 +71,9 @@ func TestExecute(t *testing.T) {
 	tracing, recorder := recorded()
 	outer, span := sdk.NewTracerProvider().Tracer("").Start(t.Context(), "the program")
 	defer span.End()
-	ctx, end := tracing.Hooks().Execute(outer, batch(parent(2), parent(1), "nonsense", parent(2), parent(3)))
+	c := openCenter(t)
+	bound := c.Bind(outer, center.Batch{Server: "a"})
+	ctx, end := tracing.Hooks().Execute(bound, batch(parent(2), parent(1), "nonsense", parent(2), parent(3)))
 	current := trace.SpanContextFromContext(ctx)
 	end(processor.Result{Outcome: processor.OutcomeFailed, Err: errors.New("broken"), Failed: 2, Dead: 1})
 	got, attributes := last(t, recorder)
@@ -88,8 +90,19 @@ func TestExecute(t *testing.T) {
 	if got.Status().Code != codes.Error || got.Status().Description != "broken" || len(got.Events()) != 1 {
 		t.Errorf("the status is %+v with the events %+v, want the error", got.Status(), got.Events())
 	}
-	wantAttributes(t, attributes, "task_type", "settle", "own_sign", "BASE", "queue", "7", "epoch", "9", "run", "r", "run_key", "k",
+	wantAttributes(t, attributes, "server", "a", "task_type", "settle", "own_sign", "BASE", "queue", "7", "epoch", "9", "run", "r", "run_key", "k",
 		"items", "3", "items_failed", "2", "items_dead", "1", "outcome", "failed")
+}
+
+// openCenter opens a roster in memory.
+func openCenter(t *testing.T) *center.Center {
+	t.Helper()
+	c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }
 
 // A batch that is cancelled has not failed.
@@ -117,14 +130,16 @@ func TestLinksAreBounded(t *testing.T) {
 
 func TestSelect(t *testing.T) {
 	tracing, recorder := recorded()
-	ctx, end := tracing.Hooks().Select(t.Context(), processor.Selection{TaskType: "settle", OwnSign: "BASE", Queue: processor.Queue{ID: "7", Epoch: 9}})
+	outer, span := sdk.NewTracerProvider().Tracer("").Start(t.Context(), "the program")
+	defer span.End()
+	ctx, end := tracing.Hooks().Select(outer, processor.Selection{TaskType: "settle", OwnSign: "BASE", Server: "a", Queue: processor.Queue{ID: "7", Epoch: 9}})
 	current := trace.SpanContextFromContext(ctx)
 	end(5, errors.New("no table"))
 	got, attributes := last(t, recorder)
-	if got.Name() != "rota select settle" || !got.SpanContext().Equal(current) || got.Status().Description != "no table" {
-		t.Errorf("the span is %q with the status %+v", got.Name(), got.Status())
+	if got.Name() != "rota select settle" || got.Parent().IsValid() || !got.SpanContext().Equal(current) || got.Status().Description != "no table" {
+		t.Errorf("the span is %q with the parent %v and the status %+v", got.Name(), got.Parent(), got.Status())
 	}
-	wantAttributes(t, attributes, "queue", "7", "epoch", "9", "items", "5")
+	wantAttributes(t, attributes, "server", "a", "queue", "7", "epoch", "9", "items", "5")
 }
 
 func TestHandOver(t *testing.T) {
@@ -186,11 +201,7 @@ func TestRunEnded(t *testing.T) {
 
 // The official bridge reads the metrics of a manager, with the same values, and histograms with their buckets.
 func TestMetrics(t *testing.T) {
-	c, err := center.Open(t.Context(), sqlite.URL("sqlite::memory:"), center.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := openCenter(t)
 	tracing, recorder := recorded()
 	m, mx, err := metrics.NewManager(c, manager.Config{Hooks: tracing.Hooks(), Observer: tracing},
 		manager.Serve("settle", idle{}, manager.Settings{Queues: 3}))
@@ -206,8 +217,17 @@ func TestMetrics(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- m.Run(ctx) }()
 	<-joined(m)
-	for m.Status()[0].Queues < 3 {
+	has := func(name string, attribute attribute.KeyValue) bool {
+		return slices.ContainsFunc(recorder.Ended(), func(s sdk.ReadOnlySpan) bool {
+			return s.Name() == name && slices.Contains(s.Attributes(), attribute)
+		})
+	}
+	settle := attribute.String("rota.task_type", "settle")
+	for m.Status()[0].Queues < 3 || !has("rota select settle", settle) {
 		time.Sleep(10 * time.Millisecond)
+	}
+	if server := attribute.String("rota.server", m.Status()[0].Server); !has("rota select settle", server) {
+		t.Errorf("no span of a select has the attribute %v", server)
 	}
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &all); err != nil {
@@ -230,7 +250,7 @@ func TestMetrics(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if !slices.ContainsFunc(recorder.Ended(), func(s sdk.ReadOnlySpan) bool { return s.Name() == "rota plan settle" }) {
+	if !has("rota plan settle", settle) {
 		t.Error("the metrics have displaced the observer of the program")
 	}
 }

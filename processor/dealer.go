@@ -49,6 +49,7 @@ type TaskDealer[T any] interface {
 type Selection struct {
 	TaskType  string // the kind of work
 	OwnSign   string // the environment
+	Server    string // the server that selects, as schedule_server has it; empty without a roster
 	Parameter string // Settings.Parameter
 	Queue     Queue  // the queue to select; empty in SelectSet
 	// Total divides the items of a numbered queue: it has those with mod(id, Total) = Queue.Index. It differs between

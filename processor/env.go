@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and
-// without holding a lock, so these may call the processor back. They must not panic. All except the database calls must
+// Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and,
+// except Server, without holding a lock, so these may call the processor back. They must not panic. All except the database calls must
 // return quickly.
 type Env struct {
 	TaskType, OwnSign string
+
+	// Server returns Selection.Server. It is called under a lock, so it may only read a value. Nil returns "".
+	Server func() string
 
 	// Trusted reports whether this server may still believe that it owns its queues (S5). The executors call it before
 	// every select and every batch. After false, nothing starts and all unstarted items are dropped, until Wake is
@@ -116,6 +119,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.Alone == nil {
 		e.Alone = make(chan struct{}, 1)
+	}
+	if e.Server == nil {
+		e.Server = func() string { return "" }
 	}
 	if e.Alert == nil {
 		e.Alert = func(Alert) {}

@@ -193,8 +193,8 @@ func (p *Processor) Selections() []Selection {
 // selectionLocked returns the selection of a queue, without a limit.
 func (s *scheduler) selectionLocked(g *grant) Selection {
 	return Selection{
-		TaskType: s.env.TaskType, OwnSign: s.env.OwnSign, Parameter: s.settings.Parameter,
-		Queue: g.queue, Total: g.total, Run: g.queue.Run,
+		TaskType: s.env.TaskType, OwnSign: s.env.OwnSign, Server: s.env.Server(),
+		Parameter: s.settings.Parameter, Queue: g.queue, Total: g.total, Run: g.queue.Run,
 	}
 }
 
