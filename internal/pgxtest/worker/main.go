@@ -21,8 +21,8 @@ import (
 type settle struct{ db *sql.DB }
 
 func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, s.db, `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
-		sel.Total, sel.Queue.Index, sel.Limit)
+	const next = `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`
+	return center.Column[int64](ctx, s.db, next, sel.Total, sel.Queue.Index, sel.Limit)
 }
 
 // Execute passes the slice as it is: pgx makes an array of it.
@@ -44,7 +44,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 8, ExecuteNumber: 100}))
+	settings := manager.Settings{Queues: 8, ExecuteNumber: 100}
+	m, err := manager.New(c, manager.Config{}, manager.Serve("settle", settle{c.DB()}, settings))
 	if err != nil {
 		log.Fatal(err)
 	}

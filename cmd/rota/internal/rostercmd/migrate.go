@@ -79,8 +79,8 @@ type dataMigration struct {
 	Result string `json:"result"`
 }
 
-// migrateData creates the tables of the data databases, and calls did after each. It returns the errors of those in which it could not, behind
-// the results of the others.
+// migrateData creates the tables of the data databases, and calls did after each. It returns the errors of those in
+// which it could not, behind the results of the others.
 func migrateData(ctx context.Context, conn config.Connection, did func()) (list []dataMigration, err error) {
 	for _, d := range conn.Data {
 		db := anydb.URL(d.URL)
