@@ -7,8 +7,8 @@ import (
 )
 
 // Env connects the processor to its surroundings. The executors call its functions and interfaces concurrently and,
-// except Server, without holding a lock, so these may call the processor back. They must not panic. All except the database calls must
-// return quickly.
+// except Server, without holding a lock, so these may call the processor back. They must not panic. All except the
+// database calls must return quickly.
 type Env struct {
 	TaskType, OwnSign string
 
