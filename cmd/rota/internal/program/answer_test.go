@@ -63,13 +63,13 @@ var answerCases = map[string]map[string]string{
 // question returns a request of an operation.
 func question(op string) *Batch {
 	b := newQuestion(op, &processor.Selection{
-		TaskType: "settle", OwnSign: "TEST", Total: 4, Queue: processor.Queue{ID: "3", Index: 3, Epoch: 7, Parameter: "north"},
+		TaskType: "settle", OwnSign: "TEST", Server: owner, Total: 4, Queue: processor.Queue{ID: "3", Index: 3, Epoch: 7, Parameter: "north"},
 	})
 	switch op {
 	case OpSelect:
 		b.Limit, b.Held = 2, []string{"c9"}
 	case OpPeek:
-		b = &Batch{Op: op, TaskType: "settle", OwnSign: "TEST", Queues: []Idle{{"3", 7, *b.Part}}}
+		b = &Batch{Op: op, TaskType: "settle", OwnSign: "TEST", Server: owner, Queues: []Idle{{"3", 7, *b.Part}}}
 	}
 	b.complete("1", time.Second)
 	return b
@@ -153,9 +153,9 @@ func TestSchemaOfAnswers(t *testing.T) {
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	for op, want := range map[string]string{
-		OpSelect:  `{"protocol":1,"op":"select","batch":"1","task_type":"settle","own_sign":"TEST","queue":"3","epoch":7,"timeout_ms":1000,"queue_index":3,"queue_total":4,"queue_parameter":"north","limit":2,"held":["c9"]}`,
-		OpBacklog: `{"protocol":1,"op":"backlog","batch":"1","task_type":"settle","own_sign":"TEST","queue":"3","epoch":7,"timeout_ms":1000,"queue_index":3,"queue_total":4,"queue_parameter":"north"}`,
-		OpPeek:    `{"protocol":1,"op":"peek","batch":"1","task_type":"settle","own_sign":"TEST","timeout_ms":1000,"queues":[{"queue":"3","epoch":7,"queue_index":3,"queue_total":4,"queue_parameter":"north"}]}`,
+		OpSelect:  `{"protocol":1,"op":"select","batch":"1","task_type":"settle","own_sign":"TEST","queue":"3","epoch":7,"server":"web1:1:00000001","timeout_ms":1000,"queue_index":3,"queue_total":4,"queue_parameter":"north","limit":2,"held":["c9"]}`,
+		OpBacklog: `{"protocol":1,"op":"backlog","batch":"1","task_type":"settle","own_sign":"TEST","queue":"3","epoch":7,"server":"web1:1:00000001","timeout_ms":1000,"queue_index":3,"queue_total":4,"queue_parameter":"north"}`,
+		OpPeek:    `{"protocol":1,"op":"peek","batch":"1","task_type":"settle","own_sign":"TEST","server":"web1:1:00000001","timeout_ms":1000,"queues":[{"queue":"3","epoch":7,"queue_index":3,"queue_total":4,"queue_parameter":"north"}]}`,
 	} {
 		if text, err := json.Marshal(question(op)); err != nil || string(text) != want {
 			t.Errorf("%s, %v\nwant %s", text, err, want)

@@ -50,7 +50,7 @@ func bind(t *testing.T, c *center.Center, epoch int64) context.Context {
 
 func selectionOf(index int) processor.Selection {
 	return processor.Selection{
-		TaskType: "settle", OwnSign: "TEST", Parameter: "p", Total: 2, Limit: 3,
+		TaskType: "settle", OwnSign: "TEST", Server: owner, Parameter: "p", Total: 2, Limit: 3,
 		Queue: processor.Queue{ID: fmt.Sprint(index), Index: index, Epoch: 7},
 	}
 }

@@ -43,7 +43,7 @@ func newBatch(ctx context.Context, s *processor.Selection, items []Item) (*Batch
 	}
 	b := newRequest(s)
 	b.Queue, b.Epoch, b.Database = owner.Queues[0].ID, owner.Queues[0].Epoch, owner.Database
-	b.Server, b.Fence = owner.Server, &Fence{SQL: fence.SQL, Args: fence.Args}
+	b.Fence = &Fence{SQL: fence.SQL, Args: fence.Args}
 	b.Items = make([]Item, 0, len(items))
 	seen := make(map[string]struct{}, len(items))
 	for _, item := range items {
@@ -57,7 +57,7 @@ func newBatch(ctx context.Context, s *processor.Selection, items []Item) (*Batch
 
 // newRequest returns a request with what is the same for all queues.
 func newRequest(s *processor.Selection) *Batch {
-	b := &Batch{TaskType: s.TaskType, OwnSign: s.OwnSign, Parameter: s.Parameter}
+	b := &Batch{TaskType: s.TaskType, OwnSign: s.OwnSign, Server: s.Server, Parameter: s.Parameter}
 	if s.Run != nil {
 		b.RunKey, b.TraceParent = s.Run.Key, s.Run.TraceParent
 	}

@@ -44,7 +44,7 @@ type Batch struct {
 	OwnSign        string `json:"own_sign"`
 	Queue          string `json:"queue,omitempty"`
 	Epoch          int64  `json:"epoch,omitempty"`
-	Server         string `json:"server,omitempty"`   // where it is known: not in selects
+	Server         string `json:"server"`
 	Database       string `json:"database,omitempty"` // the data database of the queue
 	Parameter      string `json:"parameter,omitempty"`
 	RunKey         string `json:"run_key,omitempty"`

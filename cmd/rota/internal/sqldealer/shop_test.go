@@ -108,7 +108,7 @@ func (s shop) dealerOf(mode string, c config.SQLDealer) *Dealer {
 // selection returns a selection of the queue that owner owns.
 func selection() processor.Selection {
 	return processor.Selection{
-		TaskType: "settle", OwnSign: "TEST", Parameter: "p'1", Total: 2, Limit: 3,
+		TaskType: "settle", OwnSign: "TEST", Server: owner, Parameter: "p'1", Total: 2, Limit: 3,
 		Queue: processor.Queue{ID: "1", Index: 1, Parameter: `q'"\; --`, Epoch: 7},
 	}
 }
