@@ -42,7 +42,12 @@ func TestAFrozenWayStopsNoQueue(t *testing.T) {
 		freezing, frozen := testdb.Through(t, url)
 		other, _ := testdb.Through(t, url)
 		balanced, _ := testdb.Balanced(t, freezing, other)
-		near := startProcess(t, url, nothing, quick) // creates the tables
+		settings := manager.Settings{
+			Queues: queues, ThreadNumber: queues, SleepTimeNoData: 10 * time.Millisecond,
+			ItemRetry: 50 * time.Millisecond, ItemRetryMax: 400 * time.Millisecond,
+			HeartbeatInterval: 500 * time.Millisecond, JudgeDeadInterval: time.Minute,
+		}
+		near := startProcess(t, url, nothing, settings) // creates the tables, and perhaps the settings
 		near.stop()
 		if err := <-near.ended; err != nil {
 			t.Fatal(err)
@@ -62,11 +67,7 @@ func TestAFrozenWayStopsNoQueue(t *testing.T) {
 		logger := slog.New(slog.NewTextHandler(t.Output(), nil)) // seen if the test fails
 		worker := startOpened(t, balanced, center.Options{ReplyTimeout: 3 * time.Second, Logger: logger},
 			func(c *center.Center) processor.TaskDealer[int64] { return worn{c.DB()} },
-			manager.Settings{
-				Queues: queues, ThreadNumber: queues, SleepTimeNoData: 10 * time.Millisecond,
-				ItemRetry: 50 * time.Millisecond, ItemRetryMax: 400 * time.Millisecond,
-				HeartbeatInterval: 500 * time.Millisecond, JudgeDeadInterval: time.Minute,
-			})
+			settings)
 		t.Cleanup(func() { // before the end of the test, because the process logs
 			worker.stop()
 			if err := <-worker.ended; err != nil { // nil again after the test has read it
