@@ -70,8 +70,9 @@ func (a Alert) Gap(look time.Duration) time.Duration {
 // events.
 const alerts = "alerts"
 
-// OnlyAlert reports whether the tables show the conditions of the kind only by the events of their alerts.
-func (k Kind) OnlyAlert() bool { return k.Check == alerts }
+// ShownByAlerts reports whether the doctor reads the events of the kind's alerts, because no other row shows all of its
+// conditions.
+func (k Kind) ShownByAlerts() bool { return k.Check == alerts }
 
 // Kinds returns all kinds of conditions.
 func Kinds() []Kind { return slices.Clone(kinds) }

@@ -156,7 +156,7 @@ var kinds = []Kind{
 		"look for a join that returns a row more than once, or correct QueueOf",
 	},
 	{
-		KeyDivided, "order", Problem, Told, "items of one order key are in several queues, so they are in no order",
+		KeyDivided, "alerts", Problem, Told, "items of one order key are in several queues, so they are in no order",
 		"divide the items by the order key, or by what depends on it: mod(customer_id, total) for the key customer_id",
 	},
 	{

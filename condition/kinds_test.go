@@ -28,7 +28,7 @@ func TestEachKindIsListed(t *testing.T) {
 		if k.Check == "" || k.Meaning == "" || !slices.Contains([]string{condition.OK, condition.Note, condition.Problem}, k.Status) {
 			t.Errorf("%+v, want a check, a status and a meaning", k)
 		}
-		if k.OnlyAlert() && (k.Alert == condition.Silent || k.Remedy == "") {
+		if k.ShownByAlerts() && (k.Alert == condition.Silent || k.Remedy == "") {
 			t.Errorf("%+v, want alerts, because nothing else tells it, and a remedy", k)
 		}
 	}
@@ -61,7 +61,7 @@ func TestNew(t *testing.T) {
 	if c := condition.New(condition.DeadItems, "settle", "7 items", "wait").Noted(); c.Hint != "wait" || c.Status != condition.Note {
 		t.Errorf("%+v, want a note with the hint of the caller", c)
 	}
-	if c := condition.New("OF_A_PROGRAM", "settle", "", ""); c.Check == "" || !condition.KindOf(c.Kind).OnlyAlert() {
+	if c := condition.New("OF_A_PROGRAM", "settle", "", ""); c.Check == "" || !condition.KindOf(c.Kind).ShownByAlerts() {
 		t.Errorf("%+v, want an alert of the program", c)
 	}
 }

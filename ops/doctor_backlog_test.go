@@ -58,9 +58,9 @@ func TestDiagnoseReportsAlerts(t *testing.T) {
 		raise(condition.Condition{Kind: condition.Stalled, Text: "a call hangs"})
 		raise(condition.Condition{Kind: condition.KeyDivided, Text: "queue 0 has an order key that queue 1 has too"})
 		wantFinding(t, c, "alerts", "NOTE BACKLOG: relation shop does not exist; 1 more alert of this kind (alert of ")
-		wantFinding(t, c, "order", "PROBLEM KEY_DIVIDED: queue 0 has an order key that queue 1 has too (alert of ")
-		if got := findingsOf(t, c, "alerts"); len(got) != 1 {
-			t.Errorf("findings: %q, want one", got)
+		wantFinding(t, c, "alerts", "PROBLEM KEY_DIVIDED: queue 0 has an order key that queue 1 has too (alert of ")
+		if got := findingsOf(t, c, "alerts"); len(got) != 2 {
+			t.Errorf("findings: %q, want two", got)
 		}
 		centertest.Exec(t, c, "UPDATE schedule_event SET open_until = '2020-01-01 00:00:00.000000'")
 		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
@@ -86,10 +86,10 @@ func TestDiagnoseReportsDividedOrderKeys(t *testing.T) {
 			failures.Item{Key: "4", OrderKey: "North", QueueID: "1", Partition: 1},
 			failures.Item{Key: "5", OrderKey: "north ", QueueID: "2", Partition: 1},
 			failures.Item{Key: "6", QueueID: "0", Partition: 1}, failures.Item{Key: "7", QueueID: "1", Partition: 1})
-		if got := findingsOf(t, c, "order"); len(got) != 0 {
+		if got := findingsOf(t, c, "alerts"); len(got) != 0 {
 			t.Errorf("findings %q, want none", got)
 		}
 		save(failures.Item{Key: "8", OrderKey: "north", QueueID: "3", Partition: 1})
-		wantFinding(t, c, "order", `PROBLEM order keys with failed items in several queues: "north" (0 and 3)`)
+		wantFinding(t, c, "alerts", `PROBLEM order keys with failed items in several queues: "north" (0 and 3)`)
 	})
 }

@@ -134,16 +134,14 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 // maxAlerts is how many alerts Diagnose reads.
 const maxAlerts = 500
 
-// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first. The pages of a
-// worker show a divided order key also while none of its items has failed.
+// openAlerts returns the alerts whose conditions last and that no other check reports, the newest first.
 func (d rosterCheck) openAlerts(ctx context.Context, taskType string) ([]EventRecord, error) {
 	list, err := d.c.Events().List(ctx, EventFilter{TaskType: taskType, Kind: EventAlert, Open: true}, maxAlerts)
 	if err != nil {
 		return nil, err
 	}
-	list = slices.DeleteFunc(list, func(e EventRecord) bool {
-		return e.Alert == nil || *e.Alert != condition.KeyDivided && !condition.KindOf(*e.Alert).OnlyAlert()
-	})
+	list = slices.DeleteFunc(list,
+		func(e EventRecord) bool { return e.Alert == nil || !condition.KindOf(*e.Alert).ShownByAlerts() })
 	slices.Reverse(list)
 	return list, nil
 }

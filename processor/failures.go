@@ -297,8 +297,8 @@ func (d *deadKeys) removeLocked(key string) {
 }
 
 // replaceLocked replaces all keys, and reports whether there was room for all. Another queue may have taken the room
-// during the load. discards says whether the dealer is a Discarder: the Discard of each item is due of which nothing
-// else is known.
+// during the load. discards says whether the dealer is a Discarder. Then an item that was not here before is to be
+// discarded: its last owner may have ended before it did that.
 func (d *deadKeys) replaceLocked(digests []KeyDigest, discards bool) (complete bool) {
 	before := d.digests
 	d.digests = nil

@@ -117,8 +117,8 @@ func describeAnswer(a *Answer, err error) string {
 	return fmt.Sprintf("count %d", *a.Count)
 }
 
-// The schema accepts a reply exactly if the worker does, but for what depends on the request, or on a name that stands
-// twice. It accepts each request, and none without its queue.
+// The schema and the worker accept the same replies. The worker alone knows the request, and sees a name that stands
+// twice. The schema accepts each request, and none without its queue.
 func TestSchemaOfAnswers(t *testing.T) {
 	t.Parallel()
 	accepts := schemaAccepts(t)
