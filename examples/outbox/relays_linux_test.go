@@ -1,17 +1,12 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"syscall"
 	"testing"
@@ -22,6 +17,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/proctest"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
@@ -61,34 +57,20 @@ func relayProcess(database, sink string) (err error) {
 	if err != nil {
 		return err
 	}
-	p := pausing{to, make(chan struct{})}
-	go p.listen(os.Stdin)
-	return deliver(ctx, c, s, p)
+	return deliver(ctx, c, s, pausing{to, proctest.NewGate(os.Stdin)})
 }
 
-// pausing is a sink that stays in a delivery from one line of the input to the next. Meanwhile the test stops the process
-// and continues it. Then the delivery is made, whatever has happened meanwhile, which is the worst that a relay can do.
+// pausing is a sink in which a delivery stays while the test holds it. Meanwhile the test stops the process and continues
+// it. Then the delivery is made, whatever has happened meanwhile, which is the worst that a relay can do.
 type pausing struct {
 	Sink
-	lines chan struct{}
-}
-
-const inCall = "in a call"
-
-func (p pausing) listen(input io.Reader) {
-	for lines := bufio.NewScanner(input); lines.Scan(); {
-		p.lines <- struct{}{}
-	}
+	gate proctest.Gate
 }
 
 // Deliver implements Sink.
 func (p pausing) Deliver(ctx context.Context, m Message) error {
-	select {
-	case <-p.lines:
-		fmt.Println(inCall)
-		<-p.lines
+	if p.gate.Pass() {
 		ctx = context.WithoutCancel(ctx)
-	default:
 	}
 	return p.Sink.Deliver(ctx, m)
 }
@@ -132,20 +114,19 @@ func play(t *testing.T, s *stage) {
 	a, b, c, d := s.start(s.url), s.start(s.url), s.start(s.url), s.start(through)
 	s.share("four relays start", a, b, c, d)
 
-	a.signal(syscall.SIGKILL)
-	<-a.gone
+	a.Kill()
 	s.share("one is killed", b, c, d)
 	e := s.start(s.url)
 	s.share("one joins", b, c, d, e)
 
-	b.say("stay in a call")
-	s.until("a relay is in a call", b.inCall)
-	b.signal(syscall.SIGSTOP)
+	b.Hold()
+	s.until("a relay is in a call", b.Held)
+	b.Signal(syscall.SIGSTOP)
 	s.share("one stands still", c, d, e)
 	s.receiver.set(func(r *receiver) { r.flaky = 0 }) // so that the late call gets through
 	late := s.late()
-	b.say("go on")
-	b.signal(syscall.SIGCONT)
+	b.Release()
+	b.Signal(syscall.SIGCONT)
 	if !s.dropsRepeated {
 		s.until("the call of the relay that stood still has come late", func() bool { return s.late() > late })
 	}
@@ -158,7 +139,7 @@ func play(t *testing.T, s *stage) {
 	proxy.Refuse(false)
 	s.share("it has it again", b, c, d, e)
 
-	c.leave()
+	c.Leave()
 	f := s.start(s.url)
 	s.share("one leaves, one joins", b, d, e, f)
 
@@ -168,8 +149,8 @@ func play(t *testing.T, s *stage) {
 	s.share("the receiver was down", b, d, e, f)
 
 	s.finish()
-	for _, w := range []*worker{b, d, e, f} {
-		w.leave()
+	for _, w := range []*proctest.Process{b, d, e, f} {
+		w.Leave()
 	}
 	s.receiver.check(t)
 	r := s.receiver
@@ -269,7 +250,7 @@ func (s *stage) receive(b broker) {
 }
 
 // share waits until the relays own all queues, each at least one, and each order has got two more events by then.
-func (s *stage) share(when string, workers ...*worker) {
+func (s *stage) share(when string, workers ...*proctest.Process) {
 	s.t.Helper()
 	s.until(when+": they share the queues", func() bool {
 		rows, err := s.store.db.QueryContext(s.t.Context(),
@@ -287,7 +268,7 @@ func (s *stage) share(when string, workers ...*worker) {
 			owners[pid], owned = true, owned+n
 		}
 		return rows.Err() == nil && owned == queues && len(owners) == len(workers) &&
-			!slices.ContainsFunc(workers, func(w *worker) bool { return !owners[w.cmd.Process.Pid] })
+			!slices.ContainsFunc(workers, func(w *proctest.Process) bool { return !owners[w.PID] })
 	})
 	before := s.receiver.versions()
 	s.until(when+": each order has two more events", func() bool {
@@ -346,91 +327,9 @@ func (s *stage) until(what string, condition func() bool) {
 	}
 }
 
-// worker is a process of a relay.
-type worker struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	input io.Writer
-	log   string
-	gone  chan struct{} // closed when the process has ended
-	err   error         // of Wait; read it only after gone
-}
-
-// start starts a relay. It ends with this process at the latest.
-func (s *stage) start(url string) *worker {
+// start starts a relay.
+func (s *stage) start(url string) *proctest.Process {
 	s.t.Helper()
-	log, err := os.Create(filepath.Join(s.t.TempDir(), "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	w := &worker{t: s.t, cmd: exec.Command(os.Args[0]), log: log.Name(), gone: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), databaseVariable+"="+url, sinkVariable+"="+s.sink)
-	w.cmd.Stdout, w.cmd.Stderr = log, log
-	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if w.input, err = w.cmd.StdinPipe(); err != nil {
-		s.t.Fatal(err)
-	}
-	started := make(chan error, 1)
-	go func() {
-		// Linux ends the child when the thread that started it ends, so this goroutine keeps its thread until then.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(w.gone)
-		err := w.cmd.Start()
-		started <- err
-		if err == nil {
-			w.err = w.cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		_ = w.cmd.Process.Kill() // fails if the process has ended
-		<-w.gone
-		_ = log.Close() // only the child has written to it
-		if text, err := os.ReadFile(w.log); s.t.Failed() && err == nil {
-			s.t.Logf("relay %d:\n%s", w.cmd.Process.Pid, text[max(0, len(text)-2000):])
-		}
-	})
-	return w
-}
-
-func (w *worker) signal(signal os.Signal) {
-	w.t.Helper()
-	if err := w.cmd.Process.Signal(signal); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// say writes a line to the process, see pausing.
-func (w *worker) say(line string) {
-	w.t.Helper()
-	if _, err := fmt.Fprintln(w.input, line); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// inCall reports whether the process stays in a call.
-func (w *worker) inCall() bool {
-	w.t.Helper()
-	text, err := os.ReadFile(w.log)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return bytes.Contains(text, []byte(inCall))
-}
-
-// leave ends the relay in order.
-func (w *worker) leave() {
-	w.t.Helper()
-	w.signal(syscall.SIGTERM)
-	select {
-	case <-w.gone:
-	case <-time.After(time.Minute):
-		w.t.Fatal("the relay has not left within a minute")
-	}
-	if w.err != nil {
-		w.t.Errorf("a relay has ended with %v", w.err)
-	}
+	return proctest.Start(s.t, os.Args[0], filepath.Join(s.t.TempDir(), "log"),
+		databaseVariable+"="+url, sinkVariable+"="+s.sink)
 }

@@ -251,7 +251,7 @@ func queueThatFails(s *stage) {
 		time.Now().UTC().Add(-11*time.Minute).Format("2006-01-02 15:04:05"), taskType)
 	s.must(err)
 	pid := s.count(`SELECT cur_pid FROM schedule_assignment WHERE task_type = ? AND queue_id = '0'`, taskType)
-	s.kill(s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.pid == pid })])
+	s.kill(s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.PID == pid })])
 	s.must(edit.Commit())
 
 	told := func() int {
@@ -293,9 +293,9 @@ func sampledGently(s *stage, _ *History) {
 		w.eachNote(func(n note) {
 			switch n.What {
 			case "select":
-				tries = append(tries, Try{Process: w.pid, At: n.At, Select: true})
+				tries = append(tries, Try{Process: w.PID, At: n.At, Select: true})
 			case "end":
-				tries = append(tries, Try{Process: w.pid, At: n.At, Done: n.Error == fmt.Sprint(error(nil))})
+				tries = append(tries, Try{Process: w.PID, At: n.At, Done: n.Error == fmt.Sprint(error(nil))})
 			}
 		})
 	}

@@ -151,10 +151,10 @@ func pauseWithShardHeld(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.awaitExpiry(w, from)
 	s.until("the others own all queues", func() bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.pid) == queues
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.PID) == queues
 	})
 	s.awaitAlert(condition.FenceWait)
 	s.works(queues * backlog)
@@ -182,7 +182,7 @@ func repartitionWithShardHeld(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.awaitExpiry(w, from)
 	s.repartition(queues - 2)
 	s.awaitAlert(condition.FenceWait)
@@ -199,7 +199,7 @@ func splitWithShardHeld(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.awaitExpiry(w, from)
 	s.resize(2 * queues)
 	s.until("all queues are split", func() bool {
@@ -257,13 +257,13 @@ func shardFreezes(s *stage) {
 func vanishWithShardHeld(s *stage) {
 	w := s.any()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	w.proxy.Vanish()
 	for _, p := range w.data {
 		p.Vanish()
 	}
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	for _, d := range s.data {
 		s.worksIn(d.name, 10)
@@ -300,7 +300,7 @@ func shardPartitioned(s *stage) {
 	s.othersWork(lost)
 	w := s.any()
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.othersWork(lost)
 	if n := s.doneIn(lost); n != from {
 		s.t.Errorf("%d items of %s were done while no worker reached it", n-from, lost)
@@ -327,7 +327,7 @@ func shardAwayFromOne(s *stage) {
 // shardOf returns the data database of a queue that a worker owns.
 func (s *scene) shardOf(w *worker) string {
 	s.t.Helper()
-	queue := s.count(`SELECT MIN(queue_index) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid = ?`, w.pid)
+	queue := s.count(`SELECT MIN(queue_index) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid = ?`, w.PID)
 	name, err := s.settings.DatabaseOf(strconv.Itoa(queue))
 	s.must(err)
 	return name

@@ -132,7 +132,7 @@ func (s *stage) awaitPrimary() (primary *testdb.Server) {
 // withStandby: a commit is acknowledged when the standby has it. First both servers die and come back, and then the
 // primary dies and the standby takes over.
 func withStandby(s *stage) {
-	standby, _ := s.standby()
+	standby, _ := testdb.Standby(s.t, s.server)
 	s.exec(`ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
 	synchronous := func() bool { return s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE sync_state = 'sync'`) == 1 }
 	s.until("the standby is synchronous", synchronous)

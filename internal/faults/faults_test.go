@@ -134,12 +134,8 @@ func (sc scenario) run(t *testing.T, kind string, seed uint64) {
 		s.settings.HeartbeatInterval, s.settings.JudgeDeadInterval = 2*time.Second, 10*time.Second
 	}
 	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		t.Logf("play again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, again)
-		for _, w := range s.workers {
-			t.Logf("worker %d:\n%s", w.pid, w.logTail(40))
+		if t.Failed() {
+			t.Logf("play again: ROTA_FAULTS=all ROTA_FAULTS_SEED=%d go test -run '^%s$' ./internal/faults", seed, again)
 		}
 	})
 	sc.prepareDatabase(s, kind)

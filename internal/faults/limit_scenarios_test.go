@@ -42,7 +42,7 @@ func tooManyConnections(s *stage) {
 	s.works(20)
 	w := s.any()
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	s.works(20)
 	free()
@@ -139,7 +139,7 @@ func planNotAllowed(s *stage) {
 	s.sleep(s.dead(3))
 	s.works(5)
 	s.exec(`GRANT UPDATE ON schedule_task_running TO ` + guest)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	s.works(20)
 }
@@ -222,12 +222,12 @@ func killAtDefaults(s *stage) {
 	s.until("the other workers own all queues", func() bool {
 		var oldest int64
 		err := s.c.DB().QueryRowContext(s.t.Context(), bind(s.c, `SELECT MIN(`+s.instant("heartbeat_time")+`)
-			FROM schedule_server WHERE pid <> ?`), w.pid).Scan(&oldest)
+			FROM schedule_server WHERE pid <> ?`), w.PID).Scan(&oldest)
 		if err == nil {
 			worst = max(worst, time.Since(time.UnixMicro(oldest)), time.Since(since))
 			since = time.Now()
 		}
-		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.pid) == queues
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.PID) == queues
 	})
 	s.works(queues * backlog)
 	s.oldest = worst

@@ -68,7 +68,7 @@ func splitBrain(s *stage) {
 // lag makes a standby that lacks the last moves and heartbeats. It returns the time since which it lacks them.
 func (s *stage) lag() (*testdb.Server, time.Time) {
 	s.t.Helper()
-	standby, replication := s.standby()
+	standby, replication := testdb.Standby(s.t, s.server)
 	s.works(10)
 	from := time.Now()
 	replication.Refuse(true)

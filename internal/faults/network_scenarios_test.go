@@ -92,8 +92,8 @@ func resetsBeforeTheEnd(s *stage) {
 	for _, w := range s.live()[1:] {
 		w.proxy.Reset()
 		s.leave(w)
-		if s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.pid) != 0 {
-			s.t.Errorf("worker %d has left, and owns queues", w.pid)
+		if s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.PID) != 0 {
+			s.t.Errorf("worker %d has left, and owns queues", w.PID)
 		}
 		s.awaitBalance()
 	}
@@ -107,7 +107,7 @@ func killAtADistance(s *stage) {
 	}
 	w := s.any()
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	s.works(20)
 }

@@ -31,7 +31,7 @@ func kill(s *stage) {
 	w := s.any()
 	w.arm("kill work")
 	s.dies(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	s.works(20)
 }
@@ -51,7 +51,7 @@ func pauseInItem(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop work")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.awaitTakeover(w)
 	s.works(queues * backlog) // the item in flight among them
 	s.wake(w, from)
@@ -64,10 +64,10 @@ func pauseBeforeCommit(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.awaitTakeover(w)
 	s.until("the others own all queues except that of the transaction", func() bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.pid) >= queues-1
+		return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE status = 'HELD' AND cur_pid <> ?`, w.PID) >= queues-1
 	})
 	s.wake(w, from)
 	s.works(20)
@@ -78,10 +78,10 @@ func pauseBeforeCommit(s *stage) {
 func vanishBeforeCommit(s *stage) {
 	w := s.any()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	w.proxy.Vanish()
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	s.awaitBalance()
 	s.works(20)
 }
@@ -141,7 +141,7 @@ func pauseAroundLease(s *stage) {
 		from := time.Now()
 		if s.IntN(2) == 0 {
 			w.arm("stop work")
-			s.until("the worker has stopped itself", w.stopped)
+			s.until("the worker has stopped itself", w.Stopped)
 		} else {
 			w.signal(syscall.SIGSTOP)
 		}

@@ -45,7 +45,7 @@ func (s *scene) reserved() int {
 
 // owned returns the number of queues of a worker.
 func (s *scene) owned(w *worker) int {
-	return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.pid)
+	return s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE cur_pid = ?`, w.PID)
 }
 
 // leaveReserved terminates a worker, which reserves its queues.

@@ -114,7 +114,7 @@ func splitBesidePause(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop work")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.resize(2 * queues)
 	s.awaitTakeover(w)
 	s.until("all queues are split", func() bool {
@@ -132,7 +132,7 @@ func splitBesideHeldRow(s *stage) {
 	w := s.any()
 	from := time.Now()
 	w.arm("stop commit")
-	s.until("the worker has stopped itself", w.stopped)
+	s.until("the worker has stopped itself", w.Stopped)
 	s.resize(2 * queues)
 	s.awaitTakeover(w)
 	s.until("all other queues are split", func() bool {

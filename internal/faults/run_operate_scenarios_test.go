@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +138,7 @@ func (s runSteps) wantItems(r runs.Run, done, failed int) {
 // heartbeats. Such a batch may be committed although no server has counted its items.
 func (s runSteps) cancelled() bool {
 	return slices.ContainsFunc(s.workers, func(w *worker) bool {
-		return strings.Contains(w.logTail(math.MaxInt), `msg="execute: cancelled"`)
+		return strings.Contains(w.Log(), `msg="execute: cancelled"`)
 	})
 }
 
@@ -195,7 +194,7 @@ func pausedInRun(s *stage) {
 		done := s.standstill()
 		w := s.any()
 		s.kill(w)
-		s.awaitExpiry(w, w.ended)
+		s.awaitExpiry(w, w.Ended)
 		s.launch()
 		if n := s.standstill(); n != done {
 			s.t.Errorf("%d items were done during the pause", n-done)

@@ -89,7 +89,7 @@ func pauseInRun(point string) func(*stage) {
 		w := s.any()
 		from := time.Now()
 		w.arm("stop " + point)
-		s.until("the worker has stopped itself", w.stopped)
+		s.until("the worker has stopped itself", w.Stopped)
 		s.awaitTakeover(w)
 		if point != "commit" { // there the open transaction keeps the queue
 			s.succeeds(id)

@@ -109,7 +109,7 @@ func (s workerSteps) awaitBreak(reached <-chan *worker, what string) (w *worker)
 
 // killWorker kills the worker that has sent the statement.
 func killWorker(w *worker) bool {
-	_ = syscall.Kill(w.pid, syscall.SIGKILL) // the process is alive: it has just sent a statement
+	_ = syscall.Kill(w.PID, syscall.SIGKILL) // the process is alive: it has just sent a statement
 	return false
 }
 
@@ -218,7 +218,7 @@ func wakesToFinish(s *stage) {
 	// There are no items, so that a worker that has claimed all of its queues takes its next fence for a DONE. How many
 	// fences it takes before depends on how many queues it claims at once.
 	claimed := func(w *worker) bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_run_queue WHERE server LIKE ?`, fmt.Sprintf("%%:%d:%%", w.pid)) ==
+		return s.count(`SELECT COUNT(*) FROM schedule_run_queue WHERE server LIKE ?`, fmt.Sprintf("%%:%d:%%", w.PID)) ==
 			queues/workers
 	}
 	reached := s.breakWhen(fencing, claimed, testdb.BeforeStatement, holdWorker(release))
@@ -237,7 +237,7 @@ func wakesToFinish(s *stage) {
 		s.t.Errorf("the rows of the first run changed from\n%s to\n%s", before, after)
 	}
 	for _, q := range s.queuesOf(second) {
-		if process(q.Server) == w.pid {
+		if process(q.Server) == w.PID {
 			s.t.Errorf("queue %s of the later run belongs to the worker that stood still: %+v", q.QueueID, q)
 		}
 	}
@@ -246,7 +246,7 @@ func wakesToFinish(s *stage) {
 // holdWorker stops the worker, and holds the statement back until the release.
 func holdWorker(release <-chan struct{}) func(*worker) bool {
 	return func(w *worker) bool {
-		_ = syscall.Kill(w.pid, syscall.SIGSTOP) // the process is alive: it has just sent a statement
+		_ = syscall.Kill(w.PID, syscall.SIGSTOP) // the process is alive: it has just sent a statement
 		<-release
 		return true
 	}
@@ -256,7 +256,7 @@ func holdWorker(release <-chan struct{}) func(*worker) bool {
 func pauseInFinishing(s *stage) {
 	from := time.Now()
 	reached := s.breakAt(finishing, testdb.BeforeCommit, func(w *worker) bool {
-		_ = syscall.Kill(w.pid, syscall.SIGSTOP)
+		_ = syscall.Kill(w.PID, syscall.SIGSTOP)
 		return true
 	})
 	id := s.submit("")

@@ -268,7 +268,7 @@ func (s *scene) any() *worker {
 
 // live returns the workers that have not been killed and have not ended.
 func (s *scene) live() []*worker {
-	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.killed || !w.alive() })
+	return slices.DeleteFunc(slices.Clone(s.workers), func(w *worker) bool { return w.killed || !w.Alive() })
 }
 
 // until waits for a condition that must become true.
@@ -320,7 +320,7 @@ func (s workerSteps) awaitBalance() {
 		}
 		for _, w := range live {
 			n := s.count(`SELECT COUNT(*) FROM schedule_assignment WHERE task_type = ? AND status = 'HELD' AND cur_pid = ?`,
-				taskType, w.pid)
+				taskType, w.PID)
 			if n < all/len(live) || n > (all+len(live)-1)/len(live) {
 				return false
 			}
@@ -369,7 +369,7 @@ func (s workerSteps) awaitExpiry(w *worker, since time.Time) {
 	s.until("the worker in trouble is expired", func() bool {
 		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
 			s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ?`,
-				ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid)) > 0
+				ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.PID)) > 0
 	})
 }
 
@@ -384,7 +384,7 @@ func (s *scene) sleep(d time.Duration) { time.Sleep(d) }
 func (s *scene) addWindow(w *worker, kind Kind, from time.Time) {
 	window := Window{Kind: kind, From: from, To: time.Now()}
 	if w != nil {
-		window.Process = w.pid
+		window.Process = w.PID
 	}
 	s.windows = append(s.windows, window)
 }
@@ -393,12 +393,12 @@ func (s *scene) addWindow(w *worker, kind Kind, from time.Time) {
 func (s workerSteps) dies(w *worker) {
 	s.t.Helper()
 	w.killed = true
-	s.until("the killed worker has ended", func() bool { return !w.alive() })
+	s.until("the killed worker has ended", func() bool { return !w.Alive() })
 	doomed := w.doomed
 	if doomed.IsZero() { // a breakpoint has killed it
-		doomed = w.ended
+		doomed = w.Ended
 	}
-	s.windows = append(s.windows, Window{Process: w.pid, Kind: Death, From: doomed})
+	s.windows = append(s.windows, Window{Process: w.PID, Kind: Death, From: doomed})
 }
 
 func (s workerSteps) kill(w *worker) {
@@ -414,7 +414,7 @@ func (s workerSteps) leave(leaving ...*worker) {
 		w.signal(syscall.SIGTERM)
 	}
 	s.until("the workers have left", func() bool {
-		return !slices.ContainsFunc(leaving, func(w *worker) bool { return w.alive() })
+		return !slices.ContainsFunc(leaving, func(w *worker) bool { return w.Alive() })
 	})
 }
 
@@ -429,8 +429,8 @@ func (s *stage) close() {
 	s.awaitBalance()
 	s.leave(s.live()...)
 	for _, w := range s.workers {
-		if !w.killed && w.err != nil { // a failure, or a data race
-			s.t.Errorf("worker %d ended with an error: %v", w.pid, w.err)
+		if !w.killed && w.Err != nil { // a failure, or a data race
+			s.t.Errorf("worker %d ended with an error: %v", w.PID, w.Err)
 		}
 	}
 	s.stopWatch()

@@ -13,7 +13,7 @@ var standbyScenarios = []scenario{
 
 // routedToStandby: the new connections of a worker lead to a standby, which has all data and refuses writes.
 func routedToStandby(s *stage) {
-	standby, _ := s.standby()
+	standby, _ := testdb.Standby(s.t, s.server)
 	s.partition(func(p *testdb.Proxy, on bool) {
 		to := s.workerURL
 		if on {
@@ -24,16 +24,6 @@ func routedToStandby(s *stage) {
 		}
 		p.Cut()
 	}, s.any())
-}
-
-// standby starts a standby and waits until it replicates the server.
-func (s *stage) standby() (*testdb.Server, *testdb.Proxy) {
-	s.t.Helper()
-	standby, replication := testdb.Standby(s.t, s.server)
-	s.until("the standby replicates the server", func() bool {
-		return s.count(`SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming' AND replay_lsn IS NOT NULL`) == 1
-	})
-	return standby, replication
 }
 
 // switchTo connects the scenario to another server.

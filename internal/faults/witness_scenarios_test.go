@@ -28,7 +28,7 @@ var witnessScenarios = []scenario{
 // expiries counts the expiries of a worker's servers that have this in their reason.
 func (s *scene) expiries(w *worker, reason string) int {
 	return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ? AND reason LIKE ?`,
-		ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.pid), "%"+reason+"%")
+		ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.PID), "%"+reason+"%")
 }
 
 const (
@@ -40,7 +40,7 @@ func (s workerSteps) awaitProof(w *worker) {
 	s.t.Helper()
 	s.until("another process has proved the end of the worker", func() bool { return s.expiries(w, proved) > 0 })
 	if n := s.expiries(w, silent); n > 0 {
-		s.t.Errorf("worker %d was expired %d times because it was silent", w.pid, n)
+		s.t.Errorf("worker %d was expired %d times because it was silent", w.PID, n)
 	}
 }
 
@@ -72,7 +72,7 @@ func witnessedPause(s *stage) {
 	w.signal(syscall.SIGSTOP)
 	s.awaitTakeover(w)
 	if n := s.expiries(w, proved); n > 0 {
-		s.t.Errorf("worker %d is stopped, and the others say that it has ended", w.pid)
+		s.t.Errorf("worker %d is stopped, and the others say that it has ended", w.PID)
 	}
 	s.wake(w, from)
 	s.works(20)
@@ -107,7 +107,7 @@ func witnessedByMany(s *stage) {
 	var pid int
 	s.must(s.c.DB().QueryRowContext(s.t.Context(), `SELECT queue_id, cur_pid FROM schedule_assignment
 		ORDER BY queue_id LIMIT 1`).Scan(&queue, &pid))
-	w := s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.pid == pid })]
+	w := s.workers[slices.IndexFunc(s.workers, func(w *worker) bool { return w.PID == pid })]
 	free := s.holdQueue(queue)
 	locked := func() int { return s.count(`SELECT version FROM schedule_task_running`) }
 	before := locked()
@@ -157,9 +157,9 @@ func witnessRemoved(s *stage) {
 	})
 	w := s.any()
 	s.kill(w)
-	s.awaitExpiry(w, w.ended)
+	s.awaitExpiry(w, w.Ended)
 	if n := s.expiries(w, proved); n > 0 {
-		s.t.Errorf("the directory is gone, and the others have a proof that worker %d has ended", w.pid)
+		s.t.Errorf("the directory is gone, and the others have a proof that worker %d has ended", w.PID)
 	}
 	s.awaitBalance()
 	s.works(20)

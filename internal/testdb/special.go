@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. The URL of the
@@ -58,9 +59,9 @@ func sameHost(u *url.URL, raw string) bool {
 // quoted escapes a value of a connection string.
 func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
 
-// Standby returns a PostgreSQL server that follows another server asynchronously, through a [Proxy]. To make the
-// standby stay behind, cut the connection and refuse new ones. SELECT pg_promote() makes it a primary. It ends with
-// the test.
+// Standby returns a PostgreSQL server that follows another server asynchronously, through a [Proxy], and has all that
+// the other one had. To make the standby stay behind, cut the connection and refuse new ones. SELECT pg_promote() makes
+// it a primary. It ends with the test.
 func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	t.Helper()
 	through, proxy := Through(t, primary.URL())
@@ -73,7 +74,34 @@ func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 		env: []string{fmt.Sprintf("PRIMARY=host=127.0.0.1 port=%s user=postgres sslmode=disable", u.Port())},
 		url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
 	})
-	return kept(t, server, err), proxy
+	standby := kept(t, server, err)
+	awaitReplication(t, primary)
+	return standby, proxy
+}
+
+// awaitReplication waits until a standby replicates the server.
+func awaitReplication(t testing.TB, primary *Server) {
+	t.Helper()
+	u, err := url.Parse(primary.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := open(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(25 * time.Millisecond) {
+		var n int
+		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_stat_replication
+			WHERE state = 'streaming' AND replay_lsn IS NOT NULL`).Scan(&n)
+		switch {
+		case err == nil && n > 0:
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("no standby replicates %s after a minute: %v", primary.URL(), err)
+		}
+	}
 }
 
 // Replicated returns two MariaDB servers. The second one replicates the first one asynchronously after [Follow]. They
