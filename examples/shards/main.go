@@ -22,10 +22,11 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/processor"
 )
 
-// queues is the number of queues. An invoice belongs to the queue id % queues.
-const queues = 32
+// The numbers of the queues, and of the invoices of each. An invoice belongs to the queue id % queues.
+const queues, perQueue = 32, 100
 
 func main() {
 	report, err := runIn(context.Background(), os.Args[1:])
@@ -50,13 +51,14 @@ func runIn(ctx context.Context, urls []string) (report string, err error) {
 	if len(urls) < 2 || len(urls) > 1+queues {
 		return "", fmt.Errorf("want the URLs of a roster and of 1 to %d shards, got %d URLs", queues, len(urls))
 	}
-	return run(ctx, cluster{urls[0], urls[1:]})
+	return run(ctx, cluster{roster: urls[0], shards: urls[1:]})
 }
 
-// cluster is the databases.
+// cluster is the databases, and how they are opened.
 type cluster struct {
-	roster string
-	shards []string
+	roster  string
+	shards  []string
+	options center.Options
 }
 
 // run makes invoices, lets workers pay them, and returns the report.
@@ -66,10 +68,12 @@ func run(ctx context.Context, cl cluster) (report string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := createTables(ctx, c); err != nil {
+		return "", err
+	}
 	for shard, data := range c.AllData() {
-		first, next := cl.queuesOf(shard)
-		if err := makeInvoices(ctx, data, first, next); err != nil {
-			return "", fmt.Errorf("make the invoices of %s: %w", data.Name(), err)
+		if err := addInvoices(ctx, data, cl.invoicesOf(shard)); err != nil {
+			return "", err
 		}
 	}
 	if err := cl.payAll(ctx, c); err != nil {
@@ -80,7 +84,8 @@ func run(ctx context.Context, cl cluster) (report string, err error) {
 
 // open opens the roster and the shards.
 func (cl cluster) open(ctx context.Context) (*center.Center, error) {
-	c, err := center.Open(ctx, anydb.URL(cl.roster), center.Options{Schema: center.SchemaCreate})
+	cl.options.Schema = center.SchemaCreate
+	c, err := center.Open(ctx, anydb.URL(cl.roster), cl.options)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +103,17 @@ func name(shard int) string { return fmt.Sprintf("shard%02d", shard) }
 // queuesOf returns the queues whose invoices are in a shard: from the first one to the one before next.
 func (cl cluster) queuesOf(shard int) (first, next int) {
 	return shard * queues / len(cl.shards), (shard + 1) * queues / len(cl.shards)
+}
+
+// invoicesOf returns the ids of the invoices in a shard.
+func (cl cluster) invoicesOf(shard int) (ids []int) {
+	first, next := cl.queuesOf(shard)
+	for queue := first; queue < next; queue++ {
+		for i := range perQueue {
+			ids = append(ids, i*queues+queue)
+		}
+	}
+	return ids
 }
 
 // settings say which queues are in which database: 0-3=shard00,4-7=shard01 and so on.
@@ -136,7 +152,12 @@ func (cl cluster) work(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	m, err := manager.New(c, manager.Config{}, manager.Serve("pay", payments{c}, cl.settings()))
+	return cl.pay(ctx, c, payments{c})
+}
+
+// pay serves the task type with a dealer until ctx ends.
+func (cl cluster) pay(ctx context.Context, c *center.Center, dealer processor.TaskDealer[int64]) error {
+	m, err := manager.New(c, manager.Config{}, manager.Serve("pay", dealer, cl.settings()))
 	if err != nil {
 		return err
 	}

@@ -5,12 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dutyrota/rota/internal/testdb"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const total = "all                    3200     3200      0     0"
 

@@ -57,30 +57,32 @@ func bind(data *center.Data, query string) string {
 	return strings.Join(parts, "")
 }
 
-// perQueue is the number of invoices of each queue.
-const perQueue = 100
-
-// makeInvoices creates the tables of a shard, with the invoices of the queues from first to the one before next.
-func makeInvoices(ctx context.Context, data *center.Data, first, next int) error {
-	for _, table := range []string{
-		`CREATE TABLE invoice (id BIGINT NOT NULL PRIMARY KEY, queue INT NOT NULL, paid_by VARCHAR(150))`,
-		`CREATE TABLE ledger (invoice BIGINT NOT NULL, server VARCHAR(150) NOT NULL, epoch BIGINT NOT NULL)`,
-	} {
-		if _, err := data.DB().ExecContext(ctx, table); err != nil {
-			return err
+// createTables creates the tables of all shards.
+func createTables(ctx context.Context, c *center.Center) error {
+	for _, data := range c.AllData() {
+		for _, table := range []string{
+			`CREATE TABLE invoice (id BIGINT NOT NULL PRIMARY KEY, queue INT NOT NULL, paid_by VARCHAR(150))`,
+			`CREATE TABLE ledger (invoice BIGINT NOT NULL, server VARCHAR(150) NOT NULL, epoch BIGINT NOT NULL)`,
+		} {
+			if _, err := data.DB().ExecContext(ctx, table); err != nil {
+				return fmt.Errorf("create the tables of %s: %w", data.Name(), err)
+			}
 		}
 	}
+	return nil
+}
+
+// addInvoices inserts invoices into the shard of their queues.
+func addInvoices(ctx context.Context, data *center.Data, ids []int) error {
 	tx, err := data.DB().BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // after a commit it does nothing
-	for queue := first; queue < next; queue++ {
-		for i := range perQueue {
-			_, err := tx.ExecContext(ctx, bind(data, `INSERT INTO invoice (id, queue) VALUES (?, ?)`), i*queues+queue, queue)
-			if err != nil {
-				return err
-			}
+	for _, id := range ids {
+		_, err := tx.ExecContext(ctx, bind(data, `INSERT INTO invoice (id, queue) VALUES (?, ?)`), id, id%queues)
+		if err != nil {
+			return fmt.Errorf("add invoice %d to %s: %w", id, data.Name(), err)
 		}
 	}
 	return tx.Commit()
