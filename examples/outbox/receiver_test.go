@@ -22,9 +22,12 @@ type receiver struct {
 	repeats int                // of the last event of an order
 	late    int                // of an earlier event, by a relay that has lost the order
 	faults  []string
+	relays  map[grant]string // by whom events came
+	inside  map[int64]int    // calls by queue that stay inside
 
-	down   bool    // answers 503
-	flaky  float64 // the part of the calls that fail before they are looked at, and the part whose reply is lost
+	held   chan struct{} // calls stay inside until it is closed; nil: they do not
+	down   bool          // answers 503
+	flaky  float64       // the part of the calls that fail before they are looked at, and the part whose reply is lost
 	refuse func(change) bool
 }
 
@@ -34,7 +37,12 @@ type accepted struct {
 	change
 }
 
-func newReceiver() *receiver { return &receiver{last: map[int64]accepted{}} }
+// grant is a queue under an epoch. Only one relay may have it.
+type grant struct{ queue, epoch int64 }
+
+func newReceiver() *receiver {
+	return &receiver{last: map[int64]accepted{}, relays: map[grant]string{}, inside: map[int64]int{}}
+}
 
 // start returns the URL of the receiver.
 func (r *receiver) start(t *testing.T) string {
@@ -83,6 +91,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &c)
 	}
+	r.comes(m, req)
 	r.mu.Lock()
 	down, flaky, refuse := r.down, r.flaky, r.refuse
 	r.mu.Unlock()
@@ -107,6 +116,49 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if rand.Float64() < flaky {
 		panic(http.ErrAbortHandler) // closes the connection without a reply
 	}
+}
+
+// comes notes which relay calls, by the path of its URL, and keeps the call inside while calls are held.
+func (r *receiver) comes(m Message, req *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := grant{m.OrderID % queues, m.Epoch}
+	if by, ok := r.relays[g]; ok && by != req.URL.Path {
+		r.faults = append(r.faults, fmt.Sprintf("%+v has two relays: %s and %s", g, by, req.URL.Path))
+	}
+	r.relays[g] = req.URL.Path
+	if held := r.held; held != nil {
+		r.inside[g.queue]++
+		r.mu.Unlock()
+		select {
+		case <-held:
+		case <-req.Context().Done(): // the relay has given up
+		}
+		r.mu.Lock()
+		r.inside[g.queue]--
+	}
+}
+
+// hold keeps the calls inside until the caller calls release.
+func (r *receiver) hold() (release func()) {
+	held := make(chan struct{})
+	r.set(func(r *receiver) { r.held = held })
+	return sync.OnceFunc(func() {
+		r.set(func(r *receiver) { r.held = nil })
+		close(held)
+	})
+}
+
+// holds returns the number of queues of which a call is inside.
+func (r *receiver) holds() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, calls := range r.inside {
+		if calls > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // set changes what the receiver does.

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -78,14 +79,18 @@ func (p pausing) Deliver(ctx context.Context, m Message) error {
 // Relays are killed, stand still, lose the database, leave and join, and the receiver fails, while orders change: the
 // receiver gets all events of each order in their order.
 func TestRelays(t *testing.T) {
+	eachServer(t, func(t *testing.T, url string) { play(t, newStage(t, url, nil)) })
+}
+
+// eachServer runs a test on PostgreSQL and MariaDB. One process at a time writes to SQLite.
+func eachServer(t *testing.T, test func(t *testing.T, url string)) {
 	for _, kind := range testdb.Kinds(t) {
-		if kind == testdb.SQLite {
-			continue // one process at a time writes there
+		if kind != testdb.SQLite {
+			t.Run(kind, func(t *testing.T) {
+				t.Parallel()
+				test(t, testdb.URL(t, kind))
+			})
 		}
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			play(t, newStage(t, testdb.URL(t, kind), nil))
-		})
 	}
 }
 
@@ -160,6 +165,7 @@ func play(t *testing.T, s *stage) {
 const (
 	orders, queues = 30, 8
 	flaky          = 0.02 // of the calls
+	dead           = 2 * time.Second
 )
 
 // stage is one play.
@@ -171,14 +177,18 @@ type stage struct {
 
 	dropsRepeated bool // the broker drops an event whose id it has seen
 
+	started int              // relays
+	owners  map[grant]string // as the roster has shown them to until; nil: it does not look
+
 	receiver *receiver
 	trade    *errgroup.Group
 	end      context.CancelFunc // of the trade
 	since    time.Time
 }
 
-// newStage opens the database, and begins to change orders. The receiver gets the events by HTTP, or from a broker.
-func newStage(t *testing.T, url string, b broker) *stage {
+// newStage opens the database, and begins to change orders. The receiver gets the events by HTTP, or from a broker. The
+// changes are those of the settings.
+func newStage(t *testing.T, url string, b broker, changes ...func(*manager.Settings)) *stage {
 	t.Helper()
 	c, err := center.Open(t.Context(), anydb.URL(url), options)
 	if err != nil {
@@ -192,12 +202,15 @@ func newStage(t *testing.T, url string, b broker) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = ops.New(c).Tasks().Define(t.Context(), "outbox", manager.Settings{
+	settings := manager.Settings{
 		Queues: queues, ThreadNumber: 2, ExecuteNumber: 5, BatchTimeout: 5 * time.Second,
-		HeartbeatInterval: 400 * time.Millisecond, JudgeDeadInterval: 2 * time.Second,
+		HeartbeatInterval: 400 * time.Millisecond, JudgeDeadInterval: dead,
 		SleepTimeNoData: 20 * time.Millisecond, ItemRetry: 50 * time.Millisecond, ItemRetryMax: 500 * time.Millisecond,
-	})
-	if err != nil {
+	}
+	for _, change := range changes {
+		change(&settings)
+	}
+	if _, err = ops.New(c).Tasks().Define(t.Context(), "outbox", settings); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, url: url, store: st, receiver: newReceiver(), since: time.Now()}
@@ -321,15 +334,21 @@ func (s *stage) until(what string, condition func() bool) {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(20 * time.Millisecond) {
 		s.receiver.check(s.t)
+		s.look()
 		if time.Now().After(end) {
 			s.t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
 
-// start starts a relay.
+// start starts a relay. Each has a path of its own at a receiver of HTTP, which knows it by that.
 func (s *stage) start(url string) *proctest.Process {
 	s.t.Helper()
+	s.started++
+	sink := s.sink
+	if strings.HasPrefix(sink, "http:") {
+		sink += fmt.Sprintf("/relay%d", s.started)
+	}
 	return proctest.Start(s.t, os.Args[0], filepath.Join(s.t.TempDir(), "log"),
-		databaseVariable+"="+url, sinkVariable+"="+s.sink)
+		databaseVariable+"="+url, sinkVariable+"="+sink)
 }

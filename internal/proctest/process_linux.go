@@ -90,6 +90,12 @@ func (p *Process) Kill() {
 func (p *Process) Leave() {
 	p.t.Helper()
 	p.Signal(syscall.SIGTERM)
+	p.Left()
+}
+
+// Left waits for the end of a process that leaves in order.
+func (p *Process) Left() {
+	p.t.Helper()
 	select {
 	case <-p.Gone:
 	case <-time.After(time.Minute):
