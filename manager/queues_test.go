@@ -248,6 +248,17 @@ func TestLimitsOfAQueueAreAdopted(t *testing.T) {
 		if n := cl.executed("a") - before; n < 4 || n > 8 || busy < 5 {
 			cl.Fatalf("%d items in a minute, want one in 10 s; %d in 10 s without a limit", n, busy)
 		}
+		cl.exec("UPDATE schedule_task_type SET mode = 'RUN', version = version + 1") // rejected until the worker starts again
+		time.Sleep(10 * time.Second)
+		if err := cl.c.Roster().Operator("test").SetQueue(cl.Context(), "settle", "0", roster.QueueLimits{}); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		before = cl.executed("a")
+		time.Sleep(10 * time.Second)
+		if n := cl.executed("a") - before; n < 5 {
+			cl.Errorf("%d items in 10 s after the end of the limit, while the settings are rejected, want %d", n, busy)
+		}
 		if err := cl.leave(a); err != nil {
 			cl.Fatal(err)
 		}

@@ -63,6 +63,7 @@ func (c *configurer) read(version int64) *job {
 func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	first := c.settingsVersion == unknownVersion
 	c.settingsVersion = version
+	c.view.invalidate() // the version also rises with the limits of a queue, which hold whatever the settings are
 	err := row.Validate()
 	if err == nil && row.Mode != c.settings.Mode && !first {
 		const text = "mode (%s) takes effect when the worker starts again: it works in mode %s"
@@ -87,7 +88,6 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		c.heartbeater.soon()
 	}
 	*c.settings = row
-	c.view.invalidate() // the version also rises with the limits of a queue
 	c.window.reset()
 	if !first {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")

@@ -33,8 +33,13 @@ func (p *Processor) SetLimits(id string, limits QueueLimits) {
 	}
 	g.queue.Limits, g.lane.limits = limits, limits
 	g.lane.rate = newQueueRate(limits.rate(s.settings))
+	now := time.Now()
+	g.lane.wakeAt(s.settings.latestRest(now)) // it may rest for long, because the rate was low
+	if g.lane.inDueLanes() {
+		s.due.move(g.lane)
+	}
 	s.offerLocked(g.lane)
-	s.placeLocked(g.lane, time.Now())
+	s.placeLocked(g.lane, now)
 	s.wakeLocked()
 }
 

@@ -137,6 +137,41 @@ func TestLimitsOfOneQueue(t *testing.T) {
 	})
 }
 
+// A queue that rests for a low rate, and may drain meanwhile, does not rest on when the rate rises (X11).
+func TestRateThatRises(t *testing.T) {
+	for _, drains := range []bool{false, true} {
+		for name, rise := range map[string]func(*world) error{
+			"limits": func(w *world) error {
+				w.SetLimits("a", processor.QueueLimits{RatePerSecond: 1000})
+				return nil
+			},
+			"settings": func(w *world) error { return w.Configure(settings()) },
+		} {
+			bubble(t, func(t *testing.T, w *world) {
+				r := newRows(w, numbered("a", 40)...)
+				s := settings()
+				s.QueueRatePerSecond = 0.001
+				w.start(t, r, processor.Env{}, s, "a")
+				time.Sleep(10 * time.Second)
+				if drains {
+					w.Drain("a")
+				}
+				if err := rise(w); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				w.Resume("a")
+				time.Sleep(10 * time.Second)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if len(r.open) > 0 {
+					t.Errorf("%s, draining %t: %d of 40 items left", name, drains, len(r.open))
+				}
+			})
+		}
+	}
+}
+
 // A queue starts as many batches in its turn as its weight says (X11).
 func TestWeightOfTurns(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

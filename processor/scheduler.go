@@ -199,7 +199,10 @@ func (s *scheduler) wakeLocked() {
 func (s *scheduler) configureLocked(settings *Settings, now time.Time) {
 	before := s.settings
 	s.settings = settings
-	s.due.advance(now.Add(max(settings.SleepTimeNoData, settings.SleepTimeInterval)))
+	for _, g := range s.grants {
+		g.lane.wakeAt(settings.latestRest(now)) // also one that drains, which may rest for a low rate
+	}
+	s.due.order()
 	s.peeks.at = time.Time{}
 	for _, g := range s.grants {
 		if !g.lane.idle(settings.NotSleep) {

@@ -90,6 +90,11 @@ type Settings struct {
 	Parameter string // passed to every select
 }
 
+// latestRest returns the end of the longest rest of a lane whose last rest began under other settings or limits.
+func (s *Settings) latestRest(now time.Time) time.Time {
+	return now.Add(max(s.SleepTimeNoData, s.SleepTimeInterval))
+}
+
 // validate returns an error for the first field that breaks its rule, under its name in the tables.
 func (s *Settings) validate() error {
 	factorBroken := s.RetryFactor != 0 && !(s.RetryFactor >= 1 && s.RetryFactor <= 1e6)

@@ -369,6 +369,18 @@ var processMutants = []mutant{
 		"TestLimitsOfAQueueAreAdopted",
 	},
 	{
+		"X11", "a queue rests on for a rate that has risen",
+		"SetLimits", "g.lane.wakeAt(s.settings.latestRest(now))",
+		"_ = now",
+		"TestRateThatRises",
+	},
+	{
+		"X11", "rejected settings keep the limits of queues from their owners",
+		"apply", "c.view.invalidate()",
+		"",
+		"TestLimitsOfAQueueAreAdopted",
+	},
+	{
 		"X11", "limits of a queue do not reach its owner",
 		"SetQueue", "SET version = version + 1,",
 		"SET version = version,",
