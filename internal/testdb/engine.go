@@ -28,6 +28,7 @@ var engines = map[string]engine{
 	MySQL:  {"mariadbd", "ROTA_TEST_MYSQL_URL", "mysql://root@127.0.0.1:%d/test", "mariadb-server"},
 	Pooler: {"pgbouncer", "ROTA_TEST_PGBOUNCER_URL", "", "pgbouncer"},
 
+	standby: {daemon: "postgres", packages: "postgresql"},
 	patroni: {daemon: "patroni", packages: "patroni"},
 	etcd:    {daemon: "etcd", packages: "etcd-server"},
 	galera:  {daemon: "mariadbd", packages: "mariadb-server galera-4 rsync"},
@@ -47,16 +48,16 @@ func Needs(kind string) []string {
 	return nil
 }
 
-// Also returns what ROTA_TEST_ALSO names beside the kinds of database: what tests of clusters need.
+// Also returns what ROTA_TEST_ALSO names beside the kinds of database.
 func Also() (kinds []string, err error) {
+	known := []string{Pooler, standby, patroni, etcd, galera}
 	for kind := range strings.SplitSeq(os.Getenv("ROTA_TEST_ALSO"), ",") {
-		switch kind {
-		case "":
-		case patroni, etcd, galera, Pooler:
+		switch {
+		case kind == "":
+		case slices.Contains(known, kind):
 			kinds = append(kinds, kind)
 		default:
-			return nil, fmt.Errorf("ROTA_TEST_ALSO names %q: want a comma-separated list of %s, %s, %s, %s", kind, patroni, etcd,
-				galera, Pooler)
+			return nil, fmt.Errorf("ROTA_TEST_ALSO names %q: want a comma-separated list of %s", kind, strings.Join(known, ", "))
 		}
 	}
 	return kinds, nil

@@ -2,6 +2,7 @@ package testdb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 // replicates it synchronously the next one.
 type Cluster struct {
 	Nodes []*Server
+	store *Server           // etcd
 	apis  map[string]string // the URL of Patroni's API, by the URL of the node
 }
 
@@ -31,29 +33,18 @@ func Patroni(t testing.TB) (c *Cluster, url string, balancer *Proxy) {
 				engines[kind].daemon)
 		}
 	}
-	ports := make([]int, 1+patroniNodes)
-	for i := range ports {
-		port, err := freePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = port
+	c, err := StartCluster()
+	if err != nil {
+		t.Fatal(err)
 	}
-	store, err := start(plan{
-		kind: etcd, env: []string{fmt.Sprintf("PEER=%d", ports[0])},
-		url: func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) },
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	store = kept(t, store, err)
-	c = &Cluster{apis: map[string]string{}}
 	var urls []string
-	for i := range patroniNodes {
-		node, err := start(plan{
-			kind: patroni, env: []string{"ETCD=" + store.URL(), fmt.Sprintf("NAME=n%d", i+1), fmt.Sprintf("REST=%d", ports[1+i])},
-			url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
-		})
-		c.Nodes = append(c.Nodes, kept(t, node, err))
+	for _, node := range c.Nodes {
 		urls = append(urls, node.URL())
-		c.apis[node.URL()] = fmt.Sprintf("http://127.0.0.1:%d", ports[1+i])
 	}
 	url, balancer = Through(t, urls[0])
 	balancer.targets.serves = func(host string) bool {
@@ -64,6 +55,57 @@ func Patroni(t testing.TB) (c *Cluster, url string, balancer *Proxy) {
 		t.Fatal(err)
 	}
 	return c, url, balancer
+}
+
+// StartCluster starts the servers of a cluster, and returns when one of them is the primary and may be succeeded.
+func StartCluster() (c *Cluster, err error) {
+	c = &Cluster{apis: map[string]string{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	ports := make([]int, 1+patroniNodes)
+	for i := range ports {
+		if ports[i], err = freePort(); err != nil {
+			return c, err
+		}
+	}
+	c.store, err = start(plan{
+		kind: etcd, env: []string{fmt.Sprintf("PEER=%d", ports[0])},
+		url: func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) },
+	})
+	if err != nil {
+		return c, err
+	}
+	for i := range patroniNodes {
+		node, err := start(plan{
+			kind: patroni, env: []string{"ETCD=" + c.store.URL(), fmt.Sprintf("NAME=n%d", i+1), fmt.Sprintf("REST=%d", ports[1+i])},
+			url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
+		})
+		if err != nil {
+			return c, err
+		}
+		c.Nodes = append(c.Nodes, node)
+		c.apis[node.URL()] = fmt.Sprintf("http://127.0.0.1:%d", ports[1+i])
+	}
+	for deadline := time.Now().Add(2 * time.Minute); c.Primary() == nil || !c.MaySwitchOver(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return c, errors.New("the cluster of Patroni has no primary with a synchronous standby after two minutes")
+		}
+	}
+	return c, nil
+}
+
+// Close ends the servers and removes their data.
+func (c *Cluster) Close() (err error) {
+	for _, node := range c.Nodes {
+		err = errors.Join(err, node.Close())
+	}
+	if c.store != nil {
+		err = errors.Join(err, c.store.Close())
+	}
+	return err
 }
 
 const patroniNodes = 3

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Pooled returns a PgBouncer in transaction mode in front of the PostgreSQL database at the given URL. The URL of the
@@ -65,43 +64,8 @@ func quoted(s string) string { return strings.ReplaceAll(s, "'", "''") }
 func Standby(t testing.TB, primary *Server) (*Server, *Proxy) {
 	t.Helper()
 	through, proxy := Through(t, primary.URL())
-	u, err := url.Parse(through)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := start(plan{
-		kind: Postgres, role: "standby",
-		env: []string{fmt.Sprintf("PRIMARY=host=127.0.0.1 port=%s user=postgres sslmode=disable", u.Port())},
-		url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
-	})
-	standby := kept(t, server, err)
-	awaitReplication(t, primary)
-	return standby, proxy
-}
-
-// awaitReplication waits until a standby replicates the server.
-func awaitReplication(t testing.TB, primary *Server) {
-	t.Helper()
-	u, err := url.Parse(primary.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := open(u)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(25 * time.Millisecond) {
-		var n int
-		err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM pg_stat_replication
-			WHERE state = 'streaming' AND replay_lsn IS NOT NULL`).Scan(&n)
-		switch {
-		case err == nil && n > 0:
-			return
-		case time.Now().After(deadline):
-			t.Fatalf("no standby replicates %s after a minute: %v", primary.URL(), err)
-		}
-	}
+	server, err := startStandby(through)
+	return kept(t, server, err), proxy
 }
 
 // Replicated returns two MariaDB servers. The second one replicates the first one asynchronously after [Follow]. They

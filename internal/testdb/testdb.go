@@ -7,8 +7,8 @@
 // databases.
 //
 // ROTA_TEST_BIN names the directory of the programs of another version of a server. ROTA_TEST_ALSO names what clusters
-// need and [Needs] does not have, so that package run installs it. If it names pgbouncer, package run puts a PgBouncer
-// before the PostgreSQL server, and the tests go through it.
+// need and [Needs] does not have, so that package run installs it. With pgbouncer, standby or patroni in it, the
+// PostgreSQL server of package run is behind a PgBouncer, has a synchronous standby, or is the primary of a cluster.
 //
 // The data of private servers and the SQLite files are in /dev/shm if 4 GB are free there, and in /tmp otherwise.
 // ROTA_TEST_DIR names another directory.
@@ -38,8 +38,9 @@ const (
 // Pooler is PgBouncer. It stands in front of a PostgreSQL server and is no kind of database.
 const Pooler = "pgbouncer"
 
-// What clusters need: see [Patroni] and [Galera].
+// What clusters need: see [Standby], [StartCluster] and [Galera].
 const (
+	standby = "standby"
 	patroni = "patroni"
 	etcd    = "etcd"
 	galera  = "galera"

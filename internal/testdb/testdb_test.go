@@ -107,7 +107,7 @@ func connect(t *testing.T, databaseURL string) *sql.DB {
 }
 
 func TestAlso(t *testing.T) {
-	for list, want := range map[string]int{"": 0, "galera": 1, "patroni,etcd": 2, "pgbouncer": 1} {
+	for list, want := range map[string]int{"": 0, "galera": 1, "patroni,etcd": 2, "pgbouncer": 1, "standby": 1} {
 		t.Setenv("ROTA_TEST_ALSO", list)
 		if kinds, err := Also(); len(kinds) != want || err != nil {
 			t.Errorf("%q names %q (%v)", list, kinds, err)

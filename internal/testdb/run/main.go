@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/dutyrota/rota/internal/testdb"
@@ -54,42 +53,15 @@ func run(args []string, signals <-chan os.Signal) (code int, err error) {
 	command := exec.Command(args[0], args[1:]...)
 	command.Stdout, command.Stderr = os.Stdout, os.Stderr
 	command.Env = os.Environ()
-	servers, err := startServers(kinds)
-	defer func() { err = errors.Join(err, closeServers(servers)) }()
+	servers, err := testdb.StartServers(kinds)
+	defer func() { err = errors.Join(err, servers.Close()) }()
 	if err != nil {
 		return 0, err
 	}
-	for kind, server := range servers {
-		command.Env = append(command.Env, testdb.Variable(kind)+"="+server.URL())
-	}
-	if pooler := servers[testdb.Pooler]; pooler != nil { // the last value of a variable counts
-		command.Env = append(command.Env, testdb.Variable(testdb.Postgres)+"="+pooler.URL())
+	for kind, url := range servers.URLs {
+		command.Env = append(command.Env, testdb.Variable(kind)+"="+url)
 	}
 	return exitCode(execute(command, signals))
-}
-
-// startServers starts a server of each kind. With an error it returns the servers that it has started.
-func startServers(kinds []string) (servers map[string]*testdb.Server, err error) {
-	servers = map[string]*testdb.Server{}
-	for _, kind := range kinds {
-		server, err := testdb.StartServer(kind)
-		if err != nil {
-			return servers, err
-		}
-		servers[kind] = server
-	}
-	also, err := testdb.Also()
-	if server := servers[testdb.Postgres]; err == nil && server != nil && slices.Contains(also, testdb.Pooler) {
-		servers[testdb.Pooler], err = testdb.StartPooler(server.URL())
-	}
-	return servers, err
-}
-
-func closeServers(servers map[string]*testdb.Server) (err error) {
-	for _, server := range servers {
-		err = errors.Join(err, server.Close())
-	}
-	return err
 }
 
 // missing returns the kinds of database that need a server and have no URL.
