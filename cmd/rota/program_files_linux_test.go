@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -248,5 +249,58 @@ func TestWorkerCheckAnswers(t *testing.T) {
 		if _, stderr, code := runRota(t, s.dir, "worker", "check", "--answers", answers, "cat"); code != 2 || stderr != want {
 			t.Errorf("%s: exit code %d, %s", answers, code, stderr)
 		}
+	}
+}
+
+// In mode RUN the program is asked for the files of a sweep. The run fails, and names the files that have failed:
+// nothing discards them. When they are mended, a rerun books them and those behind them, and nothing else.
+func TestProgramSelectsForARun(t *testing.T) {
+	t.Parallel()
+	testdb.Language(t, "python3")
+	s := newFileShop(t)
+	config, err := os.ReadFile(filepath.Join(s.dir, "rota.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(s.dir, "rota.yaml"), strings.NewReplacer(
+		"queues: 4", "queues: 4\n    mode: RUN\n    queue_max_attempts: 1",
+		"[select, discard, backlog, peek]", "[select]").Replace(string(config)))
+	r := &testRoster{T: t, url: "sqlite:files.db", dir: s.dir}
+	w := startWorker(t, s.dir, s.env...)
+	s.eventually("the worker has defined the task type", func() bool {
+		_, _, code := r.try("task show book")
+		return code == 0
+	})
+	id := strings.TrimSpace(r.run("run submit book --key monday"))
+	if _, _, code := r.try("run wait " + id); code != 1 {
+		t.Errorf("exit code %d of a run that has failed", code)
+	}
+	failed := []string{"c0-0019.txt", "c10-0019.txt", "c15-0019.txt", "c20-0019.txt", "c5-0019.txt", "late-0000.txt"}
+	r.wantOutput("run show "+id,
+		fmt.Sprintf(`0 of 4 queues, 4 failed, %d items, %d items failed`, allFiles-brokenFiles, len(failed)))
+	names := regexp.MustCompile(`\S+\.txt`).FindAllString(r.run("run show "+id), -1)
+	slices.Sort(names)
+	if !slices.Equal(names, failed) {
+		t.Errorf("the run names %q, want %q", names, failed)
+	}
+	waiting := append(slices.Clone(failed), "late-0001.txt", "late-0002.txt")
+	if left := s.files("inbox"); !slices.Equal(left, waiting) {
+		t.Errorf("the files %q are left, want %q", left, waiting)
+	}
+
+	for _, name := range failed {
+		s.put(name, "7")
+	}
+	r.run("run rerun " + id)
+	if stdout, stderr, code := r.try("run wait " + id); code != 0 {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	r.wantOutput("run show "+id, fmt.Sprintf(`4 of 4 queues, %d items, `, allFiles+lateFiles))
+	if names, repeated := s.booked(); len(names) != allFiles+lateFiles || repeated > 0 {
+		t.Errorf("%d files are booked, %d of them again, want each of %d once", len(names), repeated, allFiles+lateFiles)
+	}
+	w.signal(syscall.SIGTERM)
+	if code := w.exit(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
