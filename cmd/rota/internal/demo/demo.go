@@ -16,6 +16,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // The sizes of the demo. queueCount, ownSign and the intervals are also in rota.yaml.
@@ -142,7 +143,8 @@ func play(unlimited, ctx context.Context, o Options, folder string) (err error) 
 	if err := errors.Join(fillOrders(ctx, db.DB), writeConfig(folder, url)); err != nil {
 		return err
 	}
-	s := &story{db: db.DB, out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
+	s := &story{client: ops.New(c), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
+	s.events = s.client.Events().Follow(ops.EventFilter{}, 100)
 	printf(o.Out, introduction, db.server, human.Number(orderCount), queueCount)
 	if o.Console != nil {
 		address, stop, err := o.Console(ctx, c)

@@ -21,68 +21,9 @@ type fleet struct {
 	workers []*worker
 }
 
-func (c *fleet) start() (*worker, error) {
-	w, err := startWorker(len(c.workers)+1, c.program, c.folder)
-	if err == nil {
-		c.workers = append(c.workers, w)
-	}
-	return w, err
-}
-
-// of returns the worker of the server with this uuid (host:pid:8hex), or nil.
-func (c *fleet) of(uuid string) *worker {
-	for _, w := range c.workers {
-		if strings.Contains(uuid, fmt.Sprintf(":%d:", w.pid)) {
-			return w
-		}
-	}
-	return nil
-}
-
-// name returns the worker of the server, or the uuid of a server that the demo has not started.
-func (c *fleet) name(uuid string) string {
-	if w := c.of(uuid); w != nil {
-		return w.String()
-	}
-	return uuid
-}
-
-// check returns an error if a worker has ended without a signal, or has failed to leave in order.
-func (c *fleet) check() error {
-	for _, w := range c.workers {
-		if w.ended() && !w.killed && (!w.leaving || w.err != nil) {
-			return fmt.Errorf("%s (pid %d) ended unexpectedly: %w", w, w.pid, w.failure())
-		}
-	}
-	return nil
-}
-
-// terminate asks all workers to leave in order.
-func (c *fleet) terminate() {
-	for _, w := range c.workers {
-		w.leaving = true
-		_ = w.process.Signal(syscall.SIGTERM) // fails if the process has ended already, which check reports
-	}
-}
-
-func (c *fleet) ended() bool {
-	return !slices.ContainsFunc(c.workers, func(w *worker) bool { return !w.ended() })
-}
-
-// kill ends all workers that still run, and waits for them.
-func (c *fleet) kill() {
-	for _, w := range c.workers {
-		if !w.ended() {
-			w.kill()
-			<-w.gone
-		}
-	}
-}
-
 // worker is one `rota worker` process.
 type worker struct {
 	number  int
-	pid     int
 	process *os.Process
 	log     string // the file that gets its output
 	killed  bool   // by the demo
@@ -92,21 +33,16 @@ type worker struct {
 	err  error         // how the process ended; read it only after gone
 }
 
-func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
-
-// startWorker starts `program worker -c rota.yaml` in the folder.
-func startWorker(number int, program, folder string) (*worker, error) {
-	w := &worker{
-		number: number, log: filepath.Join(folder, fmt.Sprintf("worker-%d.log", number)),
-		gone: make(chan struct{}),
-	}
+// start starts `program worker -c rota.yaml` in the folder.
+func (f *fleet) start() (*worker, error) {
+	w := &worker{number: len(f.workers) + 1, gone: make(chan struct{})}
+	w.log = filepath.Join(f.folder, fmt.Sprintf("worker-%d.log", w.number))
 	log, err := os.Create(w.log)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, "worker", "-c", configName)
-	cmd.Dir, cmd.Env = folder, ownEnviron()
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd := exec.Command(f.program, "worker", "-c", configName)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = f.folder, ownEnviron(), log, log
 	cmd.SysProcAttr = dieWithParent()
 	started := make(chan error, 1)
 	go func() {
@@ -124,21 +60,69 @@ func startWorker(number int, program, folder string) (*worker, error) {
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", w, err)
 	}
-	w.process, w.pid = cmd.Process, cmd.Process.Pid
+	w.process, f.workers = cmd.Process, append(f.workers, w)
 	return w, nil
 }
 
 // ownEnviron returns the environment without the variables that would override rota.yaml: with the user's
 // ROTA_DATABASE the workers would join the user's roster. Variables of the tests stay.
 func ownEnviron() []string {
-	var list []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "ROTA_") || strings.HasPrefix(v, "ROTA_TEST_") {
-			list = append(list, v)
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "ROTA_") && !strings.HasPrefix(v, "ROTA_TEST_")
+	})
+}
+
+// of returns the worker of the server with this uuid (host:pid:8hex), or nil.
+func (f *fleet) of(uuid string) *worker {
+	for _, w := range f.workers {
+		if strings.Contains(uuid, fmt.Sprintf(":%d:", w.process.Pid)) {
+			return w
 		}
 	}
-	return list
+	return nil
 }
+
+// name returns the worker of the server, or the uuid of a server that the demo has not started.
+func (f *fleet) name(uuid string) string {
+	if w := f.of(uuid); w != nil {
+		return w.String()
+	}
+	return uuid
+}
+
+// check returns an error if a worker has ended without a signal, or has failed to leave in order.
+func (f *fleet) check() error {
+	for _, w := range f.workers {
+		if w.ended() && !w.killed && (!w.leaving || w.err != nil) {
+			return fmt.Errorf("%s (pid %d) ended unexpectedly: %w", w, w.process.Pid, w.failure())
+		}
+	}
+	return nil
+}
+
+// terminate asks all workers to leave in order.
+func (f *fleet) terminate() {
+	for _, w := range f.workers {
+		w.leaving = true
+		_ = w.process.Signal(syscall.SIGTERM) // fails if the process has ended already, which check reports
+	}
+}
+
+func (f *fleet) ended() bool {
+	return !slices.ContainsFunc(f.workers, func(w *worker) bool { return !w.ended() })
+}
+
+// kill ends all workers that still run, and waits for them.
+func (f *fleet) kill() {
+	for _, w := range f.workers {
+		if !w.ended() {
+			w.kill()
+			<-w.gone
+		}
+	}
+}
+
+func (w *worker) String() string { return fmt.Sprintf("worker %d", w.number) }
 
 // kill ends the process as a crash would.
 func (w *worker) kill() {
@@ -172,5 +156,5 @@ func (w *worker) state() string {
 	case w.leaving:
 		return "leaving"
 	}
-	return fmt.Sprintf("pid %d", w.pid)
+	return fmt.Sprintf("pid %d", w.process.Pid)
 }

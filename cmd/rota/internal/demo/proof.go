@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/sqldb"
 )
 
 // check is a claim, the SELECT that tests it and the rows that prove it.
@@ -54,7 +54,7 @@ type finding struct {
 	rows    [][]string
 }
 
-func ask(ctx context.Context, db querier, checks ...check) (findings []finding, err error) {
+func ask(ctx context.Context, db sqldb.Queryer, checks ...check) (findings []finding, err error) {
 	for _, c := range checks {
 		columns, rows, err := read(ctx, db, c.query)
 		if err != nil {
@@ -75,7 +75,7 @@ func report(out io.Writer, findings []finding, proof bool) error {
 		if proof || !holds {
 			printf(out, "   %s\n", strings.ReplaceAll(f.query, "\n", "\n   "))
 			for _, row := range append([][]string{f.columns}, f.rows...) {
-				printf(out, "   %s\n", strings.Join(row, "  "))
+				printf(out, "   %s\n", escape.Text(strings.Join(row, "  ")))
 			}
 			printf(out, "\n")
 		}
@@ -96,13 +96,8 @@ func report(out io.Writer, findings []finding, proof bool) error {
 	return errors.Join(errs...)
 }
 
-// querier is a database or a transaction.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// read returns the result of a SELECT, as text that is escaped for the terminal.
-func read(ctx context.Context, db querier, query string) (columns []string, list [][]string, err error) {
+// read returns the result of a SELECT as text.
+func read(ctx context.Context, db sqldb.Queryer, query string) (columns []string, list [][]string, err error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, nil, err
@@ -119,9 +114,6 @@ func read(ctx context.Context, db querier, query string) (columns []string, list
 		}
 		if err := rows.Scan(into...); err != nil {
 			return nil, nil, err
-		}
-		for i := range row {
-			row[i] = escape.Text(row[i])
 		}
 		list = append(list, row)
 	}

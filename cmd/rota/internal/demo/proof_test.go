@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -77,7 +78,7 @@ func TestProof(t *testing.T) {
 }
 
 // prove returns the error of the report, and checks that the report fits a terminal of 80 columns.
-func prove(t *testing.T, db querier, checks ...check) error {
+func prove(t *testing.T, db sqldb.Queryer, checks ...check) error {
 	t.Helper()
 	findings, err := ask(t.Context(), db, checks...)
 	if err != nil {

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"io"
 	"slices"
@@ -10,16 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/ops"
 )
 
 // story is what happens between the start of the first worker and the end of the last one.
 type story struct {
-	db    *sql.DB
-	out   io.Writer
-	began time.Time
-	fleet *fleet
-	shown int // events that were printed
+	client *ops.Client
+	events *ops.EventFollower
+	out    io.Writer
+	began  time.Time
+	fleet  *fleet
 }
 
 // scene is one step of the story.
@@ -41,7 +42,7 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 		return nil
 	}
 	leave := func() (err error) {
-		moves, err = ask(ctx, s.db, movesCheck) // before the workers leave: that moves queues too
+		moves, err = ask(ctx, s.client.DB(), movesCheck) // before the workers leave: that moves queues too
 		s.fleet.terminate()
 		return err
 	}
@@ -58,7 +59,7 @@ func (s *story) tell(ctx context.Context) ([]finding, error) {
 			return nil, fmt.Errorf("scene %q: %w", scene.title, err)
 		}
 	}
-	findings, err := ask(ctx, s.db, ordersCheck, workersCheck)
+	findings, err := ask(ctx, s.client.DB(), ordersCheck, workersCheck)
 	return append(findings, moves...), err
 }
 
@@ -75,15 +76,13 @@ func (s *story) goOn(ctx context.Context) error {
 	if err := s.start(firstWorkers)(); err != nil {
 		return err
 	}
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	for last := orderCount; ctx.Err() == nil; last += ordersPerSecond {
-		if _, err := s.db.ExecContext(ctx, moreOrders(last, ordersPerSecond)); err != nil && ctx.Err() == nil {
+		if _, err := s.client.DB().ExecContext(ctx, moreOrders(last, ordersPerSecond)); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("make new orders: %w", err)
 		}
 		select {
 		case <-ctx.Done():
-		case <-tick.C:
+		case <-time.After(time.Second):
 		}
 	}
 	s.write("   the workers leave")
@@ -106,7 +105,7 @@ func (s *story) start(n int) func() error {
 			if err != nil {
 				return err
 			}
-			s.write(fmt.Sprintf("   %s started, pid %d", w, w.pid))
+			s.write(fmt.Sprintf("   %s started, pid %d", w, w.process.Pid))
 		}
 		return nil
 	}
@@ -122,7 +121,7 @@ func (s *story) play(ctx context.Context, scene scene) error {
 		return err
 	}
 	for {
-		now, err := look(ctx, s.db)
+		now, err := s.look(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -130,8 +129,7 @@ func (s *story) play(ctx context.Context, scene scene) error {
 			return err
 		}
 		ends := scene.ends(now)
-		s.tellEvents(now.events[s.shown:])
-		s.shown = len(now.events)
+		s.tellEvents(now.events)
 		if ends {
 			s.tellState(now)
 		}
@@ -149,8 +147,8 @@ func (s *story) play(ctx context.Context, scene scene) error {
 func (s *story) shared(now snapshot) bool {
 	holds := map[*worker]int{}
 	for _, q := range now.queues {
-		w := s.fleet.of(q.owner)
-		if w == nil || w.killed || q.status != "HELD" {
+		w := s.fleet.of(value(q.CurServer))
+		if w == nil || w.killed || q.Status != "HELD" {
 			return false
 		}
 		holds[w]++
@@ -162,43 +160,35 @@ func (s *story) shared(now snapshot) bool {
 
 // snapshot is what the tables hold at one moment.
 type snapshot struct {
-	queues  []queue
-	settled map[string]int // orders by the uuid of the server
-	events  []event        // all, oldest first
+	queues  []ops.QueueRecord
+	settled map[string]int    // orders by the uuid of the server
+	events  []ops.EventRecord // that the last snapshot did not have
 }
 
-// queue is a row of schedule_assignment.
-type queue struct{ id, owner, status string }
+// look reads the tables.
+func (s *story) look(ctx context.Context) (now snapshot, err error) {
+	if now.queues, err = s.client.Queues().List(ctx, ops.QueueFilter{}); err != nil {
+		return now, err
+	}
+	_, rows, err := read(ctx, s.client.DB(), `SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED'
+		GROUP BY settled_by ORDER BY settled_by`)
+	if err != nil {
+		return now, fmt.Errorf("count the orders: %w", err)
+	}
+	now.settled = map[string]int{}
+	for _, r := range rows {
+		now.settled[r[0]], _ = strconv.Atoi(r[1]) // a COUNT is a number
+	}
+	now.events, err = s.events.Next(ctx)
+	return now, err
+}
 
-// event is a row of schedule_event.
-type event struct{ kind, queue, from, to, reason string }
-
-// look reads the tables, as any user could.
-func look(ctx context.Context, db querier) (s snapshot, err error) {
-	const (
-		queues  = `SELECT queue_id, COALESCE(cur_server, ''), status FROM schedule_assignment ORDER BY queue_id`
-		settled = `SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED'
-			GROUP BY settled_by ORDER BY settled_by`
-		events = `SELECT kind, COALESCE(queue_id, ''), COALESCE(from_server, ''), COALESCE(to_server, ''), reason
-			FROM schedule_event ORDER BY event_id`
-	)
-	var lists [3][][]string
-	for i, query := range []string{queues, settled, events} {
-		if _, lists[i], err = read(ctx, db, query); err != nil {
-			return s, fmt.Errorf("%s: %w", query, err)
-		}
+// value returns what a column holds; empty if it is NULL.
+func value(column *string) string {
+	if column == nil {
+		return ""
 	}
-	for _, r := range lists[0] {
-		s.queues = append(s.queues, queue{r[0], r[1], r[2]})
-	}
-	s.settled = map[string]int{}
-	for _, r := range lists[1] {
-		s.settled[r[0]], _ = strconv.Atoi(r[1]) // a COUNT is a number
-	}
-	for _, r := range lists[2] {
-		s.events = append(s.events, event{r[0], r[1], r[2], r[3], r[4]})
-	}
-	return s, nil
+	return *column
 }
 
 // orders returns the number of settled orders.
@@ -211,28 +201,29 @@ func (s snapshot) orders() (total int) {
 
 // write prints a line with the time since the demo began.
 func (s *story) write(line string) {
-	printf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), line)
+	printf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), escape.Text(line))
 }
 
 // tellEvents prints events. Neighbours that differ only in their queue share a line.
-func (s *story) tellEvents(events []event) {
+func (s *story) tellEvents(events []ops.EventRecord) {
 	var lines []string
 	for _, e := range events {
-		if e.kind == "REQUESTED" {
+		if e.Kind == ops.EventRequested {
 			continue // the release says the same
 		}
-		parties := s.fleet.name(e.from) + s.fleet.name(e.to)
-		if e.from != "" && e.to != "" {
-			parties = s.fleet.name(e.from) + " → " + s.fleet.name(e.to)
+		from, to := value(e.FromServer), value(e.ToServer)
+		parties := s.fleet.name(from) + s.fleet.name(to)
+		if from != "" && to != "" {
+			parties = s.fleet.name(from) + " → " + s.fleet.name(to)
 		}
-		line := strings.TrimRight(fmt.Sprintf("   %-10s  %s  %s", e.kind, parties, e.reason), " ")
-		if e.queue != "" {
-			line = fmt.Sprintf("   %-10s  %s  queue", e.kind, parties)
+		line := strings.TrimRight(fmt.Sprintf("   %-10s  %s  %s", e.Kind, parties, e.Reason), " ")
+		if e.QueueID != nil {
+			line = fmt.Sprintf("   %-10s  %s  queue", e.Kind, parties)
 			if n := len(lines) - 1; n >= 0 && strings.HasPrefix(lines[n], line) {
-				lines[n] += " " + e.queue
+				lines[n] += " " + *e.QueueID
 				continue
 			}
-			line += " " + e.queue
+			line += " " + *e.QueueID
 		}
 		lines = append(lines, line)
 	}
@@ -252,8 +243,8 @@ func (s *story) tellState(now snapshot) {
 			}
 		}
 		for _, q := range now.queues {
-			if s.fleet.of(q.owner) == w {
-				queues += " " + q.id
+			if s.fleet.of(value(q.CurServer)) == w {
+				queues += " " + q.QueueID
 			}
 		}
 		if w != nil {

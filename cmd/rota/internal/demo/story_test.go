@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -8,24 +9,29 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/dutyrota/rota/ops"
 )
 
-func pidOf(w *worker) string { return strconv.Itoa(w.pid) }
+// column returns what a column holds that may be NULL.
+func column(text string) *string { return &text }
+
+func pidOf(w *worker) string { return strconv.Itoa(w.process.Pid) }
 
 // example is a story of four workers with worker 2 killed, and a snapshot taken before the take-over.
 func example() (*story, *strings.Builder, snapshot) {
 	var out strings.Builder
 	c := &fleet{}
 	for i, pid := range []int{4711, 4712, 4713, 1234567} {
-		c.workers = append(c.workers, &worker{number: i + 1, pid: pid, killed: i == 1, gone: make(chan struct{})})
+		c.workers = append(c.workers, &worker{number: i + 1, process: &os.Process{Pid: pid}, killed: i == 1, gone: make(chan struct{})})
 	}
 	return &story{fleet: c, out: &out, began: time.Now()}, &out, snapshot{
-		queues: []queue{
-			{"0", "h:4711:a", "HELD"},
-			{"1", "h:4712:b", "OVERDUE"},
-			{"2", "h:4713:c", "MOVING"},
-			{"3", "", "UNASSIGNED"},
-			{"5", "fe80::1:1234567:d", "HELD"}, // a host name with colons
+		queues: []ops.QueueRecord{
+			{QueueID: "0", CurServer: column("h:4711:a"), Status: "HELD"},
+			{QueueID: "1", CurServer: column("h:4712:b"), Status: "OVERDUE"},
+			{QueueID: "2", CurServer: column("h:4713:c"), Status: "MOVING"},
+			{QueueID: "3", Status: "UNASSIGNED"},
+			{QueueID: "5", CurServer: column("fe80::1:1234567:d"), Status: "HELD"}, // a host name with colons
 		},
 		settled: map[string]int{"h:4711:a": 5000, "h:4712:b": 2500, "h:4713:c": 1000, "h:1234567:d": 500},
 	}
@@ -49,15 +55,15 @@ func TestTellState(t *testing.T) {
 
 func TestTellEvents(t *testing.T) {
 	s, out, _ := example()
-	s.tellEvents([]event{
-		{kind: "JOINED", to: "h:1234567:d"},
-		{kind: "GRANTED", queue: "0", to: "h:4711:a"},
-		{kind: "GRANTED", queue: "3", to: "h:4711:a"},
-		{kind: "GRANTED", queue: "4", to: "h:4713:c"},
-		{kind: "REQUESTED", queue: "2", from: "h:4713:c", to: "h:1234567:d"},
-		{kind: "RELEASED", queue: "2", from: "h:4713:c", to: "h:1234567:d"},
-		{kind: "EXPIRED", from: "h:4712:b", reason: "silent for 2.6s"},
-		{kind: "TAKEN_OVER", queue: "1", from: "h:4712:b", to: "h:9:stranger"},
+	s.tellEvents([]ops.EventRecord{
+		{Kind: "JOINED", ToServer: column("h:1234567:d")},
+		{Kind: "GRANTED", QueueID: column("0"), ToServer: column("h:4711:a")},
+		{Kind: "GRANTED", QueueID: column("3"), ToServer: column("h:4711:a")},
+		{Kind: "GRANTED", QueueID: column("4"), ToServer: column("h:4713:c")},
+		{Kind: "REQUESTED", QueueID: column("2"), FromServer: column("h:4713:c"), ToServer: column("h:1234567:d")},
+		{Kind: "RELEASED", QueueID: column("2"), FromServer: column("h:4713:c"), ToServer: column("h:1234567:d")},
+		{Kind: "EXPIRED", FromServer: column("h:4712:b"), Reason: "silent for 2.6s"},
+		{Kind: "TAKEN_OVER", QueueID: column("1"), FromServer: column("h:4712:b"), ToServer: column("h:9:stranger")},
 	})
 	const want = `   JOINED      worker 4
    GRANTED     worker 1  queue 0 3
@@ -68,5 +74,14 @@ func TestTellEvents(t *testing.T) {
 `
 	if diff := cmp.Diff(want, regexp.MustCompile(`(?m)^ +[0-9.]+ s  `).ReplaceAllString(out.String(), "")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What the demo reads from the database reaches the terminal only escaped.
+func TestTellEscapes(t *testing.T) {
+	s, out, _ := example()
+	s.tellEvents([]ops.EventRecord{{Kind: ops.EventExpired, Reason: "a\x1b]0;x\x07"}})
+	if !strings.HasSuffix(out.String(), `  a\x1b]0;x\a`+"\n") {
+		t.Errorf("%q", out.String())
 	}
 }
