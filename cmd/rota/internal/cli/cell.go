@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -82,8 +83,10 @@ func (c Cell) shortened() string {
 // Text returns a cell with a text as it is.
 func Text(title, text string) Cell { return Cell{Title: title, text: text} }
 
-// Maybe returns a cell with a text, or "-" if there is none.
-func Maybe[S string | *string](title string, text S) Cell { return Text(title, OrDash(text)) }
+// Maybe returns a cell with a value, or "-" if there is none.
+func Maybe[S string | *string | *int64 | *time.Time](title string, text S) Cell {
+	return Text(title, OrDash(text))
+}
 
 // UUID returns a cell with the uuid of a server, or "-". A table that is too wide shortens it to host:pid.
 func UUID[S string | *string](title string, uuid S) Cell {
@@ -130,13 +133,16 @@ func Relative(title string, now, t time.Time) Cell {
 	return Text(title, human.Relative(now, t)).Right().By(float64(t.UnixMilli()))
 }
 
-// OrDash returns "-" for NULL and for an empty text.
-func OrDash[S string | *string](s S) string {
-	text, _ := any(s).(string)
-	if p, ok := any(s).(*string); ok && p != nil {
-		text = *p
+// OrDash returns the text of a value, and "-" for NULL and for an empty text.
+func OrDash[S string | *string | *int64 | *time.Time](value S) string {
+	v := reflect.Indirect(reflect.ValueOf(value))
+	if !v.IsValid() {
+		return "-"
 	}
-	return cmp.Or(text, "-")
+	if t, ok := v.Interface().(time.Time); ok {
+		return TimeText(t)
+	}
+	return cmp.Or(fmt.Sprint(v.Interface()), "-")
 }
 
 // TimeText formats a time in UTC without fractions of a second.

@@ -2,8 +2,6 @@ package rostercmd
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,24 +39,10 @@ func dataRow(d ops.DataRecord) cli.Row {
 	return cli.Row{
 		cli.Text("NAME", d.Name),
 		cli.Text("STATE", d.State).Colored(d.State),
-		cli.Text("QUEUES", countText(d.Queues)).Right(),
-		cli.Text("LAST RAISE", timeText(d.RaisedAt)),
-		cli.Text("SINCE", timeText(d.Since)).Drop(2),
+		cli.Maybe("QUEUES", d.Queues).Right(),
+		cli.Maybe("LAST RAISE", d.RaisedAt),
+		cli.Maybe("SINCE", d.Since).Drop(2),
 		cli.Long("ADDRESS", d.Address).Drop(1),
 		cli.Long("REASON", cli.OneLine(d.Reason)),
 	}
-}
-
-func countText(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return fmt.Sprint(*n)
-}
-
-func timeText(t *time.Time) string {
-	if t == nil {
-		return "-"
-	}
-	return cli.TimeText(*t)
 }

@@ -69,6 +69,9 @@ func listRunItems(ctx context.Context, c *ops.Client, run, queue string, limit i
 
 // ItemRow is an item that failed.
 func ItemRow(i ops.ItemRecord) cli.Row {
+	if i.State == ops.ItemDead {
+		i.NextAttemptAt = nil
+	}
 	return cli.Row{
 		cli.Text("TASK", i.TaskType).DropSame(2),
 		cli.Text("QUEUE", i.QueueID),
@@ -77,14 +80,7 @@ func ItemRow(i ops.ItemRecord) cli.Row {
 		cli.State("STATE", i.State),
 		cli.Figure("ATTEMPTS", i.Attempts),
 		cli.Time("FIRST FAILED", i.FirstFailedAt).Drop(3),
-		cli.Text("NEXT", nextAttempt(i)).Drop(2),
+		cli.Maybe("NEXT", i.NextAttemptAt).Drop(2),
 		cli.Long("LAST ERROR", i.LastError),
 	}
-}
-
-func nextAttempt(i ops.ItemRecord) string {
-	if i.NextAttemptAt == nil || i.State == ops.ItemDead {
-		return "-"
-	}
-	return cli.TimeText(*i.NextAttemptAt)
 }
