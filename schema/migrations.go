@@ -25,9 +25,9 @@ const edition = "47"
 
 // Migration is one step of the schema.
 type Migration struct {
-	Version   int64
-	Name      string    // Name is empty for a version that only a newer program knows.
-	AppliedAt time.Time // AppliedAt is by the database's clock, in UTC. Zero means that the migration is pending.
+	Version   int64     `json:"version"`
+	Name      string    `json:"name"`       // Name is empty for a version that only a newer program knows.
+	AppliedAt time.Time `json:"applied_at"` // AppliedAt is by the database's clock, in UTC. Zero: it is pending.
 }
 
 // migrations holds the steps from an empty database to the schema of a program.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -143,7 +142,7 @@ func newMigrateStatusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.Write(cmd.OutOrStdout(), cli.TableResult(migrationRecords(list), migrationRow))
+			return o.Write(cmd.OutOrStdout(), cli.TableResult(list, migrationRow))
 		},
 	}
 	cli.AddConnectionFlags(cmd)
@@ -151,22 +150,7 @@ func newMigrateStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// migrationRecord is a migration. Its zero AppliedAt is null in JSON.
-type migrationRecord struct {
-	Version   int64     `json:"version"`
-	Name      string    `json:"name"`
-	AppliedAt time.Time `json:"applied_at"`
-}
-
-func migrationRecords(list []schema.Migration) []migrationRecord {
-	records := make([]migrationRecord, len(list))
-	for i, m := range list {
-		records[i] = migrationRecord(m)
-	}
-	return records
-}
-
-func migrationRow(m migrationRecord) cli.Row {
+func migrationRow(m schema.Migration) cli.Row {
 	applied := "pending"
 	if !m.AppliedAt.IsZero() {
 		applied = cli.TimeText(m.AppliedAt)
