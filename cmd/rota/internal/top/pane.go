@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
@@ -143,24 +144,11 @@ func (p *pane) body(s cli.Screen) []string {
 
 // chosenLine marks a line. It leaves out the colours of the line, which the mark would end with.
 func chosenLine(s cli.Screen, line string) string {
-	plain := ">" + strings.TrimPrefix(stripped(line), " ")
+	plain := ">" + strings.TrimPrefix(ansi.Strip(line), " ")
 	if !s.Color {
 		return plain
 	}
 	return "\x1b[7m" + text.Pad(plain, s.Width, ' ') + "\x1b[0m"
-}
-
-// stripped returns a line without colours.
-func stripped(line string) string {
-	var p text.EscSeqParser
-	return strings.Map(func(r rune) rune {
-		inside := p.InSequence()
-		p.Consume(r)
-		if inside || p.InSequence() {
-			return -1
-		}
-		return r
-	}, line)
 }
 
 // describe says what the pane shows.
