@@ -1,10 +1,9 @@
 package console
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/ops"
 )
 
@@ -24,13 +23,7 @@ type plannedMove struct {
 }
 
 // Shown returns the first of the queues.
-func (m plannedMove) Shown() string {
-	const most = 20
-	if len(m.Queues) <= most {
-		return strings.Join(m.Queues, ", ")
-	}
-	return strings.Join(m.Queues[:most], ", ") + fmt.Sprintf(" and %d more", len(m.Queues)-most)
-}
+func (m plannedMove) Shown() string { return human.First(m.Queues, 20) }
 
 // plannedShare is how many queues a server owns before and after.
 type plannedShare struct {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // Call is a verb with values for its arguments, as texts of a command line or of a form. Its methods must not be called
@@ -120,7 +122,7 @@ func parse(a Arg, text string) (value any, err error) {
 		rule = "true or false"
 	default:
 		if len(a.Choices) > 0 && text != "" && !slices.Contains(a.Choices, strings.ToUpper(text)) {
-			return nil, fmt.Errorf("%s (%s) must be %s", name, text, alternatives(a.Choices))
+			return nil, fmt.Errorf("%s (%s) must be %s", name, text, human.Alternatives(a.Choices))
 		}
 		return text, nil
 	}
@@ -128,10 +130,4 @@ func parse(a Arg, text string) (value any, err error) {
 		return nil, fmt.Errorf("%s (%s) must be %s", name, text, rule)
 	}
 	return value, nil
-}
-
-// alternatives returns "a, b or c" for two values or more.
-func alternatives(values []string) string {
-	last := len(values) - 1
-	return strings.Join(values[:last], ", ") + " or " + values[last]
 }

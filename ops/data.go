@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
 )
@@ -157,5 +158,5 @@ func listDatabases(names []string) string {
 	if len(names) == 1 {
 		return "the data database " + names[0]
 	}
-	return "the data databases " + firstFive(names)
+	return "the data databases " + human.First(names, 5)
 }

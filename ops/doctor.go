@@ -3,10 +3,10 @@ package ops
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/plan"
 )
 
@@ -63,7 +63,7 @@ func (d *diagnosis) note(kind, hint, format string, args ...any) *condition.Cond
 // list adds a finding about some things, unless there are none. Its text ends with the first five of them.
 func (d *diagnosis) list(kind, text string, things []string) {
 	if len(things) > 0 {
-		d.add(kind, "%s: %s", text, firstFive(things))
+		d.add(kind, "%s: %s", text, human.First(things, 5))
 	}
 }
 
@@ -73,14 +73,6 @@ func (d *diagnosis) commandName(s ServerRecord) string {
 		return name
 	}
 	return s.UUID
-}
-
-// firstFive lists the first five ids.
-func firstFive(ids []string) string {
-	if len(ids) > 5 {
-		return fmt.Sprintf("%s and %d more", strings.Join(ids[:5], ", "), len(ids)-5)
-	}
-	return strings.Join(ids, ", ")
 }
 
 // wholeSeconds returns the duration of an age that a record has.

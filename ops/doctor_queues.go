@@ -43,11 +43,11 @@ func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Se
 			d.list(condition.NoOwner, "queues without an owner", late)
 			if len(fresh) > 0 {
 				d.note(condition.NoOwner, "wait: a plan follows in a moment, and an audit within 30 s",
-					"queues that are being assigned: %s", firstFive(fresh)).Subject = "fresh"
+					"queues that are being assigned: %s", human.First(fresh, 5)).Subject = "fresh"
 			}
 		default:
 			d.advise(condition.NoOwner, "start workers that may own them, or change the rule", "queues without an owner (%s): "+
-				"%s", reason, firstFive(list)).Subject = reason
+				"%s", reason, human.First(list, 5)).Subject = reason
 		}
 	}
 	withStatus := func(status string) []string {
@@ -161,7 +161,7 @@ func (d queueCheck) pendingHandovers(r rosterRows) {
 			asked := time.Duration(longest[s.UUID]) * time.Second
 			c := d.advise(condition.LateHandover, "find out what its dealer does; "+
 				"rota server drain --force "+d.commandName(s)+" takes the queues away and cancels the calls in flight",
-				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, firstFive(ids))
+				"%s has not handed over queues that were requested %s ago: %s", ServerName(s.UUID), asked, human.First(ids, 5))
 			c.Server, c.Since = s.UUID, time.Now().Add(-asked)
 		}
 	}
@@ -219,7 +219,7 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d",
 			r.task.QueueTotal),
 			"%s instead of %d, as soon as every server has drained; it waits for %s", human.Count(*n, "queue",
-				"queues"), r.task.QueueTotal, cmp.Or(firstFive(busy), "no server"))
+				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no server"))
 	}
 	d.list(condition.PlanSkipped, "the last plan could not move queues, because transactions hold their rows",
 		r.task.Skipped)
@@ -246,7 +246,7 @@ func (d queueCheck) resizing(r rosterRows) {
 	}
 	if len(waiting) > 0 {
 		d.advise(condition.ResizeWait, "wait; to withdraw: "+withdraw, "%s to be split or merged, each when its owner has "+
-			"drained it: %s", human.Count(len(waiting), "queue is", "queues are"), firstFive(waiting))
+			"drained it: %s", human.Count(len(waiting), "queue is", "queues are"), human.First(waiting, 5))
 	}
 }
 

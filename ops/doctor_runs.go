@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
 )
@@ -64,7 +65,7 @@ func (d runCheck) joins(ctx context.Context, taskType string, triggers []runs.Tr
 		}
 		d.task = j.TaskType
 		d.add(condition.JoinUnmet, "no slot leads to a run: it runs after %s, and no trigger leads to %s",
-			firstFive(j.Upstreams), firstFive(j.Slotless))
+			human.First(j.Upstreams, 5), human.First(j.Slotless, 5))
 	}
 	d.task = ""
 	return nil

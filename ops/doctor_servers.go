@@ -135,7 +135,7 @@ func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
 	case r.eligibleWith(require) > 0:
 	case len(lack) > 0:
 		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, "+
-			"and these servers keep theirs although they lack a label: %s", require, firstFive(lack))
+			"and these servers keep theirs although they lack a label: %s", require, human.First(lack, 5))
 	case r.eligible() > 0:
 		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", require)
 	}
@@ -237,7 +237,7 @@ func (d serverCheck) failing(r rosterRows) {
 		}
 		c := d.advise(condition.Failing, "correct what the error says; the log of "+names[0]+" has more",
 			"%s of %s have failed in %s, and none has succeeded; the last error: %s",
-			human.Count(calls, "call", "calls"), firstFive(names), longest.Round(time.Second), sqldb.OneLine(errText(text)))
+			human.Count(calls, "call", "calls"), human.First(names, 5), longest.Round(time.Second), sqldb.OneLine(errText(text)))
 		c.Subject, c.Since = text, time.Now().Add(-longest)
 	}
 }
@@ -255,7 +255,7 @@ func (d queueCheck) failing(r rosterRows) {
 	})
 	if len(list) > 0 {
 		d.add(condition.QueueFailing, "queues whose calls have all failed, while others may succeed: %s",
-			firstFive(list)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
+			human.First(list, 5)).Since = time.Now().Add(-time.Duration(longest) * time.Second)
 	}
 }
 

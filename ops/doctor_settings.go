@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/runs"
 )
@@ -48,7 +49,7 @@ func (d rosterCheck) givenSettings(r rosterRows, row center.Settings) {
 		}
 	}
 	for _, diff := range order {
-		give := fmt.Sprintf("%d servers (%s) give", len(servers[diff]), firstFive(servers[diff]))
+		give := fmt.Sprintf("%d servers (%s) give", len(servers[diff]), human.First(servers[diff], 5))
 		if len(servers[diff]) == 1 {
 			give = servers[diff][0] + " gives"
 		}
@@ -95,7 +96,7 @@ func (c *Client) DiagnoseFile(ctx context.Context, path string, tasks []TaskSett
 func unknownUpstream(path, taskType, upstream string, names []string) condition.Condition {
 	c := condition.New(condition.NoUpstream, taskType,
 		"after names no task type: there is none of the name "+upstream+", and a worker waits until there is one",
-		"define it, or correct after in "+path+"; the task types are "+firstFive(names))
+		"define it, or correct after in "+path+"; the task types are "+human.First(names, 5))
 	c.Subject = upstream
 	return c
 }

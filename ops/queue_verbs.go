@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // AddQueue adds a named queue, or cancels its removal.
@@ -131,7 +132,7 @@ func (a SplitQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 	for i := int(q.QueueIndex); i < a.Total; i += total {
 		parts = append(parts, fmt.Sprint(i))
 	}
-	becomes := fmt.Sprintf("Queue %s of %d becomes queues %s of %d.", q.QueueID, total, firstFive(parts), a.Total)
+	becomes := fmt.Sprintf("Queue %s of %d becomes queues %s of %d.", q.QueueID, total, human.First(parts, 5), a.Total)
 	return resizeChange(c, a.TaskType, q, a.Total, "Split %s", "split as soon as its owner has drained it", becomes,
 		splitQueue.Effect), nil
 }
@@ -178,7 +179,7 @@ func (a MergeQueues) Prepare(ctx context.Context, c *Client) (*Change, error) {
 			family = append(family, other.QueueID)
 		}
 	}
-	becomes := fmt.Sprintf("Queues %s become queue %d of %d.", firstFive(family), into, a.Total)
+	becomes := fmt.Sprintf("Queues %s become queue %d of %d.", human.First(family, 5), into, a.Total)
 	return resizeChange(c, a.TaskType, q, a.Total, "Merge %s", "merged as soon as the owners have drained the queues",
 		becomes, mergeQueues.Effect), nil
 }

@@ -15,6 +15,20 @@ func Count[N int | int64](n N, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// First lists the first n of some names, and how many more there are: "a, b and 3 more".
+func First(names []string, n int) string {
+	if len(names) <= n {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:n], ", "), len(names)-n)
+}
+
+// Alternatives returns "a, b or c" for two values or more.
+func Alternatives(values []string) string {
+	last := len(values) - 1
+	return strings.Join(values[:last], ", ") + " or " + values[last]
+}
+
 // Number returns a number with separators, such as "48,210".
 func Number[N int | int64](n N) string {
 	text := fmt.Sprint(n)

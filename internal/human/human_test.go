@@ -40,3 +40,11 @@ func TestRelative(t *testing.T) {
 		}
 	}
 }
+
+func TestFirst(t *testing.T) {
+	for want, names := range map[string][]string{"": nil, "a, b": {"a", "b"}, "a, b and 2 more": {"a", "b", "c", "d"}} {
+		if got := First(names, 2); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dutyrota/rota/internal/human"
 )
 
 // Command completes a command that works on a roster: it gets the flags of the roster and -o, the check of the
@@ -88,7 +90,7 @@ func (c *Choice) Type() string { return "word" }
 // Set implements pflag.Value.
 func (c *Choice) Set(s string) error {
 	if !slices.Contains(c.Values, s) {
-		return fmt.Errorf("must be %s", Alternatives(c.Values))
+		return fmt.Errorf("must be %s", human.Alternatives(c.Values))
 	}
 	c.Value = s
 	return nil
@@ -96,15 +98,9 @@ func (c *Choice) Set(s string) error {
 
 // AddChoice adds the flag and its completion.
 func AddChoice(cmd *cobra.Command, c *Choice, name, short, usage string) {
-	cmd.Flags().VarP(c, name, short, usage+": "+Alternatives(c.Values))
+	cmd.Flags().VarP(c, name, short, usage+": "+human.Alternatives(c.Values))
 	// fails for unknown flags only
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.Values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// Alternatives returns "a, b or c" for two values or more.
-func Alternatives(values []string) string {
-	last := len(values) - 1
-	return strings.Join(values[:last], ", ") + " or " + values[last]
 }
 
 // Group makes a command that only has subcommands. Without arguments it shows

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/records"
 	"github.com/dutyrota/rota/ops"
 )
@@ -75,7 +76,7 @@ func (e *eventList) check(args []string) error {
 		return fmt.Errorf("--since (%s) must not be negative", e.filter.Since)
 	}
 	if kinds := ops.EventKinds(); e.filter.Kind != "" && !slices.Contains(kinds, e.filter.Kind) {
-		return fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, cli.Alternatives(kinds))
+		return fmt.Errorf("--kind (%s) must be %s", e.filter.Kind, human.Alternatives(kinds))
 	}
 	return nil
 }
@@ -139,15 +140,8 @@ func EventRow(e ops.EventRecord) cli.Row {
 		cli.State("KIND", e.Kind),
 		cli.UUID("FROM", e.FromServer),
 		cli.UUID("TO", e.ToServer),
-		cli.Text("EPOCH", epochText(e)).Right().Drop(3),
+		cli.Maybe("EPOCH", e.Epoch).Right().Drop(3),
 		cli.UUID("ACTOR", e.Actor).Drop(2),
 		cli.Long("REASON", e.Reason),
 	}
-}
-
-func epochText(e ops.EventRecord) string {
-	if e.Epoch == nil {
-		return "-"
-	}
-	return fmt.Sprint(*e.Epoch)
 }

@@ -151,16 +151,7 @@ func loadText(p ops.Preview) string {
 	}
 	if len(l.TooLarge) > 0 {
 		text += "\n" + human.Count(len(l.TooLarge), "queue has", "queues have") +
-			" more than that and cannot be divided: " + firstOf(l.TooLarge, 5)
-	}
-	return text
-}
-
-// firstOf lists the first n ids.
-func firstOf(ids []string, n int) string {
-	text := strings.Join(ids[:min(n, len(ids))], ", ")
-	if len(ids) > n {
-		text += fmt.Sprintf(" and %d more", len(ids)-n)
+			" more than that and cannot be divided: " + human.First(l.TooLarge, 5)
 	}
 	return text
 }

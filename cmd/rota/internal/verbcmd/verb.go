@@ -315,7 +315,7 @@ func helpOf(a ops.Arg) string {
 	if len(a.Choices) == 0 {
 		return a.Help
 	}
-	return a.Help + ": " + cli.Alternatives(a.Choices)
+	return a.Help + ": " + human.Alternatives(a.Choices)
 }
 
 // listed returns the lister of the values that an argument can have; it lists none if they are not known.
