@@ -16,10 +16,10 @@ import (
 // rows is a table of items and its Keyed dealer. Select returns the first items of a queue. Execute does all items of a
 // batch or none.
 type rows struct {
-	w     *world
-	takes time.Duration // of an Execute
+	w *world
 
 	mu     sync.Mutex
+	takes  time.Duration // of an Execute
 	open   []string
 	bad    map[string]error // the error of a failing item
 	fails  map[string]int   // how often an item has failed alone
@@ -54,7 +54,10 @@ func (r *rows) Select(_ context.Context, s processor.Selection) (page []string, 
 
 func (r *rows) Execute(ctx context.Context, items []string) error {
 	r.w.note("%v", items)
-	if err := nap(ctx, r.takes); err != nil {
+	r.mu.Lock()
+	takes := r.takes
+	r.mu.Unlock()
+	if err := nap(ctx, takes); err != nil {
 		return err
 	}
 	r.mu.Lock()
