@@ -37,6 +37,9 @@ type accepted struct {
 	change
 }
 
+// queues is the number of queues of the plays. An order belongs to the queue id % queues.
+const queues = 8
+
 // grant is a queue under an epoch. Only one relay may have it.
 type grant struct{ queue, epoch int64 }
 

@@ -163,9 +163,9 @@ func play(t *testing.T, s *stage) {
 }
 
 const (
-	orders, queues = 30, 8
-	flaky          = 0.02 // of the calls
-	dead           = 2 * time.Second
+	orders = 30
+	flaky  = 0.02 // of the calls
+	dead   = 2 * time.Second
 )
 
 // stage is one play.
