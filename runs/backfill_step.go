@@ -136,9 +136,8 @@ func (b Backfill) reopen(ctx context.Context, l *roster.LockTx, runID string) er
 
 // adopt makes a run that is in one of the states a run of this backfill.
 func (b Backfill) adopt(ctx context.Context, l *roster.LockTx, runID string, states []string) error {
-	_, err := l.Exec(ctx, `UPDATE schedule_run SET backfill_id = ?, priority = ?
-		WHERE run_id = ? AND state IN (`+sqldb.Marks(len(states))+`)`,
-		append([]any{b.ID, b.Priority, runID}, sqldb.Args(states)...)...)
+	_, err := l.ExecIn(ctx, states, `UPDATE schedule_run SET backfill_id = ?, priority = ?
+		WHERE run_id = ? AND state IN ({ids})`, b.ID, b.Priority, runID)
 	return err
 }
 
@@ -178,16 +177,16 @@ func (b Backfill) finish(ctx context.Context, l *roster.LockTx) error {
 
 // findSlotRuns returns the runs of slots by their keys.
 func findSlotRuns(ctx context.Context, db sqldb.Eacher, b Backfill, at []time.Time) (map[string]BackfillSlot, error) {
-	args := []any{b.TaskType, b.OwnSign}
+	var keys []string
 	for _, slot := range at {
-		args = append(args, b.runKey(slot))
+		keys = append(keys, b.runKey(slot))
 	}
 	type keyed struct {
 		BackfillSlot
 		Key string `json:"run_key"`
 	}
-	list, err := sqldb.Records[keyed](ctx, db, `SELECT {columns} FROM schedule_run
-		WHERE task_type = ? AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(at))+`) ORDER BY run_key`, args...)
+	list, err := sqldb.RecordsIn[keyed](ctx, db, keys, `SELECT {columns} FROM schedule_run
+		WHERE task_type = ? AND own_sign = ? AND run_key IN ({ids}) ORDER BY run_key`, b.TaskType, b.OwnSign)
 	if err != nil {
 		return nil, fmt.Errorf("find the runs of slots: %w", err)
 	}

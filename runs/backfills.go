@@ -104,14 +104,8 @@ func (bs *Backfills) Queues(ctx context.Context, list []BackfillSlot) (queues []
 			ids = append(ids, s.RunID)
 		}
 	}
-	for part := range slices.Chunk(ids, roster.InsertRows) {
-		found, err := sqldb.Records[BackfillQueue](ctx, bs.db, `SELECT {columns} FROM schedule_run_queue
-			WHERE run_id IN (`+sqldb.Marks(len(part))+`) ORDER BY run_id, queue_id`, sqldb.Args(part)...)
-		if err != nil {
-			return nil, fmt.Errorf("read the queues of the runs: %w", err)
-		}
-		queues = append(queues, found...)
-	}
+	queues, err = sqldb.RecordsIn[BackfillQueue](ctx, bs.db, ids, `SELECT {columns} FROM schedule_run_queue
+		WHERE run_id IN ({ids}) ORDER BY run_id, queue_id`)
 	at := map[string]int{}
 	for i, id := range ids {
 		at[id] = i
@@ -122,7 +116,7 @@ func (bs *Backfills) Queues(ctx context.Context, list []BackfillSlot) (queues []
 		}
 		return plan.CompareIDs(a.QueueID, b.QueueID)
 	})
-	return queues, nil
+	return queues, sqldb.Wrap(err, "read the queues of the runs")
 }
 
 // Start starts a backfill and returns it. The servers of the task type make its runs with their ticks, the oldest slot
@@ -239,18 +233,13 @@ func (bs *Backfills) Preview(ctx context.Context, r BackfillRange) (b Backfill, 
 
 // slotRuns returns the slots with their runs.
 func (bs *Backfills) slotRuns(ctx context.Context, b Backfill, at []time.Time) (list []BackfillSlot, err error) {
-	for part := range slices.Chunk(at, roster.InsertRows) {
-		found, err := findSlotRuns(ctx, bs.db, b, part)
-		if err != nil {
-			return nil, err
-		}
-		for _, slot := range part {
-			s := found[b.runKey(slot)]
-			s.ScheduledAt = slot
-			list = append(list, s)
-		}
+	found, err := findSlotRuns(ctx, bs.db, b, at)
+	for _, slot := range at {
+		s := found[b.runKey(slot)]
+		s.ScheduledAt = slot
+		list = append(list, s)
 	}
-	return list, nil
+	return list, err
 }
 
 // SetPaused pauses or resumes a backfill. While it is paused no further slot gets a run. The runs that it has made go
@@ -329,16 +318,11 @@ func continueBackfills(ctx context.Context, t sqldb.Tx, runID string) error {
 	if err != nil {
 		return err
 	}
-	for part := range slices.Chunk(append(ids, runID), roster.InsertRows) {
-		_, err := t.Exec(ctx, `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '', ended_at = NULL,
-			version = version + 1 WHERE state <> '`+BackfillCancelled+`'
-			AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
-				WHERE r.run_id IN (`+sqldb.Marks(len(part))+`) AND r.state IN `+openStates+`)`, sqldb.Args(part)...)
-		if err != nil {
-			return fmt.Errorf("continue the backfill: %w", err)
-		}
-	}
-	return nil
+	_, err = t.ExecIn(ctx, append(ids, runID), `UPDATE schedule_backfill SET state = '`+BackfillRunning+`', message = '',
+		ended_at = NULL, version = version + 1 WHERE state <> '`+BackfillCancelled+`'
+		AND backfill_id IN (SELECT r.backfill_id FROM schedule_run r
+			WHERE r.run_id IN ({ids}) AND r.state IN `+openStates+`)`)
+	return sqldb.Wrap(err, "continue the backfill")
 }
 
 // CancelBackfills cancels the open backfills of a trigger that an operator deletes, or of all triggers of the locked

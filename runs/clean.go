@@ -47,13 +47,12 @@ func Clean(ctx context.Context, db *sqldb.DB, retention time.Duration) (deleted 
 	var runs, deps int
 	err = db.Transact(ctx, db.Store, func(ctx context.Context, t sqldb.Tx) (err error) {
 		// A rerun may have reopened one of them meanwhile.
-		runs, err = t.Exec(ctx, `DELETE FROM schedule_run WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
-			AND finished_at IS NOT NULL`, sqldb.Args(ids)...)
+		runs, err = t.ExecIn(ctx, ids, `DELETE FROM schedule_run WHERE run_id IN ({ids}) AND finished_at IS NOT NULL`)
 		if err != nil {
 			return err
 		}
-		deps, err = t.Exec(ctx, `DELETE FROM schedule_run_dep WHERE run_id IN (`+sqldb.Marks(len(ids))+`)
-			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`, sqldb.Args(ids)...)
+		deps, err = t.ExecIn(ctx, ids, `DELETE FROM schedule_run_dep WHERE run_id IN ({ids})
+			AND NOT EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = schedule_run_dep.run_id)`)
 		return err
 	})
 	return deleted + runs + deps, err

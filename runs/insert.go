@@ -29,20 +29,14 @@ func runsOfKeys(ctx context.Context, l *roster.LockTx, taskTypes, keys []string)
 	if len(taskTypes) == 0 {
 		return found, nil
 	}
-	for part := range slices.Chunk(keys, roster.InsertRows) {
-		args := append(append(sqldb.Args(taskTypes), l.OwnSign), sqldb.Args(part)...)
-		type keyed struct{ TaskType, Key, ID string }
-		list, err := sqldb.Records[keyed](ctx, l, `SELECT task_type, run_key, run_id FROM schedule_run
-			WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN (`+sqldb.Marks(len(part))+`)
-			ORDER BY run_id`, args...)
-		if err != nil {
-			return nil, fmt.Errorf("find runs by key: %w", err)
-		}
-		for _, r := range list {
-			found[taskKey{r.TaskType, r.Key}] = r.ID
-		}
+	type keyed struct{ TaskType, Key, ID string }
+	list, err := sqldb.RecordsIn[keyed](ctx, l, keys, `SELECT task_type, run_key, run_id FROM schedule_run
+		WHERE task_type IN (`+sqldb.Marks(len(taskTypes))+`) AND own_sign = ? AND run_key IN ({ids})
+		ORDER BY run_id`, append(sqldb.Args(taskTypes), l.OwnSign)...)
+	for _, r := range list {
+		found[taskKey{r.TaskType, r.Key}] = r.ID
 	}
-	return found, nil
+	return found, sqldb.Wrap(err, "find runs by key")
 }
 
 // insertRuns inserts runs of the locked task type. For each run that is not SKIPPED it also inserts the runs of all its
@@ -115,7 +109,7 @@ func (g *graphBuilder) insert(ctx context.Context, l *roster.LockTx) error {
 			g.deps = append(g.deps, d)
 		}
 	}
-	return insertDeps(ctx, l, g.deps)
+	return sqldb.Wrap(sqldb.Insert(ctx, l.Tx, "schedule_run_dep", g.deps...), "insert dependencies")
 }
 
 // keysOf returns the keys that the runs of the dependants of some runs have, with or without the keys of joins.
@@ -157,15 +151,6 @@ func insertRunRows(ctx context.Context, l *roster.LockTx, runs []Run) error {
 		}
 		if err != nil {
 			return fmt.Errorf("insert runs: %w", err)
-		}
-	}
-	return nil
-}
-
-func insertDeps(ctx context.Context, l *roster.LockTx, deps []Dep) error {
-	for part := range slices.Chunk(deps, roster.InsertRows) {
-		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_dep", part...); err != nil {
-			return fmt.Errorf("insert dependencies: %w", err)
 		}
 	}
 	return nil

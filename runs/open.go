@@ -188,33 +188,23 @@ type newRunQueue struct {
 }
 
 func insertRunQueues(ctx context.Context, l *roster.LockTx, runID string, queues []roster.NamedQueue) error {
-	for part := range slices.Chunk(queues, roster.InsertRows) {
-		rows := make([]newRunQueue, len(part))
-		for i, q := range part {
-			rows[i].runQueue = runQueue{runID, q.ID}
-			if q.Total > 0 {
-				rows[i].Total = &q.Total
-			}
-		}
-		if err := sqldb.Insert(ctx, l.Tx, "schedule_run_queue", rows...); err != nil {
-			return fmt.Errorf("insert the queues of run %s: %w", runID, err)
+	rows := make([]newRunQueue, len(queues))
+	for i, q := range queues {
+		rows[i].runQueue = runQueue{runID, q.ID}
+		if q.Total > 0 {
+			rows[i].Total = &q.Total
 		}
 	}
-	return nil
+	err := sqldb.Insert(ctx, l.Tx, "schedule_run_queue", rows...)
+	return sqldb.Wrap(err, "insert the queues of run %s", runID)
 }
 
 // endRunQueues ends the unfinished rows of the queues in a run.
 func endRunQueues(ctx context.Context, t sqldb.Tx, runID, state, why string, queues []string) error {
-	for part := range slices.Chunk(queues, roster.InsertRows) {
-		_, err := t.Exec(ctx, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?,
-			next_attempt_at = NULL, finished_at = {now}
-			WHERE run_id = ? AND state IN `+unfinished+` AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
-			append([]any{state, why, runID}, sqldb.Args(part)...)...)
-		if err != nil {
-			return fmt.Errorf("end queues of runs: %w", err)
-		}
-	}
-	return nil
+	_, err := t.ExecIn(ctx, queues, `UPDATE schedule_run_queue SET `+lowerBound+`, state = ?, last_error = ?,
+		next_attempt_at = NULL, finished_at = {now}
+		WHERE run_id = ? AND state IN `+unfinished+` AND queue_id IN ({ids})`, state, why, runID)
+	return sqldb.Wrap(err, "end queues of runs")
 }
 
 // endQueuesOfOpenRun ends the unfinished rows of the open run for queues that this transaction deletes (N1, N2).
@@ -245,18 +235,12 @@ func startLimits(ctx context.Context, l *roster.LockTx, runs []Run) (map[string]
 		names = append(names, r.TaskType)
 	}
 	slices.Sort(names)
-	for part := range slices.Chunk(slices.Compact(names), roster.InsertRows) {
-		list, err := sqldb.Records[taskLimit](ctx, l, `SELECT task_type, run_start_timeout_ms FROM schedule_task_type
-			WHERE run_start_timeout_ms > 0 AND task_type IN (`+sqldb.Marks(len(part))+`) ORDER BY task_type`,
-			sqldb.Args(part)...)
-		if err != nil {
-			return nil, fmt.Errorf("read run_start_timeout: %w", err)
-		}
-		for _, t := range list {
-			limits[t.Name] = t.Limit
-		}
+	list, err := sqldb.RecordsIn[taskLimit](ctx, l, slices.Compact(names), `SELECT task_type, run_start_timeout_ms
+		FROM schedule_task_type WHERE run_start_timeout_ms > 0 AND task_type IN ({ids}) ORDER BY task_type`)
+	for _, t := range list {
+		limits[t.Name] = t.Limit
 	}
-	return limits, nil
+	return limits, sqldb.Wrap(err, "read run_start_timeout")
 }
 
 // startDeadline returns until when the run must be opened: for run_start_timeout from now on, or from the time before

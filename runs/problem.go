@@ -424,8 +424,7 @@ func unalertedRuns(ctx context.Context, l *roster.LockTx) (failed []Run, err err
 	for _, r := range failed {
 		ids = append(ids, r.ID)
 	}
-	_, err = l.Exec(ctx, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN (`+sqldb.Marks(len(ids))+`)`,
-		sqldb.Args(ids)...)
+	_, err = l.ExecIn(ctx, ids, `UPDATE schedule_run SET alerted_at = {now} WHERE run_id IN ({ids})`)
 	return failed, err
 }
 

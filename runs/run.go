@@ -170,8 +170,8 @@ func runRow(ctx context.Context, q sqldb.Eacher, runID string) (Run, error) {
 
 // lockRun locks the row of a run by writing it, and reports whether the run is in one of the states.
 func lockRun(ctx context.Context, t sqldb.Tx, runID string, states ...string) (bool, error) {
-	n, err := t.Exec(ctx, `UPDATE schedule_run SET version = version + 1 WHERE run_id = ? AND state IN (`+
-		sqldb.Marks(len(states))+`)`, append([]any{runID}, sqldb.Args(states)...)...)
+	n, err := t.ExecIn(ctx, states, `UPDATE schedule_run SET version = version + 1
+		WHERE run_id = ? AND state IN ({ids})`, runID)
 	return n > 0, err
 }
 

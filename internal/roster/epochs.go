@@ -296,18 +296,13 @@ func (l *LockTx) adoptFloor(ctx context.Context) error {
 
 // writeEpochs gives queues, whose rows this transaction has locked, the first epoch above the floor.
 func writeEpochs(ctx context.Context, l *LockTx, ids []string) error {
-	for part := range slices.Chunk(ids, InsertRows) {
-		args := []any{l.epochFloor + 1, l.versions.plan + 1, l.TaskType, l.OwnSign, l.epochFloor}
-		n, err := l.Exec(ctx, `UPDATE schedule_queue SET epoch = ?, plan_version = ?, gmt_modified = {now}
-			WHERE `+ofTask+` AND epoch <= ? AND queue_id IN (`+sqldb.Marks(len(part))+`)`, append(args, sqldb.Args(part)...)...)
-		if err == nil && n != len(part) {
-			err = sqldb.ErrRaced
-		}
-		if err != nil {
-			return err
-		}
+	n, err := l.ExecIn(ctx, ids, `UPDATE schedule_queue SET epoch = ?, plan_version = ?, gmt_modified = {now}
+		WHERE `+ofTask+` AND epoch <= ? AND queue_id IN ({ids})`,
+		l.epochFloor+1, l.versions.plan+1, l.TaskType, l.OwnSign, l.epochFloor)
+	if err == nil && n != len(ids) {
+		err = sqldb.ErrRaced
 	}
-	return nil
+	return err
 }
 
 // ErrNoLoss means that no loss of history waits for an acknowledgement.

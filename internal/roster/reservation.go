@@ -58,22 +58,19 @@ func (r Reservation) keep(ctx context.Context, l *LockTx, uuid string, forced []
 	if err != nil || len(written) == 0 {
 		return err
 	}
+	var ids []string
 	var events []Event
-	for part := range slices.Chunk(written, InsertRows) {
-		ids := make([]string, len(part))
-		for i, c := range part {
-			ids[i] = c.QueueID
-			events = append(events, Event{
-				Kind: EventReserved, queue: c.QueueID, from: uuid, epoch: c.OldEpoch + 1, Actor: uuid,
-				Reason: fmt.Sprintf("for %s, for %s", r.Name, r.Within),
-			})
-		}
-		_, err := l.Exec(ctx, fmt.Sprintf(`UPDATE schedule_queue SET reserved_for = ?, reserved_until = {ago -%d}
-			WHERE `+ofTask+` AND queue_id IN (%s)`, r.Within.Milliseconds(), sqldb.Marks(len(ids))),
-			append([]any{r.Name, l.TaskType, l.OwnSign}, sqldb.Args(ids)...)...)
-		if err != nil {
-			return fmt.Errorf("reserve the queues: %w", err)
-		}
+	for _, c := range written {
+		ids = append(ids, c.QueueID)
+		events = append(events, Event{
+			Kind: EventReserved, queue: c.QueueID, from: uuid, epoch: c.OldEpoch + 1, Actor: uuid,
+			Reason: fmt.Sprintf("for %s, for %s", r.Name, r.Within),
+		})
+	}
+	_, err = l.ExecIn(ctx, ids, fmt.Sprintf(`UPDATE schedule_queue SET reserved_for = ?, reserved_until = {ago -%d}
+		WHERE `+ofTask+` AND queue_id IN ({ids})`, r.Within.Milliseconds()), r.Name, l.TaskType, l.OwnSign)
+	if err != nil {
+		return fmt.Errorf("reserve the queues: %w", err)
 	}
 	if err := l.Record(ctx, events...); err != nil {
 		return err

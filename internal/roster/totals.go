@@ -170,11 +170,8 @@ func (p Planner) roundUp(ctx context.Context, taskType string, choice RoundingUp
 		}
 		_, err = l.Exec(ctx, `UPDATE schedule_server SET rounded_up = FALSE WHERE `+ofTask+` AND rounded_up`,
 			l.TaskType, l.OwnSign)
-		for part := range slices.Chunk(uuids, InsertRows) {
-			if err == nil {
-				_, err = l.Exec(ctx, `UPDATE schedule_server SET rounded_up = TRUE
-					WHERE uuid IN (`+sqldb.Marks(len(part))+`)`, sqldb.Args(part)...)
-			}
+		if err == nil {
+			_, err = l.ExecIn(ctx, uuids, `UPDATE schedule_server SET rounded_up = TRUE WHERE uuid IN ({ids})`)
 		}
 		return err
 	})

@@ -258,15 +258,9 @@ func writeReason(ctx context.Context, l *LockTx, reason string, ids []string) er
 		return err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !free[id] })
-	for part := range slices.Chunk(ids, InsertRows) {
-		_, err := l.Exec(ctx, `UPDATE schedule_queue SET waits_for = ?
-			WHERE `+ofTask+` AND cur_server IS NULL AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
-			append([]any{sqldb.Null(reason), l.TaskType, l.OwnSign}, sqldb.Args(part)...)...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = l.ExecIn(ctx, ids, `UPDATE schedule_queue SET waits_for = ?
+		WHERE `+ofTask+` AND cur_server IS NULL AND queue_id IN ({ids})`, sqldb.Null(reason), l.TaskType, l.OwnSign)
+	return err
 }
 
 // crashed returns the queues that the plan takes from owners that are not in the roster any more: a server has expired
@@ -288,15 +282,9 @@ func (p rebalancing) crashed(written []plan.Change, servers []ServerRow) (queues
 // countCrashes adds a crash to queues whose rows the plan has just written. It does not ask whether the server had
 // items in flight: the server's row is as old as its last heartbeat, and an item may end a process within milliseconds.
 func countCrashes(ctx context.Context, l *LockTx, queues []string) error {
-	for part := range slices.Chunk(queues, InsertRows) {
-		_, err := l.Exec(ctx, `UPDATE schedule_queue SET crash_count = crash_count + 1
-			WHERE task_type = ? AND own_sign = ? AND queue_id IN (`+sqldb.Marks(len(part))+`)`,
-			append([]any{l.TaskType, l.OwnSign}, sqldb.Args(part)...)...)
-		if err != nil {
-			return fmt.Errorf("count the crashes of queues: %w", err)
-		}
-	}
-	return nil
+	_, err := l.ExecIn(ctx, queues, `UPDATE schedule_queue SET crash_count = crash_count + 1
+		WHERE `+ofTask+` AND queue_id IN ({ids})`, l.TaskType, l.OwnSign)
+	return sqldb.Wrap(err, "count the crashes of queues")
 }
 
 // queuesPerReset is how many queues one statement of ResetCrashes changes.

@@ -83,8 +83,40 @@ func Free[T any](ctx context.Context, q Eacher, d *Dialect, query string, args .
 	return list, false, err
 }
 
-// insertRows is how many rows one INSERT writes at most, so that its parameters stay below the limit of each database.
+// insertRows is how many rows one INSERT writes at most, and how many ids one statement has, so that its parameters stay
+// below the limit of each database.
 const insertRows = 500
+
+// RecordsIn is [Records] for a query in which {ids} stands for a list of any length, behind the parameters args. It asks
+// for 500 of them at a time, and so the order of the query holds for these.
+func RecordsIn[T any](ctx context.Context, q Eacher, ids []string, query string, args ...any) (list []T, err error) {
+	for part := range slices.Chunk(ids, insertRows) {
+		text, all := withIDs(query, part, args)
+		found, err := Records[T](ctx, q, text, all...)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+	}
+	return list, nil
+}
+
+// ExecIn is Exec for a statement in which {ids} stands for a list of any length, as for [RecordsIn].
+func (t Tx) ExecIn(ctx context.Context, ids []string, query string, args ...any) (matched int, err error) {
+	for part := range slices.Chunk(ids, insertRows) {
+		text, all := withIDs(query, part, args)
+		n, err := t.Exec(ctx, text, all...)
+		if err != nil {
+			return matched, err
+		}
+		matched += n
+	}
+	return matched, nil
+}
+
+func withIDs(query string, ids []string, args []any) (text string, all []any) {
+	return strings.Replace(query, "{ids}", Marks(len(ids)), 1), slices.Concat(args, Args(ids))
+}
 
 // Insert inserts records into a table, with a value for each of their columns, with one statement for each 500 records.
 func Insert[T any](ctx context.Context, t Tx, table string, records ...T) error {
