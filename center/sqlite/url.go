@@ -84,8 +84,9 @@ func parse(raw string) (string, error) {
 	if path == "" {
 		return "", errors.New("database URL: no file; want sqlite:FILE")
 	}
-	if err := refuseParams(path); err != nil {
-		return "", err
+	if _, params, _ := strings.Cut(path, "?"); strings.Contains(params, "=") { // a question mark alone may be in a name
+		return "", sqldb.URLError("want sqlite:FILE without parameters: the roster sets those that it needs, and any other " +
+			"could change what its statements mean")
 	}
 	if path == memory || filepath.IsAbs(path) {
 		return path, nil
