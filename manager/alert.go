@@ -224,11 +224,14 @@ func (e *episodes) see(c condition.Condition, by source) {
 }
 
 // checked notes that a source has looked for all its conditions. A condition that it has not seen has ended. checked
-// forgets a reported condition when so much time has passed that another report would begin a new episode.
+// forgets a reported condition when so much time has passed that another report would begin a new episode. Nobody sees
+// that condition again, so the roster is told once more if it could not be told.
 func (e *episodes) checked(by source) {
 	counts := map[string]int{}
 	for key, one := range e.open {
 		switch {
+		case one.by == reported && one.toldAt.IsZero():
+			e.see(one.Condition, reported)
 		case one.by == reported && time.Since(one.toldAt) > condition.KindOf(one.Kind).Alert.Gap(0):
 			delete(e.open, key)
 			continue

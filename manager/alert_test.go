@@ -109,6 +109,24 @@ func TestConditionThatIsToldOnceLasts(t *testing.T) {
 	})
 }
 
+// S16: a condition that a server is told of only once raises its alert although the roster could not be told at first.
+func TestConditionThatIsToldOnceIsNotLost(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		cl.exec("CREATE TRIGGER full BEFORE INSERT ON schedule_event WHEN NEW.alert <> '' BEGIN SELECT RAISE(ABORT, 'full'); END")
+		cl.serveAlerted(alerts, greedy{}, manager.Settings{Queues: 1, SleepTimeInterval: time.Minute})
+		time.Sleep(time.Minute)
+		if kinds := alerts.kinds(); len(kinds) > 0 {
+			cl.Fatalf("alerts that no event has: %v", kinds)
+		}
+		cl.exec("DROP TRIGGER full")
+		time.Sleep(10 * time.Second)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Limit}) {
+			cl.Errorf("alerts: %v, want %s", kinds, condition.Limit)
+		}
+	})
+}
+
 // S9: one of the servers without a queue raises an alert, once.
 func TestStandbyIsRaisedOnce(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

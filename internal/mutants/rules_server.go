@@ -105,6 +105,12 @@ var serverMutants = []mutant{
 		"TestNewProcessKnowsTheOutage",
 	},
 	{
+		"S16", "an alert is lost if the roster cannot be told of it at once",
+		"checked", "case one.by == reported && one.toldAt.IsZero():",
+		"case false:",
+		"TestConditionThatIsToldOnceIsNotLost",
+	},
+	{
 		"S16", "a success ends no alert of crashes",
 		"ResetCrashes", "if err == nil && reset {",
 		"if false {",
