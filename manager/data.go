@@ -65,21 +65,24 @@ func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bo
 }
 
 // checkData notes the data databases of this task type that cannot be used, and the queues that wait there for
-// transactions of earlier owners.
+// transactions of earlier owners. Only the selects of queues find out that this is over. So it goes by the queues that
+// this server works.
 func (a *alerter) checkData() {
-	names, _ := a.settings.Databases() // with another number of queues it may not name all
-	for _, d := range a.roster.AllData() {
-		if !slices.Contains(names, d.Name()) {
-			continue
+	works := map[string][]string{} // the ids of the queues by database
+	for _, h := range a.proc.Queues() {
+		if !h.Draining {
+			works[h.Queue.Database] = append(works[h.Queue.Database], h.Queue.ID)
 		}
+	}
+	for _, d := range a.roster.AllData() {
 		problem, waits := d.State()
-		if problem.Err != nil {
+		if problem.Err != nil && len(works[d.Name()]) > 0 {
 			a.see(condition.Condition{
 				Kind: condition.Unreachable, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
 			})
 		}
 		for _, w := range waits {
-			if w.TaskType == a.taskType {
+			if w.TaskType == a.taskType && slices.Contains(works[d.Name()], w.Queue) {
 				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open", w.Queue)
 				a.see(condition.Condition{
 					Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: d.Name(), Text: text,

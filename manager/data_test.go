@@ -10,7 +10,9 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
+	"github.com/dutyrota/rota/condition"
 	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -145,6 +147,34 @@ func TestDataDatabaseThatCannotBeUsed(t *testing.T) {
 		cl.execIn("west", "DROP VIEW rota_data")
 		time.Sleep(10 * time.Second)
 		cl.wantOnce("east", "west")
+	})
+}
+
+// F11: only selects find out that a data database can be used again. So the alerts end with the work on its queues.
+func TestDataAlertsOfQueuesThatAreNotWorked(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.openShards()
+		cl.execIn("west", "CREATE VIEW rota_data AS SELECT 1 AS own_sign")
+		cl.startLedger(&ledger{})
+		time.Sleep(3 * time.Minute)
+		if err := cl.c.Roster().Operator("test").Pause(cl.Context(), "settle", true); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		cl.execIn("west", "DROP VIEW rota_data")
+		time.Sleep(10 * time.Minute)
+		findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+		if err != nil {
+			cl.Fatal(err)
+		}
+		for _, c := range findings {
+			if c.Kind == condition.Unreachable {
+				cl.Errorf("ten minutes after the pause: %s since %s: %s", c.Kind, c.Since, c.Text)
+			}
+		}
+		if n := cl.alerts(condition.Unreachable); n != 1 {
+			cl.Errorf("UNREACHABLE: got %d alerts, want 1", n)
+		}
 	})
 }
 

@@ -111,6 +111,12 @@ var serverMutants = []mutant{
 		"TestConditionThatIsToldOnceIsNotLost",
 	},
 	{
+		"F11", "the alert about a data database outlasts the work on its queues",
+		"checkData", "problem.Err != nil && len(works[d.Name()]) > 0",
+		"problem.Err != nil",
+		"TestDataAlertsOfQueuesThatAreNotWorked",
+	},
+	{
 		"S16", "a success ends no alert of crashes",
 		"ResetCrashes", "if err == nil && reset {",
 		"if false {",
