@@ -175,7 +175,7 @@ func (w *world) read(c *call) {
 			v.Queues = append(v.Queues, roster.ViewQueue{ID: q.id, Index: q.index, Total: w.readTotal(c, q), Owner: q.cur, Requester: q.req, Epoch: q.epoch, PlanVersion: q.plan, RequesterInformed: w.known(q)})
 		}
 	}
-	v.MarkChanging(c.uuid)
+	v.MarkChanging(c.uuid, nil)
 	c.view, c.done = v, true
 }
 

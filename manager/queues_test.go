@@ -121,6 +121,65 @@ func TestSplitAndMerge(t *testing.T) {
 	})
 }
 
+// slowQueue is a dealer like work. On worker b, the items of queue 3 take an hour.
+type slowQueue struct {
+	work
+	began map[int]time.Time // when a queue was executed last
+}
+
+func (s *slowQueue) Execute(ctx context.Context, items []int) error {
+	s.cl.mu.Lock()
+	s.began[items[0]] = time.Now()
+	s.cl.mu.Unlock()
+	if s.name == "b" && items[0] == 3 {
+		slow := s.work
+		slow.takes = time.Hour
+		return slow.Execute(ctx, items)
+	}
+	return s.work.Execute(ctx, items)
+}
+
+// N3: a worker that has given up a queue to be merged works its other queues while the owner of the other part has an
+// item that takes long. It does not give them up, too, one after the other.
+func TestMergeThatWaits(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		s := manager.Settings{Queues: 6, ThreadNumber: 6, Splittable: true, SleepTimeInterval: 10 * time.Millisecond}
+		began := map[int]time.Time{}
+		for _, name := range []string{"a", "b"} {
+			d := &slowQueue{work{cl: cl, name: name, takes: time.Second}, began}
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", d, s))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			cl.run(m)
+			time.Sleep(10 * time.Second)
+		}
+		var owners int
+		if cl.scan("SELECT COUNT(DISTINCT cur_server) FROM schedule_queue WHERE queue_id IN ('0', '3')", &owners); owners != 2 {
+			cl.Fatal("one worker owns queues 0 and 3")
+		}
+		// Queue 3 is busy when 0 to 5 of 6 are to become 0 to 2 of 3.
+		if err := cl.c.Roster().Operator("test").ResizeAll(cl.Context(), "settle", 3, 0); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if owners, ownerless := cl.owners(); ownerless > 1 {
+			cl.Errorf("%v queues per owner, and %d have none, want only the one that waits for queue 3", owners, ownerless)
+		}
+		cl.mu.Lock()
+		for _, queue := range []int{1, 2, 4} { // 2 and 5 have merged
+			if since := time.Since(began[queue]); since > time.Minute {
+				cl.Errorf("queue %d is not worked for %s", queue, since)
+			}
+		}
+		cl.mu.Unlock()
+		time.Sleep(time.Hour)
+		if owners, ownerless := cl.owners(); len(owners) != 2 || owners[0]+owners[1] != 3 || ownerless > 0 {
+			cl.Errorf("in the end %v queues per owner, and %d without one, want 3 queues", owners, ownerless)
+		}
+	})
+}
+
 // moveCounts counts the moves of queues by their kinds.
 type moveCounts struct {
 	mu sync.Mutex

@@ -276,6 +276,7 @@ func (r *reconciler) moveOne(a action) *job {
 		finish, move = r.own().FinishChange, MoveRemoved
 		if r.view.Resizing[a.id] > 0 {
 			move, name = MoveResized, "resize"
+			r.view.given = append(r.view.given, a.row)
 		}
 	}
 	return r.change(name+" queue "+a.id,

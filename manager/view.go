@@ -15,11 +15,12 @@ type ownView struct {
 	*base
 	roster.View
 
-	fresh   bool         // nothing has happened since the read that could have changed the rows
-	reads   int          // how often the rows were read
-	checked time.Time    // when the rows were last read or compared with the roster
-	shown   int64        // the plan_version of the newest request that the server has shown its owner to know
-	owned   atomic.Int64 // number of queues that the server owns; the heartbeater and Status read it too
+	fresh   bool               // nothing has happened since the read that could have changed the rows
+	reads   int                // how often the rows were read
+	checked time.Time          // when the rows were last read or compared with the roster
+	shown   int64              // the plan_version of the newest request that the server has shown its owner to know
+	given   []roster.ViewQueue // that the server has given up to be merged, until they have merged (N3)
+	owned   atomic.Int64       // number of queues that the server owns; the heartbeater and Status read it too
 }
 
 // invalidate makes the next reconciliation read the rows again.
@@ -32,10 +33,11 @@ func (v *ownView) read(ctx context.Context) error {
 	}
 	ctx, cancel := v.withReadTimeout(ctx)
 	defer cancel()
-	rows, err := v.own().View(ctx)
+	rows, err := v.own().View(ctx, v.given...)
 	if err != nil {
 		return err
 	}
+	v.given = rows.Waiting(v.uuid, v.given)
 	v.replace(rows)
 	v.fresh, v.checked = true, time.Now()
 	v.reads++

@@ -123,6 +123,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"N3", "a server gives up all its queues while a merge waits for another server",
+		"isLater", "return !whole(family, total)",
+		"return total == 0 && !whole(family, total)",
+		"TestMergeThatWaits",
+	},
+	{
 		"N3", "a server drains all queues that are to be split at once",
 		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
 		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",

@@ -303,20 +303,53 @@ func checkOpenRun(ctx context.Context, l *LockTx, requests map[string]int) error
 
 // MarkChanging marks the queues that the server drains now to change them: all that are removed, and one that is split
 // or merged, so that the server goes on with its other queues. All servers take the latter in the same order, so that
-// those that merge are drained at about the same time.
-func (v View) MarkChanging(uuid string) {
+// those that merge are drained at about the same time. given are queues that the server has given up to be merged.
+// While one of them waits for the parts of another server, the server gives up no part of a later queue: it would have
+// no queue left before an item of the other server ends. The first queue of all is never later, so that servers do not
+// wait for each other.
+func (v View) MarkChanging(uuid string, given []ViewQueue) {
+	waiting := v.Waiting(uuid, given)
 	var next *ViewQueue
 	order := func(q *ViewQueue) int { return q.Index % v.Resizing[q.ID] }
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		q.Changing = slices.Contains(v.Removing, q.ID)
-		if q.Owner == uuid && v.Resizing[q.ID] > 0 && (next == nil || order(q) < order(next)) {
+		if q.Owner == uuid && v.Resizing[q.ID] > 0 && (next == nil || order(q) < order(next)) && !v.isLater(*q, waiting) {
 			next = q
 		}
 	}
 	if next != nil {
 		next.Changing = true
 	}
+}
+
+// Waiting returns those of the queues that a server has given up to be merged that have not merged yet.
+func (v View) Waiting(uuid string, given []ViewQueue) (list []ViewQueue) {
+	for _, q := range given {
+		owned := slices.ContainsFunc(v.Queues, func(o ViewQueue) bool { return o.ID == q.ID && o.Owner == uuid })
+		if total := v.Resizing[q.ID]; total > 0 && total < q.Total && !owned {
+			q.Owner = ""
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
+// isLater reports whether a queue is to merge with parts of other servers while a part of an earlier queue waits.
+func (v View) isLater(q ViewQueue, waiting []ViewQueue) bool {
+	total := v.Resizing[q.ID]
+	order := func(p ViewQueue) int { return p.Index % v.Resizing[p.ID] }
+	if total >= q.Total || !slices.ContainsFunc(waiting, func(p ViewQueue) bool { return order(p) < order(q) }) {
+		return false
+	}
+	var family []sizedQueue
+	for _, p := range slices.Concat(waiting, v.Queues) {
+		if (p.Owner == q.Owner || p.Owner == "") && p.Total > 0 && v.Resizing[p.ID] == total && order(p) == order(q) {
+			family = append(family, sizedQueue{NamedQueue: NamedQueue{Index: p.Index, Total: p.Total}})
+		}
+	}
+	slices.SortFunc(family, func(a, b sizedQueue) int { return a.Index - b.Index })
+	return !whole(family, total)
 }
 
 // setResizing notes a request. queuesChanged writes it.

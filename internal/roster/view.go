@@ -22,8 +22,8 @@ type View struct {
 }
 
 // View reads the queues that the server owns or that are requested for it, and the version of the plan that they
-// belong to.
-func (s Server) View(ctx context.Context) (View, error) {
+// belong to. given are the queues that the server has given up to be merged (MarkChanging).
+func (s Server) View(ctx context.Context, given ...ViewQueue) (View, error) {
 	// An index finds the queues by the uuid. The statement does not sort, and the UNION is not part of another
 	// SELECT: for either MariaDB would write the rows to a temporary file.
 	const columns = `SELECT r.plan_version, r.partition_version, r.partition_floor, r.queue_total, r.removing, r.resizing,
@@ -60,7 +60,7 @@ func (s Server) View(ctx context.Context) (View, error) {
 		}
 	}
 	slices.SortFunc(v.Queues, func(a, b ViewQueue) int { return strings.Compare(a.ID, b.ID) })
-	v.MarkChanging(s.uuid)
+	v.MarkChanging(s.uuid, given)
 	return v, nil
 }
 
