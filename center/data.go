@@ -37,6 +37,7 @@ type Data struct {
 	mu      sync.Mutex
 	entered map[dataQueue]queueOwner // under which epochs queues were raised
 	waits   map[dataQueue]DataWait   // for transactions of earlier epochs
+	refused map[string]DataProblem   // by task type: why it refuses the queues of one task type alone
 	problem DataProblem              // why the database cannot be used
 	retryAt time.Time                // when a call may try again
 	trying  bool                     // a call tries again
@@ -49,7 +50,7 @@ type queueOwner struct {
 	epoch  int64
 }
 
-// DataProblem says why a data database cannot be used. It is zero if it can.
+// DataProblem says why a data database cannot be used for a task type. It is zero if it can.
 type DataProblem struct {
 	Since time.Time // by the local clock
 	Err   error
@@ -94,7 +95,8 @@ func (c *Center) FenceIn(name string, db Database) (*Data, error) {
 	}
 	c.options.keepIdle(pools)
 	d := &Data{
-		c: c, name: name, db: pools, entered: map[dataQueue]queueOwner{}, waits: map[dataQueue]DataWait{},
+		c: c, name: name, db: pools,
+		entered: map[dataQueue]queueOwner{}, waits: map[dataQueue]DataWait{}, refused: map[string]DataProblem{},
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,6 +275,11 @@ func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, begun t
 	switch {
 	case err == nil:
 		d.problem, d.entered[key] = DataProblem{}, own
+		delete(d.refused, key.taskType)
+	case errors.Is(err, roster.ErrDataCursors): // the database works for other task types
+		d.problem = DataProblem{}
+		err = d.unusable(err)
+		d.refused[key.taskType] = DataProblem{cmp.Or(d.refused[key.taskType].Since, time.Now()), err}
 	case ahead, errors.Is(err, ErrFenced):
 		d.problem = DataProblem{}
 	case held:
@@ -286,11 +293,15 @@ func (d *Data) leave(ctx context.Context, key dataQueue, own queueOwner, begun t
 		if d.opened.Load() && d.db.Class(err) == sqldb.NoTable {
 			d.checked.Store(false) // it was restored from a time before its tables
 		}
-		err = fmt.Errorf("the data database %s cannot be used: %w", d.name, sqldb.OneLine(err))
+		err = d.unusable(err)
 		d.problem = DataProblem{cmp.Or(d.problem.Since, time.Now()), err}
 		d.retryAt = time.Now().Add(max(dataRetry, time.Since(begun)))
 	}
 	return err
+}
+
+func (d *Data) unusable(err error) error {
+	return fmt.Errorf("the data database %s cannot be used: %w", d.name, sqldb.OneLine(err))
 }
 
 // isDataError is what Center.IsDataError asks of each database.
@@ -305,13 +316,18 @@ func (d *Data) forget(taskType string, queues []QueueEpoch) {
 	}
 }
 
-// State returns why the database cannot be used, and the queues that wait for transactions of earlier owners.
-func (d *Data) State() (DataProblem, []DataWait) {
+// State returns why the database cannot be used for a task type, and its queues that wait for transactions of earlier
+// owners.
+func (d *Data) State(taskType string) (problem DataProblem, waits []DataWait) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.problem, slices.SortedFunc(maps.Values(d.waits), func(a, b DataWait) int {
-		return cmp.Or(cmp.Compare(a.TaskType, b.TaskType), cmp.Compare(a.Queue, b.Queue))
-	})
+	for key, w := range d.waits {
+		if key.taskType == taskType {
+			waits = append(waits, w)
+		}
+	}
+	slices.SortFunc(waits, func(a, b DataWait) int { return cmp.Compare(a.Queue, b.Queue) })
+	return cmp.Or(d.problem, d.refused[taskType]), waits
 }
 
 // open asks the server what it is, and checks its tables and its id, before the first use.

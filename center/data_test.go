@@ -147,12 +147,12 @@ func TestDataRaiseWaitsForEarlierWrites(t *testing.T) {
 		if _, err := f.d.Enter(t.Context(), b); !errors.As(err, &held) {
 			t.Fatalf("a raise beside an open transaction: got %v, want a HeldError", err)
 		}
-		if _, waits := f.d.State(); len(waits) != 1 || waits[0].Queue != "0" || waits[0].TaskType != "settle" {
+		if _, waits := f.d.State("settle"); len(waits) != 1 || waits[0].Queue != "0" || waits[0].TaskType != "settle" {
 			t.Fatalf("the queue waits: got %v", waits)
 		}
 		must(t, tx.Commit())
 		f.enter(b)
-		if problem, waits := f.d.State(); len(waits) != 0 || problem.Err != nil {
+		if problem, waits := f.d.State("settle"); len(waits) != 0 || problem.Err != nil {
 			t.Fatalf("after the raise: got %v, %v", problem, waits)
 		}
 	})
@@ -247,8 +247,20 @@ func TestDataFloorNeedsNoCursors(t *testing.T) {
 		if _, err := f.d.Enter(t.Context(), b); err == nil {
 			t.Fatal("a raise of another number of queues beside a cursor: got no error")
 		}
+		if problem, _ := f.d.State("settle"); problem.Err == nil {
+			t.Error("nothing says why the queues are not worked")
+		}
+		other := f.own("B", "2", 10) // of another task type
+		other.TaskType = "invoice"
+		f.enter(other)
+		if problem, _ := f.d.State("invoice"); problem.Err != nil {
+			t.Errorf("another task type has the problem %v", problem)
+		}
 		f.exec("UPDATE rota_fence SET cursor_value = ''")
-		f.enterSoon(b)
+		f.enter(b)
+		if problem, _ := f.d.State("settle"); problem.Err != nil {
+			t.Errorf("the problem remains: %v", problem)
+		}
 	})
 }
 
@@ -298,7 +310,7 @@ func TestDataLosesItsTables(t *testing.T) {
 		if _, err := f.d.Enter(t.Context(), e); err == nil {
 			t.Error("the queue was entered without the tables")
 		}
-		if problem, _ := f.d.State(); problem.Err == nil {
+		if problem, _ := f.d.State("settle"); problem.Err == nil {
 			t.Error("the state has no problem")
 		}
 	})
@@ -383,7 +395,7 @@ func TestDataThatCannotBeUsed(t *testing.T) {
 	if err == nil || center.IsFenced(err) {
 		t.Fatalf("a database where nothing listens: got %v", err)
 	}
-	problem, _ := f.d.State()
+	problem, _ := f.d.State("settle")
 	if problem.Err == nil || problem.Since.IsZero() {
 		t.Fatalf("the problem: got %v", problem)
 	}
@@ -528,7 +540,7 @@ func TestDataIsNotBlamedForTheRoster(t *testing.T) {
 	if _, err := f.d.Enter(t.Context(), a); err == nil {
 		t.Fatal("the first use of a data database without the roster: got no error")
 	}
-	if problem, _ := f.d.State(); problem.Err != nil {
+	if problem, _ := f.d.State("settle"); problem.Err != nil {
 		t.Errorf("the data database is said to have a problem: %v", problem.Err)
 	}
 	proxy.Refuse(false)

@@ -75,14 +75,14 @@ func (a *alerter) checkData() {
 		}
 	}
 	for _, d := range a.roster.AllData() {
-		problem, waits := d.State()
+		problem, waits := d.State(a.taskType)
 		if problem.Err != nil && len(works[d.Name()]) > 0 {
 			a.see(condition.Condition{
 				Kind: condition.Unreachable, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
 			})
 		}
 		for _, w := range waits {
-			if w.TaskType == a.taskType && slices.Contains(works[d.Name()], w.Queue) {
+			if slices.Contains(works[d.Name()], w.Queue) {
 				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open", w.Queue)
 				a.see(condition.Condition{
 					Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: d.Name(), Text: text,

@@ -255,6 +255,12 @@ var fenceMutants = []mutant{
 		"TestQueueIsSelectedAfterItsDatabaseIsEntered",
 	},
 	{
+		"F11", "the cursors of one task type stop all others of the database",
+		"leave", "case errors.Is(err, roster.ErrDataCursors):",
+		"case err == nil:",
+		"TestDataFloorNeedsNoCursors",
+	},
+	{
 		"F11", "nobody is told that a database is away",
 		"checkData", "if problem.Err != nil && len(works[d.Name()]) > 0 {",
 		"if problem.Err != nil && problem.Since.IsZero() {",

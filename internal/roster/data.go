@@ -45,8 +45,8 @@ func (e *AheadError) Error() string {
 	return fmt.Sprintf("queue %s is fenced at %s, which is ahead of epoch %d", e.Queue.ID, e.Found, e.Queue.Epoch)
 }
 
-// errDataCursors means that the number of queues has changed, and cursors are left that belong to the earlier number.
-var errDataCursors = errors.New("the number of queues has changed, and rota_fence has cursors, which belong to the " +
+// ErrDataCursors means that the number of queues has changed, and cursors are left that belong to the earlier number.
+var ErrDataCursors = errors.New("the number of queues has changed, and rota_fence has cursors, which belong to the " +
 	"earlier number: set cursor_value to '' there, and each source is read from its beginning")
 
 // Raise makes a data database reject all epochs of a queue below the one under which the server owns it (F11), and
@@ -134,7 +134,7 @@ func (f Fence) fenceBelow(ctx context.Context, t sqldb.Tx, floor int64) error {
 	n, err := sqldb.Value[int](ctx, t, `SELECT COUNT(*) FROM rota_fence WHERE `+ofTask+` AND cursor_value <> ''`,
 		f.TaskType, f.OwnSign)
 	if err == nil && n > 0 {
-		err = errDataCursors
+		err = ErrDataCursors
 	}
 	return err
 }
