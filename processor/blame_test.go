@@ -221,6 +221,37 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+// A Discard that fails is called again after the pauses of the retry policy, also if memory has no room for its record.
+func TestPausesOfDiscard(t *testing.T) {
+	for _, room := range []struct{ records, dead int }{{100, 100}, {0, 100}, {0, 0}} {
+		bubble(t, func(t *testing.T, w *world) {
+			w.most = &room.records
+			b, m := &bin{newRows(w, numbered("a", 20)...), errors.New("no room")}, newMemory()
+			for _, key := range b.open {
+				m.items[key] = processor.FailedItem{Key: key, Attempts: 3, LastError: "was broken", Dead: true}
+			}
+			s := limited()
+			s.RetryJitter = 0
+			w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s)
+			w.SetMaxDead(room.dead)
+			w.grant(t, "a")
+			time.Sleep(10 * time.Minute)
+			if n := strings.Count(w.text(), "discard a7:"); n < 10 || n > 20 {
+				t.Errorf("room for %+v: %d calls of Discard of an item in ten minutes, want 10 to 20", room, n)
+			}
+			b.mu.Lock()
+			b.err = nil
+			b.mu.Unlock()
+			time.Sleep(2 * time.Minute)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(b.open) > 0 {
+				t.Errorf("room for %+v: %d items are not discarded", room, len(b.open))
+			}
+		})
+	}
+}
+
 // An item whose Discard fails is not executed as the probe of an outage (X5).
 func TestDeadItemIsNoProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -154,9 +154,13 @@ func (l *failureLog) record(c *call, g *grant, key string, whole bool) (r record
 	}
 	defer l.enter(1)()
 	found := map[string]record{}
-	err = l.lookUp(c, g, []string{key}, found)
+	if err = l.lookUp(c, g, []string{key}, found); err != nil {
+		return r, false, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	r, ok = found[key]
-	return r, ok, err
+	return g.failures.dead.resting(r), ok, nil
 }
 
 // recall returns the record of an item from memory.

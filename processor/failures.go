@@ -107,8 +107,10 @@ func (f *failures) keepLocked(key string, r record) {
 		f.putLocked(key, r)
 	case r.dead && f.dead.budget.room() > 0:
 		f.dead.addLocked(key, r.discardDue)
+		f.dead.restLocked(r)
 	default:
 		f.partial.Store(true)
+		f.dead.restLocked(r)
 	}
 }
 
@@ -262,6 +264,10 @@ type deadKeys struct {
 	digests map[KeyDigest]bool // with record.discardDue
 	number  atomic.Int64
 	budget  *budget // of the processor
+
+	// The pause of all Discards whose records have no room in memory, after one of them has failed.
+	retryAt time.Time
+	tries   int
 }
 
 // deadRecord is what is known about an item of deadKeys.
@@ -278,7 +284,26 @@ func (d *deadKeys) recallLocked(key string) (record, bool) {
 	}
 	r := deadRecord
 	r.discardDue = due
-	return r, true
+	return d.resting(r), true
+}
+
+// resting adds the pause of Discards to a record that memory has no room for.
+func (d *deadKeys) resting(r record) record {
+	if r.dead && r.discardDue {
+		r.retryAt, r.tries = d.retryAt, d.tries
+	}
+	return r
+}
+
+// restLocked notes how the Discard of such a record has ended.
+func (d *deadKeys) restLocked(r record) {
+	switch {
+	case !r.dead:
+	case r.discardDue:
+		d.retryAt, d.tries = r.retryAt, r.tries
+	default:
+		d.retryAt, d.tries = time.Time{}, 0
+	}
 }
 
 func (d *deadKeys) addLocked(key string, discardDue bool) {

@@ -182,6 +182,7 @@ func (c *selectCall) divide(p *page, stored map[string]record) *division {
 		r, known := g.failures.recallLocked(key)
 		if !known {
 			if r, known = stored[key]; known {
+				r = g.failures.dead.resting(r)
 				l.unrecorded++
 			}
 		}

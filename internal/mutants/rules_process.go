@@ -351,6 +351,12 @@ var processMutants = []mutant{
 		"TestAHotKeyDoesNotSlowTheOthers",
 	},
 	{
+		"X2", "a Discard that fails is called again and again once memory is full of records",
+		"restLocked", "d.retryAt, d.tries = r.retryAt, r.tries",
+		"",
+		"TestPausesOfDiscard",
+	},
+	{
 		"X11", "a queue exceeds its rate",
 		"take", "r.ReserveN(now, some)",
 		"_ = now",
