@@ -141,6 +141,14 @@ func testSplit(t *testing.T, c *center.Center) {
 		if diff := cmp.Diff(whole, backlogs()); diff != "" {
 			t.Fatalf("the backlog after the merge (-before +after):\n%s", diff)
 		}
+		r.must(ops.New(c).Queues().SaveBacklogs(t.Context(), r.task, []ops.QueueBacklog{ // counted before the merge
+			{QueueID: "5", Epoch: r.epoch("1") - 1, Items: 30},
+		}))
+		r.resize("1", 6)
+		r.finishChange("A", "1")
+		if diff := cmp.Diff(parts, backlogs()); diff != "" {
+			t.Fatalf("backlogs of the parts beside a late count (-want +got):\n%s", diff)
+		}
 	})
 	t.Run("N3 F1 a batch of the whole queue is fenced after the split", func(t *testing.T) {
 		r := newFixture(t, c, splittable)

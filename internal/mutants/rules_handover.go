@@ -129,6 +129,12 @@ var handoverMutants = []mutant{
 		"TestMergeThatWaits",
 	},
 	{
+		"N3", "a queue whose part was counted late is never split again",
+		"shareBacklog", "slices.Concat(from, to)",
+		"slices.Clone(from)",
+		"TestConformance",
+	},
+	{
 		"N3", "a server drains all queues that are to be split at once",
 		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
 		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",

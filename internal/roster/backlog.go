@@ -3,6 +3,7 @@ package roster
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -39,6 +40,8 @@ func (l *LockTx) shareBacklog(ctx context.Context, from, to []sizedQueue) error 
 			counted++
 			sum = sum.plus(row, counted == 1)
 		}
+	}
+	for _, q := range slices.Concat(from, to) { // a part may have a count that was recorded after it had merged
 		if err := l.deleteRows(ctx, "schedule_backlog", `queue_id = ?`, q.ID); err != nil {
 			return err
 		}
