@@ -75,8 +75,9 @@ func config(u *sqldb.URL) (*driver.Config, error) {
 	return cfg, nil
 }
 
-// force sets what correctness needs.
-func force(cfg *driver.Config, role sqldb.Role) {
+// force sets the variables, and what correctness needs.
+func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables map[string]string) {
+	maps.Copy(cfg.Params, variables)
 	cfg.ParseTime = true
 	cfg.ClientFoundRows = true // affected rows are matched rows, or a compare-and-set would lie
 	cfg.InterpolateParams = true
@@ -117,6 +118,11 @@ func force(cfg *driver.Config, role sqldb.Role) {
 		// A statement that changes a table waits for all users of the table, by default for a day. New users of the
 		// table wait behind it. The migration retries it.
 		cfg.Params["lock_wait_timeout"] = "2"
+	}
+	if role == sqldb.RoleDealers {
+		limitIdle(cfg, o.IdleTxTimeout)
+		_, galera := variables[syncVariable]
+		limitReply(cfg, o.ReplyLimit(galera))
 	}
 }
 

@@ -77,13 +77,7 @@ type own struct {
 func newOwn(c sqldriver.Connector, role sqldb.Role, o sqldb.PoolOptions, variables map[string]string) own {
 	cfg := driver.NewConfig()
 	cfg.Params = map[string]string{}
-	maps.Copy(cfg.Params, variables)
-	force(cfg, role)
-	if role == sqldb.RoleDealers {
-		limitIdle(cfg, o.IdleTxTimeout)
-		_, galera := variables[syncVariable]
-		limitReply(cfg, o.ReplyLimit(galera))
-	}
+	force(cfg, role, o, variables)
 	var assignments []string
 	for _, name := range slices.Sorted(maps.Keys(cfg.Params)) {
 		assignments = append(assignments, name+" = "+cfg.Params[name])

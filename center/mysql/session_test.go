@@ -110,7 +110,7 @@ func TestProgramName(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if force(cfg, sqldb.RoleStore); cfg.ConnectionAttributes != want {
+		if force(cfg, sqldb.RoleStore, sqldb.PoolOptions{}, nil); cfg.ConnectionAttributes != want {
 			t.Errorf("%s: %s, want %s", query, cfg.ConnectionAttributes, want)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"regexp"
 	"strings"
@@ -144,13 +143,7 @@ func newHosts(u *sqldb.URL, role sqldb.Role, o sqldb.PoolOptions, variables map[
 		return nil, err
 	}
 	delete(cfg.Params, syncVariable) // the URL cannot change it: heartbeats must not wait (F7)
-	maps.Copy(cfg.Params, variables)
-	force(cfg, role)
-	if role == sqldb.RoleDealers {
-		limitIdle(cfg, o.IdleTxTimeout)
-		_, galera := variables[syncVariable]
-		limitReply(cfg, o.ReplyLimit(galera))
-	}
+	force(cfg, role, o, variables)
 	var list hosts
 	for _, address := range addresses(u) {
 		own := cfg.Clone() // NewConnector keeps the name of the server in it, to verify it
