@@ -83,12 +83,12 @@ func Free[T any](ctx context.Context, q Eacher, d *Dialect, query string, args .
 	return list, false, err
 }
 
-// insertRows is how many rows one INSERT writes at most, and how many ids one statement has, so that its parameters stay
+// insertRows is how many rows one INSERT writes at most, and how many ids a statement has, so that the parameters stay
 // below the limit of each database.
 const insertRows = 500
 
-// RecordsIn is [Records] for a query in which {ids} stands for a list of any length, behind the parameters args. It asks
-// for 500 of them at a time, and so the order of the query holds for these.
+// RecordsIn is [Records] for a query in which {ids} stands for a list of any length, behind the parameters args. It
+// asks for 500 of them at a time, and so the order of the query holds for these.
 func RecordsIn[T any](ctx context.Context, q Eacher, ids []string, query string, args ...any) (list []T, err error) {
 	for part := range slices.Chunk(ids, insertRows) {
 		text, all := withIDs(query, part, args)

@@ -139,7 +139,7 @@ func OrDash[S string | *string | *int64 | *time.Time](value S) string {
 	if !v.IsValid() {
 		return "-"
 	}
-	if t, ok := v.Interface().(time.Time); ok {
+	if t, ok := reflect.TypeAssert[time.Time](v); ok {
 		return TimeText(t)
 	}
 	return cmp.Or(fmt.Sprint(v.Interface()), "-")

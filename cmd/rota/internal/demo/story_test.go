@@ -13,9 +13,6 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// column returns what a column holds that may be NULL.
-func column(text string) *string { return &text }
-
 func pidOf(w *worker) string { return strconv.Itoa(w.process.Pid) }
 
 // example is a story of four workers with worker 2 killed, and a snapshot taken before the take-over.
@@ -27,11 +24,11 @@ func example() (*story, *strings.Builder, snapshot) {
 	}
 	return &story{fleet: c, out: &out, began: time.Now()}, &out, snapshot{
 		queues: []ops.QueueRecord{
-			{QueueID: "0", CurServer: column("h:4711:a"), Status: "HELD"},
-			{QueueID: "1", CurServer: column("h:4712:b"), Status: "OVERDUE"},
-			{QueueID: "2", CurServer: column("h:4713:c"), Status: "MOVING"},
+			{QueueID: "0", CurServer: new("h:4711:a"), Status: "HELD"},
+			{QueueID: "1", CurServer: new("h:4712:b"), Status: "OVERDUE"},
+			{QueueID: "2", CurServer: new("h:4713:c"), Status: "MOVING"},
 			{QueueID: "3", Status: "UNASSIGNED"},
-			{QueueID: "5", CurServer: column("fe80::1:1234567:d"), Status: "HELD"}, // a host name with colons
+			{QueueID: "5", CurServer: new("fe80::1:1234567:d"), Status: "HELD"}, // a host name with colons
 		},
 		settled: map[string]int{"h:4711:a": 5000, "h:4712:b": 2500, "h:4713:c": 1000, "h:1234567:d": 500},
 	}
@@ -56,14 +53,14 @@ func TestTellState(t *testing.T) {
 func TestTellEvents(t *testing.T) {
 	s, out, _ := example()
 	s.tellEvents([]ops.EventRecord{
-		{Kind: "JOINED", ToServer: column("h:1234567:d")},
-		{Kind: "GRANTED", QueueID: column("0"), ToServer: column("h:4711:a")},
-		{Kind: "GRANTED", QueueID: column("3"), ToServer: column("h:4711:a")},
-		{Kind: "GRANTED", QueueID: column("4"), ToServer: column("h:4713:c")},
-		{Kind: "REQUESTED", QueueID: column("2"), FromServer: column("h:4713:c"), ToServer: column("h:1234567:d")},
-		{Kind: "RELEASED", QueueID: column("2"), FromServer: column("h:4713:c"), ToServer: column("h:1234567:d")},
-		{Kind: "EXPIRED", FromServer: column("h:4712:b"), Reason: "silent for 2.6s"},
-		{Kind: "TAKEN_OVER", QueueID: column("1"), FromServer: column("h:4712:b"), ToServer: column("h:9:stranger")},
+		{Kind: "JOINED", ToServer: new("h:1234567:d")},
+		{Kind: "GRANTED", QueueID: new("0"), ToServer: new("h:4711:a")},
+		{Kind: "GRANTED", QueueID: new("3"), ToServer: new("h:4711:a")},
+		{Kind: "GRANTED", QueueID: new("4"), ToServer: new("h:4713:c")},
+		{Kind: "REQUESTED", QueueID: new("2"), FromServer: new("h:4713:c"), ToServer: new("h:1234567:d")},
+		{Kind: "RELEASED", QueueID: new("2"), FromServer: new("h:4713:c"), ToServer: new("h:1234567:d")},
+		{Kind: "EXPIRED", FromServer: new("h:4712:b"), Reason: "silent for 2.6s"},
+		{Kind: "TAKEN_OVER", QueueID: new("1"), FromServer: new("h:4712:b"), ToServer: new("h:9:stranger")},
 	})
 	const want = `   JOINED      worker 4
    GRANTED     worker 1  queue 0 3
