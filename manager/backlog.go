@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,21 +46,29 @@ type backlogMeter struct {
 	*server
 	dealer processor.Backlogger
 
-	held     int                       // queues that the processor holds
-	part     float64                   // of all queues that the processor holds
-	windows  map[string]*backlogWindow // by queue; of the present grants
-	pending  []ops.QueueBacklog        // counted and not recorded; Age is not set yet
-	counted  []time.Time               // when each of pending was counted
-	rests    time.Time                 // until when only queues that are new here are counted
-	failing  time.Time                 // until when nothing is counted, after a failure
-	failures int                       // in a row
-	since    time.Time                 // when the first of them failed
-	last     error                     // of the last of them
-	off      bool                      // the dealer is no Backlogger after all
+	held    int                       // queues that the processor holds
+	part    float64                   // of all queues that the processor holds
+	windows map[string]*backlogWindow // by queue; of the present grants
+	pending []ops.QueueBacklog        // counted and not recorded; Age is not set yet
+	counted []time.Time               // when each of pending was counted
+	rests   time.Time                 // until when only queues that are new here are counted
+	failing map[string]failingCounts  // by the data database of the queues; of the writes, under ofWrites
+	off     bool                      // the dealer is no Backlogger after all
 
 	mu    sync.Mutex
 	total BacklogStatus
 }
+
+// failingCounts are counts that have failed in a row.
+type failingCounts struct {
+	n     int
+	since time.Time // when the first of them failed
+	until time.Time // nothing is counted before
+	last  error     // of the last of them
+}
+
+// ofWrites stands for all data databases, because writes go to the roster. No database has this name.
+const ofWrites = "{writes}"
 
 // BacklogStatus is the backlog of the queues that a server owns, as it last counted them.
 type BacklogStatus struct {
@@ -71,7 +80,7 @@ type BacklogStatus struct {
 	Counted int       // queues that it has counted since it got them; Items is their sum
 	Since   time.Time // of the oldest of these counts
 
-	Failures     int       // counts, or writes of them, that have failed in a row
+	Failures     int       // counts in one data database, or writes, that have failed in a row
 	FailingSince time.Time // when the first of them failed; zero if the last count succeeded
 	LastError    error     // of the last of them
 }
@@ -83,7 +92,9 @@ func (b BacklogStatus) Estimate() (items int64, known bool) {
 }
 
 func newBacklogMeter(s *server, d processor.Backlogger) *backlogMeter {
-	return &backlogMeter{server: s, dealer: d, part: 1, windows: map[string]*backlogWindow{}}
+	return &backlogMeter{
+		server: s, dealer: d, part: 1, windows: map[string]*backlogWindow{}, failing: map[string]failingCounts{},
+	}
 }
 
 // run counts until ctx is done.
@@ -110,12 +121,19 @@ func (m *backlogMeter) next(selections []processor.Selection) (s processor.Selec
 	if len(selections) == 0 {
 		return s, backlogInterval
 	}
-	s = slices.MinFunc(selections, func(a, b processor.Selection) int { return m.due(a).Compare(m.due(b)) })
-	at := m.failing
+	s = slices.MinFunc(selections, func(a, b processor.Selection) int {
+		return cmp.Or(m.at(a).Compare(m.at(b)), m.due(a).Compare(m.due(b)))
+	})
+	return s, time.Until(m.at(s))
+}
+
+// at returns when a queue may be counted. The failures in one data database hold up no other.
+func (m *backlogMeter) at(s processor.Selection) time.Time {
+	at := latest(m.failing[s.Queue.Database].until, m.failing[ofWrites].until)
 	if due := m.due(s); !due.IsZero() {
-		at = latest(due, m.rests, m.failing)
+		at = latest(due, m.rests, at)
 	}
-	return s, time.Until(at)
+	return at
 }
 
 // due returns when a queue is to be counted again, or zero if it is new here.
@@ -157,10 +175,10 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 		return
 	}
 	if err != nil {
-		m.failed(ctx, fmt.Errorf("queue %s: %w", s.Queue.ID, err))
+		m.failed(ctx, s.Queue.Database, fmt.Errorf("queue %s: %w", s.Queue.ID, err))
 		return
 	}
-	m.failures = 0
+	delete(m.failing, s.Queue.Database)
 	w := m.windows[s.Queue.ID]
 	if w == nil {
 		w = &backlogWindow{epoch: s.Queue.Epoch}
@@ -205,14 +223,15 @@ func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b proces
 }
 
 // failed logs a failure and notes the pause after it, which doubles. The last figures stay, with their age.
-func (m *backlogMeter) failed(ctx context.Context, err error) {
-	if m.failures++; m.failures == 1 {
-		m.since = time.Now()
+func (m *backlogMeter) failed(ctx context.Context, database string, err error) {
+	f := m.failing[database]
+	if f.n++; f.n == 1 {
+		f.since = time.Now()
 	}
-	m.last = err
+	f.last, f.until = err, time.Now().Add(min(backlogMaxPause, time.Minute<<min(f.n-1, 10)))
+	m.failing[database] = f
 	m.sum()
 	m.log.LogAttrs(ctx, slog.LevelWarn, "count the backlog: failed", slog.Any("error", err))
-	m.failing = time.Now().Add(min(backlogMaxPause, time.Minute<<min(m.failures-1, 10)))
 }
 
 // save records the pending counts with one statement for many, and rests.
@@ -229,17 +248,20 @@ func (m *backlogMeter) save(ctx context.Context) {
 	err := ops.New(m.roster).Queues().SaveBacklogs(ctx, m.taskType, m.pending)
 	m.pending, m.counted = m.pending[:0], m.counted[:0]
 	if err != nil {
-		m.failed(ctx, err)
+		m.failed(ctx, ofWrites, err)
 		return
 	}
+	delete(m.failing, ofWrites)
 	m.rest(time.Since(began))
 }
 
 // sum notes the backlog of all queues, for Status.
 func (m *backlogMeter) sum() {
-	total := BacklogStatus{Queues: m.held, Counted: len(m.windows), Failures: m.failures}
-	if m.failures > 0 {
-		total.FailingSince, total.LastError = m.since, m.last
+	total := BacklogStatus{Queues: m.held, Counted: len(m.windows)}
+	for _, f := range m.failing {
+		if f.n > total.Failures {
+			total.Failures, total.FailingSince, total.LastError = f.n, f.since, f.last
+		}
 	}
 	for _, w := range m.windows {
 		last := w.last()

@@ -263,6 +263,44 @@ func TestBacklogFails(t *testing.T) {
 	})
 }
 
+// awayDealer is a dealer whose data database west does not answer.
+type awayDealer struct{ backlogDealer }
+
+func (d *awayDealer) Backlog(ctx context.Context, s processor.Selection) (processor.Backlog, error) {
+	if s.Queue.Database == "west" {
+		return processor.Backlog{}, errors.New("west does not answer")
+	}
+	return d.backlogDealer.Backlog(ctx, s)
+}
+
+// F11: while the counts in one data database fail, the queues of the others are counted as usual.
+func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.openShards()
+		alerts := new(alertLog)
+		d := &awayDealer{backlogDealer{items: 7}}
+		m, err := manager.New(cl.c, manager.Config{Alerter: alerts}, manager.Serve("settle", d, sharded))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		w := cl.run(m)
+		time.Sleep(time.Hour)
+		for _, id := range []string{"0", "1", "2"} {
+			d.mu.Lock()
+			if n := d.calls[id]; n < 200 {
+				t.Errorf("queue %s: %d counts in an hour, want one in about 10 s", id, n)
+			}
+			d.mu.Unlock()
+		}
+		if told := alerts.ofKind(condition.Backlog); len(told) != 1 || !strings.Contains(told[0], "west does not answer") {
+			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog)
+		}
+		if b := w.Status()[0].Backlog; b.Counted != 3 || b.Failures < 5 {
+			t.Errorf("status %+v, want 3 queues that are counted, and the failures of the others", b)
+		}
+	})
+}
+
 // A dealer that counts nothing after all is asked once.
 func TestNoBacklog(t *testing.T) {
 	inBubble(t, func(cl *cluster) {

@@ -261,6 +261,12 @@ var fenceMutants = []mutant{
 		"TestDataFloorNeedsNoCursors",
 	},
 	{
+		"F11", "no backlog is counted while one data database is away",
+		"at", "m.failing[s.Queue.Database].until",
+		`m.failing["west"].until`,
+		"TestBacklogOfTheOtherDataDatabases",
+	},
+	{
 		"F11", "nobody is told that a database is away",
 		"checkData", "if problem.Err != nil && len(works[d.Name()]) > 0 {",
 		"if problem.Err != nil && problem.Since.IsZero() {",
