@@ -248,6 +248,18 @@ func (e *episodes) checked(by source) {
 	e.counts.Store(&counts)
 }
 
+// untold notes that the roster could not be told of a condition. One that is over at once may be forgotten already.
+func (e *episodes) untold(c condition.Condition) {
+	one := e.open[c.Key()]
+	if one == nil && condition.KindOf(c.Kind).Alert == condition.Each {
+		one = &episode{Condition: c, by: reported}
+		e.open[c.Key()] = one
+	}
+	if one != nil {
+		one.toldAt = time.Time{}
+	}
+}
+
 // tellRoster returns the job that tells the roster what it has to know, or nil if that is nothing.
 func (a *alerter) tellRoster() *job {
 	due, over, waits := a.episodes.due, a.episodes.over, a.waitsDue
@@ -305,9 +317,7 @@ func (a *alerter) told(ctx context.Context, c condition.Condition, begins bool, 
 	if err != nil {
 		a.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf("recording alert %s failed: %s", c.Kind, c.Text),
 			slog.Any("error", err))
-		if one := a.episodes.open[c.Key()]; one != nil {
-			one.toldAt = time.Time{}
-		}
+		a.episodes.untold(c)
 		return
 	}
 	if !begins {

@@ -105,6 +105,12 @@ var serverMutants = []mutant{
 		"TestNewProcessKnowsTheOutage",
 	},
 	{
+		"S16", "the death of an item is lost if the roster cannot be told of it at once",
+		"untold", "if one == nil && condition.KindOf(c.Kind).Alert == condition.Each {",
+		"if one == nil && c.Kind == condition.Killer && c.Subject == \"\" {",
+		"TestDeathOfAnItemIsToldAgain",
+	},
+	{
 		"S16", "an alert is lost if the roster cannot be told of it at once",
 		"checked", "case one.by == reported && one.toldAt.IsZero():",
 		"case false:",
