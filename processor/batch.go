@@ -143,6 +143,7 @@ func (b *batch) performRecorded() error {
 	case err != nil:
 		return err
 	case !ok, !r.dead, r.discardDue != (b.mark == discardDue):
+		b.lane.failures.adopt(u, r, ok)
 		return errRecordChanged
 	case b.lane.sweep != nil:
 		return cmp.Or(r.cause, errRecordChanged)

@@ -252,6 +252,51 @@ func TestPausesOfDiscard(t *testing.T) {
 	}
 }
 
+// changedItems is a store in which an operator changes a dead item just after it was loaded.
+type changedItems struct {
+	failedItems
+	change func()
+}
+
+func (c changedItems) Load(ctx context.Context, q processor.Queue, most, mostDead int) (processor.LoadedItems, error) {
+	defer c.change()
+	return c.failedItems.Load(ctx, q, most, mostDead)
+}
+
+// orderedBin is a bin whose items have one order key.
+type orderedBin struct{ *bin }
+
+func (orderedBin) OrderKey(string) string { return "k" }
+
+// An item whose record was changed before its Discard is executed, and does not keep its queue from everything else.
+func TestRecordThatChangesBeforeItsDiscard(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		for _, dropped := range []bool{false, true} {
+			bubble(t, func(t *testing.T, w *world) {
+				b, m := &bin{newRows(w, "a1", "a2"), nil}, newMemory()
+				m.items["a1"] = processor.FailedItem{Key: "a1", Attempts: 3, LastError: "was broken", Dead: true}
+				store := changedItems{failedItems{m}, func() {
+					m.mu.Lock()
+					defer m.mu.Unlock()
+					if delete(m.items, "a1"); !dropped {
+						m.items["a1"] = processor.FailedItem{Key: "a1", LastError: "was broken"}
+					}
+				}}
+				var d processor.TaskDealer[string] = b
+				if ordered {
+					d = orderedBin{b}
+				}
+				w.start(t, d, processor.Env{Items: store, Bind: bind}, limited(), "a")
+				time.Sleep(10 * time.Second)
+				w.stop()
+				if text := w.text(); strings.Contains(text, "discard") || len(b.open) > 0 || w.Stats().FetchCount > 30 {
+					t.Errorf("ordered %t, dropped %t: %v open after %d selects: %s", ordered, dropped, b.open, w.Stats().FetchCount, text)
+				}
+			})
+		}
+	}
+}
+
 // An item whose Discard fails is not executed as the probe of an outage (X5).
 func TestDeadItemIsNoProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -185,6 +185,16 @@ func (l *failureLog) keep(u update) {
 	}
 }
 
+// adopt makes memory hold the record that the store has of an item, or none: an operator has changed it. Otherwise the
+// next select would find the item as this one has.
+func (l *failureLog) adopt(u update, r record, there bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u.grant.failures.removeLocked(u.key); there {
+		u.grant.failures.keepLocked(u.key, r)
+	}
+}
+
 // suspect records all items of a failed batch as suspects, in memory.
 func (l *failureLog) suspect(b *batch, batchLimit int, retryAt time.Time) {
 	l.mu.Lock()

@@ -351,6 +351,12 @@ var processMutants = []mutant{
 		"TestAHotKeyDoesNotSlowTheOthers",
 	},
 	{
+		"X2", "an item that an operator has retried before its Discard is found dead again and again",
+		"performRecorded", "b.lane.failures.adopt(u, r, ok)",
+		"",
+		"TestRecordThatChangesBeforeItsDiscard",
+	},
+	{
 		"X2", "a Discard that fails is called again and again once memory is full of records",
 		"restLocked", "d.retryAt, d.tries = r.retryAt, r.tries",
 		"",
