@@ -193,7 +193,11 @@ func (d *Data) fence(taskType, server string) roster.Fence {
 
 // Cursor returns how far a queue was read, for package manager. It returns ErrFenced as SaveCursor does.
 func (d *Data) Cursor(ctx context.Context, taskType, server string, q QueueEpoch) (string, error) {
-	return d.fence(taskType, server).Cursor(ctx, q)
+	cursor, err := d.fence(taskType, server).Cursor(ctx, q)
+	if errors.Is(err, ErrFenced) {
+		d.forget(taskType, []QueueEpoch{q})
+	}
+	return cursor, err
 }
 
 // An Entry is the ownership of a queue that Data.Enter raises in a data database.

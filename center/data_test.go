@@ -298,6 +298,27 @@ func TestDataIsRestored(t *testing.T) {
 	})
 }
 
+// F11: so it does if it has met that when it loaded or saved a cursor.
+func TestDataIsRestoredUnderACursor(t *testing.T) {
+	eachData(t, func(t *testing.T, f dataFixture) {
+		a, cursor := f.own("A", "0", 7), "42"
+		for what, use := range map[string]func() error{
+			"load": func() error {
+				_, err := f.d.Cursor(t.Context(), "settle", "A", a.Queue)
+				return err
+			},
+			"save": func() error { return center.SaveCursor(f.batch(a, &cursor)) },
+		} {
+			f.enter(a)
+			f.exec("DELETE FROM rota_fence")
+			f.mustBeFenced(what+" a cursor without a row", use())
+			if !f.enter(a) {
+				t.Errorf("Enter did not raise again after the server could not %s a cursor", what)
+			}
+		}
+	})
+}
+
 // F11: an owner that cannot fence enters again before its next select, and so finds out that the database has no tables.
 func TestDataLosesItsTables(t *testing.T) {
 	eachData(t, func(t *testing.T, f dataFixture) {

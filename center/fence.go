@@ -250,6 +250,9 @@ func SaveCursor(ctx context.Context) error {
 		rows = b.data.fence(b.TaskType, b.Server)
 	}
 	err = rows.DB.Retry(ctx, func() (bool, error) { return true, b.saveCursor(ctx, rows.DB.Dealers, rows) })
+	if b.data != nil && errors.Is(err, ErrFenced) {
+		b.data.forget(b.TaskType, b.Queues)
+	}
 	if err != nil {
 		return fmt.Errorf("save the cursor of %s$%s: %w", b.TaskType, b.OwnSign, lostSince(ctx, err))
 	}

@@ -267,6 +267,18 @@ var fenceMutants = []mutant{
 		"TestBacklogOfTheOtherDataDatabases",
 	},
 	{
+		"F11", "a cursor without a row of rota_fence stops its queue for ever",
+		"Cursor", "d.forget(taskType, []QueueEpoch{q})",
+		"",
+		"TestDataIsRestoredUnderACursor",
+	},
+	{
+		"F11", "an owner that saves cursors without a fence does not raise again",
+		"SaveCursor", "b.data.forget(b.TaskType, b.Queues)",
+		"",
+		"TestDataIsRestoredUnderACursor",
+	},
+	{
 		"F11", "nobody is told that a database is away",
 		"checkData", "if problem.Err != nil && len(works[d.Name()]) > 0 {",
 		"if problem.Err != nil && problem.Since.IsZero() {",
