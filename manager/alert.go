@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -170,10 +171,11 @@ func (a *alerter) checkWaits(waiting bool) {
 // episodes tells the roster of the conditions that this server sees, and of their ends (S16). All sessions of a server
 // share it. Only the server's own goroutine uses it, except counts.
 type episodes struct {
-	open   map[string]*episode   // by the key of the condition
-	due    []condition.Condition // to be told
-	over   []pastEpisode         // to be told
-	counts atomic.Pointer[map[string]int]
+	open    map[string]*episode   // by the key of the condition
+	due     []condition.Condition // to be told
+	over    []pastEpisode         // to be told
+	telling []condition.Condition // by the job that runs now
+	counts  atomic.Pointer[map[string]int]
 }
 
 // episode is a condition that this server sees or was told of.
@@ -248,6 +250,15 @@ func (e *episodes) checked(by source) {
 	e.counts.Store(&counts)
 }
 
+// begin begins a session. The job of the session before may not have ended, so what it was to tell is told again.
+func (e *episodes) begin() *episodes {
+	for _, c := range e.telling {
+		e.untold(c)
+	}
+	e.telling = nil
+	return e
+}
+
 // untold notes that the roster could not be told of a condition. One that is over at once may be forgotten already.
 func (e *episodes) untold(c condition.Condition) {
 	one := e.open[c.Key()]
@@ -267,6 +278,7 @@ func (a *alerter) tellRoster() *job {
 		return nil
 	}
 	a.episodes.due, a.episodes.over, a.waitsDue = nil, nil, false
+	a.episodes.telling = slices.Clone(due) // the job changes due
 	settings := *a.settings
 	begins, errs := make([]bool, len(due)), make([]error, len(due))
 	var owners []string
@@ -285,6 +297,7 @@ func (a *alerter) tellRoster() *job {
 			return err
 		},
 		then: func(ctx context.Context, _ error) (more bool) {
+			a.episodes.telling = nil
 			for _, w := range owners {
 				a.log.LogAttrs(ctx, slog.LevelInfo, "waiting: "+w)
 			}

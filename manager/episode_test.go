@@ -36,3 +36,18 @@ func TestDeathOfAnItemIsToldAgain(t *testing.T) {
 		}
 	})
 }
+
+// S16: what a session was about to tell when it ended is told by the next one.
+func TestNextSessionTells(t *testing.T) {
+	t.Parallel()
+	a := &alerter{base: &base{settings: &Settings{}}, episodes: newEpisodes()}
+	a.episodes.see(condition.Condition{Kind: condition.Limit, TaskType: "settle", QueueID: "1"}, reported)
+	due := a.episodes.due
+	if a.tellRoster() == nil || len(a.episodes.due) > 0 { // the job never ends
+		t.Fatalf("no job tells of %+v", due)
+	}
+	next := a.episodes.begin()
+	if next.checked(heartbeats); len(next.due) != 1 || next.due[0] != due[0] {
+		t.Errorf("the next session tells of %+v, want %+v", next.due, due)
+	}
+}

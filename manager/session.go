@@ -64,7 +64,8 @@ func newSession(s *server) *session {
 	b.view = &ownView{base: &b}
 	ss.jobs = newJobRunner(&b)
 	ss.alerter = &alerter{
-		base: &b, incoming: s.alerts, episodes: s.episodes, backlog: s.backlog, lastBusy: time.Now(), progressAt: time.Now(),
+		base: &b, incoming: s.alerts, episodes: s.episodes.begin(), backlog: s.backlog,
+		lastBusy: time.Now(), progressAt: time.Now(),
 	}
 	ss.planner = &planner{base: &b, alerter: ss.alerter}
 	ss.halt = &halt{base: &b}

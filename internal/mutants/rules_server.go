@@ -111,6 +111,12 @@ var serverMutants = []mutant{
 		"TestDeathOfAnItemIsToldAgain",
 	},
 	{
+		"S16", "an alert is lost with the session that was about to tell of it",
+		"begin", "e.untold(c)",
+		"_ = c",
+		"TestNextSessionTells",
+	},
+	{
 		"S16", "an alert is lost if the roster cannot be told of it at once",
 		"checked", "case one.by == reported && one.toldAt.IsZero():",
 		"case false:",
