@@ -133,7 +133,7 @@ func awaitReplication(primary, condition string) error {
 			case err == nil && n > 0:
 				return nil
 			case time.Now().After(deadline):
-				return fmt.Errorf("no replication from %s after a minute where %s: %v", primary, condition, err)
+				return errors.Join(fmt.Errorf("no replication from %s after a minute where %s", primary, condition), err)
 			}
 		}
 	})
