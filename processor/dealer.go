@@ -90,7 +90,7 @@ type Queue struct {
 	Floor      int64
 	PartedFrom string
 
-	Limits QueueLimits // its own bounds; they change with SetLimits
+	Limits QueueLimits // its own bounds when it was granted; SetLimits changes them
 
 	// Partition is the caller's version of the division of items into queues, for Env.Items.
 	Partition int64

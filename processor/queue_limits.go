@@ -28,10 +28,10 @@ func (p *Processor) SetLimits(id string, limits QueueLimits) {
 	s := p.lock()
 	defer s.mu.Unlock()
 	g := s.grants[id]
-	if g == nil || g.queue.Limits == limits || s.set != nil {
+	if g == nil || s.set != nil || g.lane.limits == limits {
 		return
 	}
-	g.queue.Limits, g.lane.limits = limits, limits
+	g.lane.limits = limits // and not those of g.queue, which calls in flight read
 	g.lane.rate = newQueueRate(limits.rate(s.settings))
 	now := time.Now()
 	g.lane.wakeAt(s.settings.latestRest(now)) // it may rest for long, because the rate was low
