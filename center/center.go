@@ -156,6 +156,7 @@ type Center struct {
 	mu   sync.Mutex
 	data map[string]*Data // by name
 
+	commits  commits
 	ownPools ownPools
 	sender   sender
 	teller   *teller

@@ -56,8 +56,9 @@ type DataProblem struct {
 	Err   error
 }
 
-// DataWait is a queue that cannot be selected yet, because fenced transactions of earlier owners are open in its data
-// database (F11). They end by themselves within Options.IdleTxTimeout after their last statement.
+// DataWait is a queue that cannot be selected yet, because fenced transactions are open: those of earlier owners in its
+// data database (F11), which end by themselves within Options.IdleTxTimeout after their last statement, or one of its
+// owner whose COMMIT got no reply (F5).
 type DataWait struct {
 	TaskType, Queue string
 	Since           time.Time // by the local clock
@@ -171,19 +172,20 @@ func (d *Data) Fence(ctx context.Context, tx Tx) error {
 
 // InTx does what the function InTx does, in this database and on the pool of DB.
 func (d *Data) InTx(ctx context.Context, fn func(*sql.Tx) error) error {
-	if _, err := batchOf(ctx); err != nil {
+	b, err := batchOf(ctx)
+	if err != nil {
 		return err
 	}
 	if err := d.open(ctx); err != nil {
 		return err
 	}
 	begun := time.Now()
-	return lostSince(ctx, d.db.Retry(ctx, func() (bool, error) {
+	return b.noted(lostSince(ctx, d.db.Retry(ctx, func() (bool, error) {
 		clean, err := tryInTx(ctx, d.db, d.db.Dealers, d.Fence, fn)
 		// A database that does not answer keeps its executors from the queues of the others: one wait is enough.
 		silent := d.db.Class(err) == sqldb.Broken && time.Since(begun) >= sqldb.IOTimeout
 		return clean && !silent, err
-	}))
+	})))
 }
 
 // fence returns what fences the writes of a server in this database.

@@ -86,7 +86,7 @@ func IsFenced(err error) bool { return errors.Is(err, ErrFenced) }
 //
 // Fence sends its statement to the *sql.Tx that a struct embeds, past the wrapper's own placeholders and hooks. The
 // examples of internal/wrappertest show Execute over sqlx and over bun. A dealer that begins by itself also retries by
-// itself, and must take a commit whose reply was lost for an unknown one, as InTx does.
+// itself, and calls UnknownCommit after a commit that has failed, unless the database has answered.
 //
 // Fence does not see the pool of the transaction, and does not ask it for the settings that InTx asks for. It does not
 // notice these, and guards nothing there: a wrapper whose Commit and Rollback belong to no transaction; a transaction
@@ -184,8 +184,9 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // exactly once if fn changes a value that Select filters on (F5).
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
-// tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again; Select
-// then returns the items that did not take effect. InTx wraps the errors of Fence, of fn and of the database.
+// tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The queues
+// are selected again when the transaction has ended (see UnknownCommit); Select then returns the items that did not take
+// effect. InTx wraps the errors of Fence, of fn and of the database.
 //
 // db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
 // *sqlx.DB or a *bun.DB. InTx asks such a pool for what the fence needs in a transaction of its own, before the first
@@ -199,12 +200,12 @@ func InTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	return lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
+	return b.noted(lostSince(ctx, b.c.db.Retry(ctx, func() (clean bool, err error) {
 		if err := b.c.checkPool(ctx, db); err != nil {
 			return true, err
 		}
 		return tryInTx(ctx, b.c.db, db, Fence, fn)
-	}))
+	})))
 }
 
 // tryInTx runs fn in a fenced transaction of a pool that leads to a database. After a failure, clean reports whether

@@ -165,8 +165,10 @@ var kinds = []Kind{
 	},
 	{
 		FenceWait, "alerts", Note, Watched,
-		"a queue waits until the fenced transactions of its earlier owner have ended in its data database",
-		"wait: idle_tx_timeout ends them; or end their sessions in the data database",
+		"a queue waits for the end of fenced transactions: those of its earlier owner in its data database, or one of its " +
+			"own whose COMMIT got no reply",
+		"wait: idle_tx_timeout ends them, and a COMMIT waits for what it needs, such as a synchronous standby; or end " +
+			"their sessions",
 	},
 	{
 		Witness, "alerts", Note, Told, "other processes of the host cannot notice at once that a process has ended",

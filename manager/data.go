@@ -41,39 +41,57 @@ func (v *ownView) placed(ctx context.Context, q processor.Queue) processor.Queue
 // noDatabase stands for the data database of a queue that has none by the setting. No database has this name.
 const noDatabase = "{none}"
 
-// enter makes the data databases of queues reject what earlier owners write (F11). The executors call it.
-func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bool) (raised bool, err error) {
+// enter makes the data databases of queues reject what earlier owners write (F11), and waits for transactions of this
+// owner that may still commit (F5). The executors call it.
+func (s *server) enter(ctx context.Context, queues []processor.Queue, suspect bool) (changed bool, err error) {
 	for _, q := range queues {
-		d := s.roster.Data(q.Database)
-		if d == nil {
-			return raised, fmt.Errorf("database (%s) names no data database for queue %s that this process has opened",
-				s.settings.Database, q.ID)
+		epoch := center.QueueEpoch{ID: q.ID, Epoch: q.Epoch}
+		if q.Database != "" {
+			raised, err := s.enterData(ctx, q, epoch, suspect)
+			if err != nil {
+				return changed, err
+			}
+			changed = changed || raised
 		}
-		again, err := d.Enter(ctx, center.Entry{
-			TaskType: s.taskType, Server: s.session.Load().uuid, Queue: center.QueueEpoch{ID: q.ID, Epoch: q.Epoch},
-			PartedFrom: q.PartedFrom, Floor: q.Floor, Suspect: suspect,
-		})
-		if ahead, ok := errors.AsType[*roster.AheadError](err); ok {
-			offer(s.ahead, *ahead)
-		}
+		ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)
 		if err != nil {
-			return raised, err
+			return changed, err
 		}
-		raised = raised || again
+		changed = changed || ended
 	}
-	return raised, nil
+	return changed, nil
 }
 
-// checkData notes the data databases of this task type that cannot be used, and the queues that wait there for
-// transactions of earlier owners. Only the selects of queues find out that this is over. So it goes by the queues that
-// this server works.
+func (s *server) enterData(ctx context.Context, q processor.Queue, epoch center.QueueEpoch, suspect bool,
+) (raised bool, err error) {
+	d := s.roster.Data(q.Database)
+	if d == nil {
+		return false, fmt.Errorf("database (%s) names no data database for queue %s that this process has opened",
+			s.settings.Database, q.ID)
+	}
+	raised, err = d.Enter(ctx, center.Entry{
+		TaskType: s.taskType, Server: s.session.Load().uuid, Queue: epoch, PartedFrom: q.PartedFrom, Floor: q.Floor,
+		Suspect: suspect,
+	})
+	if ahead, ok := errors.AsType[*roster.AheadError](err); ok {
+		offer(s.ahead, *ahead)
+	}
+	return raised, err
+}
+
+// checkData notes the data databases of this task type that cannot be used, and the queues that wait for the end of
+// fenced transactions. Only the selects of queues find out that this is over. So it goes by the queues that this server
+// works.
 func (a *alerter) checkData() {
+	var all []string
 	works := map[string][]string{} // the ids of the queues by database
 	for _, h := range a.proc.Queues() {
 		if !h.Draining {
+			all = append(all, h.Queue.ID)
 			works[h.Queue.Database] = append(works[h.Queue.Database], h.Queue.ID)
 		}
 	}
+	a.seeWaits(a.roster.CommitWaits(a.taskType), all, "", "a transaction of its own, whose COMMIT got no reply, is open")
 	for _, d := range a.roster.AllData() {
 		problem, waits := d.State(a.taskType)
 		if problem.Err != nil && len(works[d.Name()]) > 0 {
@@ -81,13 +99,18 @@ func (a *alerter) checkData() {
 				Kind: condition.Unreachable, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
 			})
 		}
-		for _, w := range waits {
-			if slices.Contains(works[d.Name()], w.Queue) {
-				text := fmt.Sprintf("queue %s is not worked: transactions of earlier owners are open", w.Queue)
-				a.see(condition.Condition{
-					Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: d.Name(), Text: text,
-				})
-			}
+		a.seeWaits(waits, works[d.Name()], d.Name(), "transactions of earlier owners are open")
+	}
+}
+
+// seeWaits notes the queues among ids that wait for the end of transactions.
+func (a *alerter) seeWaits(waits []center.DataWait, ids []string, database, why string) {
+	for _, w := range waits {
+		if slices.Contains(ids, w.Queue) {
+			a.see(condition.Condition{
+				Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: database,
+				Text: fmt.Sprintf("queue %s is not worked: %s", w.Queue, why),
+			})
 		}
 	}
 }

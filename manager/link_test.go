@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
@@ -122,6 +123,60 @@ func TestWorkerWhoseRepliesComeLate(t *testing.T) {
 			if err := <-p.ended; err != nil {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// single has one item per queue. Without the fence, nothing keeps Execute from doing it twice.
+type single struct{ c *center.Center }
+
+func (d single) Select(ctx context.Context, s processor.Selection) ([]int, error) {
+	return center.Column[int](ctx, d.c.DB(), `SELECT queue_index FROM schedule_queue WHERE queue_id = '`+s.Queue.ID+`'
+		AND queue_index NOT IN (SELECT id FROM effect)`)
+}
+
+func (d single) Execute(ctx context.Context, items []int) error {
+	return center.InTx(ctx, d.c.DB(), func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, fmt.Sprintf(`INSERT INTO effect (id) VALUES (%d)`, items[0]))
+		return err
+	})
+}
+
+// F5: a queue whose COMMIT is under way waits for it, an alert tells so, and the other queues go on.
+func TestQueueWaitsForACommitUnderWay(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, url string) {
+		c, err := center.Open(t.Context(), anydb.URL(url), center.Options{Schema: center.SchemaCreate})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.DB().ExecContext(t.Context(), `CREATE TABLE effect (id INT NOT NULL)`); err != nil {
+			t.Fatal(err)
+		}
+		through, proxy := testdb.Through(t, url)
+		arrives := make(chan struct{})
+		proxy.Break(testdb.Breakpoint{Text: "INSERT INTO effect", Moment: testdb.CommitUnderWay, Reached: func() bool {
+			<-arrives
+			return true
+		}})
+		w := startProcess(t, through, func(c *center.Center) processor.TaskDealer[int] { return single{c} }, quick)
+		until(t, "an alert", func() bool {
+			return w.count(t, "SELECT COUNT(*) FROM schedule_event WHERE kind = 'ALERT' AND reason LIKE 'FENCE_WAIT: %'") > 0
+		})
+		until(t, "the other queues are done", func() bool {
+			return w.count(t, "SELECT COUNT(*) FROM effect") == quick.Queues-1
+		})
+		close(arrives)
+		until(t, "the queue is done", func() bool {
+			return w.count(t, "SELECT COUNT(DISTINCT id) FROM effect") == quick.Queues
+		})
+		w.stop()
+		if err := <-w.ended; err != nil {
+			t.Fatal(err)
+		}
+		if n := w.count(t, "SELECT COUNT(*) FROM effect"); n != quick.Queues {
+			t.Errorf("%d effects of %d items", n, quick.Queues)
 		}
 	})
 }

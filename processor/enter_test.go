@@ -48,20 +48,6 @@ func TestQueueIsSelectedAfterItsDatabaseIsEntered(t *testing.T) {
 	})
 }
 
-// F11: a queue in the roster's database needs no entry.
-func TestQueueWithoutADatabaseIsNotEntered(t *testing.T) {
-	bubble(t, func(t *testing.T, w *world) {
-		enter := func(context.Context, []processor.Queue, bool) (bool, error) { return false, errors.New("not called") }
-		d := &dealer{sel: once(map[string][]string{"a": {"a1"}})}
-		d.exec = func(_ context.Context, items []string) error {
-			w.note("execute %s", items)
-			return nil
-		}
-		w.start(t, d, processor.Env{Enter: enter}, settings(), "a")
-		w.expect(t, "0s execute [a1]")
-	})
-}
-
 // F11: the cursor of the earlier owner counts, as the raise has found it.
 func TestCursorIsLoadedAfterTheRaise(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -20,11 +20,11 @@ type Env struct {
 	// called. Nil always means true, for work without a roster.
 	Trusted func() bool
 
-	// Enter is called before each select with the queues of the select, if they have a Queue.Database. Until it returns
-	// nil, none of them is selected. raised says that writes of earlier owners may have ended only now, so that the cursor
-	// must be loaded. suspect says that the last select of these queues has failed. An error is no sign of an outage of
-	// what the dealer calls. Nil does nothing. Databases is how many data databases the queues have.
-	Enter     func(ctx context.Context, queues []Queue, suspect bool) (raised bool, err error)
+	// Enter is called before each select with the queues of the select. Until it returns nil, none of them is selected.
+	// changed says that earlier transactions of the queues may have ended only now, so that the cursor must be loaded.
+	// suspect says that the last select of these queues has failed. An error is no sign of an outage of what the dealer
+	// calls. Nil does nothing. Databases is how many data databases the queues have.
+	Enter     func(ctx context.Context, queues []Queue, suspect bool) (changed bool, err error)
 	Databases int
 
 	// Bind derives the context of Execute from ctx, so that it carries queues: the queues of the batch under their

@@ -26,7 +26,7 @@ type evidence struct {
 	// its items is done. It is set for a failed batch only.
 	failedOf func(*grant) (keys []string, all bool)
 
-	outside   bool          // the dealer was not called, because a data database of the queues was not entered
+	outside   bool          // the dealer was not called, because the queues were not entered
 	selects   bool          // the call is a select that has succeeded or failed
 	exhausted bool          // it shows that no item of its lane can fail again, or that its sweep is complete and none has
 	recovered bool          // an item that had failed is done

@@ -21,7 +21,7 @@ type selectCall struct {
 
 	found        *page           // nil if the dealer returned nothing
 	suspect      bool            // the last select of the lane has failed
-	outside      bool            // the data database of the queues was not entered
+	outside      bool            // the queues were not entered
 	keysInFlight map[string]bool // the keys of inFlight; a buffer, reused by the next select
 	untested     int             // items of the page that have not failed alone, if the failed items are known
 	more         bool            // the page has items that this outage has not tried, beside those that it tries now
@@ -146,23 +146,14 @@ func (c *selectCall) prepare() error {
 	return nil
 }
 
-// enterPause is the pause of a lane whose data database was not entered. It does not grow: to ask costs little while
-// the database cannot be used, and its queues are to go on as soon as it can.
+// enterPause is the pause of a lane whose queues were not entered. It does not grow: to ask costs little while the
+// database cannot be used, and the queues are to go on as soon as it can.
 const enterPause = time.Second
 
-// enter makes the data databases of the queues reject the writes of earlier owners (F11).
+// enter makes sure that no earlier transaction of the queues takes effect after the select (F5, F11).
 func (c *selectCall) enter() error {
-	var queues []Queue
-	for _, g := range c.grants {
-		if g.queue.Database != "" {
-			queues = append(queues, g.queue)
-		}
-	}
-	if len(queues) == 0 {
-		return nil
-	}
-	raised, err := c.env.Enter(c.ctx, queues, c.suspect)
-	c.cursor.unknown = c.cursor.unknown || raised && c.capabilities.cursored
+	changed, err := c.env.Enter(c.ctx, queuesOf(c.grants), c.suspect)
+	c.cursor.unknown = c.cursor.unknown || changed && c.capabilities.cursored
 	c.outside = err != nil
 	return err
 }

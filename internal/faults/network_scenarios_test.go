@@ -12,6 +12,7 @@ import (
 var networkScenarios = []scenario{
 	{name: "connections-cut", play: connectionsCut, proxied: true, quick: true},
 	{name: "replies-lost-at-random", play: repliesLostAtRandom, proxied: true, quick: true},
+	{name: "commit-under-way", play: commitUnderWay, proxied: true, quick: true},
 	{name: "delays", play: delays, proxied: true},
 	{name: "kill-at-a-distance", play: killAtADistance, proxied: true},
 	{name: "partition-of-one", play: partitionOfOne, proxied: true, quick: true},
@@ -41,6 +42,20 @@ func connectionsCut(s *stage) {
 func repliesLostAtRandom(s *stage) {
 	s.loseReplies(20)
 	s.works(20)
+}
+
+// commitUnderWay: a worker loses its connection before its COMMIT has reached the database, which commits later. A worker
+// that selects meanwhile gets the items once more.
+func commitUnderWay(s *stage) {
+	for range 5 {
+		late := s.upTo(s.settings.JudgeDeadInterval / 2)
+		reached := s.breakAt(`INSERT INTO history`, testdb.CommitUnderWay, func(*worker) (pass bool) {
+			time.Sleep(late)
+			return true
+		})
+		s.awaitBreak(reached, "a worker commits")
+		s.works(5)
+	}
 }
 
 func (s faultSteps) loseReplies(times int) {

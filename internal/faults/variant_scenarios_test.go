@@ -34,6 +34,7 @@ var variantScenarios = []scenario{
 	{name: "cursor-pause-before-commit", play: pauseBeforeCommit, variant: inOrder, threads: 1},
 	{name: "cursor-rolling-restart", play: rollingRestart, variant: inOrder, kinds: everywhere},
 	{name: "cursor-replies-lost-at-random", play: repliesLostAtRandom, variant: inOrder, proxied: true, quick: true},
+	{name: "cursor-commit-under-way", play: commitUnderWay, variant: inOrder, proxied: true},
 	{name: "cursor-partition-of-one", play: partitionOfOne, variant: inOrder, proxied: true},
 }
 

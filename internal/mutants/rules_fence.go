@@ -51,6 +51,24 @@ var fenceMutants = []mutant{
 		"TestUnknownCommit",
 	},
 	{
+		"F5", "a commit without a reply is not noted",
+		"noted", "b.c.commits.note(b)",
+		"",
+		"TestCommitUnderWay",
+	},
+	{
+		"F5", "a transaction whose COMMIT is under way passes for one that has ended",
+		"End", "f.HoldByWriting(ctx, t.Raw, []QueueEpoch{q}, ``)",
+		"f.Check(ctx, []QueueEpoch{q})",
+		"TestCommitUnderWay",
+	},
+	{
+		"F5", "a queue is selected while its COMMIT is under way",
+		"enter", "ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)",
+		"ended, err := false, error(nil)",
+		"TestFaults/postgres/commit-under-way",
+	},
+	{
 		"F6", "a fenced transaction has no limit",
 		"fenceSettings", "if f.IdleTxTimeout <= 0 ||",
 		"if f.IdleTxTimeout >= 0 ||",
@@ -208,7 +226,7 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a data database that is ahead proves nothing",
-		"enter", "offer(s.ahead, *ahead)",
+		"enterData", "offer(s.ahead, *ahead)",
 		"_ = ahead",
 		"TestDataDatabaseAheadOfTheRoster",
 	},
@@ -244,8 +262,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "the cursor is from before the raise",
-		"enter", "raised && c.capabilities.cursored",
-		"raised && !c.capabilities.cursored",
+		"enter", "changed && c.capabilities.cursored",
+		"changed && !c.capabilities.cursored",
 		"TestCursorIsLoadedAfterTheRaise",
 	},
 	{

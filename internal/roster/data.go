@@ -84,11 +84,11 @@ func (f Fence) Raise(ctx context.Context, q QueueEpoch, partedFrom string, floor
 	return sqldb.Wrap(err, "raise the epoch of queue %s of %s$%s to %d", q.ID, f.TaskType, f.OwnSign, q.Epoch)
 }
 
-// HeldError means that transactions of earlier epochs have not ended. It hides the error of the database, so that Raise
-// does not wait again: its caller has other queues to work.
+// HeldError means that fenced transactions have not ended. It hides the error of the database, so that Raise and End do
+// not wait again: their callers have other queues to work.
 type HeldError struct{ why string }
 
-func (e *HeldError) Error() string { return "fenced transactions of earlier owners are open: " + e.why }
+func (e *HeldError) Error() string { return "fenced transactions of the queue are open: " + e.why }
 
 // held returns a HeldError if a statement has waited in vain for a row.
 func (f Fence) held(err error) error {

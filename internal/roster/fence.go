@@ -118,6 +118,15 @@ func (f Fence) HoldByWriting(ctx context.Context, tx Execer, queues []QueueEpoch
 	return nil
 }
 
+// End waits until all transactions have ended that the fence has let pass for a queue, for about a second, and then
+// returns a HeldError. It writes the row, as a change of the owner does. So it makes a transaction fail that another
+// node of a cluster has not certified yet. It returns ErrFenced if the server does not own the queue any more.
+func (f Fence) End(ctx context.Context, q QueueEpoch) error {
+	return f.DB.Transact(ctx, f.DB.Store, func(ctx context.Context, t sqldb.Tx) error {
+		return f.held(f.HoldByWriting(ctx, t.Raw, []QueueEpoch{q}, ``))
+	})
+}
+
 // Statement returns what HoldByWriting runs for one queue, for another program. It changes one row while the server
 // owns the queue under the epoch, and else none. It has a mark for each parameter, in their order.
 func (f Fence) Statement(q QueueEpoch) (query string, params []any) {

@@ -9,11 +9,12 @@ type Moment int
 const (
 	BeforeStatement Moment = iota // the server has not received the statement
 	BeforeCommit                  // the server has executed the statement and has not received the COMMIT
+	CommitUnderWay                // the client has lost its connection, and the server has not received the COMMIT
 	AfterCommit                   // the server has committed, and the client has no reply
 )
 
 func (m Moment) String() string {
-	return [...]string{"before the statement", "before the commit", "after the commit"}[m]
+	return [...]string{"before the statement", "before the commit", "commit under way", "after the commit"}[m]
 }
 
 // Breakpoint stops a transaction at a proxy.
@@ -37,6 +38,9 @@ func (p *Proxy) Break(b Breakpoint) {
 // mayPass calls the breakpoint whose moment has come, and reports whether the bytes may pass.
 func (l *link) mayPass(requests bool, b []byte) (pass bool) {
 	due := l.due(requests, b)
+	if due != nil && due.Moment == CommitUnderWay {
+		l.client.Close()
+	}
 	return due == nil || due.Reached()
 }
 

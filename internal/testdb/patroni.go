@@ -80,7 +80,10 @@ func StartCluster() (c *Cluster, err error) {
 	}
 	for i := range patroniNodes {
 		node, err := start(plan{
-			kind: patroni, env: []string{"ETCD=" + c.store.URL(), fmt.Sprintf("NAME=n%d", i+1), fmt.Sprintf("REST=%d", ports[1+i])},
+			kind: patroni,
+			env: []string{
+				"ETCD=" + c.store.URL(), fmt.Sprintf("NAME=n%d", i+1), fmt.Sprintf("REST=%d", ports[1+i]),
+			},
 			url: func(port int) string { return fmt.Sprintf(engines[Postgres].url, port) },
 		})
 		if err != nil {
@@ -89,10 +92,11 @@ func StartCluster() (c *Cluster, err error) {
 		c.Nodes = append(c.Nodes, node)
 		c.apis[node.URL()] = fmt.Sprintf("http://127.0.0.1:%d", ports[1+i])
 	}
-	for deadline := time.Now().Add(2 * time.Minute); c.Primary() == nil || !c.MaySwitchOver(); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); c.Primary() == nil || !c.MaySwitchOver(); {
 		if time.Now().After(deadline) {
 			return c, errors.New("the cluster of Patroni has no primary with a synchronous standby after two minutes")
 		}
+		time.Sleep(100 * time.Millisecond)
 	}
 	return c, nil
 }
@@ -120,8 +124,8 @@ func (c *Cluster) Primary() *Server {
 
 func (c *Cluster) leads(node *Server) bool { return c.ask(node, http.MethodGet, "/primary", "") == nil }
 
-// MaySwitchOver reports whether Patroni knows a node that replicates the primary synchronously. It learns that later than
-// the primary does, and refuses to switch over before.
+// MaySwitchOver reports whether Patroni knows a node that replicates the primary synchronously. It learns that later
+// than the primary does, and refuses to switch over before.
 func (c *Cluster) MaySwitchOver() bool {
 	return slices.ContainsFunc(c.Nodes, func(node *Server) bool {
 		return c.ask(node, http.MethodGet, "/synchronous", "") == nil

@@ -2,6 +2,7 @@ package wrappertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -36,7 +37,10 @@ func Example_sqlx() {
 		if _, err := tx.ExecContext(ctx, tx.Rebind(query), args...); err != nil {
 			return err
 		}
-		return tx.Commit()
+		if err := tx.Commit(); err != nil { // perhaps the reply was lost, and it has happened
+			return errors.Join(err, center.UnknownCommit(ctx))
+		}
+		return nil
 	}
 	fmt.Println(execute(batch, []int64{1, 2}))
 	loseQueue(c)
@@ -53,13 +57,17 @@ func Example_bun() {
 	db := bun.NewDB(c.DB(), sqlitedialect.New())
 
 	execute := func(ctx context.Context, ids []int64) error {
-		return db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
+		err := db.RunInTx(ctx, nil, func(ctx context.Context, tx bun.Tx) error {
 			if err := center.Fence(ctx, tx); err != nil {
 				return err
 			}
 			_, err := tx.NewUpdate().Table("orders").Set("state = 'SETTLED'").Where("id IN ?", bun.Tuple(ids)).Exec(ctx)
 			return err
 		})
+		if err != nil { // perhaps the reply to its commit was lost, and it has happened
+			return errors.Join(err, center.UnknownCommit(ctx))
+		}
+		return nil
 	}
 	fmt.Println(execute(batch, []int64{1, 2}))
 	loseQueue(c)

@@ -28,10 +28,13 @@ func Run(ctx context.Context, p Executor, op string, s *processor.Selection, ite
 	}
 	b.Op = op
 	outcome, err := p.Execute(ctx, b)
-	if errors.Is(err, ErrFenced) {
+	switch {
+	case errors.Is(err, ErrFenced):
 		return nil, checkFenced(ctx, inTx, err)
+	case err != nil:
+		return nil, errors.Join(err, center.UnknownCommit(ctx)) // it has not told what became of its transaction
 	}
-	return outcome, err
+	return outcome, nil
 }
 
 // newBatch returns the request for items of one queue. Items with one key are one.
