@@ -281,6 +281,18 @@ func testMerge(t *testing.T, c *center.Center) {
 			"queues 1 and 3 cannot merge while their cursor_value differs": c.Roster().Operator("test").Resize(t.Context(), r.task, "1", 2),
 		})
 	})
+	t.Run("N3 a request is withdrawn if the task type is not splittable any more", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		r.resize("1", 4)
+		r.exec("UPDATE schedule_task_type SET splittable = FALSE WHERE task_type = '%s'", r.task)
+		r.finishChange("A", "1")
+		r.rebalance("A")
+		r.wantTotals("0/2 A", "1/2 A")
+		if got := r.resizing(); got != "" {
+			t.Fatalf("after the withdrawal the requests are %q, want none", got)
+		}
+	})
 	t.Run("N3 parts of parts merge together", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 1, Splittable: true})
 		r.join("A")

@@ -135,6 +135,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"N3", "a queue is split although the task type is not splittable any more",
+		"splitDrained", "refused != nil || ",
+		"refused == errNoQueue || ",
+		"TestConformance",
+	},
+	{
 		"N3", "a server drains all queues that are to be split at once",
 		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
 		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",

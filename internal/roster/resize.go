@@ -139,6 +139,14 @@ func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 	if l.RequestedTotal > 0 {
 		return nil, fmt.Errorf("another number of queues is requested (%d): wait for it, or withdraw it", l.RequestedTotal)
 	}
+	if refused, err := mustBeSplittable(ctx, l); err != nil || refused != nil {
+		return nil, cmp.Or(err, refused)
+	}
+	return readSizedQueues(ctx, l)
+}
+
+// mustBeSplittable returns why the settings do not let queues be split and merged; nil if they do.
+func mustBeSplittable(ctx context.Context, l *LockTx) (refused, err error) {
 	type settings struct {
 		Splittable bool
 		Database   string
@@ -149,11 +157,11 @@ func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 	case err != nil:
 		return nil, sqldb.Wrap(err, "read the settings")
 	case !s.Splittable:
-		return nil, errors.New("splittable is not set: set it if each select divides by the total of its queue")
+		return errors.New("splittable is not set: set it if each select divides by the total of its queue"), nil
 	case s.Database != "" && CheckDataName(s.Database) != nil:
-		return nil, fmt.Errorf("its items are in several data databases (%s): the parts of a queue stay in one", s.Database)
+		return fmt.Errorf("its items are in several data databases (%s): the parts of a queue stay in one", s.Database), nil
 	}
-	return readSizedQueues(ctx, l)
+	return nil, nil
 }
 
 // family returns the queues that share the items of q under a total, which is a divisor of its own, sorted by index.

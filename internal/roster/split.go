@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,9 +17,13 @@ func splitDrained(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done 
 	if err != nil {
 		return false, err
 	}
+	refused, err := mustBeSplittable(ctx, l)
+	if err != nil {
+		return false, err
+	}
 	own := queues[q.ID]
 	family, err := queues.toChange(l, own)
-	if err != nil || len(family) > 1 || own.Owner != s.uuid || own.Epoch != q.Epoch {
+	if err != nil || refused != nil || len(family) > 1 || own.Owner != s.uuid || own.Epoch != q.Epoch {
 		return false, nil //nolint:nilerr // the request is dropped when the queue has no owner
 	}
 	return true, splitQueue(ctx, l, own, s.uuid)
@@ -78,13 +83,17 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 }
 
 // resizeFreeQueues splits and merges the queues that are to be and that no server owns. It drops requests that do not
-// fit the rows: these were edited by hand, or a cursor has moved. It leaves a plan due for queues that need an owner,
+// fit the rows: these were edited by hand, or a cursor has moved, or the task type is not splittable any more. It leaves a plan due for queues that need an owner,
 // and reports whether there are any.
 func resizeFreeQueues(ctx context.Context, l *LockTx, actor string) (changed bool, err error) {
 	if len(l.Resizing) == 0 {
 		return false, nil
 	}
 	queues, err := readSizedQueues(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	refused, err := mustBeSplittable(ctx, l)
 	if err != nil {
 		return false, err
 	}
@@ -99,6 +108,7 @@ func resizeFreeQueues(ctx context.Context, l *LockTx, actor string) (changed boo
 		if found {
 			family, err = queues.toChange(l, q)
 		}
+		err = cmp.Or(refused, err)
 		if err != nil {
 			if err := dropRequest(ctx, l, q, id, actor, err); err != nil {
 				return false, err
