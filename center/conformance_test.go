@@ -43,6 +43,7 @@ func TestConformanceWithoutConstraints(t *testing.T) {
 // Workers whose clocks are an hour ahead of the database, or behind it, decide the same: only the database's clock
 // counts (L2).
 func TestConformanceWithSkewedClocks(t *testing.T) {
+	centertest.Variant(t)
 	t.Parallel()
 	for _, skew := range []string{"1 hour", "-1 hour"} {
 		t.Run(skew, func(t *testing.T) {

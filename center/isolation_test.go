@@ -7,7 +7,6 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/center/centertest"
-	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
@@ -34,7 +33,7 @@ func snapshotIsolation(t *testing.T) (url string) {
 }
 
 func TestConformanceWithSnapshotIsolation(t *testing.T) {
-	racetest.Skip(t)
+	centertest.Variant(t)
 	t.Parallel()
 	centertest.RunAbout(t, snapshotIsolation(t), centertest.Session)
 }

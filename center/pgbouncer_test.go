@@ -10,7 +10,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
-	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -22,7 +21,7 @@ func pgBouncerURL(t *testing.T) string {
 
 // Behind a PgBouncer in transaction mode each transaction may be on another connection.
 func TestConformanceThroughPgBouncer(t *testing.T) {
-	racetest.Skip(t)
+	centertest.Variant(t)
 	t.Parallel()
 	centertest.RunAbout(t, pgBouncerURL(t), centertest.Session)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -233,6 +234,7 @@ func TestBacklogOfAnotherOwner(t *testing.T) {
 
 // Counts that fail are told, become rare, and go on.
 func TestBacklogFails(t *testing.T) {
+	racetest.Skip(t)
 	inBubble(t, func(cl *cluster) {
 		alerts := new(alertLog)
 		d := &backlogDealer{items: 7, err: errors.New("relation shop does not exist")}

@@ -6,6 +6,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/engines"
+	"github.com/dutyrota/rota/internal/racetest"
 )
 
 // A Subject is something outside the store that some cases depend on.
@@ -32,6 +33,16 @@ func RunOnNodes(t *testing.T, url string) {
 	onNodes.Store(c, true)
 	defer onNodes.Delete(c)
 	run(t, c, url, 0)
+}
+
+// Variant skips a run of the suite over other connections, or with another clock, in short tests and under the race
+// detector: what a change breaks, [Run] on the plain databases tells first.
+func Variant(t *testing.T) {
+	t.Helper()
+	racetest.Skip(t)
+	if testing.Short() {
+		t.Skip("make check runs the suite also over other connections")
+	}
 }
 
 // RunAbout runs the cases about one subject. It serves databases of a kind that [Run] also covers, but with another

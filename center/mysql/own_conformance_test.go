@@ -12,7 +12,6 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/center/mysql"
-	"github.com/dutyrota/rota/internal/racetest"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
@@ -22,7 +21,7 @@ func init() { centertest.Database = overOwnConnector }
 // The roster works over connections that the program makes and wraps, and whose statements with parameters take three
 // round trips.
 func TestConformanceOfConnector(t *testing.T) {
-	racetest.Skip(t)
+	centertest.Variant(t)
 	t.Parallel()
 	centertest.Run(t, testdb.URL(t, testdb.MySQL))
 }

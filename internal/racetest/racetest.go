@@ -6,8 +6,7 @@ package racetest
 
 import "testing"
 
-// Skip skips the test if the race detector is on. `make check` finds the tests that call Skip, by the text of their
-// functions, and runs them without it.
+// Skip skips the test if the race detector is on. `make check` runs all tests without it.
 func Skip(t testing.TB) {
 	t.Helper()
 	if enabled {
