@@ -83,8 +83,8 @@ func splitQueue(ctx context.Context, l *LockTx, q sizedQueue, actor string) erro
 }
 
 // resizeFreeQueues splits and merges the queues that are to be and that no server owns. It drops requests that do not
-// fit the rows: these were edited by hand, or a cursor has moved, or the task type is not splittable any more. It leaves a plan due for queues that need an owner,
-// and reports whether there are any.
+// fit the rows: these were edited by hand, or a cursor has moved, or the task type is not splittable any more. It
+// leaves a plan due for queues that need an owner, and reports whether there are any.
 func resizeFreeQueues(ctx context.Context, l *LockTx, actor string) (changed bool, err error) {
 	if len(l.Resizing) == 0 {
 		return false, nil
