@@ -85,7 +85,8 @@ const lastFailure = `(` + unresolved + `
 		AND s.run_id > r.run_id))`
 
 // deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It
-// deletes the rows of a queue together, at most maxRunItems.
+// deletes the rows of a queue together, at most maxRunItems. It leaves out a run that a rerun has reopened meanwhile: no
+// server would sweep the queues whose rows are gone.
 func deleteRows(ctx context.Context, db *sqldb.DB, table string, runs []string) (deleted int, full bool, err error) {
 	const page = CleanRows - maxRunItems
 	read, err := sqldb.Records[runQueue](ctx, db, fmt.Sprintf(`SELECT {columns} FROM `+table+` WHERE run_id IN (%s)
@@ -97,7 +98,8 @@ func deleteRows(ctx context.Context, db *sqldb.DB, table string, runs []string) 
 	for _, run := range runs {
 		if queue, ok := last[run]; ok && err == nil {
 			var n int
-			n, err = db.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ? AND queue_id <= ?`, run, queue)
+			n, err = db.Exec(ctx, `DELETE FROM `+table+` WHERE run_id = ? AND queue_id <= ?
+				AND EXISTS (SELECT 1 FROM schedule_run r WHERE r.run_id = ? AND r.finished_at IS NOT NULL)`, run, queue, run)
 			deleted += n
 		}
 	}

@@ -53,3 +53,9 @@ func (s *Scheduler) FireWhileEdited(ctx context.Context, taskType string) error 
 	})
 	return cmp.Or(once, err)
 }
+
+// CleanStaleRead deletes the queues of a run that an earlier read of Clean has seen ended.
+func (rs *Runs) CleanStaleRead(ctx context.Context, run string) (deleted int, err error) {
+	deleted, _, err = deleteRows(ctx, rs.db, "schedule_run_queue", []string{run})
+	return deleted, err
+}

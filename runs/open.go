@@ -117,7 +117,8 @@ func runTimeout(ctx context.Context, l *roster.LockTx, byDefault time.Duration) 
 
 // snapshotQueues inserts a row of the run for each queue (R6), and returns the number of queues. It leaves out queues
 // that are being removed. A run that was rerun has rows already. It keeps them unless the number of queues has changed:
-// then items have moved to other queues, and all queues are swept again.
+// then items have moved to other queues, and all queues are swept again. So they are if retention has deleted some of
+// the rows (R12): nothing else says which queues they were, and whether these were done.
 func snapshotQueues(ctx context.Context, l *roster.LockTx, r Run) (total int, err error) {
 	queues, err := l.NamedQueues(ctx)
 	numbered := errors.Is(err, roster.ErrNumbered)
@@ -131,7 +132,7 @@ func snapshotQueues(ctx context.Context, l *roster.LockTx, r Run) (total int, er
 		return 0, err
 	}
 	if len(rows) > 0 {
-		if !numbered || sameQueues(rows, queues) {
+		if len(rows) == r.QueueTotal && (!numbered || sameQueues(rows, queues)) {
 			return r.QueueTotal, cancelRemovedQueues(ctx, l, r.ID, rows, queues)
 		}
 		for _, table := range []string{"schedule_run_item", "schedule_run_queue"} {

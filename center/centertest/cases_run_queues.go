@@ -59,6 +59,17 @@ func testNamedQueuesInRun(t *testing.T, c *center.Center) {
 		r.tick()
 		r.wantQueueStates(id, "north PENDING", "south CANCELLED")
 	})
+	t.Run("R12 a rerun sweeps the queues whose rows retention has deleted", func(t *testing.T) {
+		r := newFixture(t, c, namedRun)
+		r.join("A")
+		id := r.submitAndOpen("k")
+		r.failAll("A", "no", "north", "south")
+		// As after a step of retention that was full: the other rows are left to the next audit.
+		r.exec("DELETE FROM schedule_run_queue WHERE run_id = '%s' AND queue_id = 'north'", id)
+		r.must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		r.tick()
+		r.wantQueueStates(id, "north PENDING", "south PENDING")
+	})
 }
 
 func testRepartitionInRun(t *testing.T, c *center.Center) {

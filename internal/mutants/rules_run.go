@@ -135,6 +135,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R12", "a rerun leaves out the queues that retention has deleted",
+		"snapshotQueues", "if len(rows) == r.QueueTotal && (",
+		"if len(rows) > 0 && (",
+		"TestConformance",
+	},
+	{
+		"R12", "retention deletes the queues of a run that was reopened",
+		"deleteRows", "r.run_id = ? AND r.finished_at IS NOT NULL",
+		"r.run_id = ?",
+		"TestRetentionLeavesTheQueuesOfARerun",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",

@@ -1,0 +1,33 @@
+package runs_test
+
+import (
+	"testing"
+
+	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/center/centertest"
+	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/runs"
+)
+
+// R12: between the read of retention and its deletions, a rerun reopens the run.
+func TestRetentionLeavesTheQueuesOfARerun(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, c, "settle")
+		id, _, err := c.Engine().Runs.Submit(t.Context(), "settle", runs.Submission{Key: "k"})
+		must(t, err)
+		_, err = c.Engine().Scheduler.Tick(t.Context(), "settle")
+		must(t, err)
+		must(t, c.Engine().Runs.Cancel(t.Context(), id, "test"))
+		must(t, c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		if n, err := c.Engine().Runs.CleanStaleRead(t.Context(), id); err != nil || n != 0 {
+			t.Fatalf("clean a run that is open again: got %d, %v, want 0", n, err)
+		}
+		must(t, c.Engine().Runs.Cancel(t.Context(), id, "test"))
+		if n, err := c.Engine().Runs.CleanStaleRead(t.Context(), id); err != nil || n != 1 {
+			t.Fatalf("clean a run that has ended: got %d, %v, want 1", n, err)
+		}
+	})
+}
