@@ -55,6 +55,28 @@ func TestDataCommitUnderWay(t *testing.T) {
 	}
 }
 
+// The same in the roster's database, for a queue whose items are in a data database.
+func TestRosterCommitOfADataQueueUnderWay(t *testing.T) {
+	t.Parallel()
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url, proxy := testdb.Through(t, testdb.URL(t, kind))
+			c := centertest.Open(t, url, center.Options{})
+			centertest.Define(t, c, "settle", center.Settings{Queues: 4, Database: "orders"})
+			f := dataFixture{t, c, openData(t, c, "orders", testdb.URL(t, testdb.SQLite))}
+			e := f.own(web1, "0", 7)
+			f.enter(e)
+			commitUnderWay(t, proxy, c, c.DB(), func(ctx context.Context, fn func(*sql.Tx) error) error {
+				return center.InTx(ctx, c.DB(), fn)
+			}, f.batch(e, nil))
+		})
+	}
+}
+
 // commitUnderWay breaks a connection while its COMMIT is on the way to the server, and looks whether the transaction
 // still takes effect after EndCommits.
 func commitUnderWay(t *testing.T, p *testdb.Proxy, c *center.Center, db *sql.DB,

@@ -40,13 +40,13 @@ func (c *Center) EndCommits(ctx context.Context, taskType, server string, q Queu
 	if !found {
 		return false, nil
 	}
-	rows := c.roster.Server(taskType, server).Fence()
-	if of.data != nil {
-		rows = of.data.fence(taskType, server)
-	}
 	ctx, cancel := context.WithTimeout(ctx, raiseTimeout)
 	defer cancel()
-	err = rows.End(ctx, q)
+	// A transaction of the roster's database may be for a queue whose items are elsewhere, too.
+	err = c.roster.Server(taskType, server).Fence().End(ctx, q)
+	if err == nil && of.data != nil {
+		err = of.data.fence(taskType, server).End(ctx, q)
+	}
 	c.commits.asked(key, of, err)
 	return err == nil, sqldb.Wrap(err, "wait for a commit of queue %s of %s$%s", q.ID, taskType, c.ownSign)
 }
@@ -62,7 +62,7 @@ type commits struct {
 }
 
 type unknownCommit struct {
-	data  *Data // that has the transaction; nil: the roster's database
+	data  *Data // that has the items of the queue; nil: the roster's database
 	since time.Time
 	held  bool // it was still open when a select was due
 }

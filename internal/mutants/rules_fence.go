@@ -63,6 +63,12 @@ var fenceMutants = []mutant{
 		"TestCommitUnderWay",
 	},
 	{
+		"F5", "a queue of a data database waits for no COMMIT in the roster's database",
+		"EndCommits", "err = c.roster.Server(taskType, server).Fence().End(ctx, q)",
+		"if of.data == nil {\n\t\terr = c.roster.Server(taskType, server).Fence().End(ctx, q)\n\t}",
+		"TestRosterCommitOfADataQueueUnderWay",
+	},
+	{
 		"F5", "a queue is selected while its COMMIT is under way",
 		"enter", "ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)",
 		"ended, err := false, error(nil)",
