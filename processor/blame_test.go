@@ -221,6 +221,41 @@ func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	})
 }
 
+// F5: a transaction that got no reply may still commit, and then the item is done. It is not discarded before the
+// transaction has ended and Select has returned the item again.
+func TestNoDiscardWhileACommitIsUnderWay(t *testing.T) {
+	for _, committed := range []bool{false, true} {
+		bubble(t, func(t *testing.T, w *world) {
+			b := &bin{newRows(w, "a1"), nil}
+			b.bad["a1"] = processor.Permanent(errBroken)
+			ended := false
+			enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				switch {
+				case b.fails["a1"] == 0 || ended:
+					return false, nil
+				case time.Since(w.begin) < 3*time.Second:
+					return false, errors.New("the transaction is open")
+				}
+				if ended = true; committed {
+					b.open = nil
+				}
+				return true, nil
+			}
+			w.start(t, b, processor.Env{Enter: enter, Items: failedItems{newMemory()}, Bind: bind}, limited(), "a")
+			w.expect(t, "0s [a1]")
+			time.Sleep(2 * time.Second)
+			w.expect(t)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if n := strings.Count(w.text(), "discard a1"); n == 1 == committed || len(b.open) > 0 {
+				t.Errorf("committed %t: journal: %s, and open: %v", committed, w.text(), b.open)
+			}
+		})
+	}
+}
+
 // A Discard that fails is called again after the pauses of the retry policy, also if memory has no room for its record.
 func TestPausesOfDiscard(t *testing.T) {
 	for _, room := range []struct{ records, dead int }{{100, 100}, {0, 100}, {0, 0}} {

@@ -69,6 +69,12 @@ var fenceMutants = []mutant{
 		"TestRosterCommitOfADataQueueUnderWay",
 	},
 	{
+		"F5", "an item is discarded while its COMMIT is under way",
+		"discardFailed", "ended || err != nil {",
+		"ended && err != nil {",
+		"TestNoDiscardWhileACommitIsUnderWay",
+	},
+	{
 		"F5", "a queue is selected while its COMMIT is under way",
 		"enter", "ended, err := s.roster.EndCommits(ctx, s.taskType, s.session.Load().uuid, epoch)",
 		"ended, err := false, error(nil)",
