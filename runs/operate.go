@@ -87,15 +87,16 @@ func (rs *Runs) operate(ctx context.Context, runID, actor, reason string,
 // reopenable are the states of the runs that a rerun reopens.
 var reopenable = []string{Failed, Cancelled, DependentFailed, Skipped}
 
-// reopen reopens a run whose row is locked and, with dependants, lets its dependants wait again. A SKIPPED root has
-// none yet: it gets them now.
+// reopen reopens a run whose row is locked and, with dependants, lets its dependants wait again. The run of a slot that
+// was SKIPPED has none yet but the runs that were submitted after it: it gets them now. A submitted run had its
+// dependants before one of its upstreams was SKIPPED.
 func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool) error {
 	r, err := runRow(ctx, l, runID)
 	if err != nil {
 		return err
 	}
-	wasSkipped := r.State == Skipped
-	if wasSkipped && r.RootID == runID {
+	skippedSlot := r.State == Skipped && r.RootID == runID && r.Trigger != ""
+	if skippedSlot {
 		if _, err := forgetSkipped(ctx, l, r.Trigger); err != nil {
 			return err
 		}
@@ -106,11 +107,13 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 	if r.State, err = reopenRun(ctx, l.Tx, runID); err != nil {
 		return err
 	}
-	switch {
-	case !dependants:
+	if !dependants {
 		return nil
-	case wasSkipped && r.RootID == runID:
-		return insertDependants(ctx, l, r)
+	}
+	if skippedSlot {
+		if err := insertDependants(ctx, l, r); err != nil {
+			return err
+		}
 	}
 	return resetDependants(ctx, l.Tx, runID)
 }

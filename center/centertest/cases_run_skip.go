@@ -45,6 +45,26 @@ func testSkippedRuns(t *testing.T, c *center.Center) {
 			}
 		})
 	}
+	t.Run("R11 a rerun lets the submitted runs wait that were skipped because of it", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "c after b")
+		g["a"].hourly(nil)
+		g["a"].submitAndOpen("busy")
+		id := g.fire("a")
+		submitted := g["b"].submit("k", id)
+		g.want(submitted, "b SKIPPED", "c SKIPPED")
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), id, "test"))
+		g.want(submitted, "b WAITING", "c WAITING")
+	})
+	t.Run("R11 a submitted run that was skipped is run again while a dependant waits", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "d", "c after b? d")
+		g["a"].hourly(nil)
+		g["a"].submitAndOpen("busy")
+		g["d"].submit("k")
+		submitted := g["b"].submit("k", g.fire("a"))
+		g.want(submitted, "b SKIPPED", "c WAITING")
+		g["b"].must(c.Engine().Runs.Rerun(t.Context(), submitted, "test"))
+		g.want(submitted, "b SKIPPED", "c WAITING") // the run of a is still skipped
+	})
 	t.Run("R11 a rerun lets the dependants wait that were skipped because of it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a", "c after b")
 		g["a"].hourly(nil)

@@ -147,6 +147,18 @@ var runMutants = []mutant{
 		"TestRetentionLeavesTheQueuesOfARerun",
 	},
 	{
+		"R11", "a rerun leaves the submitted runs that were skipped because of it",
+		"reopen", "if err := insertDependants(ctx, l, r); err != nil {\n\t\t\treturn err\n\t\t}",
+		"return insertDependants(ctx, l, r)",
+		"TestConformance",
+	},
+	{
+		"R11", "a submitted run that was skipped gets its dependants twice",
+		"reopen", " && r.Trigger != \"\"",
+		"",
+		"TestConformance",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
