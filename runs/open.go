@@ -59,12 +59,14 @@ func openingForbidden(ctx context.Context, l *roster.LockTx) (bool, error) {
 // mayBegin is the condition that the time has come before which a run is not opened.
 const mayBegin = `(not_before IS NULL OR not_before <= {now})`
 
-// nextReady returns the READY run that is opened next, "" if there is none. The slots of a backfill are older than all
+// nextReady returns the READY run that is opened next, "" if there is none. It leaves out runs that have waited for too
+// long: a tick fails only some of them (R13). The slots of a backfill are older than all
 // others. In the order of slots, its runs would hold up the other runs of their priority for as long as the backfill
 // lasts. So its runs stand in the order in which they were made.
 func nextReady(ctx context.Context, l *roster.LockTx) (id string, err error) {
 	id, _, err = sqldb.Record[string](ctx, l, `SELECT run_id FROM schedule_run WHERE task_type = ? AND own_sign = ?
 		AND state = '`+Ready+`' AND NOT paused AND NOT cancel_requested AND `+mayBegin+`
+		AND (deadline_at IS NULL OR deadline_at >= {now})
 		ORDER BY priority DESC, CASE WHEN backfill_id IS NULL THEN scheduled_at ELSE created_at END, run_id LIMIT 1`,
 		l.TaskType, l.OwnSign)
 	return id, err

@@ -40,6 +40,28 @@ func TestRunsTakeFewStatements(t *testing.T) {
 	wantStatements(t, "a tick that fires 100 triggers", testdb.Statements(proxy.Listen(tick)), 25)
 }
 
+// R13: a tick fails at most 100 runs that have waited for too long. It opens none of the others.
+func TestRunThatIsTooLateIsNotOpened(t *testing.T) {
+	t.Parallel()
+	testdb.Each(t, func(t *testing.T, url string) {
+		t.Parallel()
+		c := centertest.Open(t, url, center.Options{})
+		defineRunTasks(t, c, "settle")
+		late, _, err := c.Engine().Runs.Submit(t.Context(), "settle", runs.Submission{Key: "late", Priority: 1})
+		must(t, err)
+		next, _, err := c.Engine().Runs.Submit(t.Context(), "settle", runs.Submission{Key: "next"})
+		must(t, err)
+		centertest.Exec(t, c, `UPDATE schedule_run SET deadline_at = '2020-01-01 00:00:00.000000' WHERE run_key = 'late'`)
+		must(t, c.Engine().Scheduler.OpenNext(t.Context(), "settle"))
+		for id, want := range map[string]string{late: runs.Ready, next: runs.Running} {
+			run, err := c.Engine().Runs.Get(t.Context(), id)
+			if err != nil || run.State != want {
+				t.Fatalf("run %s is %s, want %s: %v", run.Key, run.State, want, err)
+			}
+		}
+	})
+}
+
 // wantStatements checks that an operation sent at least one and at most a number of statements.
 func wantStatements(t *testing.T, operation string, sent []string, most int) {
 	t.Helper()

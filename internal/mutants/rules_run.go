@@ -159,6 +159,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R13", "a run is opened that has waited for too long",
+		"nextReady", "deadline_at >= {now}",
+		"deadline_at < {now}",
+		"TestRunThatIsTooLateIsNotOpened",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
