@@ -162,13 +162,9 @@ func (t Trigger) parse() (slots.Trigger, error) {
 	if err == nil {
 		schedule, err = slots.Without(schedule, t.ExcludedDays)
 	}
-	next := t.NextFireAt
-	if !next.IsZero() {
-		next = next.Add(-t.delay())
-	}
 	return slots.Trigger{
-		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires, NextFireAt: next,
-		Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax,
+		Schedule: schedule, StartAt: t.StartAt, EndAt: t.EndAt, MaxFires: t.MaxFires, Fires: t.Fires,
+		NextFireAt: t.nextSlot(), Misfire: t.Misfire, MisfireAfter: t.MisfireAfter, CatchupMax: t.CatchupMax,
 	}, err
 }
 
@@ -241,6 +237,14 @@ func (t Trigger) firingAt(slot time.Time) time.Time {
 		return slot
 	}
 	return slot.Add(t.delay())
+}
+
+// nextSlot returns the slot that fires next, or zero if there is none.
+func (t Trigger) nextSlot() time.Time {
+	if t.NextFireAt.IsZero() {
+		return time.Time{}
+	}
+	return t.NextFireAt.Add(-t.delay())
 }
 
 // first returns when the trigger fires next, as of now, or zero if it is done.

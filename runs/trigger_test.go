@@ -40,6 +40,29 @@ func TestJitterDelaysFiringsAndKeepsSlots(t *testing.T) {
 	}
 }
 
+// R3: a change of the jitter moves the next firing. The trigger loses no slot that has passed and not fired yet, and
+// fires none again.
+func TestChangeOfJitterKeepsTheNextSlot(t *testing.T) {
+	noon := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	with := func(jitter time.Duration) Trigger {
+		return Trigger{Name: "t", Target: "t", Kind: TriggerCron, Expression: "0 0 * * * ?", Jitter: jitter}.WithDefaults()
+	}
+	late, err := with(10*time.Minute).replace(Trigger{}, false, "BASE", noon.Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := late.NextFireAt.Add(-time.Millisecond) // the slot of noon has passed
+	prompt, err := with(0).replace(late, true, "BASE", waits)
+	if err != nil || !prompt.NextFireAt.Equal(noon) {
+		t.Fatalf("without the jitter the trigger fires next at %s, want the slot of noon: %v", prompt.NextFireAt, err)
+	}
+	prompt = newFiring(prompt, waits).Trigger
+	again, err := with(10*time.Minute).replace(prompt, true, "BASE", waits)
+	if want := late.NextFireAt.Add(time.Hour); err != nil || !again.NextFireAt.Equal(want) {
+		t.Fatalf("with the jitter the trigger fires next at %s, want %s: %v", again.NextFireAt, want, err)
+	}
+}
+
 func TestJitterAndExcludedDaysRefused(t *testing.T) {
 	for want, tr := range map[string]Trigger{
 		"jitter (25h0m0s) must be from 0s to 24h0m0s": {

@@ -265,7 +265,9 @@ func (t Trigger) replace(old Trigger, there bool, ownSign string, now time.Time)
 		if old.Status == TriggerPaused {
 			t.Status = TriggerPaused
 		}
+		return t, nil
 	}
+	t.NextFireAt = t.firingAt(old.nextSlot()) // the jitter may have changed
 	return t, nil
 }
 
@@ -283,11 +285,11 @@ func (t *Trigger) resetSchedule(now time.Time) error {
 	return nil
 }
 
-// sameSlots reports whether two triggers are due at the same instants.
+// sameSlots reports whether two triggers have the same slots.
 func (t Trigger) sameSlots(o Trigger) bool {
 	return t.Kind == o.Kind && t.Expression == o.Expression && t.TimeZone == o.TimeZone && t.StartAt.Equal(o.StartAt) &&
 		t.EndAt.Equal(o.EndAt) && t.MaxFires == o.MaxFires && t.Target == o.Target &&
-		t.Jitter == o.Jitter && t.ExcludedDays == o.ExcludedDays
+		t.ExcludedDays == o.ExcludedDays
 }
 
 // SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A

@@ -165,6 +165,12 @@ var runMutants = []mutant{
 		"TestRunThatIsTooLateIsNotOpened",
 	},
 	{
+		"R3", "a change of the jitter loses the slot that waits for it",
+		"sameSlots", "t.ExcludedDays == o.ExcludedDays",
+		"t.ExcludedDays == o.ExcludedDays && t.Jitter == o.Jitter",
+		"TestChangeOfJitterKeepsTheNextSlot",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
