@@ -206,7 +206,7 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 	if there && !change {
 		return old, nil
 	}
-	if there && !t.sameSlots(old) {
+	if there && (!t.sameSlots(old) || old.Status == TriggerError) {
 		if old, err = keepDue(ctx, l, old); err != nil {
 			return Trigger{}, err
 		}
@@ -217,15 +217,17 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 	return t, writeTrigger(ctx, l, t, old, there, actor)
 }
 
-// keepDue keeps the slots that are due of a trigger whose schedule is about to change: the new schedule does not know
-// them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must
+// keepDue keeps the slots that are due of a trigger whose schedule is about to change or to begin again after an ERROR:
+// the new schedule does not know them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must
 // not fire now, because it is paused, invalid or about to get another target, they are missed. keepDue returns the
 // trigger as it is then.
 func keepDue(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
 	if t.NextFireAt.IsZero() || t.NextFireAt.After(l.Now) {
 		return t, nil
 	}
-	f := newFiring(t, l.Now)
+	valid := t
+	valid.Status = TriggerActive // the row of a trigger in ERROR may have been mended
+	f := newFiring(valid, l.Now)
 	switch {
 	case f.Status == TriggerError:
 		t.Missed, t.MissedAt = t.Missed+1, t.NextFireAt.Add(-t.delay())

@@ -215,16 +215,23 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 			r.wantSlots(hour)
 		})
 	}
-	t.Run("R3 the due slots are missed if an invalid trigger is resumed", func(t *testing.T) {
-		r := newRunFixture(t, c, 1)
-		_, hour := r.hourly(nil)
-		r.downSince(hour)
-		r.exec("UPDATE schedule_trigger SET status = 'ERROR' WHERE name = '%s'", r.task)
-		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, false, "test"))
-		if now := r.readTrigger(r.task); now.Missed != 1 || !now.MissedAt.Equal(hour) {
-			t.Fatalf("the trigger is %+v, want the slot %s missed", now, hour)
-		}
-	})
+	for name, goOn := range map[string]func(*fixture){
+		"resumed": func(r *fixture) { r.must(c.Engine().Triggers.SetPaused(r.Context(), r.task, false, "test")) },
+		"changed": func(r *fixture) { apply(r, func(t *runs.Trigger) { t.Overlap = runs.OverlapWait }) },
+	} {
+		t.Run("R3 the due slots are missed if a trigger with a mended row is "+name, func(t *testing.T) {
+			r := newRunFixture(t, c, 1)
+			_, hour := r.hourly(nil)
+			r.downSince(hour.Add(-2 * time.Hour))
+			r.exec("UPDATE schedule_trigger SET status = 'ERROR' WHERE name = '%s'", r.task)
+			goOn(r)
+			now := r.readTrigger(r.task)
+			if now.Status != runs.TriggerActive || now.Missed != 3 || !now.MissedAt.Equal(hour) {
+				t.Fatalf("the trigger is %+v, want it ACTIVE, with 3 slots missed until %s", now, hour)
+			}
+			r.wantSlots(hour)
+		})
+	}
 	t.Run("R3 the due slots are missed if a trigger gets another target", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		other := r.sibling("other")

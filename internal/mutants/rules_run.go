@@ -171,6 +171,18 @@ var runMutants = []mutant{
 		"TestChangeOfJitterKeepsTheNextSlot",
 	},
 	{
+		"R3", "the due slots of a trigger in ERROR are forgotten",
+		"PutTrigger", "(!t.sameSlots(old) || old.Status == TriggerError)",
+		"!t.sameSlots(old)",
+		"TestConformance",
+	},
+	{
+		"R3", "the due slots of a trigger with a mended row count as one",
+		"keepDue", "valid.Status = TriggerActive",
+		"valid.Status = t.Status",
+		"TestConformance",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
