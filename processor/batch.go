@@ -213,7 +213,11 @@ func (b *batch) checkCommitted() {
 	if b.env.Cursors == nil || !b.position.known || b.position.cursor == queue.Cursor {
 		return
 	}
-	cursor, err := b.env.Cursors.Load(b.ctx, queue)
+	cursor := ""
+	_, err := b.env.Enter(b.ctx, queuesOf(b.grants), false) // the COMMIT may still be under way (F5)
+	if err == nil {
+		cursor, err = b.env.Cursors.Load(b.ctx, queue)
+	}
 	switch {
 	case err != nil: // the sweep fails, and the next one begins at the cursor
 		b.result.pause = true

@@ -21,7 +21,8 @@ type Env struct {
 	Trusted func() bool
 
 	// Enter is called before each select with the queues of the select. Until it returns nil, none of them is selected.
-	// It is also called when an item has just died: until it returns nil and no change, the item is not discarded.
+	// It is also called when an item has just died: until it returns nil and no change, the item is not discarded. And it
+	// is called when a batch of a sweep with a cursor has failed, before the cursor is loaded, which may say otherwise.
 	// changed says that earlier transactions of the queues may have ended only now, so that the cursor must be loaded.
 	// suspect says that the last select of these queues has failed. An error is no sign of an outage of what the dealer
 	// calls. Nil does nothing. Databases is how many data databases the queues have.

@@ -71,6 +71,35 @@ func TestSweepLoadsTheCursorAfterAnError(t *testing.T) {
 	}
 }
 
+// F5: the COMMIT of a batch that has failed may be under way: the cursor is loaded when the transaction has ended.
+func TestSweepLoadsTheCursorAfterTheCommitHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 9), newMemory()
+		d.bad["a04"] = errBroken
+		underWay := ""
+		d.commit = func(cursor string) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			underWay = cursor
+		}
+		enter := func(context.Context, []processor.Queue, bool) (bool, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if underWay == "" {
+				return false, nil
+			}
+			m.cursors["a"], underWay = underWay, ""
+			return true, nil
+		}
+		s := settings()
+		s.ExecuteNumber = 1
+		w.sweep(t, d, processor.Env{Enter: enter, Cursors: cursorsOf{m}}, s, "a")
+		if state := w.swept(t, "a", 9, 0); state.Cursor != "a08" {
+			t.Errorf("sweep: %+v, want Cursor a08\n%s", state, w.text())
+		}
+	})
+}
+
 // A cancelled batch may have been committed: the processor loads the cursor before the next select.
 func TestSweepLoadsTheCursorAfterACancelledBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

@@ -69,6 +69,12 @@ var fenceMutants = []mutant{
 		"TestRosterCommitOfADataQueueUnderWay",
 	},
 	{
+		"F5", "a sweep loads its cursor while a COMMIT is under way",
+		"checkCommitted", "_, err := b.env.Enter(b.ctx, queuesOf(b.grants), false)",
+		"var err error",
+		"TestSweepLoadsTheCursorAfterTheCommitHasEnded",
+	},
+	{
 		"F5", "an item is discarded while its COMMIT is under way",
 		"discardFailed", "ended || err != nil {",
 		"ended && err != nil {",
