@@ -298,9 +298,16 @@ func TestLimitsOfAQueueAreAdopted(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		busy := cl.executed("a")
 		rate := 0.1
-		if err := cl.c.Roster().Operator("test").SetQueue(cl.Context(), "settle", "0", roster.QueueLimits{RatePerSecond: &rate}); err != nil {
-			cl.Fatal(err)
+		setRate := func(to *float64) {
+			err := cl.c.Roster().Operator("test").SetQueue(cl.Context(), "settle", "0", func(l *roster.QueueLimits) error {
+				l.RatePerSecond = to
+				return nil
+			})
+			if err != nil {
+				cl.Fatal(err)
+			}
 		}
+		setRate(&rate)
 		time.Sleep(20 * time.Second) // a heartbeat, and what was in flight
 		before := cl.executed("a")
 		time.Sleep(60 * time.Second)
@@ -309,9 +316,7 @@ func TestLimitsOfAQueueAreAdopted(t *testing.T) {
 		}
 		cl.exec("UPDATE schedule_task_type SET mode = 'RUN', version = version + 1") // rejected until the worker starts again
 		time.Sleep(10 * time.Second)
-		if err := cl.c.Roster().Operator("test").SetQueue(cl.Context(), "settle", "0", roster.QueueLimits{}); err != nil {
-			cl.Fatal(err)
-		}
+		setRate(nil)
 		time.Sleep(10 * time.Second)
 		before = cl.executed("a")
 		time.Sleep(10 * time.Second)

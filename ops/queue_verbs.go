@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/roster"
 )
 
 // AddQueue adds a named queue, or cancels its removal.
@@ -279,18 +280,23 @@ func (a SetQueue) Prepare(ctx context.Context, c *Client) (*Change, error) {
 		return nil, err
 	}
 	limits := q.QueueLimits
-	err = errors.Join(
-		setLimit(&limits.RatePerSecond, "rate_per_second", a.Rate, 0, 1e9),
-		setLimit(&limits.MaxInFlight, "max_in_flight", a.MaxInFlight, 0, 1_000_000),
-		setLimit(&limits.Weight, "weight", a.Weight, 1, 1000))
+	err = a.change(&limits)
 	if err == nil && a.Rate+a.MaxInFlight+a.Weight == "" {
 		err = missing("a limit")
 	}
 	return queueChange(c, a.TaskType, a.Queue, "Set the limits of %s", Change{
 		Says: []string{setQueue.Effect, "It has " + q.Limits() + " now."},
 	}, "given "+limits.Limits(), func(ctx context.Context, actor string) error {
-		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, limits)
+		return c.roster.Operator(actor).SetQueue(ctx, a.TaskType, a.Queue, a.change)
 	}), err
+}
+
+// change sets the limits that are named.
+func (a SetQueue) change(limits *roster.QueueLimits) error {
+	return errors.Join(
+		setLimit(&limits.RatePerSecond, "rate_per_second", a.Rate, 0, 1e9),
+		setLimit(&limits.MaxInFlight, "max_in_flight", a.MaxInFlight, 0, 1_000_000),
+		setLimit(&limits.Weight, "weight", a.Weight, 1, 1000))
 }
 
 // setLimit sets a limit to what text says, if it says something.

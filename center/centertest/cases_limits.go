@@ -5,6 +5,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
+	"github.com/dutyrota/rota/ops"
 )
 
 func testQueueLimits(t *testing.T, c *center.Center) {
@@ -24,7 +25,7 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 	}
 	set := func(l roster.QueueLimits) {
 		t.Helper()
-		r.must(c.Roster().Operator("test").SetQueue(t.Context(), r.task, "1", l))
+		r.must(c.Roster().Operator("test").SetQueue(t.Context(), r.task, "1", replaceLimits(l)))
 	}
 	before, _ := r.heartbeat("A")
 	r.pin("1", "host=h|localhost")
@@ -39,6 +40,11 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 	if events := r.eventKinds("1"); events[len(events)-1] != roster.EventSettings {
 		t.Fatalf("events of the queue: %v, want SETTINGS as the last", events)
 	}
+	r.setLimitsAtOnce(ops.SetQueue{Rate: "7", MaxInFlight: "5"}, ops.SetQueue{Weight: "9"})
+	if got := limits("1"); got != "rate_per_second 7, max_in_flight 5, weight 9" {
+		t.Fatalf("after two changes at once: %q, want what each of them has named", got)
+	}
+	set(roster.QueueLimits{RatePerSecond: &rate, MaxInFlight: &most, Weight: &weight})
 	r.pin("1", "")
 	r.resize("1", 4)
 	r.finishChange("A", "1")
@@ -51,6 +57,29 @@ func testQueueLimits(t *testing.T, c *center.Center) {
 	}
 	wantErrors(t, map[string]error{
 		"queues 1 and 3 cannot merge while their setting differs": c.Roster().Operator("test").Resize(t.Context(), r.task, "1", 2),
-		"there is no queue of that name":                          c.Roster().Operator("test").SetQueue(t.Context(), r.task, "9", roster.QueueLimits{}),
+		"there is no queue of that name":                          c.Roster().Operator("test").SetQueue(t.Context(), r.task, "9", replaceLimits(roster.QueueLimits{})),
 	})
+}
+
+func replaceLimits(l roster.QueueLimits) func(*roster.QueueLimits) error {
+	return func(old *roster.QueueLimits) error {
+		*old = l
+		return nil
+	}
+}
+
+// setLimitsAtOnce begins changes of the limits of queue 1 by several operators, and then makes them.
+func (r *fixture) setLimitsAtOnce(list ...ops.SetQueue) {
+	r.Helper()
+	var changes []*ops.Change
+	for _, s := range list {
+		s.TaskType, s.Queue = r.task, "1"
+		change, err := s.Prepare(r.Context(), ops.New(r.c))
+		r.must(err)
+		changes = append(changes, change)
+	}
+	for _, change := range changes {
+		_, err := change.Do(r.Context(), "test")
+		r.must(err)
+	}
 }

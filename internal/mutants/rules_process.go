@@ -393,6 +393,12 @@ var processMutants = []mutant{
 		"TestLimitsOfAQueueAreAdopted",
 	},
 	{
+		"X11", "a change of one limit takes back the others that have changed meanwhile",
+		"Prepare", "a.Queue, a.change)",
+		"a.Queue, func(l *roster.QueueLimits) error {\n\t\t\t*l = limits\n\t\t\treturn nil\n\t\t})",
+		"TestConformance",
+	},
+	{
 		"X11", "limits of a queue do not reach its owner",
 		"SetQueue", "SET version = version + 1,",
 		"SET version = version,",

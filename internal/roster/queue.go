@@ -406,21 +406,24 @@ func textOf[T any](value *T) string {
 
 func (s QueueSetting) String() string { return fmt.Sprintf("labels %q, %s", s.Labels, s.Limits()) }
 
-// SetQueue replaces the limits of a queue (X11). Its owner adopts them with the settings of the task type, whose
-// version rises.
-func (o Operator) SetQueue(ctx context.Context, taskType, queueID string, limits QueueLimits) error {
+// SetQueue changes the limits of a queue (X11). change gets them as they are under the lock row, so that it keeps what
+// another operator has set meanwhile. The owner adopts them with the settings of the task type, whose version rises.
+func (o Operator) SetQueue(ctx context.Context, taskType, queueID string, change func(*QueueLimits) error) error {
 	err := o.roster.UnderLock(ctx, taskType, func(ctx context.Context, l *LockTx) error {
 		set, err := readQueueSetting(ctx, l, queueID)
-		if err != nil || set.Limits() == limits.Limits() {
+		if err != nil {
 			return err
 		}
-		set.QueueLimits = limits
+		was := set.Limits()
+		if err := change(&set.QueueLimits); err != nil || set.Limits() == was {
+			return err
+		}
 		_, err = l.Exec(ctx, `UPDATE schedule_task_type SET version = version + 1, gmt_modified = {now} WHERE task_type = ?`,
 			l.TaskType)
 		if err != nil {
 			return err
 		}
-		err = l.Record(ctx, Event{Kind: EventSettings, queue: queueID, Actor: o.actor, Reason: limits.Limits()})
+		err = l.Record(ctx, Event{Kind: EventSettings, queue: queueID, Actor: o.actor, Reason: set.Limits()})
 		if err != nil {
 			return err
 		}
