@@ -271,7 +271,9 @@ func (s *sweeper) dropLost() {
 	}
 }
 
-// checkEnd sets sw.end if the sweep has ended or must end, as soon as its queue is drained.
+// checkEnd sets sw.end if the sweep has ended or must end, as soon as its queue is drained. What the processor reports
+// while a call is in flight is not the last word: the call counts (R15), although it may have ended before Forget. There
+// is another call of checkEnd then, because Drain or the end of the call signals that the queue is drained.
 func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 	sw.last = sw.progress(h)
 	end := s.endOf(sw, h)
@@ -279,7 +281,7 @@ func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 		return
 	}
 	s.proc.Drain(h.Queue.ID)
-	if s.proc.Forget(h.Queue.ID) {
+	if h.InFlight == 0 && s.proc.Forget(h.Queue.ID) {
 		sw.end = end
 	}
 }

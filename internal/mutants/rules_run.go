@@ -183,6 +183,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R15", "the last call of a sweep that has failed is not counted",
+		"checkEnd", "h.InFlight == 0 && ",
+		"",
+		"TestEndOfAFailedSweepCountsItsLastCall",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
