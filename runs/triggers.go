@@ -295,13 +295,14 @@ func (t Trigger) sameSlots(o Trigger) bool {
 }
 
 // SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
-// trigger that is DONE stays DONE. A resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused
-// returns ErrUnknownTrigger if no trigger has that name.
+// trigger that is DONE stays DONE. One in ERROR can be paused, so that it does not fire when its row is mended. A resume
+// of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns ErrUnknownTrigger if no trigger has that
+// name.
 func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
 		switch {
-		case paused && t.Status == TriggerActive:
+		case paused && (t.Status == TriggerActive || t.Status == TriggerError):
 			t.Status = TriggerPaused
 		case !paused && t.Status == TriggerPaused:
 			t.Status = TriggerActive

@@ -232,6 +232,15 @@ func testTriggerChange(t *testing.T, c *center.Center) {
 			r.wantSlots(hour)
 		})
 	}
+	t.Run("R2 a trigger in ERROR that is paused stays paused when its row is mended", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		r.hourly(nil)
+		r.exec("UPDATE schedule_trigger SET status = 'ERROR', expression = 'often' WHERE name = '%s'", r.task)
+		r.must(c.Engine().Triggers.SetPaused(t.Context(), r.task, true, "test"))
+		if now := apply(r, halve); now.Status != runs.TriggerPaused {
+			t.Fatalf("the trigger is %+v, want PAUSED", now)
+		}
+	})
 	t.Run("R3 the due slots are missed if a trigger gets another target", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		other := r.sibling("other")

@@ -189,6 +189,12 @@ var runMutants = []mutant{
 		"TestEndOfAFailedSweepCountsItsLastCall",
 	},
 	{
+		"R2", "the pause of a trigger in ERROR has no effect",
+		"SetPaused", "(t.Status == TriggerActive || t.Status == TriggerError)",
+		"t.Status == TriggerActive",
+		"TestConformance",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
