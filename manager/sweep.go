@@ -105,16 +105,18 @@ func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch
 	return queues
 }
 
-// begin begins the sweeps that were claimed. A sweep whose queue must not be worked any more is suspended at once.
-// begin reports whether there is such a sweep.
+// begin begins the sweeps that were claimed. A sweep whose queue must not be worked any more is suspended at once. So is
+// a sweep of a run that was opened after the last tick: checkEnds would take it for one of a run that is over, and not
+// record its end. begin reports whether there is such a sweep.
 func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
+	open, _ := s.ticker.open()
 	for _, c := range claimed {
 		before := runs.Progress{ItemsDone: c.ItemsDone} // failed items are tried again, however the earlier sweep ended
 		now := time.Now()
 		sw := &sweep{Sweep: c, began: now, before: before, last: before, saved: before, savedAt: now}
 		s.sweeps[c.QueueID] = sw
 		at := slices.IndexFunc(free, func(row roster.ViewQueue) bool { return row.ID == c.QueueID && row.Epoch == c.Epoch })
-		if at < 0 {
+		if at < 0 || c.RunID != open {
 			sw.end, suspended = s.suspendOne, true
 			continue
 		}
@@ -272,8 +274,8 @@ func (s *sweeper) dropLost() {
 }
 
 // checkEnd sets sw.end if the sweep has ended or must end, as soon as its queue is drained. What the processor reports
-// while a call is in flight is not the last word: the call counts (R15), although it may have ended before Forget. There
-// is another call of checkEnd then, because Drain or the end of the call signals that the queue is drained.
+// while a call is in flight is not the last word: the call counts (R15), although it may have ended before Forget.
+// checkEnd is called again then, because Drain or the end of the call signals that the queue is drained.
 func (s *sweeper) checkEnd(sw *sweep, h processor.QueueState) {
 	sw.last = sw.progress(h)
 	end := s.endOf(sw, h)

@@ -195,6 +195,12 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R15", "a sweep of a run that no tick has found ends without a record",
+		"begin", "at < 0 || c.RunID != open",
+		"at < 0",
+		"TestSweepOfTheNextRunIsSuspendedUntilATickFindsIt",
+	},
+	{
 		"R13", "a run waits for ever in spite of its limit",
 		"endWaiting", "(cancel_requested OR deadline_at < {now}) ORDER",
 		"cancel_requested ORDER",
