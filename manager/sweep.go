@@ -105,9 +105,9 @@ func (s *sweeper) claimable(free []roster.ViewQueue) (queues []center.QueueEpoch
 	return queues
 }
 
-// begin begins the sweeps that were claimed. A sweep whose queue must not be worked any more is suspended at once. So is
-// a sweep of a run that was opened after the last tick: checkEnds would take it for one of a run that is over, and not
-// record its end. begin reports whether there is such a sweep.
+// begin begins the sweeps that were claimed. A sweep whose queue must not be worked any more is suspended at once. So
+// is a sweep of a run that was opened after the last tick: checkEnds would take it for one of a run that is over, and
+// not record its end. begin reports whether there is such a sweep.
 func (s *sweeper) begin(ctx context.Context, claimed []runs.Sweep, free []roster.ViewQueue) (suspended bool) {
 	open, _ := s.ticker.open()
 	for _, c := range claimed {

@@ -85,8 +85,8 @@ const lastFailure = `(` + unresolved + `
 		AND s.run_id > r.run_id))`
 
 // deleteRows deletes rows of runs in a table, at most CleanRows, and reports whether more of them may be left. It
-// deletes the rows of a queue together, at most maxRunItems. It leaves out a run that a rerun has reopened meanwhile: no
-// server would sweep the queues whose rows are gone.
+// deletes the rows of a queue together, at most maxRunItems. It leaves out a run that a rerun has reopened meanwhile:
+// no server would sweep the queues whose rows are gone.
 func deleteRows(ctx context.Context, db *sqldb.DB, table string, runs []string) (deleted int, full bool, err error) {
 	const page = CleanRows - maxRunItems
 	read, err := sqldb.Records[runQueue](ctx, db, fmt.Sprintf(`SELECT {columns} FROM `+table+` WHERE run_id IN (%s)

@@ -43,11 +43,11 @@ func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args .
 
 // Rerun reopens a run that is FAILED, CANCELLED, DEPENDENT_FAILED or SKIPPED (R11). Its failed and cancelled queues
 // start again, each at its cursor, and know which items have failed. Queues that are DONE stay so, unless the number
-// of queues has changed or retention has begun to delete the run. The run is opened like any other READY run, and gets a new deadline. Its dependants that
-// failed or were skipped because of it wait again; a dependant that is RUNNING or has succeeded does not change. A
-// SKIPPED root gets the dependants that it did not get before. If an upstream of the run itself has failed, the run
-// fails again. A backfill that has ended goes on until the run has ended. Rerun returns ErrRunState if the run is in
-// any other state.
+// of queues has changed or retention has begun to delete the run. The run is opened like any other READY run, and gets
+// a new deadline. Its dependants that failed or were skipped because of it wait again; a dependant that is RUNNING or
+// has succeeded does not change. A SKIPPED root gets the dependants that it did not get before. If an upstream of the
+// run itself has failed, the run fails again. A backfill that has ended goes on until the run has ended. Rerun returns
+// ErrRunState if the run is in any other state.
 func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
 	reason := "run " + runID + " was started again"

@@ -218,9 +218,9 @@ func PutTrigger(ctx context.Context, l *roster.LockTx, t Trigger, change bool, a
 }
 
 // keepDue keeps the slots that are due of a trigger whose schedule is about to change or to begin again after an ERROR:
-// the new schedule does not know them, and no worker may have been there to fire them (R3). The slots fire as the old row says. If the trigger must
-// not fire now, because it is paused, invalid or about to get another target, they are missed. keepDue returns the
-// trigger as it is then.
+// the new schedule does not know them, and no worker may have been there to fire them (R3). The slots fire as the old
+// row says. If the trigger must not fire now, because it is paused, invalid or about to get another target, they are
+// missed. keepDue returns the trigger as it is then.
 func keepDue(ctx context.Context, l *roster.LockTx, t Trigger) (Trigger, error) {
 	if t.NextFireAt.IsZero() || t.NextFireAt.After(l.Now) {
 		return t, nil
@@ -295,9 +295,9 @@ func (t Trigger) sameSlots(o Trigger) bool {
 }
 
 // SetPaused pauses or resumes a trigger. After a resume its misfire policy selects the missed slots that still fire. A
-// trigger that is DONE stays DONE. One in ERROR can be paused, so that it does not fire when its row is mended. A resume
-// of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns ErrUnknownTrigger if no trigger has that
-// name.
+// trigger that is DONE stays DONE. One in ERROR can be paused, so that it does not fire when its row is mended. A
+// resume of a trigger in ERROR succeeds if its row is valid by then. SetPaused returns ErrUnknownTrigger if no trigger
+// has that name.
 func (ts *Triggers) SetPaused(ctx context.Context, name string, paused bool, actor string) error {
 	err := ts.change(ctx, name, func(ctx context.Context, l *roster.LockTx, t Trigger) error {
 		old := t
