@@ -434,6 +434,22 @@ func testQueuesBelowTheFloor(t *testing.T, c *center.Center) {
 			t.Fatalf("the epoch is %d, want %d", epoch, h.floor()+1)
 		}
 	})
+	t.Run("H8 no queue is released or retaken before a plan adopts the floor", func(t *testing.T) {
+		h := newHistory(t, c, "raise-due")
+		h.setEpochs(70)
+		h.note("A")
+		h.setEpochs(60)
+		h.want(h.check("A"), true, true, false)
+		h.exec("UPDATE schedule_queue SET req_server = '%s' WHERE task_type = '%s'", h.uuid("B"), h.task)
+		if released := h.release("A", h.handover("0", "B")); len(released) > 0 {
+			t.Errorf("released %v under epoch %d", released, h.epoch("0"))
+		}
+		kept, err := h.c.Roster().Server(h.task, h.uuid("A")).Retake(t.Context(), "1", 60)
+		h.must(err)
+		if kept {
+			t.Errorf("A has retaken queue 1 under epoch %d", h.epoch("1"))
+		}
+	})
 	t.Run("H8 servers of two task types raise the epochs once", func(t *testing.T) {
 		h := newHistory(t, c, "raise-race")
 		other := h.sibling("other")

@@ -238,14 +238,26 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H8", "a release below the floor",
-		"may", "q.Epoch > q.EpochFloor",
-		"q.Epoch >= q.EpochFloor",
+		"may", "q.Epoch > max(",
+		"q.Epoch >= max(",
+		"TestConformance",
+	},
+	{
+		"H8", "a release before a plan has taken the floor over",
+		"may", "max(q.EpochFloor, q.FloorToReach)",
+		"q.EpochFloor",
+		"TestConformance",
+	},
+	{
+		"H8", "a queue is taken back before a plan has taken the floor over",
+		"isLow", "max(l.epochFloor, l.floorToReach)",
+		"l.epochFloor",
 		"TestConformance",
 	},
 	{
 		"H8", "a queue is taken back below the floor",
-		"Retake", "epoch <= l.epochFloor",
-		"epoch < l.epochFloor",
+		"isLow", "epoch <= max(",
+		"epoch < max(",
 		"TestConformance",
 	},
 	{

@@ -294,6 +294,9 @@ func (l *LockTx) adoptFloor(ctx context.Context) error {
 	return sqldb.Wrap(err, "adopt the epoch_floor of %s", l.OwnSign)
 }
 
+// isLow reports whether a plan is to raise an epoch first. It may not have taken the floor of the environment over yet.
+func (l *LockTx) isLow(epoch int64) bool { return epoch <= max(l.epochFloor, l.floorToReach) }
+
 // writeEpochs gives queues, whose rows this transaction has locked, the first epoch above the floor.
 func writeEpochs(ctx context.Context, l *LockTx, ids []string) error {
 	n, err := l.ExecIn(ctx, ids, `UPDATE schedule_queue SET epoch = ?, plan_version = ?, gmt_modified = {now}

@@ -257,7 +257,7 @@ func finishChange(ctx context.Context, l *LockTx, s Server, q QueueEpoch) (done 
 		return false, err
 	}
 	if resizes {
-		if q.Epoch <= l.epochFloor {
+		if l.isLow(q.Epoch) {
 			return false, nil // a plan raises the epoch first (H8)
 		}
 		if done, err = splitDrained(ctx, l, s, q); done || err != nil {

@@ -70,7 +70,7 @@ func releasable(ctx context.Context, l *LockTx, uuid string,
 		(SELECT r.plan_version FROM schedule_task_running r WHERE r.task_type = q.task_type
 			AND r.own_sign = q.own_sign),
 		(SELECT r.epoch_floor FROM schedule_task_running r WHERE r.task_type = q.task_type
-			AND r.own_sign = q.own_sign)`, slices.Sorted(maps.Keys(wanted)))
+			AND r.own_sign = q.own_sign), `+environmentFloor("q"), slices.Sorted(maps.Keys(wanted)))
 	for _, q := range rows {
 		if q.Owner == uuid && q.Handover == wanted[q.QueueID] && q.may() {
 			changes = append(changes, plan.Change{
@@ -92,13 +92,14 @@ type requested struct {
 	Require, Pin plan.Selector
 	Version      int64 // of the plan
 	EpochFloor   int64
+	FloorToReach int64 // of the environment
 }
 
 // may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request. After
 // history was lost, a plan raises the epoch first (H8).
 func (q requested) may() bool {
 	server := plan.Server{Host: q.Host, Labels: q.Labels}
-	worksIt := MayOwn(q.State) && q.Epoch > q.EpochFloor && !slices.Contains(q.Hung, q.QueueID)
+	worksIt := MayOwn(q.State) && q.Epoch > max(q.EpochFloor, q.FloorToReach) && !slices.Contains(q.Hung, q.QueueID)
 	return worksIt && q.Require.Matches(server) && q.Pin.Matches(server)
 }
 
@@ -107,7 +108,7 @@ func (q requested) may() bool {
 // if a transaction holds its row, or if a plan is to raise its epoch (H8).
 func (s Server) Retake(ctx context.Context, queueID string, epoch int64) (kept bool, err error) {
 	err = s.roster.UnderLock(ctx, s.taskType, func(ctx context.Context, l *LockTx) error {
-		if kept = false; epoch <= l.epochFloor {
+		if kept = false; l.isLow(epoch) {
 			return nil // a plan raises the epoch first (H8)
 		}
 		if free, err := lockQueueRows(ctx, l, []string{queueID}); err != nil || !free[queueID] {
