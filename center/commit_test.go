@@ -1,7 +1,6 @@
 package center_test
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"testing"
@@ -28,9 +27,7 @@ func TestCommitUnderWay(t *testing.T) {
 			batch := c.Bind(t.Context(), center.Batch{
 				Server: web1, TaskType: "settle", Queues: []center.QueueEpoch{{ID: "0", Epoch: 7}},
 			})
-			commitUnderWay(t, proxy, c, c.DB(), func(ctx context.Context, fn func(*sql.Tx) error) error {
-				return center.InTx(ctx, c.DB(), fn)
-			}, batch)
+			commitUnderWay(t, proxy, c, c.DB(), func(fn func(*sql.Tx) error) error { return center.InTx(batch, c.DB(), fn) })
 		})
 	}
 }
@@ -50,7 +47,8 @@ func TestDataCommitUnderWay(t *testing.T) {
 			f := dataFixture{t, c, openData(t, c, "orders", url)}
 			e := f.own(web1, "0", 7)
 			f.enter(e)
-			commitUnderWay(t, proxy, c, f.d.DB(), f.d.InTx, f.batch(e, nil))
+			batch := f.batch(e, nil)
+			commitUnderWay(t, proxy, c, f.d.DB(), func(fn func(*sql.Tx) error) error { return f.d.InTx(batch, fn) })
 		})
 	}
 }
@@ -70,9 +68,8 @@ func TestRosterCommitOfADataQueueUnderWay(t *testing.T) {
 			f := dataFixture{t, c, openData(t, c, "orders", testdb.URL(t, testdb.SQLite))}
 			e := f.own(web1, "0", 7)
 			f.enter(e)
-			commitUnderWay(t, proxy, c, c.DB(), func(ctx context.Context, fn func(*sql.Tx) error) error {
-				return center.InTx(ctx, c.DB(), fn)
-			}, f.batch(e, nil))
+			batch := f.batch(e, nil)
+			commitUnderWay(t, proxy, c, c.DB(), func(fn func(*sql.Tx) error) error { return center.InTx(batch, c.DB(), fn) })
 		})
 	}
 }
@@ -80,7 +77,7 @@ func TestRosterCommitOfADataQueueUnderWay(t *testing.T) {
 // commitUnderWay breaks a connection while its COMMIT is on the way to the server, and looks whether the transaction
 // still takes effect after EndCommits.
 func commitUnderWay(t *testing.T, p *testdb.Proxy, c *center.Center, db *sql.DB,
-	inTx func(context.Context, func(*sql.Tx) error) error, batch context.Context,
+	inTx func(func(*sql.Tx) error) error,
 ) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), `CREATE TABLE effect (id INT NOT NULL)`)
@@ -94,8 +91,8 @@ func commitUnderWay(t *testing.T, p *testdb.Proxy, c *center.Center, db *sql.DB,
 		<-arrives
 		return true
 	}})
-	err = inTx(batch, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(batch, `INSERT INTO effect VALUES (1)`)
+	err = inTx(func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), `INSERT INTO effect VALUES (1)`)
 		return err
 	})
 	if !errors.Is(err, center.ErrUnknownCommit) || effects() != 0 {

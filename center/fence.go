@@ -184,9 +184,9 @@ func (b boundBatch) fenceRun(ctx context.Context, tx roster.Execer) error {
 // exactly once if fn changes a value that Select filters on (F5).
 //
 // InTx may run fn several times, each time after a transaction that certainly rolled back: fn must have effects through
-// tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The queues
-// are selected again when the transaction has ended (see UnknownCommit); Select then returns the items that did not take
-// effect. InTx wraps the errors of Fence, of fn and of the database.
+// tx only. When the outcome of the commit is unknown, InTx returns ErrUnknownCommit and does not run fn again. The
+// queues are selected again when the transaction has ended (see UnknownCommit); Select then returns the items that did
+// not take effect. InTx wraps the errors of Fence, of fn and of the database.
 //
 // db is the pool of DB, or one of the program's own that leads to the roster's database, such as the field DB of a
 // *sqlx.DB or a *bun.DB. InTx asks such a pool for what the fence needs in a transaction of its own, before the first

@@ -227,9 +227,9 @@ func (b *batch) updateOf(n int) (u update, err error) {
 }
 
 // discardFailed discards an item of a failed batch that has just died. If the store has no record of the death, or if
-// Discard fails, a later batch discards the item. So it is if a transaction of the batch is open, or has ended only now:
-// it may have committed, and then the item is done and no select returns it (F5). If Discard meets the loss of the
-// queue, the next owner does.
+// Discard fails, a later batch discards the item. A later batch also does if a transaction of the batch is open, or has
+// ended only now: it may have committed, and then the item is done and no select returns it (F5). If Discard meets the
+// loss of the queue, the next owner does.
 func (b *batch) discardFailed(u *update) {
 	if !u.discardDue || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
 		return
