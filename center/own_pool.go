@@ -41,7 +41,7 @@ func (c *Center) checkPool(ctx context.Context, db *sql.DB) error {
 	if db == c.db.Dealers || c.ownPools.isFit(db) {
 		return nil
 	}
-	found, err := c.askPool(ctx, db)
+	found, err := askPool(ctx, c, db)
 	if err != nil {
 		return fmt.Errorf("ask a pool of %T whether it can be fenced: %w", db.Driver(), err)
 	}
@@ -57,7 +57,7 @@ func (c *Center) checkPool(ctx context.Context, db *sql.DB) error {
 }
 
 // askPool asks in a transaction, because what a connection has outside of one may differ.
-func (c *Center) askPool(ctx context.Context, db *sql.DB) (sqldb.PoolFinding, error) {
+func askPool(ctx context.Context, c *Center, db *sql.DB) (sqldb.PoolFinding, error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return sqldb.PoolFinding{}, fmt.Errorf("begin: %w", err)

@@ -22,7 +22,7 @@ type receiver struct {
 	repeats int                // of the last event of an order
 	late    int                // of an earlier event, by a relay that has lost the order
 	faults  []string
-	relays  map[grant]string // by whom events came
+	relays  map[grant]string // the relay that sent the events of each grant
 	inside  map[int64]int    // calls by queue that stay inside
 
 	held   chan struct{} // calls stay inside until it is closed; nil: they do not
@@ -152,7 +152,7 @@ func (r *receiver) hold() (release func()) {
 	})
 }
 
-// holds returns the number of queues of which a call is inside.
+// holds returns the number of queues that have a call in flight.
 func (r *receiver) holds() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

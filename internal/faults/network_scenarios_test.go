@@ -44,8 +44,8 @@ func repliesLostAtRandom(s *stage) {
 	s.works(20)
 }
 
-// commitUnderWay: a worker loses its connection before its COMMIT has reached the database, which commits later. A worker
-// that selects meanwhile gets the items once more.
+// commitUnderWay: a worker loses its connection before its COMMIT has reached the database, which commits later. A
+// worker that selects meanwhile gets the items once more.
 func commitUnderWay(s *stage) {
 	for range 5 {
 		late := s.upTo(s.settings.JudgeDeadInterval / 2)
