@@ -2,7 +2,6 @@ package processor_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -116,58 +115,4 @@ func TestEachIsRefusedInContinuous(t *testing.T) {
 			t.Errorf("error: %v, want one with \"task type settle is made by Each, which needs mode RUN\"", err)
 		}
 	})
-	if _, err := processor.RunOnce(t.Context(), processor.Each(nil), processor.TestOptions{}); err == nil ||
-		!strings.Contains(err.Error(), "mode RUN") {
-		t.Errorf("error: %v, want one with \"mode RUN\"", err)
-	}
-}
-
-func TestRunOnceSweeps(t *testing.T) {
-	eachForm(t, 30, func(t *testing.T, _ *world, d processor.TaskDealer[string], s processor.Settings) {
-		done := int64(29)
-		if tape, ok := d.(*tape); ok {
-			tape.bad["a07"], done = errBroken, 7 // the cursor does not pass the failing item
-		}
-		if rows, ok := d.(*rows); ok {
-			rows.bad["a7"] = errBroken
-		}
-		o := processor.TestOptions{
-			Names: []string{"a"}, ExecuteNumber: 4, FetchNumber: 7, NotSleep: s.NotSleep,
-			Run: nightly(),
-		}
-		stats, err := processor.RunOnce(t.Context(), d, o)
-		if _, ok := d.(plain); ok {
-			if err != nil || stats.SuccessCount != 30 {
-				t.Errorf("%v, stats %+v, want no error, SuccessCount 30", err, stats)
-			}
-			return
-		}
-		if !errors.Is(err, errBroken) || stats.SuccessCount != done || stats.DeadCount != 0 || stats.InFlight != 0 {
-			t.Errorf("%v, stats %+v, want err %v, SuccessCount %v, DeadCount 0, InFlight 0", err, stats, errBroken, done)
-		}
-	})
-}
-
-func TestRunOnceReturnsTheErrorOfASweep(t *testing.T) {
-	sel := func(page []string, err error) func(context.Context, processor.Selection) ([]string, error) {
-		return func(context.Context, processor.Selection) ([]string, error) { return page, err }
-	}
-	exec := func(err error) func(context.Context, []string) error {
-		return func(context.Context, []string) error { return err }
-	}
-	for name, c := range map[string]struct {
-		d    dealer
-		want string
-	}{
-		"select":      {dealer{sel(nil, errBroken), exec(nil)}, "select queue 0: broken"},
-		"execute":     {dealer{sel([]string{"1"}, nil), exec(errBroken)}, "execute 1 item of queue 0: broken"},
-		"no progress": {dealer{sel([]string{"1"}, nil), exec(nil)}, "no progress"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := processor.RunOnce(t.Context(), &c.d, processor.TestOptions{Run: nightly()})
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error: %v, want one with %v, in one line", err, c.want)
-			}
-		})
-	}
 }

@@ -104,23 +104,42 @@ func (p *push) remove(messages ...string) {
 	p.open = slices.DeleteFunc(p.open, func(m string) bool { return slices.Contains(messages, m) })
 }
 
-// A unit test of a dealer needs no database. Here one message of a batch is broken, and the others are pushed.
-func ExampleRunOnce() {
+// work runs a dealer until its queues are empty. A real program passes the dealer to manager.Serve, and a test to
+// manager/rotatest.
+func work[T any](d processor.TaskDealer[T], queues ...processor.Queue) processor.Stats {
+	p, err := processor.New(d, processor.Env{TaskType: "example"}, processor.Settings{
+		ThreadNumber: 1, FetchNumber: 20, ExecuteNumber: 10, ItemMaxAttempts: 1,
+		SleepTimeNoData: time.Second, Retry: time.Millisecond, RetryFactor: 2, RetryMax: time.Second,
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, q := range queues {
+		if err := p.Grant(q, len(queues)); err != nil {
+			panic(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { err = p.Run(ctx) })
+	for slices.ContainsFunc(p.Queues(), func(q processor.QueueState) bool { return q.EmptySince.IsZero() }) {
+		<-p.Emptied()
+	}
+	cancel()
+	if running.Wait(); err != nil {
+		panic(err)
+	}
+	return p.Stats()
+}
+
+// A Discarder removes an item that is given up, here after its only attempt alone. The others of its batch are pushed.
+func ExampleDiscarder() {
 	dealer := &push{open: []string{"one", "two", "bad", "three"}}
-	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
+	stats := work(dealer, processor.Queue{ID: "0"})
 	fmt.Println("pushed:", stats.SuccessCount, "dead:", stats.DeadCount, "open:", dealer.open)
-	fmt.Println("failed:", err != nil)
 	// Output:
 	// discarded bad: bad: no such device
 	// pushed: 3 dead: 1 open: []
-	// failed: true
-}
-
-// A Discarder removes an item that is given up, here after its only attempt.
-func ExampleDiscarder() {
-	dealer := &push{open: []string{"bad"}}
-	_, _ = processor.RunOnce(context.Background(), dealer, processor.TestOptions{})
-	// Output: discarded bad: bad: no such device
 }
 
 // mail sends messages one by one, and names the messages that failed.
@@ -139,9 +158,9 @@ func (m *mail) Execute(ctx context.Context, messages []string) error {
 // A dealer that knows which items of a batch failed names them. The other items are done.
 func ExampleFailures() {
 	dealer := &mail{push{open: []string{"one", "bad", "two"}}}
-	stats, err := processor.RunOnce(context.Background(), dealer, processor.TestOptions{ExecuteNumber: 10})
+	stats := work(dealer, processor.Queue{ID: "0"})
 	fmt.Println("sent:", stats.SuccessCount)
-	fmt.Println(err)
+	fmt.Println(stats.LastError)
 	// Output:
 	// discarded bad: bad: no such device
 	// sent: 2
@@ -171,14 +190,8 @@ func (e events) Execute(_ context.Context, batch []string) error {
 // A log is read in order after its cursor. The cursor moves after each batch.
 func ExampleCursored() {
 	log := events{"2026-01", "2026-02", "2026-03", "2026-04"}
-	_, err := processor.RunOnce(context.Background(), log, processor.TestOptions{
-		ExecuteNumber: 2, Cursors: map[string]string{"0": "2026-01"},
-	})
-	fmt.Println(err)
-	// Output:
-	// [2026-02 2026-03]
-	// [2026-04]
-	// <nil>
+	work(log, processor.Queue{ID: "0", Cursor: "2026-01"})
+	// Output: [2026-02 2026-03 2026-04]
 }
 
 // A job without items runs once for each queue of each run. A program passes it to manager.Serve, for a task type of
@@ -188,14 +201,11 @@ func ExampleEach() {
 		fmt.Println("report on", s.Queue.ID, "for", s.Run.Key)
 		return nil
 	})
-	_, err := processor.RunOnce(context.Background(), report, processor.TestOptions{
-		Names: []string{"north", "south"}, Run: &processor.Run{Key: "2026-01-31"},
-	})
-	fmt.Println(err)
+	run := &processor.Run{Key: "2026-01-31"}
+	work(report, processor.Queue{ID: "north", Run: run}, processor.Queue{ID: "south", Run: run})
 	// Output:
 	// report on north for 2026-01-31
 	// report on south for 2026-01-31
-	// <nil>
 }
 
 // mailboxes is a dealer of many queues that are mostly empty. It says with one statement which of them have work.

@@ -2,16 +2,16 @@ package processor_test
 
 import (
 	"context"
-	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/dutyrota/rota/processor"
 )
 
 // A dealer that works on each item in five steps sweeps its queue if sweep_max_repeats allows as many (R9).
 func TestSweepInSteps(t *testing.T) {
-	sweep := func(repeats int) (steps map[string]int, err error) {
-		steps = map[string]int{}
+	sweep := func(t *testing.T, w *world, repeats int) map[string]int {
+		steps := map[string]int{}
 		d := &keyed{dealer{
 			sel: func(context.Context, processor.Selection) (page []string, err error) {
 				for _, item := range []string{"a1", "a2", "a3"} {
@@ -28,15 +28,22 @@ func TestSweepInSteps(t *testing.T) {
 				return nil
 			},
 		}}
-		_, err = processor.RunOnce(t.Context(), d,
-			processor.TestOptions{Run: &processor.Run{ID: "r"}, SweepMaxRepeats: repeats})
-		return steps, err
+		s := settings()
+		s.ThreadNumber, s.ExecuteNumber, s.SweepMaxRepeats = 1, 1, repeats
+		w.sweep(t, d, processor.Env{}, s, "a")
+		synctest.Wait()
+		return steps
 	}
-	if steps, err := sweep(5); err != nil || steps["a1"] != 5 || steps["a3"] != 5 {
-		t.Errorf("with sweep_max_repeats 5: %v steps, error %v, want 5 of each item", steps, err)
-	}
-	if steps, err := sweep(0); err == nil || !strings.Contains(err.Error(), "no progress: 3 selects in a row") ||
-		steps["a1"] == 5 {
-		t.Errorf("by default: %v steps, error %v, want no progress", steps, err)
-	}
+	bubble(t, func(t *testing.T, w *world) {
+		if steps := sweep(t, w, 5); steps["a1"] != 5 || steps["a3"] != 5 {
+			t.Errorf("with sweep_max_repeats 5: %v steps, want 5 of each item", steps)
+		}
+		w.swept(t, "a", 15, 0)
+	})
+	bubble(t, func(t *testing.T, w *world) {
+		if steps := sweep(t, w, 0); steps["a1"] == 5 {
+			t.Errorf("by default: %v steps, want no progress", steps)
+		}
+		w.failedWith(t, "a", "no progress: 3 selects in a row")
+	})
 }

@@ -15,6 +15,5 @@
 //
 // What happens in the database is what happens in production: the workers join, are assigned queues, execute with the
 // fence, record failed items and leave. Not simulated are several hosts, a slow network and a database that fails.
-//
-// processor.RunOnce tests a dealer without a database. It runs no fence and no retries.
+// The items of a dealer may be anywhere: only the roster needs the database.
 package rotatest
