@@ -38,7 +38,7 @@ var answerCases = map[string]map[string]string{
 		`"error":"the folder is away"`:                       `the folder is away`,
 		`"error":"away","retry_after_ms":1500`:               `away (retry after 1.5s)`,
 		`"error":"away","retry_after_ms":-1`:                 `! retry_after_ms (-1) must be from 0 to 2592000000`,
-		`"fenced":true`:                                      `! json: unknown field "fenced"`,
+		`"fenced":true`:                                      `! the reply to select must have either items or error`,
 	},
 	OpBacklog: {
 		`"count":0`:                                  "count 0",
@@ -71,7 +71,8 @@ func question(op string) *Batch {
 	case OpPeek:
 		b = &Batch{Op: op, TaskType: "settle", OwnSign: "TEST", Server: owner, Queues: []Idle{{"3", 7, *b.Part}}}
 	}
-	b.complete("1", time.Second)
+	b.complete(time.Second)
+	b.ID = "1"
 	return b
 }
 
@@ -80,7 +81,7 @@ func TestAnswer(t *testing.T) {
 	t.Parallel()
 	for op, cases := range answerCases {
 		for reply, want := range cases {
-			got := describeAnswer(question(op).parseAnswer([]byte(`{"batch":"1",` + reply + `}` + "\n")))
+			got := describeAnswer(question(op).parse([]byte(`{"batch":"1",` + reply + `}` + "\n")))
 			if strings.HasPrefix(want, "!") { // the error has the reply before the reason
 				if !strings.HasPrefix(got, "!") || !strings.Contains(got, strings.TrimPrefix(want, "! ")) {
 					t.Errorf("%s %s:\ngot  %s\nwant %s", op, reply, got, want)
@@ -90,31 +91,31 @@ func TestAnswer(t *testing.T) {
 			}
 		}
 	}
-	_, err := question(OpSelect).parseAnswer([]byte(`{"batch":"2","items":[]}`))
+	_, err := question(OpSelect).parse([]byte(`{"batch":"2","items":[]}`))
 	if want := `the reply is for batch "2", not for 1`; errorText(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
 // describeAnswer returns what an answer has, or its error, with ! if the reply is wrong.
-func describeAnswer(a *Answer, err error) string {
+func describeAnswer(r *Reply, err error) string {
 	switch {
 	case errors.As(err, new(badReply)):
 		return "! " + err.Error()
 	case err != nil:
 		return err.Error()
-	case a.Items != nil:
-		text := fmt.Sprintf("%d items", len(a.Items))
-		for _, s := range a.Items {
+	case r.Selected != nil:
+		text := fmt.Sprintf("%d items", len(r.Selected))
+		for _, s := range r.Selected {
 			text += fmt.Sprintf(" %s%s%s", s.Key, s.Row, s.OrderKey)
 		}
 		return text
-	case a.Queues != nil:
-		return "queues " + strings.Join(a.Queues, " ")
-	case a.OldestAgeMS != nil:
-		return fmt.Sprintf("count %d since %d", *a.Count, *a.OldestAgeMS)
+	case r.Queues != nil:
+		return "queues " + strings.Join(r.Queues, " ")
+	case r.OldestAgeMS != nil:
+		return fmt.Sprintf("count %d since %d", *r.Count, *r.OldestAgeMS)
 	}
-	return fmt.Sprintf("count %d", *a.Count)
+	return fmt.Sprintf("count %d", *r.Count)
 }
 
 // The schema and the worker accept the same replies. The worker alone knows the request, and sees a name that stands

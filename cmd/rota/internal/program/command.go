@@ -18,10 +18,9 @@ import (
 // Command executes batches in processes of a program. It starts a process when a batch finds all others busy, so that
 // there are as many as the worker executes batches at once, and keeps them.
 type Command struct {
-	args  []string
-	name  string // of the program, for errors and the log
-	log   logrus.FieldLogger
-	names *batchNames
+	args []string
+	name string // of the program, for errors and the log
+	log  logrus.FieldLogger
 
 	mu       sync.Mutex
 	idle     []*process // the one that was used last is the last
@@ -46,9 +45,7 @@ func NewCommand(args []string, log logrus.FieldLogger) (*Command, error) {
 		return nil, err
 	}
 	name := nameOf(args)
-	return &Command{
-		args: args, name: name, log: log.WithField("program", name), names: newBatchNames(), all: map[*process]struct{}{},
-	}, nil
+	return &Command{args: args, name: name, log: log.WithField("program", name), all: map[*process]struct{}{}}, nil
 }
 
 // nameOf returns the name of a program for people. The first argument tells apart the programs of one interpreter.
@@ -60,49 +57,31 @@ func nameOf(args []string) string {
 	return name
 }
 
-// Execute sends a batch to a process and returns its reply. When ctx ends, Execute kills the process and all that it
-// has started.
-func (c *Command) Execute(ctx context.Context, b *Batch) (outcome Outcome, err error) {
-	err = c.exchange(ctx, b, func(line []byte) (err error) {
-		outcome, err = b.parse(line)
-		return err
-	})
-	return outcome, err
-}
-
-// Ask is Execute for the other operations.
-func (c *Command) Ask(ctx context.Context, b *Batch) (answer *Answer, err error) {
-	err = c.exchange(ctx, b, func(line []byte) (err error) {
-		answer, err = b.parseAnswer(line)
-		return err
-	})
-	return answer, err
-}
-
-// exchange sends a request to a process, and lets read judge the reply.
-func (c *Command) exchange(ctx context.Context, b *Batch, read func(line []byte) error) error {
+// Ask sends a request to a process and returns its reply. When ctx ends, Ask kills the process and all that it has
+// started.
+func (c *Command) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 	p, err := c.take(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	line, err := c.ask(ctx, p, b)
+	line, err := c.send(ctx, p, b)
 	if err != nil {
 		err = p.explain(ctx, err)
 		c.drop(p, ctx.Err() == nil)
-		return fmt.Errorf("%s: %w", c.name, err)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	err = read(line)
+	r, err := b.parse(line)
 	if errors.As(err, new(badReply)) {
 		p.kill()
 		c.drop(p, true)
-		return fmt.Errorf("%s: %w", c.name, err)
+		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.put(p)
-	return err
+	return r, err
 }
 
-func (c *Command) ask(ctx context.Context, p *process, b *Batch) (line []byte, err error) {
-	b.complete(c.names.next(), timeLeft(ctx))
+func (c *Command) send(ctx context.Context, p *process, b *Batch) (line []byte, err error) {
+	b.complete(timeLeft(ctx))
 	request, err := json.Marshal(b)
 	if err != nil {
 		return nil, err

@@ -51,8 +51,8 @@ func newCommand(t *testing.T) (*Command, *buffer) {
 
 func (c *Command) mustExecute(t *testing.T, keys ...string) {
 	t.Helper()
-	if outcome, err := c.Execute(t.Context(), batch(keys...)); err != nil || len(outcome) > 0 {
-		t.Fatalf("%v: %v, %v", keys, outcome, err)
+	if got := describe(c.Ask(t.Context(), batch(keys...))); got != "" {
+		t.Fatalf("%v: %s", keys, got)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestProcessesAreKept(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			if _, err := c.Execute(t.Context(), batch("sleep 300ms")); err != nil {
+			if _, err := c.Ask(t.Context(), batch("sleep 300ms")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -111,12 +111,12 @@ func TestProcessesAreKept(t *testing.T) {
 		t.Errorf("the processes are %v, want three", pids)
 	}
 	c.Close()
-	if _, err := c.Execute(t.Context(), batch("a")); err == nil {
+	if _, err := c.Ask(t.Context(), batch("a")); err == nil {
 		t.Error("a batch is executed after Close")
 	}
 }
 
-// When its context ends, the process dies with all that it has started, before Execute returns.
+// When its context ends, the process dies with all that it has started, before Ask returns.
 func TestKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
 	c, _ := newCommand(t)
@@ -132,7 +132,7 @@ func TestKilledWithItsChildren(t *testing.T) {
 		})
 		cancel(lost)
 	}()
-	_, err := c.Execute(ctx, batch("child "+file))
+	_, err := c.Ask(ctx, batch("child "+file))
 	if !errors.Is(err, lost) {
 		t.Errorf("error %v, want %v", err, lost)
 	}
@@ -148,7 +148,7 @@ func TestEndsInABatch(t *testing.T) {
 	t.Parallel()
 	c, _ := newCommand(t)
 	c.mustExecute(t, "a")
-	_, err := c.Execute(t.Context(), batch("a", "exit"))
+	_, err := c.Ask(t.Context(), batch("a", "exit"))
 	want := filepath.Base(os.Args[0]) + " be-program: the program has ended before its reply: exit status 3"
 	if errorText(err) != want {
 		t.Errorf("error %v, want %s", err, want)
@@ -191,7 +191,7 @@ func TestRestartsPause(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Execute(ctx, batch("a")); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.Ask(ctx, batch("a")); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("in a pause of 10 s: error %v, want the end of the context", err)
 	}
 	c.mu.Lock()
@@ -212,7 +212,7 @@ func TestWrongReplyReplacesTheProcess(t *testing.T) {
 		"flood":                                 "the reply is longer than 73728 bytes",
 		`print {"batch":"other","fenced":true}`: `the reply is for batch "other"`,
 	} {
-		if _, err := c.Execute(t.Context(), batch(key)); !strings.Contains(errorText(err), want) {
+		if _, err := c.Ask(t.Context(), batch(key)); !strings.Contains(errorText(err), want) {
 			t.Errorf("%s: error %v, want %s", key, err, want)
 		}
 		if pids := c.pids(); len(pids) > 0 {

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,6 @@ type ConformOptions struct {
 // conformance is a program that is checked.
 type conformance struct {
 	ConformOptions
-	names  *batchNames
 	ask    func(ctx context.Context, request []byte, b *Batch) (reply []byte, err error)
 	report func(Finding)
 }
@@ -48,7 +48,7 @@ func ConformCommand(ctx context.Context, args []string, o ConformOptions, log lo
 		p.kill()
 		p.await()
 	}()
-	c := conformance{ConformOptions: o, names: newBatchNames(), report: report}
+	c := conformance{ConformOptions: o, report: report}
 	c.ask = func(ctx context.Context, request []byte, b *Batch) ([]byte, error) {
 		reply, err := p.ask(ctx, request, b.replyLimit())
 		if err != nil {
@@ -88,7 +88,7 @@ func (p *process) endsInOrder(ctx context.Context) error {
 
 // ConformHTTP checks a service. It calls report after each check.
 func ConformHTTP(ctx context.Context, h *HTTP, o ConformOptions, report func(Finding)) {
-	c := conformance{ConformOptions: o, names: h.names, report: report}
+	c := conformance{ConformOptions: o, report: report}
 	c.ask = func(ctx context.Context, request []byte, b *Batch) ([]byte, error) {
 		status, text, _, err := h.post(ctx, b, request)
 		if err == nil && status/100 != 2 {
@@ -175,20 +175,9 @@ func (c *conformance) exchange(ctx context.Context, b *Batch, change func([]byte
 	return err
 }
 
-func (c *conformance) request(ctx context.Context, b *Batch, change func([]byte) []byte) (Outcome, error) {
-	b.complete(c.names.next(), c.Timeout)
-	return c.send(ctx, b, change)
-}
-
-func (c *conformance) send(ctx context.Context, b *Batch, change func([]byte) []byte) (Outcome, error) {
-	reply, err := c.replyTo(ctx, b, change)
-	if err != nil {
-		return nil, err
-	}
-	return b.parse(reply)
-}
-
-func (c *conformance) replyTo(ctx context.Context, b *Batch, change func([]byte) []byte) ([]byte, error) {
+// request is exchange, and returns the reply.
+func (c *conformance) request(ctx context.Context, b *Batch, change func([]byte) []byte) (*Reply, error) {
+	b.complete(c.Timeout)
 	request, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -200,14 +189,13 @@ func (c *conformance) replyTo(ctx context.Context, b *Batch, change func([]byte)
 	if err != nil {
 		return nil, noReply{err}
 	}
-	return reply, nil
+	return b.parse(reply)
 }
 
 func (c *conformance) checkUnknownOp(ctx context.Context) error {
-	b := c.batch(1)
-	b.complete(c.names.next(), c.Timeout)
-	b.Op = "no-such-op"
-	_, err := c.send(ctx, b, nil)
+	err := c.exchange(ctx, c.batch(1), func(request []byte) []byte {
+		return bytes.Replace(request, []byte(`"op":"execute"`), []byte(`"op":"no-such-op"`), 1)
+	})
 	switch {
 	case err == nil:
 		return errors.New("the reply has items, and should have an error")
@@ -220,7 +208,7 @@ func (c *conformance) checkUnknownOp(ctx context.Context) error {
 func (c *conformance) checkFence(ctx context.Context) error {
 	b := c.batch(1)
 	b.Fence.SQL += " AND 1 = 0"
-	_, err := c.request(ctx, b, nil)
+	err := c.exchange(ctx, b, nil)
 	if errors.Is(err, ErrFenced) {
 		return nil
 	}
@@ -246,13 +234,13 @@ func (c *conformance) checkSignatures(ctx context.Context, h *HTTP) {
 			other := *h
 			forged.change(&other)
 			b := c.batch(1)
-			b.complete(c.names.next(), c.Timeout)
+			b.complete(c.Timeout)
 			return other.wantRefusal(ctx, b)
 		})
 	}
 	c.check(ctx, "a request that comes a second time is refused", func(ctx context.Context) error {
 		b := c.batch(1)
-		if _, err := c.request(ctx, b, nil); err != nil {
+		if err := c.exchange(ctx, b, nil); err != nil {
 			return err
 		}
 		return h.wantRefusal(ctx, b)

@@ -12,18 +12,17 @@ func (c *conformance) checkAnswers(ctx context.Context) {
 	if !slices.Contains(c.Answers, OpSelect) {
 		return
 	}
-	var queues [conformQueues]*Answer
+	var queues [conformQueues]*Reply
 	c.check(ctx, "select: two queues share no item and no order key", func(ctx context.Context) (err error) {
 		for i := range queues {
-			if queues[i], err = c.question(ctx, c.selectOf(i, 1_000)); err != nil {
+			if queues[i], err = c.request(ctx, c.selectOf(i, 1_000), nil); err != nil {
 				return err
 			}
 		}
-		return shareNothing(queues[0].Items, queues[1].Items)
+		return shareNothing(queues[0].Selected, queues[1].Selected)
 	})
 	c.check(ctx, "select: a limit of one item", func(ctx context.Context) error {
-		_, err := c.question(ctx, c.selectOf(0, 1))
-		return err
+		return c.exchange(ctx, c.selectOf(0, 1), nil)
 	})
 	c.check(ctx, "select: held order keys", func(ctx context.Context) error { return c.checkHeld(ctx, queues[0]) })
 	if slices.Contains(c.Answers, OpDiscard) {
@@ -35,8 +34,7 @@ func (c *conformance) checkAnswers(ctx context.Context) {
 		c.check(ctx, "backlog", func(ctx context.Context) error {
 			b := c.selectOf(0, 0)
 			b.Op = OpBacklog
-			_, err := c.question(ctx, b)
-			return err
+			return c.exchange(ctx, b, nil)
 		})
 	}
 	if slices.Contains(c.Answers, OpPeek) {
@@ -53,16 +51,6 @@ func (c *conformance) selectOf(queue, limit int) *Batch {
 	b.Op, b.Queue, b.Limit, b.Server, b.Fence = OpSelect, strconv.Itoa(queue), limit, "", nil
 	b.Part = &Part{Index: queue, Total: conformQueues}
 	return b
-}
-
-// question is request for the operations with an Answer.
-func (c *conformance) question(ctx context.Context, b *Batch) (*Answer, error) {
-	b.complete(c.names.next(), c.Timeout)
-	reply, err := c.replyTo(ctx, b, nil)
-	if err != nil {
-		return nil, err
-	}
-	return b.parseAnswer(reply)
 }
 
 // shareNothing checks that no item and no order key of one queue is in another.
@@ -83,19 +71,19 @@ func shareNothing(one, other []Selected) error {
 }
 
 // checkHeld selects without the first order key. The program may ignore that, and leaves out no other item.
-func (c *conformance) checkHeld(ctx context.Context, all *Answer) error {
+func (c *conformance) checkHeld(ctx context.Context, all *Reply) error {
 	b := c.selectOf(0, 1_000)
 	b.Held = []string{"rota-check"}
-	if all != nil && len(all.Items) > 0 && all.Items[0].OrderKey != "" {
-		b.Held = []string{all.Items[0].OrderKey}
+	if all != nil && len(all.Selected) > 0 && all.Selected[0].OrderKey != "" {
+		b.Held = []string{all.Selected[0].OrderKey}
 	}
-	a, err := c.question(ctx, b)
-	if err != nil || all == nil || len(all.Items) == b.Limit {
+	r, err := c.request(ctx, b, nil)
+	if err != nil || all == nil || len(all.Selected) == b.Limit {
 		return err
 	}
-	for _, s := range all.Items {
+	for _, s := range all.Selected {
 		same := func(other Selected) bool { return other.Key == s.Key }
-		if s.OrderKey != b.Held[0] && !slices.ContainsFunc(a.Items, same) {
+		if s.OrderKey != b.Held[0] && !slices.ContainsFunc(r.Selected, same) {
 			return fmt.Errorf("the order key %.80q is held, and the item %.80q of another is left out", b.Held[0], s.Key)
 		}
 	}
@@ -103,18 +91,18 @@ func (c *conformance) checkHeld(ctx context.Context, all *Answer) error {
 }
 
 // checkPeek checks that the program names each queue in which it has selected items.
-func (c *conformance) checkPeek(ctx context.Context, selected []*Answer) error {
+func (c *conformance) checkPeek(ctx context.Context, selected []*Reply) error {
 	b := c.batch(0)
 	b.Op, b.Queue, b.Epoch, b.Server, b.Fence = OpPeek, "", 0, "", nil
 	for i := range selected {
 		b.Queues = append(b.Queues, Idle{strconv.Itoa(i), 1, Part{Index: i, Total: conformQueues}})
 	}
-	a, err := c.question(ctx, b)
+	r, err := c.request(ctx, b, nil)
 	if err != nil {
 		return err
 	}
 	for i, s := range selected {
-		if s != nil && len(s.Items) > 0 && !slices.Contains(a.Queues, strconv.Itoa(i)) {
+		if s != nil && len(s.Selected) > 0 && !slices.Contains(r.Queues, strconv.Itoa(i)) {
 			return fmt.Errorf("queue %d has items, and the reply does not name it", i)
 		}
 	}

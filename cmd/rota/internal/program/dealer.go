@@ -10,26 +10,19 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// Asker is a program that also selects its items.
-type Asker interface {
-	Executor
-	// Ask returns the reply to OpSelect, OpPeek or OpBacklog.
-	Ask(ctx context.Context, b *Batch) (*Answer, error)
-}
-
 // Dealer is the dealer of a program that selects its items itself. Several goroutines may use it.
 //
 // It is Keyed. It is Ordered, because each item may have an order key. It is not Atomic: a program is not all or
 // nothing. It is not Paged, and leaves out Selection.Held if the program does.
 type Dealer struct {
-	program Asker
+	program Program
 	answers []string // the operations that the program answers
 	pool    *sql.DB  // of the roster's database
 }
 
 // NewDealer returns the dealer of a program that answers these operations beside OpExecute. The pool is that of the
 // roster's database. The result is a processor.Discarder if the program answers OpDiscard.
-func NewDealer(p Asker, answers []string, pool *sql.DB) processor.TaskDealer[Selected] {
+func NewDealer(p Program, answers []string, pool *sql.DB) processor.TaskDealer[Selected] {
 	d := &Dealer{program: p, answers: answers, pool: pool}
 	if slices.Contains(answers, OpDiscard) {
 		return discarder{d}
@@ -41,14 +34,14 @@ func NewDealer(p Asker, answers []string, pool *sql.DB) processor.TaskDealer[Sel
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Selected, error) {
 	b := newQuestion(OpSelect, &s)
 	b.Limit, b.Held = s.Limit, s.Held
-	a, err := d.program.Ask(ctx, b)
+	r, err := d.program.Ask(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	for i := range a.Items {
-		a.Items[i].of = &s
+	for i := range r.Selected {
+		r.Selected[i].of = &s
 	}
-	return a.Items, nil
+	return r.Selected, nil
 }
 
 // newQuestion returns a request about one queue.
@@ -104,11 +97,11 @@ func (d *Dealer) Peek(ctx context.Context, idle []processor.Selection) ([]string
 		s := &idle[i]
 		b.Queues = append(b.Queues, Idle{Queue: s.Queue.ID, Epoch: s.Queue.Epoch, Part: *partOf(s)})
 	}
-	a, err := d.program.Ask(ctx, b)
+	r, err := d.program.Ask(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	return a.Queues, nil
+	return r.Queues, nil
 }
 
 // Backlog implements processor.Backlogger. An age counts back from now.
@@ -116,13 +109,13 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (backlog pr
 	if !slices.Contains(d.answers, OpBacklog) {
 		return backlog, processor.ErrNoBacklog
 	}
-	a, err := d.program.Ask(ctx, newQuestion(OpBacklog, &s))
+	r, err := d.program.Ask(ctx, newQuestion(OpBacklog, &s))
 	if err != nil {
 		return backlog, err
 	}
-	backlog.Items = *a.Count
-	if backlog.Items > 0 && a.OldestAgeMS != nil {
-		backlog.Oldest = time.Now().Add(-time.Duration(*a.OldestAgeMS) * time.Millisecond)
+	backlog.Items = *r.Count
+	if backlog.Items > 0 && r.OldestAgeMS != nil {
+		backlog.Oldest = time.Now().Add(-time.Duration(*r.OldestAgeMS) * time.Millisecond)
 	}
 	return backlog, nil
 }

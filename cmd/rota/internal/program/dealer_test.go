@@ -88,7 +88,7 @@ func TestDealer(t *testing.T) {
 		_, _ = io.WriteString(w, b.answer(""))
 	})
 	c := openRoster(t, testdb.URL(t, testdb.SQLite))
-	for name, p := range map[string]Asker{"command": command, "service": service} {
+	for name, p := range map[string]Program{"command": command, "service": service} {
 		d, ok := NewDealer(p, allAnswers, c.DB()).(capable)
 		if !ok {
 			t.Fatal("the dealer lacks a capability")
@@ -121,22 +121,16 @@ func TestDealer(t *testing.T) {
 	}
 }
 
-// fakeAsker answers with what it has, and keeps the last request.
-type fakeAsker struct {
-	answer  Answer
-	outcome Outcome
-	err     error
-	batch   *Batch
+// fakeProgram replies with what it has, and keeps the last request.
+type fakeProgram struct {
+	reply Reply
+	err   error
+	batch *Batch
 }
 
-func (f *fakeAsker) Execute(_ context.Context, b *Batch) (Outcome, error) {
+func (f *fakeProgram) Ask(_ context.Context, b *Batch) (*Reply, error) {
 	f.batch = b
-	return f.outcome, f.err
-}
-
-func (f *fakeAsker) Ask(_ context.Context, b *Batch) (*Answer, error) {
-	f.batch = b
-	return &f.answer, f.err
+	return &f.reply, f.err
 }
 
 // A row comes back as the program has given it, beside the fence, in the next operations.
@@ -148,7 +142,7 @@ func TestDealerRequests(t *testing.T) {
 func testDealerRequests(t *testing.T, url string) {
 	t.Parallel()
 	c := openRoster(t, url)
-	f := &fakeAsker{answer: Answer{Items: []Selected{{Key: "a", Row: json.RawMessage(`{"n":9007199254740993}`)}, {Key: "b", Row: noRow}}}}
+	f := &fakeProgram{reply: Reply{Selected: []Selected{{Key: "a", Row: json.RawMessage(`{"n":9007199254740993}`)}, {Key: "b", Row: noRow}}}}
 	d, _ := NewDealer(f, allAnswers, c.DB()).(capable)
 	s := selectionOf(1)
 	s.Run = &processor.Run{Key: "r", TraceParent: traceParent}
@@ -156,7 +150,7 @@ func testDealerRequests(t *testing.T, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.outcome = Outcome{"b": errors.New("no")}
+	f.reply.Outcome = Outcome{"b": errors.New("no")}
 	if err := d.Execute(bind(t, c, 7), append(items, items[1])); !strings.HasPrefix(errorText(err), "items failed: 2; item 1: no") {
 		t.Errorf("error %v", err)
 	}
@@ -179,7 +173,7 @@ func testDealerRequests(t *testing.T, url string) {
 	if n, _ := result.RowsAffected(); n != 1 {
 		t.Errorf("the fence changes %d rows", n)
 	}
-	f.outcome = nil
+	f.reply.Outcome = nil
 	if err := d.Discard(bind(t, c, 7), items[0], errors.New("too small")); err != nil {
 		t.Error(err)
 	}
@@ -210,7 +204,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 		if _, err := data.Enter(t.Context(), center.Entry{TaskType: "settle", Server: owner, Queue: queue, Floor: 1}); err != nil {
 			t.Fatal(err)
 		}
-		f := &fakeAsker{answer: Answer{Items: []Selected{{Key: "a", Row: noRow}}}}
+		f := &fakeProgram{reply: Reply{Selected: []Selected{{Key: "a", Row: noRow}}}}
 		d, _ := NewDealer(f, allAnswers, c.DB()).(capable)
 		s := selectionOf(1)
 		s.Queue.Database = "orders"
@@ -257,7 +251,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 func TestDealerAnswers(t *testing.T) {
 	t.Parallel()
 	count, age := int64(3), int64(60_000)
-	f := &fakeAsker{answer: Answer{Count: &count, OldestAgeMS: &age}}
+	f := &fakeProgram{reply: Reply{Count: &count, OldestAgeMS: &age}}
 	least, _ := NewDealer(f, []string{OpSelect}, nil).(interface {
 		processor.Peeker
 		processor.Backlogger

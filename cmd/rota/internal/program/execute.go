@@ -10,31 +10,31 @@ import (
 	"github.com/dutyrota/rota/processor"
 )
 
-// Executor executes items outside of this process. The executors of a worker call it concurrently.
-type Executor interface {
-	// Execute returns the errors of the items that have failed, by key. An error means that the whole batch has failed,
-	// and ErrFenced that the program has found the queue lost.
-	Execute(ctx context.Context, b *Batch) (Outcome, error)
+// Program does the operations outside of this process. The executors of a worker call it concurrently.
+type Program interface {
+	// Ask returns the reply to a request. An error means that the whole batch has failed, and ErrFenced that the program
+	// has found the queue lost.
+	Ask(ctx context.Context, b *Batch) (*Reply, error)
 }
 
 // InTx runs a fenced transaction in the database that has the items of a batch, as center.InTx does.
 type InTx func(ctx context.Context, fn func(*sql.Tx) error) error
 
 // Run lets a program do an operation with items of one queue, which s has selected. ctx is that of Execute or Discard.
-func Run(ctx context.Context, p Executor, op string, s *processor.Selection, items []Item, inTx InTx) (Outcome, error) {
+func Run(ctx context.Context, p Program, op string, s *processor.Selection, items []Item, inTx InTx) (Outcome, error) {
 	b, err := newBatch(ctx, s, items)
 	if err != nil {
 		return nil, err
 	}
 	b.Op = op
-	outcome, err := p.Execute(ctx, b)
+	reply, err := p.Ask(ctx, b)
 	switch {
 	case errors.Is(err, ErrFenced):
 		return nil, checkFenced(ctx, inTx, err)
 	case err != nil:
 		return nil, errors.Join(err, center.UnknownCommit(ctx)) // it has not told what became of its transaction
 	}
-	return outcome, nil
+	return reply.Outcome, nil
 }
 
 // newBatch returns the request for items of one queue. Items with one key are one.

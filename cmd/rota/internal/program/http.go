@@ -46,7 +46,6 @@ type HTTP struct {
 	url    string
 	secret []byte
 	client *http.Client
-	names  *batchNames
 	now    func() time.Time
 }
 
@@ -84,40 +83,25 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 			return http.ErrUseLastResponse // a redirected POST may lose its body, and goes to a server that nobody named
 		},
 	}
-	return &HTTP{url: o.URL, secret: o.Secret, client: client, names: newBatchNames(), now: time.Now}, nil
+	return &HTTP{url: o.URL, secret: o.Secret, client: client, now: time.Now}, nil
 }
 
-// Execute sends a batch and returns the reply.
-func (h *HTTP) Execute(ctx context.Context, b *Batch) (Outcome, error) {
-	text, err := h.exchange(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	return b.parse(text)
-}
-
-// Ask is Execute for the other operations.
-func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Answer, error) {
-	text, err := h.exchange(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	return b.parseAnswer(text)
-}
-
-// exchange returns the body of the response.
-func (h *HTTP) exchange(ctx context.Context, b *Batch) ([]byte, error) {
-	b.complete(h.names.next(), timeLeft(ctx))
+// Ask sends a request and returns the reply.
+func (h *HTTP) Ask(ctx context.Context, b *Batch) (*Reply, error) {
+	b.complete(timeLeft(ctx))
 	body, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
 	}
 	status, text, after, err := h.post(ctx, b, body)
-	if err == nil && status/100 != 2 {
+	switch {
+	case err != nil:
+		return nil, err
+	case status/100 != 2:
 		err = fmt.Errorf("post the batch: status %d %s: %s", status, http.StatusText(status), excerpt(text))
-		err = processor.RetryAfter(after, err)
+		return nil, processor.RetryAfter(after, err)
 	}
-	return text, err
+	return b.parse(text)
 }
 
 // post returns the status, the body and the time to wait of the response.

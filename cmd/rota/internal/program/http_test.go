@@ -64,7 +64,7 @@ func TestPost(t *testing.T) {
 	h.now = func() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 	b := batch("a", "b")
 	b.TraceParent = traceParent
-	if got := describe(h.Execute(t.Context(), b)); got != "b: no" {
+	if got := describe(h.Ask(t.Context(), b)); got != "b: no" {
 		t.Error(got)
 	}
 }
@@ -88,10 +88,10 @@ func TestBrokenConnectionIsNoSecondRequest(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if got := describe(h.Execute(t.Context(), batch("a"))); got != "" {
+	if got := describe(h.Ask(t.Context(), batch("a"))); got != "" {
 		t.Fatal(got)
 	}
-	if _, err := h.Execute(t.Context(), batch("a")); err == nil || requests.Load() != 2 {
+	if _, err := h.Ask(t.Context(), batch("a")); err == nil || requests.Load() != 2 {
 		t.Errorf("error %v, and the service saw %d requests, want 2", err, requests.Load())
 	}
 }
@@ -116,7 +116,7 @@ func TestConnectionLimit(t *testing.T) {
 	t.Cleanup(h.Close)
 	var g sync.WaitGroup
 	for range 4 * most {
-		g.Go(func() { _, _ = h.Execute(t.Context(), batch("a")) }) // the replies are empty
+		g.Go(func() { _, _ = h.Ask(t.Context(), batch("a")) }) // the replies are empty
 	}
 	g.Wait()
 	if tooMany.Load() > 0 {
@@ -168,7 +168,7 @@ func TestStatus(t *testing.T) {
 		{200, "", `the reply "sorry" is not as the protocol says: invalid character 's' looking for beginning of value`},
 	} {
 		status, after = c.status, c.after
-		if _, err := h.Execute(t.Context(), batch("a")); errorText(err) != c.want {
+		if _, err := h.Ask(t.Context(), batch("a")); errorText(err) != c.want {
 			t.Errorf("%d %q:\ngot  %v\nwant %s", c.status, c.after, err, c.want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestLongResponse(t *testing.T) {
 			}
 		}
 	})
-	if _, err := h.Execute(t.Context(), batch("a")); errorText(err) != "the reply is longer than 73728 bytes" {
+	if _, err := h.Ask(t.Context(), batch("a")); errorText(err) != "the reply is longer than 73728 bytes" {
 		t.Errorf("error %v", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestTLSIsVerified(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Execute(t.Context(), batch("a")); !strings.Contains(errorText(err), want) {
+		if _, err := h.Ask(t.Context(), batch("a")); !strings.Contains(errorText(err), want) {
 			t.Errorf("ca_file %q: error %v, want %s", ca, err, want)
 		}
 		h.Close()

@@ -34,11 +34,11 @@ var replies = map[string]string{
 	`"items":[{"key":"a","result":"failed","error":"x","final":true}]`:                                       `! the reply "{\"batch\":\"1\",\"items\":[{\"key\":\"a\",\"result\":\"failed\",\"error\":\"x\",\"final\":true}]}\n" is not as the protocol says: json: unknown field "final"`,
 	`"error":"the database is away"`:                                                                         `the database is away`,
 	`"error":"the database is away","retry_after_ms":2000`:                                                   `the database is away (retry after 2s)`,
-	`"error":"x","items":[]`:                                                                                 `! the reply must have either items, or error, or fenced`,
+	`"error":"x","items":[]`:                                                                                 `! the reply to execute must have either items or error or fenced`,
 	`"retry_after_ms":1,"items":[]`:                                                                          `! retry_after_ms of the reply needs error`,
 	`"fenced":true`:                                                                                          `the program says that the batch is fenced`,
-	`"fenced":false`:                                                                                         `! the reply must have either items, or error, or fenced`,
-	`"fenced":true,"error":"x"`:                                                                              `! the reply must have either items, or error, or fenced`,
+	`"fenced":false`:                                                                                         `! the reply to execute must have either items or error or fenced`,
+	`"fenced":true,"error":"x"`:                                                                              `! the reply to execute must have either items or error or fenced`,
 }
 
 // A reply says what became of each item once, or it fails the batch with the reason.
@@ -46,7 +46,8 @@ func TestReply(t *testing.T) {
 	t.Parallel()
 	for reply, want := range replies {
 		b := batch("a", "b")
-		b.complete("1", 0)
+		b.complete(0)
+		b.ID = "1"
 		got := describe(b.parse([]byte(`{"batch":"1",` + reply + `}` + "\n")))
 		if got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", reply, got, want)
@@ -65,7 +66,8 @@ func TestReply(t *testing.T) {
 		`{"batch":"1"` + strings.Repeat(" ", 300): `! the reply "{\"batch\":\"1\"` + strings.Repeat(" ", 188) + `"... is not as the protocol says: unexpected EOF`,
 	} {
 		b := batch("a", "b")
-		b.complete("1", 0)
+		b.complete(0)
+		b.ID = "1"
 		if got := describe(b.parse([]byte(text))); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", text, got, want)
 		}
@@ -73,16 +75,16 @@ func TestReply(t *testing.T) {
 }
 
 // describe returns the errors of items by key, or that of the batch, with ! if the reply is wrong.
-func describe(outcome Outcome, err error) string {
+func describe(r *Reply, err error) string {
 	if err != nil {
 		if errors.As(err, new(badReply)) {
 			return "! " + err.Error()
 		}
 		return err.Error()
 	}
-	lines := make([]string, 0, len(outcome))
-	for _, key := range slices.Sorted(maps.Keys(outcome)) {
-		lines = append(lines, fmt.Sprintf("%s: %v", key, outcome[key]))
+	lines := make([]string, 0, len(r.Outcome))
+	for _, key := range slices.Sorted(maps.Keys(r.Outcome)) {
+		lines = append(lines, fmt.Sprintf("%s: %v", key, r.Outcome[key]))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -91,7 +93,7 @@ func describe(outcome Outcome, err error) string {
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	key := func(b *Batch) string {
-		b.complete("1", time.Second)
+		b.complete(time.Second)
 		return b.IdempotencyKey
 	}
 	first, again, other := batch("a", "b"), batch("a", "b"), batch("a", "c")
@@ -146,7 +148,7 @@ func TestSchema(t *testing.T) {
 	dead := batch("a")
 	dead.Op, dead.Items[0].Error = OpDiscard, "no"
 	for _, b := range []*Batch{batch("a", "b"), full, dead} {
-		b.complete("1", time.Second)
+		b.complete(time.Second)
 		text, err := json.Marshal(b)
 		if err != nil {
 			t.Fatal(err)

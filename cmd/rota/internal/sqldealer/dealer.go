@@ -24,7 +24,7 @@ type Dealer struct {
 	sel        *statement
 	exec       *action                 // execute, or execute_each; nil if a program does it all
 	external   bool                    // a program executes the rows
-	program    program.Executor        // nil until Call
+	program    program.Program         // nil until Call
 	discard    *action                 // nil without discard
 	backlog    *statement              // nil without backlog
 	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not

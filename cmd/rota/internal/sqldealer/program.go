@@ -13,7 +13,7 @@ import (
 
 // Call sets the program that executes the rows in all databases. The caller calls it once, before Execute, if the task
 // has a program.
-func (d *Dealer) Call(p program.Executor) {
+func (d *Dealer) Call(p program.Program) {
 	d.program = p
 	for _, at := range d.places {
 		if at.Dealer != nil {

@@ -25,13 +25,13 @@ type fakeProgram struct {
 	batch   *program.Batch // the last one
 }
 
-func (f *fakeProgram) Execute(_ context.Context, b *program.Batch) (program.Outcome, error) {
+func (f *fakeProgram) Ask(_ context.Context, b *program.Batch) (*program.Reply, error) {
 	f.batch = b
-	return f.outcome, f.err
+	return &program.Reply{Outcome: f.outcome}, f.err
 }
 
 // programDealer returns a dealer whose rows a program executes.
-func (s shop) programDealer(c config.SQLDealer, p program.Executor) *Dealer {
+func (s shop) programDealer(c config.SQLDealer, p program.Program) *Dealer {
 	s.Helper()
 	d, err := newDealer(config.Task{
 		Name: "settle", Settings: center.Settings{Queues: 2}, SQL: c, Program: config.Program{Command: []string{"x"}},

@@ -12,7 +12,7 @@ import (
 
 // runner is a program of another language.
 type runner interface {
-	program.Asker
+	program.Program
 	Close() // waits for the processes
 }
 
