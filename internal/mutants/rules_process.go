@@ -351,6 +351,12 @@ var processMutants = []mutant{
 		"TestAHotKeyDoesNotSlowTheOthers",
 	},
 	{
+		"X10", "a held UUID is compared with bytes, and the select leaves all rows out",
+		"writeHeld", `"CAST(CONVERT("+column+" USING utf8mb4) AS BINARY)"`,
+		"column",
+		"TestHeldKeysOfEachType",
+	},
+	{
 		"X2", "an item that an operator has retried before its Discard is found dead again and again",
 		"performRecorded", "b.lane.failures.adopt(u, r, ok)",
 		"",

@@ -26,8 +26,8 @@ var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN
 
 func build(task config.Task, sy syntax) (*Dealer, error) {
 	c, program := task.SQL, task.Program.Given()
-	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart, order: -1}, c, task.Settings, program}
-	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, whole: program}
+	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, task.Settings, program}
+	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, whole: program}
 	b.external = program
 	for _, step := range []func() error{
 		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildOrder,

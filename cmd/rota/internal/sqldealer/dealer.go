@@ -30,7 +30,6 @@ type Dealer struct {
 	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
 	cursor     *cursorSpec             // nil without {{cursor}}
 	afterStart []string                // the values of {{after}} at the start of the table
-	order      int                     // the index of the order key in the shape, or -1
 	shape      shape
 }
 
@@ -46,9 +45,7 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 // query executes the select with the values that arg returns for its placeholders.
 func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
 	keys, sel := d.heldArg(s.Held), *d.sel
-	if len(keys) > 0 {
-		_, sel.heldTexts = keys[0].(string)
-	}
+	sel.heldFolds = d.shape.orderFolds.Load()
 	rows, err := d.database.DB().QueryContext(ctx, sel.text(len(keys)), sel.values(arg)...)
 	var list []Row
 	if err == nil {
@@ -206,13 +203,13 @@ func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
 		}{cursored{keyed{d}}, discards}
 	case d.cursor != nil:
 		return cursored{keyed{d}}
-	case paging && d.order >= 0 && d.discard != nil:
+	case paging && d.shape.order >= 0 && d.discard != nil:
 		return struct {
 			paged
 			ordered
 			discarder
 		}{paged{keyed{d}}, orders, discards}
-	case paging && d.order >= 0:
+	case paging && d.shape.order >= 0:
 		return struct {
 			paged
 			ordered
@@ -224,13 +221,13 @@ func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
 		}{paged{keyed{d}}, discards}
 	case paging:
 		return paged{keyed{d}}
-	case d.order >= 0 && d.discard != nil:
+	case d.shape.order >= 0 && d.discard != nil:
 		return struct {
 			keyed
 			ordered
 			discarder
 		}{keyed{d}, orders, discards}
-	case d.order >= 0:
+	case d.shape.order >= 0:
 		return struct {
 			keyed
 			ordered

@@ -15,7 +15,7 @@ type ordered struct{ dealer *Dealer }
 
 // OrderKey implements processor.Ordered. A row whose column is NULL is in no order.
 func (o ordered) OrderKey(r Row) string {
-	if v := r.values[o.dealer.order]; v != nil {
+	if v := r.values[o.dealer.shape.order]; v != nil {
 		return encode(v)
 	}
 	return ""
@@ -47,7 +47,7 @@ func (b builder) buildOrder() error {
 	if b.sel.uses(held) && !identifier.MatchString(column) {
 		return fmt.Errorf(".order_key (%s) must be a plain name for {{held}}: letters, digits and underscores", column)
 	}
-	b.order = b.shape.add(column)
+	b.shape.order = b.shape.add(column)
 	return nil
 }
 
@@ -64,17 +64,19 @@ func (d *Dealer) heldArg(keys []string) (values []any) {
 }
 
 // writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT
-// {{held}} is true for a row without a key. On MySQL most collations take different texts for equal, such as a and A.
+// {{held}} is true for a row without a key. On MySQL most collations take different texts for equal, such as a and A, so
+// that texts are compared by their bytes. Other types are not: a UUID that is compared with bytes is NULL, and NOT
+// {{held}} would be true for no row.
 func (s *statement) writeHeld(b *strings.Builder, n, count int) {
 	if count == 0 {
 		b.WriteString("(1 = 0)")
 		return
 	}
-	fmt.Fprintf(b, "(%[1]s IS NOT NULL AND %[1]s IN (", s.orderKey)
-	before, behind := "", ""
-	if s.heldTexts && s.syntax.foldsTexts {
-		before, behind = "CAST(", " AS BINARY)"
+	column, before, behind := s.orderKey, "", ""
+	if s.heldFolds { // the column may have another character set than the values
+		column, before, behind = "CAST(CONVERT("+column+" USING utf8mb4) AS BINARY)", "CAST(", " AS BINARY)"
 	}
+	fmt.Fprintf(b, "(%s IS NOT NULL AND %s IN (", s.orderKey, column)
 	for i := range count {
 		if i > 0 {
 			b.WriteString(", ")

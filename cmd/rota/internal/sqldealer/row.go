@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/dutyrota/rota/processor"
 )
@@ -23,7 +24,10 @@ type shape struct {
 	key     int      // how many of them are the key
 	ordered []int    // the indexes of the columns that select compares with an earlier row
 	xid     int      // the index of the column that is compared with a horizon of transactions, or -1
+	order   int      // the index of the order key, or -1
 	whole   bool     // a Row keeps all columns of the result, because a program gets them
+
+	orderFolds atomic.Bool // the order key is of a type of syntax.folding, as the last result says
 }
 
 // add returns the index of a column, which it adds if the shape does not have it.
@@ -94,6 +98,9 @@ func (sh *shape) newReader(rows *sql.Rows) (*reader, error) {
 		if sh.syntax.parsesTimes && isTime(c.kind) {
 			return nil, fmt.Errorf("column %q of type %s does not keep its stored text: select CAST(%[1]s AS TEXT) AS %[1]s",
 				column, c.kind)
+		}
+		if at == sh.order {
+			sh.orderFolds.Store(slices.Contains(sh.syntax.folding, c.kind))
 		}
 		if err := sh.checkColumn(&c, at); err != nil {
 			return nil, err

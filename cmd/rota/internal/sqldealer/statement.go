@@ -18,7 +18,7 @@ type statement struct {
 
 	keyWidth  int    // how many columns a key of {{keys}} has; 0 is one
 	orderKey  string // the column of {{held}}
-	heldTexts bool   // its values are texts
+	heldFolds bool   // it is of a type of syntax.folding
 }
 
 // The names of placeholders.

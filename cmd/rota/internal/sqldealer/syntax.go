@@ -18,9 +18,9 @@ type syntax struct {
 	backslashesAfter byte // a backslash escapes in strings such as E'...'; 0 if there are none
 	dollarQuotes     bool // $tag$...$tag$ is a string
 
-	mostParameters int  // of a statement
-	foldsTexts     bool // texts may be equal that are not the same, unless one of them is cast to BINARY
-	rowsUnordered  bool // no index serves (a, b) > (1, 2)
+	mostParameters int      // of a statement
+	folding        []string // the types whose texts may be equal although they are not the same
+	rowsUnordered  bool     // no index serves (a, b) > (1, 2)
 
 	transactionIDs bool // a column of type xid8 may hold the writing transaction
 
@@ -50,8 +50,9 @@ func (sy syntax) isBinary(kind string) bool {
 }
 
 var mysqlSyntax = syntax{
-	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, foldsTexts: true,
+	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
 	textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
+	folding:     []string{"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"},
 	binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
 	timeLayouts: map[string]string{"": "2006-01-02 15:04:05.999999"},
 	inexact: map[string]string{
