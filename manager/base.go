@@ -69,16 +69,16 @@ func (b *base) logOf(taskType string) *slog.Logger {
 	return log.With(slog.String("server", b.uuid))
 }
 
-// moved tells the observer that this server got or lost a queue.
+// moved tells the observers that this server got or lost a queue.
 func (b *base) moved(kind, queue string, epoch int64) {
 	b.observeMove(Move{Kind: kind, Queue: queue, Epoch: epoch})
 }
 
-// observeMove completes a move and tells the observer.
+// observeMove completes a move and tells the observers.
 func (b *base) observeMove(m Move) {
-	if b.cfg.Observer != nil {
-		m.TaskType, m.OwnSign, m.Server = b.taskType, b.roster.OwnSign(), b.uuid
-		b.cfg.Observer.Moved(m)
+	m.TaskType, m.OwnSign, m.Server = b.taskType, b.roster.OwnSign(), b.uuid
+	for _, o := range b.cfg.Observers {
+		o.Moved(m)
 	}
 }
 

@@ -149,7 +149,7 @@ func (r *rows) byRota(c *center.Center, inTx bool) time.Duration {
 		first.CompareAndSwap(nil, &now)
 		return ctx, nil
 	}}
-	m, err := manager.New(c, manager.Config{Hooks: hooks}, manager.Serve("settle", rowDealer{r, inTx}, manager.Settings{
+	m, err := manager.New(c, manager.Config{Hooks: []processor.Hooks{hooks}}, manager.Serve("settle", rowDealer{r, inTx}, manager.Settings{
 		Queues: benchQueues, ThreadNumber: benchThreads, FetchNumber: benchPage, ExecuteNumber: benchPage,
 	}))
 	if err != nil {

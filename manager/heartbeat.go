@@ -18,9 +18,9 @@ import (
 // heartbeater sends the heartbeats of all servers of the process in one statement (S1). It has a goroutine of its own,
 // so no plan, release or dealer can delay it.
 type heartbeater struct {
-	roster   *center.Center
-	log      *slog.Logger
-	observer Observer
+	roster    *center.Center
+	log       *slog.Logger
+	observers []Observer
 
 	mu            sync.Mutex
 	registrations map[string]*registration
@@ -33,7 +33,7 @@ type heartbeater struct {
 
 func newHeartbeater(c *center.Center, cfg Config) *heartbeater {
 	return &heartbeater{
-		roster: c, log: cfg.Logger, observer: cfg.Observer, registrations: map[string]*registration{},
+		roster: c, log: cfg.Logger, observers: cfg.Observers, registrations: map[string]*registration{},
 		early: make(chan struct{}, 1), token: newToken(),
 	}
 }
@@ -97,8 +97,8 @@ func (h *heartbeater) sendHeartbeat(ctx context.Context) (pause time.Duration, s
 	start := time.Now()
 	replies, err := h.send(ctx, b, heartbeatTimeout(lease, interval, h.took))
 	h.logChange(ctx, err)
-	if h.observer != nil {
-		h.observer.Heartbeat(time.Since(start), err)
+	for _, o := range h.observers {
+		o.Heartbeat(time.Since(start), err)
 	}
 	if err != nil {
 		h.took = 0

@@ -53,11 +53,12 @@ type Config struct {
 	// 5 s.
 	Grace time.Duration
 
-	// Observer receives heartbeats, moves and sweeps, for metrics. Defaults to none.
-	Observer Observer
+	// Observers receive heartbeats, moves and sweeps, for metrics. Defaults to none.
+	Observers []Observer
 
-	// Hooks wrap the calls of the dealers, for spans and metrics. Defaults to none.
-	Hooks processor.Hooks
+	// Hooks wrap the calls of the dealers, for spans and metrics: the first of them outside of the others. Defaults to
+	// none.
+	Hooks []processor.Hooks
 
 	// Alerter receives what an operator should know. The manager also logs alerts and records them in schedule_event.
 	// Defaults to none.

@@ -37,7 +37,7 @@ func TestObserver(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
 		seen, twice := &watched{}, &watched{}
 		serve := func(name string) *worker {
-			m, err := manager.New(cl.c, manager.Config{Observer: manager.Observers(seen, twice)},
+			m, err := manager.New(cl.c, manager.Config{Observers: []manager.Observer{seen, twice}},
 				manager.Serve("settle", &shared{cl, name, 3 * time.Second}, manager.Settings{Queues: 2}))
 			if err != nil {
 				cl.Fatal(err)

@@ -129,15 +129,17 @@ func (p *planner) rebalanced(done roster.RebalanceResult, err error) {
 	}
 }
 
-// observe tells the observer about a rebalance that has planned, expired servers or failed.
+// observe tells the observers about a rebalance that has planned, expired servers or failed.
 func (p *planner) observe(began, ended time.Time, done roster.RebalanceResult, err error) {
-	if p.cfg.Observer == nil || err == nil && !done.Planned && len(done.Silences) == 0 {
+	if err == nil && !done.Planned && len(done.Silences) == 0 {
 		return
 	}
-	p.cfg.Observer.Planned(Plan{
-		TaskType: p.taskType, OwnSign: p.roster.OwnSign(), Server: p.uuid, Began: began, Ended: ended, Err: err,
-		Moves: done.Moves, Expired: done.Silences, Skipped: len(done.Skipped),
-	})
+	for _, o := range p.cfg.Observers {
+		o.Planned(Plan{
+			TaskType: p.taskType, OwnSign: p.roster.OwnSign(), Server: p.uuid, Began: began, Ended: ended, Err: err,
+			Moves: done.Moves, Expired: done.Silences, Skipped: len(done.Skipped),
+		})
+	}
 }
 
 // replan returns the job that rebalances again after this server has drained queues whose rows its own transactions

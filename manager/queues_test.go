@@ -80,7 +80,7 @@ func TestSplitAndMerge(t *testing.T) {
 		moves := &moveCounts{of: map[string]int{}}
 		var workers []*worker
 		for _, name := range []string{"a", "b"} {
-			m, err := manager.New(cl.c, manager.Config{Observer: moves},
+			m, err := manager.New(cl.c, manager.Config{Observers: []manager.Observer{moves}},
 				manager.Serve("settle", &shared{cl, name, 3 * time.Second}, s))
 			if err != nil {
 				cl.Fatal(err)

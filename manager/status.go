@@ -142,35 +142,6 @@ type Plan struct {
 	Skipped int
 }
 
-// Observers returns an Observer that calls each of the list in its order.
-func Observers(list ...Observer) Observer { return observers(list) }
-
-type observers []Observer
-
-func (o observers) Heartbeat(took time.Duration, err error) {
-	for _, each := range o {
-		each.Heartbeat(took, err)
-	}
-}
-
-func (o observers) Moved(m Move) {
-	for _, each := range o {
-		each.Moved(m)
-	}
-}
-
-func (o observers) Planned(p Plan) {
-	for _, each := range o {
-		each.Planned(p)
-	}
-}
-
-func (o observers) Swept(taskType, result string, took time.Duration) {
-	for _, each := range o {
-		each.Swept(taskType, result, took)
-	}
-}
-
 // The kinds of moves.
 const (
 	MoveGranted  = "granted"  // the server started to work the queue

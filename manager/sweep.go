@@ -349,10 +349,10 @@ func (s *sweeper) suspendOne(ctx context.Context, sw *sweep) error {
 	return err
 }
 
-// count tells the observer how a sweep has ended.
+// count tells the observers how a sweep has ended.
 func (s *sweeper) count(sw *sweep, result string) {
-	if s.cfg.Observer != nil {
-		s.cfg.Observer.Swept(s.taskType, result, time.Since(sw.began))
+	for _, o := range s.cfg.Observers {
+		o.Swept(s.taskType, result, time.Since(sw.began))
 	}
 }
 

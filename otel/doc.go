@@ -3,7 +3,9 @@
 //	tracing := rotaotel.New(nil)
 //	c, err := center.Open(ctx, database, center.Options{OnRunEnd: tracing.RunEnded})
 //	...
-//	m, mx, err := metrics.NewManager(c, manager.Config{Hooks: tracing.Hooks(), Observer: tracing}, tasks...)
+//	m, mx, err := metrics.NewManager(c, manager.Config{
+//		Hooks: []processor.Hooks{tracing.Hooks()}, Observers: []manager.Observer{tracing},
+//	}, tasks...)
 //
 // There are five kinds of spans, each with the task type in its name:
 //

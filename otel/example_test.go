@@ -77,7 +77,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer c.Close()
-	m, err := manager.New(c, manager.Config{Hooks: tracing.Hooks(), Observer: tracing},
+	m, err := manager.New(c, manager.Config{Hooks: []processor.Hooks{tracing.Hooks()}, Observers: []manager.Observer{tracing}},
 		manager.Serve("settle", settle{c.DB()}, manager.Settings{Queues: 1, Mode: center.ModeRun, ExecuteNumber: 100}))
 	if err != nil {
 		log.Fatal(err)

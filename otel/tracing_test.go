@@ -203,7 +203,7 @@ func TestRunEnded(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	c := openCenter(t)
 	tracing, recorder := recorded()
-	m, mx, err := metrics.NewManager(c, manager.Config{Hooks: tracing.Hooks(), Observer: tracing},
+	m, mx, err := metrics.NewManager(c, manager.Config{Hooks: []processor.Hooks{tracing.Hooks()}, Observers: []manager.Observer{tracing}},
 		manager.Serve("settle", idle{}, manager.Settings{Queues: 3}))
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ type batch struct {
 	bound     context.Context // the context of Execute
 	serial    bool            // the lane gives no other batch until this one ends
 	isolation isolation       // of a lane whose items are executed one by one
-	hookEnd   func(Result)    // the end of Hooks.Execute
+	hookEnds  []func(Result)  // the ends of Env.Hooks
 	position  position
 	result    batchResult
 }
@@ -87,22 +87,37 @@ func (b *batch) perform() error {
 			return err
 		}
 	}
-	ctx := b.bound
-	if hook := b.env.Hooks.Execute; hook != nil {
-		parents, err := b.items.traceParents(b.from, b.to)
-		if err != nil {
-			return err
-		}
-		ctx, b.hookEnd = hook(ctx, Batch{
-			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
-			TraceParents: parents,
-		})
-		b.logCtx = ctx
+	ctx, err := b.callHooks()
+	if err != nil {
+		return err
 	}
 	if b.settings.BatchTimeout > 0 {
 		return b.inTime(ctx, func(ctx context.Context) error { return b.items.execute(ctx, b.from, b.to) })
 	}
 	return b.items.execute(ctx, b.from, b.to) // without a closure, which would be an allocation
+}
+
+// callHooks returns the context of Execute that the hooks have made.
+func (b *batch) callHooks() (context.Context, error) {
+	ctx := b.bound
+	for _, hooks := range b.env.Hooks {
+		if hooks.Execute == nil {
+			continue
+		}
+		parents, err := b.items.traceParents(b.from, b.to)
+		if err != nil {
+			return nil, err
+		}
+		var end func(Result)
+		ctx, end = hooks.Execute(ctx, Batch{
+			TaskType: b.env.TaskType, OwnSign: b.env.OwnSign, Queues: queuesOf(b.grants), Items: b.size(),
+			TraceParents: parents,
+		})
+		if b.logCtx = ctx; end != nil {
+			b.hookEnds = append(b.hookEnds, end)
+		}
+	}
+	return ctx, nil
 }
 
 // bind makes the context of Execute, unless the page has it, and finds the position of the cursor after the batch.
@@ -166,7 +181,7 @@ func (b *batch) performRecorded() error {
 func (b *batch) conclude() {
 	b.now = time.Now()
 	b.took = b.now.Sub(b.began)
-	if b.err == nil && b.mark == ordinary && !b.capabilities.cursored && b.hookEnd == nil && b.lane.sweep == nil {
+	if b.err == nil && b.mark == ordinary && !b.capabilities.cursored && len(b.hookEnds) == 0 && b.lane.sweep == nil {
 		b.result.done = b.size()
 		return
 	}
@@ -180,8 +195,8 @@ func (b *batch) conclude() {
 	executeErr := b.err
 	b.recordResult()
 	b.isolation.end(b)
-	if b.hookEnd != nil {
-		b.hookEnd(Result{
+	for _, end := range slices.Backward(b.hookEnds) {
+		end(Result{
 			Err: executeErr, Outcome: b.outcome.public(), Failed: b.result.failed, Dead: b.result.dead, Took: b.took,
 		})
 	}

@@ -58,8 +58,8 @@ type Env struct {
 	// the owners of its queue have crashed (S14), its executor holds the only value. Nil serves one processor.
 	Alone chan struct{}
 
-	// Hooks are called around selects and batches.
-	Hooks Hooks
+	// Hooks are called around selects and batches: the first of them outside of the others.
+	Hooks []Hooks
 
 	// Logger receives failures: the first of a kind at once, and then one line per minute with a count and an example. A
 	// failure after which the processor tries again is a warning. The death of an item and a panic are errors. The context

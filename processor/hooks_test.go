@@ -53,10 +53,48 @@ func TestHooks(t *testing.T) {
 			}
 			return nil
 		}
-		w.start(t, d, processor.Env{Hooks: hooked(w), Bind: bind}, settings(), "a")
+		w.start(t, d, processor.Env{Hooks: []processor.Hooks{hooked(w)}, Bind: bind}, settings(), "a")
 		time.Sleep(1500 * time.Millisecond)
 		w.expect(t, "0s executed settle TEST a 2: done, failed 0, dead 0, <nil> in 0s", "0s selected a: 3 <nil>",
 			"1s executed settle TEST a 1: failed, failed 1, dead 1, broken in 1s", "1s selected a: 0 <nil>")
+	})
+}
+
+// The first hooks are outside of the others, which get its context and end before it.
+func TestHooksAreNested(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		var calls []string
+		begin := func(ctx context.Context, call, name string) (context.Context, func()) {
+			outer, _ := ctx.Value(hookKey{}).(string)
+			calls = append(calls, call+outer+name)
+			return context.WithValue(ctx, hookKey{}, outer+name), func() { calls = append(calls, "end of "+call+name) }
+		}
+		hooks := []processor.Hooks{{}}
+		for _, name := range []string{"1", "2"} {
+			hooks = append(hooks, processor.Hooks{
+				Select: func(ctx context.Context, _ processor.Selection) (context.Context, func(int, error)) {
+					ctx, end := begin(ctx, "select ", name)
+					return ctx, func(int, error) { end() }
+				},
+				Execute: func(ctx context.Context, _ processor.Batch) (context.Context, func(processor.Result)) {
+					ctx, end := begin(ctx, "execute ", name)
+					return ctx, func(processor.Result) { end() }
+				},
+			})
+		}
+		d := &dealer{sel: once(map[string][]string{"a": {"a1"}})}
+		d.exec = func(ctx context.Context, _ []string) error {
+			calls = append(calls, fmt.Sprint(ctx.Value(hookKey{})))
+			return nil
+		}
+		w.start(t, d, processor.Env{Hooks: hooks}, settings(), "a")
+		synctest.Wait()
+		if want := []string{
+			"select 1", "select 12", "end of select 2", "end of select 1",
+			"execute 1", "execute 12", "12", "end of execute 2", "end of execute 1",
+		}; !slices.Equal(calls[:len(want)], want) {
+			t.Errorf("the calls are %q, want first %q", calls, want)
+		}
 	})
 }
 
@@ -83,7 +121,7 @@ func TestHooksGetTheTraceContextsOfItems(t *testing.T) {
 				return ctx, nil
 			},
 		}
-		w.start(t, d, processor.Env{Hooks: hooks}, settings(), "a")
+		w.start(t, d, processor.Env{Hooks: []processor.Hooks{hooks}}, settings(), "a")
 		time.Sleep(500 * time.Millisecond)
 		w.expect(t, `0s 2 items, traces ["of a1"]`)
 		if s := w.Stats(); s.SuccessCount != 2 || s.FailureCount != 1 || !strings.Contains(s.LastError.Error(), "boom") {
@@ -103,7 +141,7 @@ func TestHooksEndWithPanics(t *testing.T) {
 			panic("boom")
 		}}
 		d.exec = func(context.Context, []string) error { panic("boom") }
-		w.start(t, d, processor.Env{Hooks: hooked(w)}, settings(), "a")
+		w.start(t, d, processor.Env{Hooks: []processor.Hooks{hooked(w)}}, settings(), "a")
 		time.Sleep(1600 * time.Millisecond)
 		synctest.Wait()
 		var what []string

@@ -24,7 +24,7 @@ func TestLinesHaveTheContextOfTheHook(t *testing.T) {
 						return context.WithValue(ctx, spanKey{}, "execute"), nil
 					},
 				}
-				w.start(t, failing(w, inSelect, func() error { return errBroken }), processor.Env{Hooks: hooks}, settings(), "a")
+				w.start(t, failing(w, inSelect, func() error { return errBroken }), processor.Env{Hooks: []processor.Hooks{hooks}}, settings(), "a")
 				synctest.Wait()
 				lines := w.log.Lines()
 				if len(lines) == 0 || lines[0].Level != slog.LevelWarn || lines[0].Context.Value(spanKey{}) != name {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -209,16 +210,27 @@ func (c *selectCall) roomForParked() int {
 	return l.pass.room(int(min(parked, int64(most))))
 }
 
-// selectItems calls the dealer and the hook.
+// selectItems calls the dealer and the hooks.
 func (c *selectCall) selectItems() (list items, err error) {
 	ctx := c.ctx
-	if hook := c.env.Hooks.Select; hook != nil {
+	var ends []func(int, error)
+	for _, hooks := range c.env.Hooks {
+		if hooks.Select == nil {
+			continue
+		}
 		var end func(int, error)
-		if ctx, end = hook(ctx, c.selection); end != nil {
-			err = errExited
-			defer func() { end(sizeOf(list), err) }()
+		if ctx, end = hooks.Select(ctx, c.selection); end != nil {
+			ends = append(ends, end)
 		}
 		c.logCtx = ctx
+	}
+	if len(ends) > 0 {
+		err = errExited
+		defer func() {
+			for _, end := range slices.Backward(ends) {
+				end(sizeOf(list), err)
+			}
+		}()
 	}
 	var owned []Queue
 	if c.capabilities.setSelector {

@@ -109,14 +109,14 @@ func eachForm(t *testing.T, n int, f func(t *testing.T, w *world, d processor.Ta
 func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 	eachForm(t, 35, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var selects int
-		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
+		env := processor.Env{Hooks: []processor.Hooks{{Select: func(ctx context.Context,
 			s processor.Selection,
 		) (context.Context, func(int, error)) {
 			if selects++; s.Run == nil || !reflect.DeepEqual(s.Run, nightly()) || s.Queue.Run != s.Run {
 				t.Errorf("selection: %+v, want the run %+v in Run and in Queue", s, *nightly())
 			}
 			return ctx, nil
-		}}}
+		}}}}
 		w.sweep(t, d, env, s, "a")
 		w.swept(t, "a", 35, 0)
 		if selects != 5 && !s.NotSleep || time.Since(w.begin) > 0 || !w.emptied() || w.emptied() {
@@ -146,12 +146,12 @@ func TestSweepGoesOnWithoutPauseUntilDrained(t *testing.T) {
 func TestSweepAgain(t *testing.T) {
 	eachForm(t, 3, func(t *testing.T, w *world, d processor.TaskDealer[string], s processor.Settings) {
 		var runs []*processor.Run
-		env := processor.Env{Hooks: processor.Hooks{Select: func(ctx context.Context,
+		env := processor.Env{Hooks: []processor.Hooks{{Select: func(ctx context.Context,
 			s processor.Selection,
 		) (context.Context, func(int, error)) {
 			runs = append(runs, s.Run)
 			return ctx, nil
-		}}}
+		}}}}
 		w.sweep(t, d, env, s, "a")
 		w.swept(t, "a", 3, 0)
 		w.Drain("a")

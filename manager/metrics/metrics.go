@@ -15,6 +15,7 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,46 +74,17 @@ func New() *Metrics {
 }
 
 // NewManager returns a manager, as manager.New does, and all metrics of it: the caller registers them. The hooks and
-// the observer of the config are called, too.
+// the observers of the config are called, too.
 func NewManager(c *center.Center, cfg manager.Config, tasks ...manager.Task) (*manager.Manager, *Metrics, error) {
 	x := New()
-	if cfg.Hooks = wrap(x.Hooks(), cfg.Hooks); cfg.Observer == nil {
-		cfg.Observer = x
-	} else {
-		cfg.Observer = manager.Observers(x, cfg.Observer)
-	}
+	cfg.Hooks = slices.Concat([]processor.Hooks{x.Hooks()}, cfg.Hooks)
+	cfg.Observers = slices.Concat([]manager.Observer{x}, cfg.Observers)
 	m, err := manager.New(c, cfg, tasks...)
 	if err != nil {
 		return nil, nil, err
 	}
 	x.Watch(m, c)
 	return m, x, nil
-}
-
-// wrap returns hooks that call the inner ones within the outer ones.
-func wrap(outer, inner processor.Hooks) processor.Hooks {
-	both := outer
-	if inner.Select != nil {
-		both.Select = func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {
-			ctx, end := outer.Select(ctx, s)
-			ctx, first := inner.Select(ctx, s)
-			return ctx, func(items int, err error) {
-				first(items, err)
-				end(items, err)
-			}
-		}
-	}
-	if inner.Execute != nil {
-		both.Execute = func(ctx context.Context, b processor.Batch) (context.Context, func(processor.Result)) {
-			ctx, end := outer.Execute(ctx, b)
-			ctx, first := inner.Execute(ctx, b)
-			return ctx, func(r processor.Result) {
-				first(r)
-				end(r)
-			}
-		}
-	}
-	return both
 }
 
 // Watch adds the gauges and counters that are read when the metrics are collected: the status of the manager, and what
@@ -148,7 +120,7 @@ func (x *Metrics) Swept(taskType, result string, took time.Duration) {
 	x.sweeps.WithLabelValues(taskType, result).Observe(took.Seconds())
 }
 
-// Hooks returns hooks that measure selects and batches. A program with hooks of its own calls these from them.
+// Hooks returns hooks that measure selects and batches.
 func (x *Metrics) Hooks() processor.Hooks {
 	return processor.Hooks{
 		Select: func(ctx context.Context, s processor.Selection) (context.Context, func(int, error)) {

@@ -64,11 +64,11 @@ func liveFor(t *testing.T, d time.Duration, task manager.Task, check func(*prome
 			t.Fatal(err)
 		}
 		var selects atomic.Int64
-		m, x, err := metrics.NewManager(c, manager.Config{Hooks: processor.Hooks{
+		m, x, err := metrics.NewManager(c, manager.Config{Hooks: []processor.Hooks{{
 			Select: func(ctx context.Context, _ processor.Selection) (context.Context, func(int, error)) {
 				return ctx, func(int, error) { selects.Add(1) }
 			},
-		}}, task)
+		}}}, task)
 		if err != nil {
 			t.Fatal(err)
 		}
