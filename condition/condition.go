@@ -86,8 +86,8 @@ func KindOf(name string) Kind {
 }
 
 // New returns a condition of a kind. An empty hint stands for the remedy of the kind.
-func New(kind, taskType, text, hint string) Condition {
-	return Condition{Kind: kind, TaskType: taskType, Text: text, Hint: hint}.Complete()
+func New(kind Kind, taskType, text, hint string) Condition {
+	return Condition{Kind: kind.Name, TaskType: taskType, Text: text, Hint: hint}.Complete()
 }
 
 // Complete returns the condition with what is the same for all of its kind.

@@ -23,7 +23,7 @@ type dataRow struct{ ops.DataRecord }
 // Mark returns the mark of the state.
 func (d dataRow) Mark() mark {
 	kind := map[string]string{
-		ops.DataOK: "ok", ops.DataNew: "busy", condition.FenceWait: "busy", condition.Unreachable: "bad",
+		ops.DataOK: "ok", ops.DataNew: "busy", condition.FenceWait.Name: "busy", condition.Unreachable.Name: "bad",
 	}[d.State]
 	return mark{kind, strings.ToLower(strings.ReplaceAll(d.State, "_", " "))}
 }

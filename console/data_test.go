@@ -35,7 +35,7 @@ func TestDataDatabases(t *testing.T) {
 	}
 	_, err := east.Enter(t.Context(), center.Entry{TaskType: "settle", Server: web1, Queue: center.QueueEpoch{ID: "0", Epoch: 9}, Floor: 1})
 	s.must(err)
-	_, err = s.center.Roster().Alert(t.Context(), condition.Condition{Kind: condition.Unreachable, TaskType: "settle", Subject: "east", Text: evil}, time.Hour)
+	_, err = s.center.Roster().Alert(t.Context(), condition.Condition{Kind: condition.Unreachable.Name, TaskType: "settle", Subject: "east", Text: evil}, time.Hour)
 	s.must(err)
 	rows := func() (rows []string) {
 		body := s.get("/task?task=settle").body

@@ -105,7 +105,7 @@ func (a *alerter) checkStandby(p roster.HeartbeatReply) {
 		return
 	}
 	if time.Since(a.lastBusy) >= standbyAlert*a.settings.JudgeDeadInterval {
-		a.see(condition.Condition{Kind: condition.Standby, Since: a.lastBusy})
+		a.see(condition.Condition{Kind: condition.Standby.Name, Since: a.lastBusy})
 	}
 }
 
@@ -122,7 +122,7 @@ func (a *alerter) standbyText(ctx context.Context, maxInFlight int) (string, err
 func (a *alerter) checkStalled() {
 	for _, stall := range a.proc.Stalled(a.settings.StallAfter) {
 		a.see(condition.Condition{
-			Kind: condition.Stalled, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall),
+			Kind: condition.Stalled.Name, Since: stall.Since, Server: a.uuid, QueueID: stall.Queues[0], Text: stallText(stall),
 		})
 	}
 }
@@ -150,7 +150,7 @@ func (a *alerter) checkProgress(p roster.HeartbeatReply, restricted bool) {
 		if p.Share.Granted == 0 {
 			text += ": other servers have all calls of max_in_flight in flight"
 		}
-		a.see(condition.Condition{Kind: condition.NoFetch, Since: a.progressAt, Server: a.uuid, Text: text})
+		a.see(condition.Condition{Kind: condition.NoFetch.Name, Since: a.progressAt, Server: a.uuid, Text: text})
 	}
 }
 
@@ -313,9 +313,9 @@ func (a *alerter) tellRoster() *job {
 // only the roster knows.
 func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Settings) (begins bool, err error) {
 	switch c.Kind {
-	case condition.Failing:
+	case condition.Failing.Name:
 		c.Since, err = a.failingSince(ctx, c.Since)
-	case condition.Standby:
+	case condition.Standby.Name:
 		c.Text, err = a.standbyText(ctx, settings.MaxInFlight)
 	}
 	if err != nil {

@@ -49,10 +49,10 @@ func TestStalledDealerRaisesAlerts(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		kinds := alerts.kinds()
 		slices.Sort(kinds)
-		if !slices.Equal(kinds, []string{condition.NoFetch, condition.Stalled}) {
-			cl.Fatalf("alerts: %v, want %s and %s", kinds, condition.NoFetch, condition.Stalled)
+		if !slices.Equal(kinds, []string{condition.NoFetch.Name, condition.Stalled.Name}) {
+			cl.Fatalf("alerts: %v, want %s and %s", kinds, condition.NoFetch.Name, condition.Stalled.Name)
 		}
-		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == condition.Stalled })
+		i := slices.IndexFunc(alerts.all, func(a manager.Alert) bool { return a.Kind == condition.Stalled.Name })
 		if a := alerts.all[i]; !strings.HasPrefix(a.Text, "execute of 1 item of queue 0 has been running for 1m") || a.QueueID != "0" || a.Server != cl.uuid() {
 			cl.Fatalf("the alert is %+v, want one of this server about queue 0, execute of 1 item, for 1m", a)
 		}
@@ -93,14 +93,14 @@ func TestConditionThatIsToldOnceLasts(t *testing.T) {
 			w := cl.serveAlerted(alerts, greedy{}, s)
 			time.Sleep(time.Hour)
 			if list := alerts.ofKind(condition.Limit); len(list) != 1 {
-				cl.Fatalf("alerts %q, want one %s", list, condition.Limit)
+				cl.Fatalf("alerts %q, want one %s", list, condition.Limit.Name)
 			}
 			findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
 			if err != nil {
 				cl.Fatal(err)
 			}
-			if !slices.ContainsFunc(findings, func(c condition.Condition) bool { return c.Kind == condition.Limit && !c.Since.IsZero() }) {
-				cl.Errorf("findings %+v, want one %s", findings, condition.Limit)
+			if !slices.ContainsFunc(findings, func(c condition.Condition) bool { return c.Kind == condition.Limit.Name && !c.Since.IsZero() }) {
+				cl.Errorf("findings %+v, want one %s", findings, condition.Limit.Name)
 			}
 			if err := cl.leave(w); err != nil {
 				cl.Fatal(err)
@@ -121,8 +121,8 @@ func TestConditionThatIsToldOnceIsNotLost(t *testing.T) {
 		}
 		cl.exec("DROP TRIGGER full")
 		time.Sleep(10 * time.Second)
-		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Limit}) {
-			cl.Errorf("alerts: %v, want %s", kinds, condition.Limit)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Limit.Name}) {
+			cl.Errorf("alerts: %v, want %s", kinds, condition.Limit.Name)
 		}
 	})
 }
@@ -143,8 +143,8 @@ func TestStandbyIsRaisedOnce(t *testing.T) {
 			time.Sleep(100 * time.Second)
 		}
 		time.Sleep(30 * time.Minute)
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Standby {
-			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby)
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Standby.Name {
+			cl.Fatalf("alerts in half an hour: %v, want one of %s", kinds, condition.Standby.Name)
 		}
 		a := alerts.all[0]
 		if a.Text != "2 of 3 servers stand by (queues: 1)" || a.TaskType != "settle" || a.OwnSign != center.DefaultOwnSign {

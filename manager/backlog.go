@@ -284,7 +284,7 @@ func (a *alerter) checkBacklog() {
 	if b := a.backlog.status(); b.Failures >= backlogFailures {
 		const text = "%d counts of the backlog in a row have failed, and the pauses between them grow; the last error: %v"
 		a.see(condition.Condition{
-			Kind: condition.Backlog, Since: b.FailingSince, Text: fmt.Sprintf(text, b.Failures, b.LastError),
+			Kind: condition.Backlog.Name, Since: b.FailingSince, Text: fmt.Sprintf(text, b.Failures, b.LastError),
 		})
 	}
 }

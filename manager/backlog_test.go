@@ -244,7 +244,7 @@ func TestBacklogFails(t *testing.T) {
 			t.Errorf("%d counts in 4 hours, want 6 in the first and then one per hour", n)
 		}
 		if told := alerts.ofKind(condition.Backlog); len(told) != 1 || !strings.Contains(told[0], "relation shop does not exist") {
-			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog)
+			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog.Name)
 		}
 		if n := w.Status()[0].Backlog.Failures; n < 6 {
 			t.Errorf("%d failures in the status, want at least 6", n)
@@ -260,7 +260,7 @@ func TestBacklogFails(t *testing.T) {
 		d.set(7, errors.New("relation shop does not exist"))
 		time.Sleep(10 * time.Minute)
 		if told := alerts.ofKind(condition.Backlog); len(told) != 2 {
-			t.Errorf("alerts %q, want a second %s when the counts fail again", told, condition.Backlog)
+			t.Errorf("alerts %q, want a second %s when the counts fail again", told, condition.Backlog.Name)
 		}
 	})
 }
@@ -295,7 +295,7 @@ func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
 			d.mu.Unlock()
 		}
 		if told := alerts.ofKind(condition.Backlog); len(told) != 1 || !strings.Contains(told[0], "west does not answer") {
-			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog)
+			t.Errorf("alerts %q, want one %s with the error", told, condition.Backlog.Name)
 		}
 		if b := w.Status()[0].Backlog; b.Counted != 3 || b.Failures < 5 {
 			t.Errorf("status %+v, want 3 queues that are counted, and the failures of the others", b)

@@ -96,7 +96,7 @@ func (a *alerter) checkData() {
 		problem, waits := d.State(a.taskType)
 		if problem.Err != nil && len(works[d.Name()]) > 0 {
 			a.see(condition.Condition{
-				Kind: condition.Unreachable, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
+				Kind: condition.Unreachable.Name, Since: problem.Since, Subject: d.Name(), Text: shortened(problem.Err.Error()),
 			})
 		}
 		a.seeWaits(waits, works[d.Name()], d.Name(), "transactions of earlier owners are open")
@@ -108,7 +108,7 @@ func (a *alerter) seeWaits(waits []center.DataWait, ids []string, database, why 
 	for _, w := range waits {
 		if slices.Contains(ids, w.Queue) {
 			a.see(condition.Condition{
-				Kind: condition.FenceWait, Since: w.Since, QueueID: w.Queue, Subject: database,
+				Kind: condition.FenceWait.Name, Since: w.Since, QueueID: w.Queue, Subject: database,
 				Text: fmt.Sprintf("queue %s is not worked: %s", w.Queue, why),
 			})
 		}

@@ -132,13 +132,13 @@ func TestDataDatabaseThatCannotBeUsed(t *testing.T) {
 		w := cl.startLedger(&ledger{})
 		time.Sleep(3 * time.Minute)
 		cl.wantOnce("east")
-		if err := w.Ready(); err != nil || cl.alerts("FAILING") > 0 { // its dealer was not called, and does not fail
-			t.Errorf("the worker is not ready: %v, %d alerts FAILING", err, cl.alerts("FAILING"))
+		if err := w.Ready(); err != nil || cl.alerts(condition.Failing) > 0 { // its dealer was not called, and does not fail
+			t.Errorf("the worker is not ready: %v, %d alerts FAILING", err, cl.alerts(condition.Failing))
 		}
 		if n := cl.countIn("west", "item WHERE effects > 0"); n > 0 {
 			t.Errorf("%d items of the other database took effect", n)
 		}
-		if n := cl.alerts("UNREACHABLE"); n != 1 {
+		if n := cl.alerts(condition.Unreachable); n != 1 {
 			t.Errorf("UNREACHABLE: got %d alerts, want 1", n)
 		}
 		if !strings.Contains(cl.logged.String(), "the data database west cannot be used") {
@@ -168,7 +168,7 @@ func TestDataAlertsOfQueuesThatAreNotWorked(t *testing.T) {
 			cl.Fatal(err)
 		}
 		for _, c := range findings {
-			if c.Kind == condition.Unreachable {
+			if c.Kind == condition.Unreachable.Name {
 				cl.Errorf("ten minutes after the pause: %s since %s: %s", c.Kind, c.Since, c.Text)
 			}
 		}
@@ -193,7 +193,7 @@ func TestDataDatabaseAheadOfTheRoster(t *testing.T) {
 		cl.startLedger(&ledger{})
 		time.Sleep(time.Minute)
 		cl.wantOnce("east", "west")
-		if n := cl.alerts("HISTORY_LOST"); n != 1 {
+		if n := cl.alerts(condition.HistoryLost); n != 1 {
 			t.Errorf("HISTORY_LOST: got %d alerts, want 1", n)
 		}
 		if n := cl.countIn("west", "rota_fence WHERE epoch > 1000500"); n == 0 {
@@ -202,9 +202,9 @@ func TestDataDatabaseAheadOfTheRoster(t *testing.T) {
 	})
 }
 
-func (cl *cluster) alerts(kind string) (n int) {
+func (cl *cluster) alerts(kind condition.Kind) (n int) {
 	cl.Helper()
-	row := cl.c.DB().QueryRowContext(cl.Context(), "SELECT COUNT(*) FROM schedule_event WHERE alert = ?", kind)
+	row := cl.c.DB().QueryRowContext(cl.Context(), "SELECT COUNT(*) FROM schedule_event WHERE alert = ?", kind.Name)
 	if err := row.Scan(&n); err != nil {
 		cl.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestDeathOfAnItemIsToldAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &alerter{base: &base{log: slog.New(slog.DiscardHandler)}, episodes: newEpisodes()}
-		a.episodes.see(condition.Condition{Kind: condition.Killer, TaskType: "settle", QueueID: "1", Subject: "item 7"}, reported)
+		a.episodes.see(condition.Condition{Kind: condition.Killer.Name, TaskType: "settle", QueueID: "1", Subject: "item 7"}, reported)
 		time.Sleep(time.Millisecond)
 		a.episodes.checked(heartbeats)
 		due := a.episodes.due
@@ -41,7 +41,7 @@ func TestDeathOfAnItemIsToldAgain(t *testing.T) {
 func TestNextSessionTells(t *testing.T) {
 	t.Parallel()
 	a := &alerter{base: &base{settings: &Settings{}}, episodes: newEpisodes()}
-	a.episodes.see(condition.Condition{Kind: condition.Limit, TaskType: "settle", QueueID: "1"}, reported)
+	a.episodes.see(condition.Condition{Kind: condition.Limit.Name, TaskType: "settle", QueueID: "1"}, reported)
 	due := a.episodes.due
 	if a.tellRoster() == nil || len(a.episodes.due) > 0 { // the job never ends
 		t.Fatalf("no job tells of %+v", due)

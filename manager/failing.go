@@ -70,7 +70,7 @@ func (a *alerter) checkFailing(e *FailingError, restricted bool) {
 	}
 	text := fmt.Sprintf("on %s %s failed in %s, and none has succeeded; the last error: %s", ops.ServerName(a.uuid),
 		human.Count(e.Calls, "call has", "calls have"), time.Since(e.Since).Round(time.Second), shortened(e.Err.Error()))
-	a.see(condition.Condition{Kind: condition.Failing, Since: e.Since, Text: text})
+	a.see(condition.Condition{Kind: condition.Failing.Name, Since: e.Since, Text: text})
 }
 
 // failingSince returns since when the task type fails: another server may have begun before this one, whose first
@@ -182,7 +182,7 @@ func (a *alerter) checkQueues(failing *FailingError) {
 		if more := len(list) - alertedQueues; more > 0 {
 			text += fmt.Sprintf("; %d more queues of %s fail", more, ops.ServerName(a.uuid))
 		}
-		a.see(condition.Condition{Kind: condition.QueueFailing, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
+		a.see(condition.Condition{Kind: condition.QueueFailing.Name, Since: h.Failing.Since, QueueID: h.Queue.ID, Text: text})
 	}
 }
 
@@ -211,6 +211,6 @@ func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {
 	case !a.outage.IsZero() && failing == nil && time.Since(a.outage) >= failingAlert:
 		text := fmt.Sprintf("several items have failed, and nothing has succeeded for %s: "+
 			"each queue tries one item at a time; last error: %v", time.Since(a.outage).Round(time.Second), stats.LastError)
-		a.see(condition.Condition{Kind: condition.Outage, Since: a.outage, Server: a.uuid, Text: text})
+		a.see(condition.Condition{Kind: condition.Outage.Name, Since: a.outage, Server: a.uuid, Text: text})
 	}
 }

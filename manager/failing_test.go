@@ -69,8 +69,8 @@ func TestFailingDealerRaisesOneAlert(t *testing.T) {
 		if n := cl.failingServers(); n != 2 {
 			cl.Fatalf("%d failing servers in the roster, want 2", n)
 		}
-		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Failing {
-			cl.Fatalf("alerts: %v, want one of %s", kinds, condition.Failing)
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Failing.Name {
+			cl.Fatalf("alerts: %v, want one of %s", kinds, condition.Failing.Name)
 		}
 		if a := alerts.all[0]; !strings.Contains(a.Text, "calls have failed in ") || !strings.Contains(a.Text, "no such column: stat") || a.Server != "" {
 			cl.Fatalf("the alert is %+v, want one for the roster with the last error", a)

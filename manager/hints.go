@@ -55,7 +55,7 @@ func (h *hearing) changed(ctx context.Context, err error) {
 func (a *alerter) checkHints() {
 	if d := a.hearing.deaf.Load(); d != nil && time.Since(d.since) >= deafAlert {
 		a.see(condition.Condition{
-			Kind: condition.NoHints, Since: d.since, Subject: hostName(),
+			Kind: condition.NoHints.Name, Since: d.since, Subject: hostName(),
 			Text: "new items, and queues that move, are found by polls only: " + shortened(d.err.Error()),
 		})
 	}

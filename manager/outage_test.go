@@ -34,8 +34,8 @@ func TestOutageRaisesOneAlert(t *testing.T) {
 		d.put(100)
 		w := cl.serveAlerted(alerts, d, manager.Settings{Queues: 2, FailingAfter: 1_000_000})
 		time.Sleep(time.Minute)
-		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Outage}) {
-			cl.Fatalf("alerts %v within a minute, want one %s", kinds, condition.Outage)
+		if kinds := alerts.kinds(); !slices.Equal(kinds, []string{condition.Outage.Name}) {
+			cl.Fatalf("alerts %v within a minute, want one %s", kinds, condition.Outage.Name)
 		}
 		time.Sleep(89 * time.Minute)
 		if kinds := alerts.kinds(); len(kinds) != 1 {

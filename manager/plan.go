@@ -206,7 +206,7 @@ func (p *planner) audit(r heartbeatReply) *job {
 				p.alerter.report(roster.LossCondition(loss))
 			}
 			for _, taskType := range unserved {
-				p.alerter.report(condition.Condition{Kind: condition.Unserved, TaskType: taskType, Text: unservedText})
+				p.alerter.report(condition.Condition{Kind: condition.Unserved.Name, TaskType: taskType, Text: unservedText})
 			}
 			for _, sign := range expired {
 				p.log.LogAttrs(ctx, slog.LevelInfo,

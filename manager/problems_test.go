@@ -12,11 +12,11 @@ import (
 )
 
 // ofKind returns the alerts of a kind.
-func (a *alertLog) ofKind(kind string) (texts []string) {
+func (a *alertLog) ofKind(kind condition.Kind) (texts []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, one := range a.all {
-		if one.Kind == kind {
+		if one.Kind == kind.Name {
 			texts = append(texts, one.Subject+": "+one.Text)
 		}
 	}
@@ -67,7 +67,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		if text := alerts.ofKind(condition.RunFailed)[0]; !strings.HasPrefix(text, "run "+first+": FAILED at ") || !strings.Contains(text, "queues failed") {
 			cl.Fatalf("alert %q, want run %s with its cause", text, first)
 		}
-		if n := a.Status()[0].Conditions[condition.RunFailed]; n != 1 {
+		if n := a.Status()[0].Conditions[condition.RunFailed.Name]; n != 1 {
 			cl.Fatalf("the status has %d failed runs, want 1", n)
 		}
 		time.Sleep(time.Hour)
@@ -80,7 +80,7 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		}
 		time.Sleep(5 * time.Minute)
 		want(1, "after the acknowledgement")
-		if n := a.Status()[0].Conditions[condition.RunFailed]; n != 0 {
+		if n := a.Status()[0].Conditions[condition.RunFailed.Name]; n != 0 {
 			cl.Fatalf("the status has %d failed runs after the acknowledgement, want 0", n)
 		}
 		second := cl.submit("2")
@@ -93,8 +93,8 @@ func TestFailedRunRaisesAlerts(t *testing.T) {
 		cl.wantRun(cl.ends(cl.submit("3"), time.Minute), runs.Failed, 0, 3)
 		time.Sleep(time.Minute)
 		want(3, "a minute after the third failure, which is a new problem within the hour")
-		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.RunFailed }) {
-			cl.Fatalf("alerts %v, want only %s", kinds, condition.RunFailed)
+		if kinds := alerts.kinds(); slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.RunFailed.Name }) {
+			cl.Fatalf("alerts %v, want only %s", kinds, condition.RunFailed.Name)
 		}
 	})
 }

@@ -428,7 +428,7 @@ func (s *session) giveUp(ctx context.Context) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
 	}
 	c := condition.Condition{
-		Kind: condition.LateReplies, TaskType: s.taskType, Subject: s.server.host, Text: text,
+		Kind: condition.LateReplies.Name, TaskType: s.taskType, Subject: s.server.host, Text: text,
 	}.Complete()
 	begins, err := s.alerter.tell(call, &c, *s.settings)
 	s.alerter.told(ctx, c, begins, err)

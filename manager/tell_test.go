@@ -105,7 +105,7 @@ func TestDeafProcessRaisesAnAlert(t *testing.T) {
 				cl.Fatal(err)
 			}
 			for _, c := range found {
-				if c.Kind == condition.NoHints && c.Status == condition.Note {
+				if c.Kind == condition.NoHints.Name && c.Status == condition.Note {
 					list = append(list, c.Kind)
 				}
 			}
@@ -124,7 +124,7 @@ func TestDeafProcessRaisesAnAlert(t *testing.T) {
 			manager.HearingChanged(w.Manager, errors.New("connect to listen: no free connection"))
 			time.Sleep(time.Minute)
 		}
-		if got := alerts.kinds(); !slices.Equal(got, []string{condition.NoHints}) || len(kinds()) != 1 {
+		if got := alerts.kinds(); !slices.Equal(got, []string{condition.NoHints.Name}) || len(kinds()) != 1 {
 			cl.Errorf("alerts %v and findings %v, want one each", got, kinds())
 		}
 		manager.HearingChanged(w.Manager, nil)

@@ -45,8 +45,8 @@ func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
 		cl.exec("DROP TRIGGER late")
 		want := func(n int, when string) {
 			cl.Helper()
-			if kinds := alerts.kinds(); len(kinds) != n || slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.Unserved }) {
-				cl.Fatalf("alerts %v %s, want %d of %s", kinds, when, n, condition.Unserved)
+			if kinds := alerts.kinds(); len(kinds) != n || slices.ContainsFunc(kinds, func(kind string) bool { return kind != condition.Unserved.Name }) {
+				cl.Fatalf("alerts %v %s, want %d of %s", kinds, when, n, condition.Unserved.Name)
 			}
 		}
 		time.Sleep(10 * time.Minute)
@@ -60,7 +60,7 @@ func TestTaskTypeWithoutWorkersRaisesAlert(t *testing.T) {
 			cl.Fatalf("the alert is %+v, want one about report", a)
 		}
 		if lines := log.Lines(); !slices.ContainsFunc(lines, func(l logtest.Line) bool {
-			return l.Fields["alert"] == condition.Unserved && l.Fields["task_type"] == "report"
+			return l.Fields["alert"] == condition.Unserved.Name && l.Fields["task_type"] == "report"
 		}) {
 			cl.Fatalf("the log is %v, want the alert with the task type report", lines)
 		}

@@ -71,7 +71,7 @@ func (w *witnessing) fail(ctx context.Context, servers []*server, err error) {
 		slog.Any("error", err))
 	for _, s := range servers {
 		offer(s.alerts, condition.Condition{ // not if the server has enough to report
-			Kind: condition.Witness, Subject: s.host,
+			Kind: condition.Witness.Name, Subject: s.host,
 			Text: fmt.Sprintf("the end of a process is noticed only after judge_dead_interval: %v", err),
 		})
 	}

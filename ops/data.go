@@ -64,7 +64,7 @@ func (d *Data) List(ctx context.Context) ([]DataRecord, error) {
 	all.Wait()
 	for _, e := range alerts {
 		for i := range list {
-			if r := &list[i]; *e.Subject == r.Name && r.State != condition.Unreachable {
+			if r := &list[i]; *e.Subject == r.Name && r.State != condition.Unreachable.Name {
 				r.State, r.Since = *e.Alert, &e.EventTime
 				r.Reason = strings.TrimPrefix(e.Reason, *e.Alert+": "+r.Name+": ")
 			}
@@ -97,7 +97,7 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 func (d *Data) alerts(ctx context.Context) ([]EventRecord, error) {
 	list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true}, maxAlerts)
 	list = slices.DeleteFunc(list, func(e EventRecord) bool {
-		return e.Alert == nil || e.Subject == nil || *e.Alert != condition.Unreachable && *e.Alert != condition.FenceWait
+		return e.Alert == nil || e.Subject == nil || *e.Alert != condition.Unreachable.Name && *e.Alert != condition.FenceWait.Name
 	})
 	slices.SortStableFunc(list, func(a, b EventRecord) int { return cmp.Compare(*b.Alert, *a.Alert) })
 	return list, err
@@ -116,7 +116,7 @@ func (d *Data) look(ctx context.Context, r *DataRecord) {
 	case err == nil:
 		r.fenced(rows)
 	case r.State == DataOK:
-		r.State, r.Reason = condition.Unreachable, "from here: "+sqldb.OneLine(err).Error()
+		r.State, r.Reason = condition.Unreachable.Name, "from here: "+sqldb.OneLine(err).Error()
 	default:
 		r.Reason = "from here: " + sqldb.OneLine(err).Error()
 	}

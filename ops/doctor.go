@@ -38,30 +38,30 @@ type diagnosis struct {
 }
 
 // add adds a finding and returns it, so that the check can say what it is about and since when.
-func (d *diagnosis) add(kind, format string, args ...any) *condition.Condition {
+func (d *diagnosis) add(kind condition.Kind, format string, args ...any) *condition.Condition {
 	return d.advise(kind, "", format, args...)
 }
 
 // advise adds a finding whose hint names what it is about.
-func (d *diagnosis) advise(kind, hint, format string, args ...any) *condition.Condition {
+func (d *diagnosis) advise(kind condition.Kind, hint, format string, args ...any) *condition.Condition {
 	d.findings = append(d.findings, condition.New(kind, d.task, fmt.Sprintf(format, args...), hint))
 	return &d.findings[len(d.findings)-1]
 }
 
-func (d *diagnosis) ok(kind, format string, args ...any) {
+func (d *diagnosis) ok(kind condition.Kind, format string, args ...any) {
 	c := d.add(kind, format, args...)
 	c.Status, c.Hint = condition.OK, ""
 }
 
 // note adds a finding that is less grave than most of its kind.
-func (d *diagnosis) note(kind, hint, format string, args ...any) *condition.Condition {
+func (d *diagnosis) note(kind condition.Kind, hint, format string, args ...any) *condition.Condition {
 	c := d.advise(kind, hint, format, args...)
 	c.Status = condition.Note
 	return c
 }
 
 // list adds a finding about some things, unless there are none. Its text ends with the first five of them.
-func (d *diagnosis) list(kind, text string, things []string) {
+func (d *diagnosis) list(kind condition.Kind, text string, things []string) {
 	if len(things) > 0 {
 		d.add(kind, "%s: %s", text, human.First(things, 5))
 	}

@@ -36,7 +36,7 @@ func (d *diagnosis) notes(ctx context.Context, db *sqldb.DB) error {
 			return err
 		}
 		for _, n := range notes {
-			c := d.note(n.Kind, n.Hint, "%s", n.Finding)
+			c := d.note(condition.KindOf(n.Kind), n.Hint, "%s", n.Finding)
 			c.Subject = n.Subject
 			switch {
 			case n.OK:

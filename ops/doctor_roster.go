@@ -162,6 +162,6 @@ func (d rosterCheck) alerts(r rosterRows) {
 		if n := len(byKind[kind]) - 1; n > 0 {
 			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}
-		d.add(kind, "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly)).Since = e.EventTime
+		d.add(condition.KindOf(kind), "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly)).Since = e.EventTime
 	}
 }

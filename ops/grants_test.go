@@ -240,6 +240,6 @@ func exerciseOwnSignExpiry(t *testing.T, owner, worker *center.Center) {
 	if err != nil || len(expired) != 1 {
 		t.Fatalf("ExpireOwnSigns: got %q, %v, want one environment", expired, err)
 	}
-	_, err = worker.Roster().Alert(t.Context(), condition.Condition{Kind: condition.Standby, TaskType: "settle"}, time.Hour)
+	_, err = worker.Roster().Alert(t.Context(), condition.Condition{Kind: condition.Standby.Name, TaskType: "settle"}, time.Hour)
 	must(t, err)
 }

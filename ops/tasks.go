@@ -168,7 +168,7 @@ func (t *Tasks) addProblems(ctx context.Context, taskType string, list []TaskRec
 			continue // the task type was deleted
 		}
 		list[i].RunProblems++
-		if p.Kind == condition.RunFailed {
+		if p.Kind == condition.RunFailed.Name {
 			list[i].FailedRuns += p.Count
 		}
 	}

@@ -297,19 +297,19 @@ func (rs *Runs) AckTask(ctx context.Context, taskType, actor string) (acked []Pr
 
 // acknowledgeable reports whether the problem is about the past, so that an operator can end it without a change.
 func (p Problem) acknowledgeable() bool {
-	return p.Kind == condition.RunFailed || p.Kind == condition.RunCancelled ||
-		p.Kind == condition.SlotMissed || p.Kind == condition.SlotSkipped
+	return p.Kind == condition.RunFailed.Name || p.Kind == condition.RunCancelled.Name ||
+		p.Kind == condition.SlotMissed.Name || p.Kind == condition.SlotSkipped.Name
 }
 
 // ackSlots acknowledges the missed or skipped slots of a trigger that the caller has seen.
 func (rs *Runs) ackSlots(ctx context.Context, p Problem, actor string) error {
 	slots := "missed"
-	if p.Kind == condition.SlotSkipped {
+	if p.Kind == condition.SlotSkipped.Name {
 		slots = "skipped"
 	}
 	err := rs.roster.UnderLock(ctx, p.TaskType, func(ctx context.Context, l *roster.LockTx) (err error) {
 		var n int
-		if p.Kind == condition.SlotSkipped {
+		if p.Kind == condition.SlotSkipped.Name {
 			n, err = forgetSkipped(ctx, l, p.Trigger)
 		} else {
 			n, err = l.Exec(ctx, `UPDATE schedule_trigger SET missed_at = NULL, version = version + 1

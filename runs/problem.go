@@ -34,7 +34,7 @@ type Problem struct {
 
 // Condition returns the problem as the doctor and the alerts know it.
 func (p Problem) Condition() condition.Condition {
-	c := condition.New(p.Kind, p.TaskType, p.Text(), p.hint())
+	c := condition.New(condition.KindOf(p.Kind), p.TaskType, p.Text(), p.hint())
 	c.Subject, c.Since = p.Subject(), p.Since
 	return c
 }
@@ -50,24 +50,24 @@ func (p Problem) Subject() string {
 // Text describes the problem in one sentence for people. The subject is not part of it.
 func (p Problem) Text() string {
 	switch p.Kind {
-	case condition.RunFailed, condition.RunCancelled:
+	case condition.RunFailed.Name, condition.RunCancelled.Name:
 		return p.failedText()
-	case condition.RunOverdue:
+	case condition.RunOverdue.Name:
 		if p.Until.Equal(p.Since) {
 			return fmt.Sprintf("it has been %s since %s, for nearly as long as run_timeout, and was not opened",
 				p.State, instant(p.Since))
 		}
 		return fmt.Sprintf("it is %s since %s; its deadline is %s", p.State, instant(p.Since), instant(p.Until))
-	case condition.RunStalled:
+	case condition.RunStalled.Name:
 		return strings.TrimSuffix(fmt.Sprintf("it is %s since %s, and nothing of it has ended since %s: %s",
 			p.State, instant(p.Since), instant(p.Until), p.Message), ": ")
-	case condition.SlotMissed:
+	case condition.SlotMissed.Name:
 		return fmt.Sprintf("the slot %s was missed and never fires (slots missed so far: %d)", instant(p.Since), p.Count)
-	case condition.SlotSkipped:
+	case condition.SlotSkipped.Name:
 		return skippedText(p.Count, p.Since)
-	case condition.TriggerLate:
+	case condition.TriggerLate.Name:
 		return fmt.Sprintf("it has been due since %s, and no server has fired it", instant(p.Since))
-	case condition.TriggerError:
+	case condition.TriggerError.Name:
 		return "it does not fire, because its row is invalid: " + p.Message
 	}
 	return p.Message
@@ -99,7 +99,7 @@ func (p Problem) failedText() string {
 		return fmt.Sprintf("%s at %s (one of the %s): %s", p.State, instant(p.Until), source, p.Message)
 	}
 	verb := "have failed"
-	if p.Kind == condition.RunCancelled {
+	if p.Kind == condition.RunCancelled.Name {
 		verb = "were cancelled"
 	}
 	return fmt.Sprintf("%d %s %s since %s, the last one (%s) %s at %s: %s",
@@ -113,7 +113,7 @@ func instant(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (p Problem) hint() string {
 	show, ackAll := "rota run show "+p.RunID, "rota run ack "+p.TaskType
 	switch p.Kind {
-	case condition.RunFailed:
+	case condition.RunFailed.Name:
 		if p.Backfill != "" {
 			return "rota run backfill show " + p.Backfill + "; then rota run rerun " + p.RunID + " or rota run ack " + p.RunID
 		}
@@ -121,22 +121,22 @@ func (p Problem) hint() string {
 			return show + "; then rota run rerun or rota run ack; " + ackAll + " acknowledges all"
 		}
 		return show + "; then rota run rerun or rota run ack; the next success of the trigger also ends this"
-	case condition.RunOverdue:
+	case condition.RunOverdue.Name:
 		if p.State == Ready {
 			return show + " says what it waits for"
 		}
 		return show + "; it fails at its deadline; run_timeout sets the deadline of the next run"
-	case condition.RunStalled:
+	case condition.RunStalled.Name:
 		return show + " names its queues and failed items; rota run cancel " + p.RunID + " lets the next run begin"
-	case condition.SlotMissed:
+	case condition.SlotMissed.Name:
 		return "the next success of the trigger ends this, or " + ackAll +
 			"; misfire of the trigger decides what late slots do"
-	case condition.SlotSkipped:
+	case condition.SlotSkipped.Name:
 		return "rota run list " + p.TaskType + " shows the open run; overlap WAIT of the trigger lets one slot wait;" +
 			" the next slot that fires ends this, or " + ackAll
-	case condition.TriggerLate:
+	case condition.TriggerLate.Name:
 		return "start a worker: rota worker -c rota.yaml; a live worker logs why it cannot tick"
-	case condition.TriggerError:
+	case condition.TriggerError.Name:
 		return "correct it: rota trigger apply; then rota trigger resume " + p.Trigger
 	}
 	return ""
@@ -160,13 +160,13 @@ const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
 	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
-	overdueProblems = `SELECT '` + condition.RunOverdue + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+	overdueProblems = `SELECT '` + condition.RunOverdue.Name + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until_at
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `'
 		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
 
-	unopenedProblems = `SELECT '` + condition.RunOverdue + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+	unopenedProblems = `SELECT '` + condition.RunOverdue.Name + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id, 1, r.state, r.message, COALESCE(r.not_before, r.created_at),
 			COALESCE(r.deadline_at, r.not_before, r.created_at)
 		FROM schedule_run r JOIN schedule_task_type t ON t.task_type = r.task_type
@@ -177,7 +177,7 @@ var (
 
 	// A run of a backfill or a trigger holds up the slots after it. So its stall is a problem long before its deadline. A
 	// call that may last long (stall_after) is no stall, nor is the pause before the next attempt of a queue.
-	stalledProblems = `SELECT '` + condition.RunStalled + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
+	stalledProblems = `SELECT '` + condition.RunStalled.Name + `', r.task_type, r.trigger_name, r.backfill_id, r.run_id,
 			r.run_id, 1, r.state, COALESCE((SELECT MAX(q.last_error) FROM schedule_run_queue q
 				WHERE q.run_id = r.run_id AND q.state = '` + QueueRunning + `'), ''), r.started_at,
 			COALESCE((SELECT MAX(q.progress_at) FROM schedule_run_queue q WHERE q.run_id = r.run_id), r.started_at)
@@ -188,19 +188,19 @@ var (
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 
-	missedProblems = `SELECT '` + condition.SlotMissed + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message,
+	missedProblems = `SELECT '` + condition.SlotMissed.Name + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message,
 			g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
 			AND s.trigger_name = g.name AND s.state = '` + Success + `' AND s.scheduled_at >= g.missed_at)`
 
-	skippedProblems = `SELECT '` + condition.SlotSkipped + `', g.target, g.name, NULL, '', '', g.skipped, g.status,
+	skippedProblems = `SELECT '` + condition.SlotSkipped.Name + `', g.target, g.name, NULL, '', '', g.skipped, g.status,
 			g.message, g.skipped_since, g.skipped_since
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.skipped >= ` + fmt.Sprint(skippedSlots) + `
 			OR g.skipped_since < {ago ` + fmt.Sprint(skippedFor.Milliseconds()) + `})`
 
 	brokenProblems = `SELECT CASE WHEN g.status = '` + TriggerError + `'
-				THEN '` + condition.TriggerError + `' ELSE '` + condition.TriggerLate + `' END,
+				THEN '` + condition.TriggerError.Name + `' ELSE '` + condition.TriggerLate.Name + `' END,
 			g.target, g.name, NULL, '', '', 0, g.status, g.message, g.next_fire_at, g.next_fire_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND (g.status = '` + TriggerError + `'
 			OR g.status = '` + TriggerActive + `' AND g.next_fire_at < {ago ` + fmt.Sprint(lateTriggerMS) + `})`
@@ -209,7 +209,7 @@ var (
 // Problems lists what an operator should look after in the runs of the task type, or of all task types if it is empty
 // (R19). It sends two statements, and up to three more for each trigger with failed runs.
 func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error) {
-	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed)
+	list, err := rs.endings(ctx, taskType, unresolved, condition.RunFailed.Name)
 	if err != nil {
 		return nil, fmt.Errorf("list the failed runs: %w", err)
 	}
@@ -229,7 +229,7 @@ func (rs *Runs) Problems(ctx context.Context, taskType string) ([]Problem, error
 // record, until a later run of the trigger succeeds or an operator acknowledges them. They are no problem, because
 // somebody cancelled them on purpose.
 func (rs *Runs) Cancelled(ctx context.Context, taskType string) ([]Problem, error) {
-	list, err := rs.endings(ctx, taskType, onlyCancelled, condition.RunCancelled)
+	list, err := rs.endings(ctx, taskType, onlyCancelled, condition.RunCancelled.Name)
 	return list, sqldb.Wrap(err, "list the cancelled runs")
 }
 
@@ -320,7 +320,7 @@ func newFailure(first, last Run, count int64) Problem {
 		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
 	}
 	return Problem{
-		Kind: condition.RunFailed, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID,
+		Kind: condition.RunFailed.Name, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID,
 		FirstID: first.ID, Count: count, State: last.State, Message: last.Message,
 		Since: first.FinishedAt, Until: last.FinishedAt,
 	}

@@ -38,8 +38,8 @@ func testAlert(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 2})
 	r.join("A")
 	a := alerts{r, c}
-	standby := condition.Condition{Kind: condition.Standby, Text: "1 of 3 servers"}
-	stalled := condition.Condition{Kind: condition.Stalled, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
+	standby := condition.Condition{Kind: condition.Standby.Name, Text: "1 of 3 servers"}
+	stalled := condition.Condition{Kind: condition.Stalled.Name, Server: r.uuid("A"), QueueID: "1", Text: "for 5m"}
 	fetch := condition.Condition{Kind: "NO_FETCH", Text: "x"}
 	for _, one := range []condition.Condition{standby, stalled, fetch} {
 		a.begins(true, one, time.Hour, "for the first time")
@@ -49,7 +49,7 @@ func testAlert(t *testing.T, c *center.Center) {
 	other.QueueID = "0"
 	a.begins(true, other, time.Hour, "of another queue")
 	a.begins(true, condition.Condition{Kind: "NOXFETCH", Text: "x"}, time.Hour, "of another kind")
-	about := condition.Condition{Kind: condition.RunFailed, Subject: "run 50%_!", Text: "x"}
+	about := condition.Condition{Kind: condition.RunFailed.Name, Subject: "run 50%_!", Text: "x"}
 	same, elsewhere := about, about
 	same.Text, elsewhere.Subject = "y", "run 50xx!"
 	a.begins(true, about, time.Hour, "with a subject")
@@ -65,7 +65,7 @@ func testEpisodes(t *testing.T, c *center.Center) {
 	r := newFixture(t, c, center.Settings{Queues: 1})
 	r.join("A")
 	a := alerts{r, c}
-	failing := condition.Condition{Kind: condition.Failing, Text: "x"}
+	failing := condition.Condition{Kind: condition.Failing.Name, Text: "x"}
 	since := func(age time.Duration) condition.Condition {
 		c := failing
 		c.Since = time.Now().Add(-age)
@@ -86,12 +86,12 @@ func testEpisodes(t *testing.T, c *center.Center) {
 	a.begins(false, since(time.Hour), time.Hour, "for the second time")
 	open, err := ops.New(c).Events().List(t.Context(), ops.EventFilter{TaskType: r.task, Kind: ops.EventAlert, Open: true}, 10)
 	r.must(err)
-	if len(open) != 1 || *open[0].Alert != condition.Failing || open[0].Subject != nil || open[0].OpenUntil.Sub(open[0].EventTime) < 50*time.Minute {
+	if len(open) != 1 || *open[0].Alert != condition.Failing.Name || open[0].Subject != nil || open[0].OpenUntil.Sub(open[0].EventTime) < 50*time.Minute {
 		t.Errorf("open alerts: %+v, want one that the last telling has put off by an hour", open)
 	}
-	a.ends(condition.Condition{Kind: condition.Stalled}, 0) // no server has told it
+	a.ends(condition.Condition{Kind: condition.Stalled.Name}, 0) // no server has told it
 
-	killer := condition.Condition{Kind: condition.Killer, Subject: "item 7", Text: "x"}
+	killer := condition.Condition{Kind: condition.Killer.Name, Subject: "item 7", Text: "x"}
 	a.begins(true, killer, 0, "without a gap")
 	a.begins(true, killer, 0, "without a gap, for the second time")
 }
@@ -102,7 +102,7 @@ func testCrashAlertEnds(t *testing.T, c *center.Center) {
 	r.join("A")
 	a := alerts{r, c}
 	crashes := func(queue string) condition.Condition {
-		return condition.Condition{Kind: condition.Crashes, QueueID: queue, Text: "x"}
+		return condition.Condition{Kind: condition.Crashes.Name, QueueID: queue, Text: "x"}
 	}
 	r.exec("UPDATE schedule_queue SET crash_count = 3 WHERE task_type = '%s'", r.task)
 	a.begins(true, crashes("0"), time.Hour, "for the first time")

@@ -325,7 +325,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 			list, err := ops.New(h.c).Diagnose(t.Context(), h.task)
 			h.must(err)
 			return len(slices.DeleteFunc(list, func(c condition.Condition) bool {
-				return c.Kind != condition.HistoryLost || c.Status != condition.Problem
+				return c.Kind != condition.HistoryLost.Name || c.Status != condition.Problem
 			}))
 		}
 		acknowledge := func() error {

@@ -407,7 +407,7 @@ func testStalledRuns(t *testing.T, c *center.Center) {
 		}
 		wait("it waits: nothing has succeeded")
 		r.stalledFor(31 * time.Minute)
-		if p := r.problemRecords(); len(p) != 1 || p[0].Kind != condition.RunStalled || !strings.HasSuffix(p[0].Text(), ": it waits: nothing has succeeded") {
+		if p := r.problemRecords(); len(p) != 1 || p[0].Kind != condition.RunStalled.Name || !strings.HasSuffix(p[0].Text(), ": it waits: nothing has succeeded") {
 			t.Fatalf("the problems are %+v, want the stalled run with what it waits for", p)
 		}
 		wait("")

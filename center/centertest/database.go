@@ -64,7 +64,7 @@ func CountRows(t testing.TB, c *center.Center, query string) (n int) {
 func Engine(t testing.TB, c *center.Center) string {
 	t.Helper()
 	found, err := ops.New(c).Diagnose(t.Context(), "")
-	i := slices.IndexFunc(found, func(f condition.Condition) bool { return f.Kind == condition.Database })
+	i := slices.IndexFunc(found, func(f condition.Condition) bool { return f.Kind == condition.Database.Name })
 	if i < 0 { // another check may fail, for example on rows that a case has spoiled
 		t.Fatalf("the doctor does not name the database: %v", err)
 	}

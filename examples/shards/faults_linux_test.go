@@ -309,7 +309,7 @@ func (s *stage) partition(shard int) {
 	}
 	s.until("there is an alert", func() bool {
 		return s.number(fmt.Sprintf(`SELECT COUNT(*) FROM schedule_event WHERE alert = '%s' AND reason LIKE '%%%s%%'`,
-			condition.Unreachable, lost.Name())) > 0
+			condition.Unreachable.Name, lost.Name())) > 0
 	})
 	_, before, err := invoices(s.t.Context(), lost)
 	s.must(err)

@@ -211,14 +211,14 @@ func blockOfBadItems(s *stage) {
 func secondOutage(s *stage) {
 	told := func() int {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
-			condition.Failing+":%")
+			condition.Failing.Name+":%")
 	}
 	for n := 1; n <= 2; n++ {
 		s.exec(`INSERT INTO outages (id) VALUES (1)`)
 		s.until(fmt.Sprintf("outage %d is told", n), func() bool { return told() >= n })
 		s.sleep(s.dead(2)) // the other workers see the same
 		if told() != n {
-			s.t.Errorf("%d alerts %s after %d outages, want one for each", told(), condition.Failing, n)
+			s.t.Errorf("%d alerts %s after %d outages, want one for each", told(), condition.Failing.Name, n)
 		}
 		s.exec(`DELETE FROM outages`)
 		s.works(2 * queues * s.backlog)
@@ -256,7 +256,7 @@ func queueThatFails(s *stage) {
 
 	told := func() int {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
-			condition.QueueFailing+": no item of queue 0 %")
+			condition.QueueFailing.Name+": no item of queue 0 %")
 	}
 	s.until("the next owner tells the queue", func() bool { return told() > 0 })
 	s.works(queues * s.backlog)
@@ -272,7 +272,7 @@ func queueThatFails(s *stage) {
 		return s.count(`SELECT COUNT(*) FROM `+queue+` AND failing_since IS NULL`) == 1 && len(s.queuesThatFail()) == 0
 	})
 	if n := s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
-		condition.QueueFailing+":%"); n != told() {
+		condition.QueueFailing.Name+":%"); n != told() {
 		s.t.Errorf("%d alerts about queues that fail, want %d, of queue 0 only", n, told())
 	}
 }
@@ -282,7 +282,7 @@ func (s *scene) queuesThatFail() []condition.Condition {
 	s.t.Helper()
 	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
 	s.must(err)
-	return slices.DeleteFunc(found, func(c condition.Condition) bool { return c.Kind != condition.QueueFailing })
+	return slices.DeleteFunc(found, func(c condition.Condition) bool { return c.Kind != condition.QueueFailing.Name })
 }
 
 // sampledGently checks 22. It suits scenarios without bad items: an item that failed before and after a success of

@@ -137,10 +137,10 @@ func (s *scene) doneIn(name string) int {
 }
 
 // awaitAlert waits for an alert of a kind.
-func (s *scene) awaitAlert(kind string) {
+func (s *scene) awaitAlert(kind condition.Kind) {
 	s.t.Helper()
-	s.until("there is the alert "+kind, func() bool {
-		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE alert = ?`, kind) > 0
+	s.until("there is the alert "+kind.Name, func() bool {
+		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE alert = ?`, kind.Name) > 0
 	})
 }
 

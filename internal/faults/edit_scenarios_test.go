@@ -29,7 +29,7 @@ func editedBoolean(s *stage) {
 	}
 	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
 	s.must(err)
-	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.InvalidValue }) {
+	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.InvalidValue.Name }) {
 		s.t.Errorf("the doctor does not name the value: %+v", found)
 	}
 	s.exec(`UPDATE schedule_task_running SET paused = 0`)

@@ -106,11 +106,11 @@ func (s *stage) fallsBack(from time.Time) {
 	s.fellBack = time.Now()
 	s.until("the alert tells of the loss", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ?`, ops.EventHistory) > 0 &&
-			s.count(`SELECT COUNT(*) FROM schedule_event WHERE alert = ?`, condition.HistoryLost) > 0
+			s.count(`SELECT COUNT(*) FROM schedule_event WHERE alert = ?`, condition.HistoryLost.Name) > 0
 	})
 	found, err := ops.New(s.c).Diagnose(s.t.Context(), taskType)
 	s.must(err)
-	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.HistoryLost }) {
+	if !slices.ContainsFunc(found, func(c condition.Condition) bool { return c.Kind == condition.HistoryLost.Name }) {
 		s.t.Errorf("the doctor does not report the loss: %v", found)
 	}
 	s.works(20)

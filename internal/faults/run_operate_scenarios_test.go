@@ -101,7 +101,7 @@ func failsBesideASuccess(s *stage) {
 	s.succeeds(s.submit("fileB"))
 	told := func() int {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
-			condition.RunFailed+": run "+failed+"%")
+			condition.RunFailed.Name+": run "+failed+"%")
 	}
 	problems := func() []runs.Problem {
 		list, err := ops.New(s.c).Runs().Problems(s.t.Context(), taskType)

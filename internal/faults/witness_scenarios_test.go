@@ -153,7 +153,7 @@ func witnessRemoved(s *stage) {
 	}
 	s.until("an alert reports that the directory is gone", func() bool {
 		return s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND reason LIKE ?`, ops.EventAlert,
-			condition.Witness+":%") > 0
+			condition.Witness.Name+":%") > 0
 	})
 	w := s.any()
 	s.kill(w)

@@ -107,7 +107,7 @@ var serverMutants = []mutant{
 	{
 		"S16", "the death of an item is lost if the roster cannot be told of it at once",
 		"untold", "if one == nil && condition.KindOf(c.Kind).Alert == condition.Each {",
-		"if one == nil && c.Kind == condition.Killer && c.Subject == \"\" {",
+		"if one == nil && c.Kind == condition.Killer.Name && c.Subject == \"\" {",
 		"TestDeathOfAnItemIsToldAgain",
 	},
 	{

@@ -337,7 +337,7 @@ func (o Operator) AcknowledgeLoss(ctx context.Context) error {
 // LossCondition returns the condition of a loss. Each loss has one, for all task types of the environment.
 func LossCondition(l Loss) condition.Condition {
 	return condition.Condition{
-		Kind: condition.HistoryLost, TaskType: l.TaskType, Subject: clock(l.At), Since: time.Now().Add(-l.Now.Sub(l.At)),
+		Kind: condition.HistoryLost.Name, TaskType: l.TaskType, Subject: clock(l.At), Since: time.Now().Add(-l.Now.Sub(l.At)),
 		Text: "the database has lost history that it had acknowledged: " + l.Report,
 	}.Complete()
 }
