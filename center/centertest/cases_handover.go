@@ -162,8 +162,9 @@ func testPendingHandovers(t *testing.T, c *center.Center) {
 	if got, want := pending[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", which finishes what it has in flight; requested 0s ago"; got != want {
 		t.Errorf("text of a live owner %q, want %q", got, want)
 	}
-	if w := pending[0]; w.Watched < w.Registered || w.Registered < 0 {
-		t.Errorf("B has watched for %s and registered %s ago: it inherits the watch of A", w.Watched, w.Registered)
+	pending[0].SilentFor = judgeDeadInterval
+	if got, want := pending[0].String(), "queue 1 and 1 more are held by "+r.uuid("A")+", last heartbeat 10m0s ago; judge_dead_interval 10m0s"; got != want {
+		t.Errorf("text of a silent owner %q, want %q", got, want)
 	}
 	if pending, err := c.Roster().Server(r.task, r.uuid("A")).PendingHandovers(t.Context()); err != nil || len(pending) > 0 {
 		t.Errorf("pending hand-overs %+v of A, want none: %v", pending, err)
