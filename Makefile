@@ -27,7 +27,7 @@ PLAIN := -gcflags='modernc.org/...=-race=false' -gcflags='golang.org/x/crypto/..
 # What needs other versions or other drivers, or should not be in users' go.sum, is a module of its own.
 MODULES := bench examples/outbox otel internal/pgxtest internal/wrappertest internal/consoletest packaging/image packaging/deploy
 
-.PHONY: help test quick check pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
+.PHONY: help test quick race check nightly pages deploy-check mutants faults engines engine $(ENGINES) bench benchonce lint cross tidy vuln demo release release-check site $(WITH_DATABASES) $(RECORD)
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -39,8 +39,17 @@ test: $(WITH_DATABASES) ## run the tests on all databases, in about seven minute
 quick: ## run the same on SQLite alone, in about two minutes on two cores
 	ROTA_TEST_DATABASES=sqlite go test -short $(OVERLAP) ./...
 
-# The race detector looks at the code of Go, which is the same for all databases but for that below center. PostgreSQL is
-# the one that sends hints. Modules run one package after the other: the benchmarks read counters of the whole server.
+# The packages whose goroutines share memory. What they share is the same on each database.
+race: ## run the short tests of the library on SQLite under the race detector, in about four minutes on two cores
+	ROTA_TEST_DATABASES=sqlite go test -race $(PLAIN) -short $(OVERLAP) ./center ./console ./manager/... ./ops ./processor \
+		./runs ./internal/roster ./internal/sqldb ./internal/witness ./cmd/rota/internal/...
+
+# What each change passes takes a quarter of an hour. This takes twice as long: it repeats the same at greater length, and
+# looks at what a change seldom breaks.
+nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes before a release, too
+
+# PostgreSQL is the one that sends hints, and the code below center differs on MySQL: both run under the race detector.
+# Modules run one package after the other: the benchmarks read counters of the whole server.
 check: $(WITH_DATABASES) ## run all tests at full length with long fault scenarios, again under the race detector, and those of the other modules
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
 	ROTA_TEST_DATABASES=postgres $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./...
