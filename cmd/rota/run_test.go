@@ -45,7 +45,7 @@ func TestRuns(t *testing.T) {
 		s.sweep("extract", web3, "0", "1")
 		s.lists("run list extract", extract+` +extract +RUNNING +2/4 +20 +0`, "schedule_run", 1, runsBeside)
 		s.wantOutput("task list", `(?m)^ extract +RUNNING `)
-		s.wantOutput("run show extract", `(?s) RUNNING, started .*, deadline in 24h.*\[█{20}░{20}\] 2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
+		s.wantOutput("run show extract", `(?s) RUNNING, started .*, deadline in 24h.*2 of 4 queues, 20 items.* 2 +PENDING +- +0 .* 0 +DONE +web3:3:00000003 +1 +10`)
 		s.wantOutput("run pause "+extract, `^run `+extract+` \(extract\): paused; its sweeps stop\n$`)
 		s.wantOutput("run list extract", ` PAUSED +2/4`)
 		s.wantOutput("run show extract", ` PAUSED; see rota run resume, started`)

@@ -56,7 +56,7 @@ func During(out io.Writer, what string, total int, work func(did func()) error) 
 	for {
 		select {
 		case err := <-ended:
-			p.End()
+			p.Clear()
 			return err
 		case now := <-second.C:
 			p.Show(fmt.Sprintf("%s for %s", what, now.Sub(p.begun).Round(time.Second)), done.Load(), int64(total))
@@ -64,8 +64,9 @@ func During(out io.Writer, what string, total int, work func(did func()) error) 
 	}
 }
 
-// End erases the line from a terminal.
-func (p *Progress) End() {
+// Clear erases the line from a terminal. The next line into a pipe comes at once.
+func (p *Progress) Clear() {
+	p.told = time.Time{}
 	if p.shown {
 		ScreenOf(p.out).Redraw(p.out, "")
 	}

@@ -18,8 +18,9 @@ func TestProgressIntoAPipe(t *testing.T) {
 			p.Show("working", i+1, 130)
 		}
 		p.Show("working", 0, 0)
-		p.End()
-		if want := "working; 23 %; about 1m40s left\nworking; 46 %; about 1m10s left\n"; out.String() != want {
+		p.Clear()
+		p.Show("news", 0, 0)
+		if want := "working; 23 %; about 1m40s left\nworking; 46 %; about 1m10s left\nnews\n"; out.String() != want {
 			t.Errorf("got %q, want %q", out.String(), want)
 		}
 	})

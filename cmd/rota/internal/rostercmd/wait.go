@@ -32,7 +32,7 @@ queues go on. With -o json and -o csv the progress is on stderr.`,
 					out = cmd.ErrOrStderr()
 				}
 				progress := cli.NewProgress(out)
-				wait.IsTransient, wait.Clear, wait.Errors = c.IsTransient, progress.End, cmd.ErrOrStderr()
+				wait.IsTransient, wait.Clear, wait.Errors = c.IsTransient, progress.Clear, cmd.ErrOrStderr()
 				p, err := waitForQueues(ctx, c, &wait, progress, args[0])
 				if err != nil {
 					return err

@@ -4,18 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
-	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
-// runLine describes a run in one line.
-func runLine(r runs.Record, blocker string) string {
-	return escape.Text(fmt.Sprintf("run %s (%s) is %s: %s%s%s", r.ID, r.TaskType, r.DisplayState(), progressText(r),
-		left(r), trouble(r, blocker)))
+// runLine says how far a run is, with its name.
+func runLine(name string, r runs.Record, blocker string) string {
+	return fmt.Sprintf("%s is %s: %s%s%s", name, r.DisplayState(), progressText(r), left(r), trouble(r, blocker))
 }
 
 // blockerSuffix says what keeps a run from making progress.
@@ -66,22 +62,4 @@ func progressText(r runs.Record) string {
 		parts = append(parts, human.Count(r.ItemsFailed, "item", "items")+" failed")
 	}
 	return strings.Join(append(parts, runDuration(r)), ", ")
-}
-
-// The bounds of a bar's length in characters.
-const minBar, maxBar = 5, 40
-
-// progressBar returns a bar, the progress text, and the time that is left if there is room for it, in at most width
-// characters if possible.
-func progressBar(r runs.Record, width int) string {
-	progress := progressText(r)
-	if r.Queues() == 0 {
-		return progress
-	}
-	if with := progress + left(r); text.StringWidth(with)+len("[] ")+minBar <= width {
-		progress = with
-	}
-	length := max(min(width-text.StringWidth(progress)-len("[] "), maxBar), minBar)
-	full := int(int64(length) * r.QueuesDone / r.Queues())
-	return "[" + strings.Repeat("█", full) + strings.Repeat("░", length-full) + "] " + progress
 }

@@ -115,7 +115,7 @@ func (d runDetails) head(sc cli.Screen) string {
 		lines = append(lines, wrapped(sc, "params "+cli.OneLine(r.Params)))
 	}
 	if !r.StartedAt.IsZero() {
-		lines = append(lines, "", " "+progressBar(r, cmp.Or(sc.Width, 100)-2))
+		lines = append(lines, "", wrapped(sc, progressText(r)+left(r)))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -97,7 +97,7 @@ func TestRunFitsATerminal(t *testing.T) {
 		if n := text.LongestLineLen(got); n > width {
 			t.Errorf("%d characters on a terminal of %d:\n%s", n, width, got)
 		}
-		for _, want := range []string{"01a1ff8a-c6d9-7620-bfda-be0b194fb52a", "by trigger nightly", "no such table", "░] 5 of 10 queues, 1 failed", "> └─ conditional"} {
+		for _, want := range []string{"01a1ff8a-c6d9-7620-bfda-be0b194fb52a", "by trigger nightly", "no such table", "5 of 10 queues, 1 failed", "> └─ conditional"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%d: no %q in\n%s", width, want, got)
 			}
@@ -106,27 +106,5 @@ func TestRunFitsATerminal(t *testing.T) {
 	got := longRun().text(cli.Screen{})
 	if failed, two := strings.Index(got, "\n 10 "), strings.Index(got, "\n 2 "); failed < 0 || two < failed || strings.Contains(got, "\x1b") {
 		t.Errorf("queue 10 has failed and should come before queue 2, without colours:\n%s", got)
-	}
-}
-
-func TestRunBar(t *testing.T) {
-	t.Parallel()
-	r := longRun().Run
-	r.TaskType = "sweep"
-	for _, test := range []struct {
-		done int64
-		full int
-	}{{0, 0}, {5, 20}, {9, 36}, {10, 40}} {
-		r.QueuesPending, r.QueuesDone, r.QueuesFailed = 10-test.done, test.done, 0
-		bar := progressBar(r, 200)
-		if n := strings.Count(bar, "█"); n != test.full || strings.Count(bar, "░") != 40-test.full {
-			t.Errorf("%d of 10: %s", test.done, bar)
-		}
-		if bar := progressBar(r, 74); text.StringWidth(bar) > 74 {
-			t.Errorf("%d characters: %s", text.StringWidth(bar), bar)
-		}
-	}
-	if got := progressText(runs.Record{}); got != "not started" {
-		t.Error(got)
 	}
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
@@ -76,28 +74,27 @@ type waiter struct {
 	runID string
 	out   io.Writer
 
-	last      runs.Record // the last reading
-	printed   string      // the state of the last line
-	printedN  int64       // the sum of the numbers in the last line
-	printedAt time.Time
+	progress *cli.Progress
+	last     runs.Record // the last reading
+	state    string      // that was last shown
 }
 
 // run returns nil when the run has succeeded, and why it has not otherwise.
 func (w *waiter) run(ctx context.Context) error {
-	w.IsTransient, w.Clear = w.c.IsTransient, w.clear
+	w.progress = cli.NewProgress(w.out)
+	w.IsTransient, w.Clear = w.c.IsTransient, w.progress.Clear
 	switch err := w.Until(ctx, w.look); {
 	case errors.Is(err, cli.ErrInterrupted):
 		return fmt.Errorf("wait for run %s: %w; the run continues", w.runID, err)
 	case errors.Is(err, cli.ErrTimeout):
-		return fmt.Errorf("run %s (%s) is still %s after %s: %s", w.runID, w.last.TaskType, w.last.State, w.Timeout,
-			progressText(w.last))
+		return fmt.Errorf("%s is still %s after %s: %s", w.name(), w.last.State, w.Timeout, progressText(w.last))
 	case err != nil:
 		return err
 	}
 	if w.last.State != runs.Success {
 		return endError(w.last.Run)
 	}
-	_, err := fmt.Fprintln(w.out, runLine(w.last, ""))
+	_, err := fmt.Fprintln(w.out, escape.Text(runLine(w.name(), w.last, "")))
 	return err
 }
 
@@ -114,37 +111,26 @@ func (w *waiter) look(ctx context.Context) (ended bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	w.last = r
-	if r.Ended() {
-		return true, nil
+	if w.last = r; !r.Ended() {
+		w.show(blocker)
 	}
-	return false, w.show(blocker)
+	return r.Ended(), nil
 }
 
-// show redraws the bar on a terminal, and writes a line into a pipe if there is news.
-func (w *waiter) show(blocker string) error {
-	if s := cli.ScreenOf(w.out); s.Width > 0 {
-		w.printed = ""
-		head := escape.Text(w.last.TaskType + " " + w.last.DisplayState() + " ")
-		tail := escape.Text(trouble(w.last, blocker))
-		s.Redraw(w.out, head+progressBar(w.last, s.Width-text.StringWidth(head+tail)-1)+tail)
-		return nil
+// show says how far the run is: into a pipe at once if there is news.
+func (w *waiter) show(blocker string) {
+	if state := w.last.DisplayState() + trouble(w.last, blocker); state != w.state {
+		w.state = state
+		w.progress.Clear()
 	}
-	numbers := w.last.QueuesDone + w.last.QueuesFailed + w.last.ItemsDone + w.last.ItemsFailed
-	state := w.last.DisplayState() + trouble(w.last, blocker)
-	if state == w.printed && (numbers == w.printedN || time.Since(w.printedAt) < cli.TellEvery) {
-		return nil
+	name := w.last.TaskType // fits on a terminal
+	if cli.ScreenOf(w.out).Width == 0 {
+		name = w.name()
 	}
-	w.printed, w.printedN, w.printedAt = state, numbers, time.Now()
-	_, err := fmt.Fprintln(w.out, runLine(w.last, blocker))
-	return err
+	w.progress.Show(runLine(name, w.last, blocker), 0, 0)
 }
 
-// clear erases the bar. In a pipe the state is written again after what comes now.
-func (w *waiter) clear() {
-	cli.ScreenOf(w.out).Redraw(w.out, "")
-	w.printed = ""
-}
+func (w *waiter) name() string { return fmt.Sprintf("run %s (%s)", w.runID, w.last.TaskType) }
 
 // endError says why a run did not succeed.
 func endError(r runs.Run) error {

@@ -172,7 +172,7 @@ func (v *Verb) run(ctx context.Context, cmd *cobra.Command, c *ops.Client) error
 		return false
 	}
 	done, err := change.Do(ctx, cli.Actor())
-	progress.End()
+	progress.Clear()
 	if err := v.report(cmd, change, done); err != nil {
 		return err
 	}
