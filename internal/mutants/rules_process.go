@@ -357,6 +357,12 @@ var processMutants = []mutant{
 		"TestHeldKeysOfEachType",
 	},
 	{
+		"", "a time of day loses its zone, and its statement finds no row",
+		"value", `v.Format(strings.TrimPrefix(c.layout, "15"))`,
+		`":00:00"`,
+		"TestColumnTypes",
+	},
+	{
 		"X2", "an item that an operator has retried before its Discard is found dead again and again",
 		"performRecorded", "b.lane.failures.adopt(u, r, ok)",
 		"",

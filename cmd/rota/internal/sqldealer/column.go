@@ -33,7 +33,7 @@ func (c *column) value(v any) any {
 		}
 	case time.Time:
 		if c.layout != "" && v.Day() == 2 && v.Year() == 0 { // PostgreSQL's time 24:00:00
-			return "24:00:00"
+			return "24" + v.Format(strings.TrimPrefix(c.layout, "15"))
 		}
 		if c.layout != "" {
 			return v.Format(c.layout)

@@ -65,8 +65,8 @@ func (d *Dealer) heldArg(keys []string) (values []any) {
 
 // writeHeld writes {{held}}: a condition that is true for the rows of the held keys, and never NULL, so that NOT
 // {{held}} is true for a row without a key. On MySQL most collations take different texts for equal, such as a and A.
-// So texts are compared by their bytes. Other types are not: a UUID that is compared with bytes is NULL, and NOT {{held}}
-// would be true for no row.
+// So texts are compared by their bytes. Other types are not: a UUID that is compared with bytes is NULL, and NOT
+// {{held}} would be true for no row.
 func (s *statement) writeHeld(b *strings.Builder, n, count int) {
 	if count == 0 {
 		b.WriteString("(1 = 0)")
