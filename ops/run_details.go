@@ -3,10 +3,12 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -108,10 +110,15 @@ func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {
 		return "no live server serves " + r.TaskType
 	case t.Paused:
 		return r.TaskType + " is paused"
+	case t.RequestedTotal != nil:
+		return fmt.Sprintf("all servers of %s drain, until it has %s", r.TaskType,
+			human.Count(int(*t.RequestedTotal), "queue", "queues"))
 	case r.State == runs.Ready && r.NotBefore.After(now):
 		return "it does not begin before " + r.NotBefore.UTC().Format(time.RFC3339)
 	case r.State == runs.Ready && t.RunID != nil:
 		return "it waits for the end of run " + *t.RunID
+	case r.State == runs.Ready && len(t.Resizing) > 0:
+		return fmt.Sprintf("it waits until %s split or merged", human.Count(len(t.Resizing), "queue is", "queues are"))
 	}
 	return ""
 }

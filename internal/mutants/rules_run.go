@@ -356,4 +356,16 @@ var runMutants = []mutant{
 		"",
 		"TestConformance",
 	},
+	{
+		"R6", "nobody is told that a barrier keeps a run from being opened",
+		"blockerOf", "case t.RequestedTotal != nil:",
+		"case t.RequestedTotal != nil && t.Paused:",
+		"TestBlockers",
+	},
+	{
+		"R6", "nobody is told that a split keeps a run from being opened",
+		"blockerOf", "case r.State == runs.Ready && len(t.Resizing) > 0:",
+		"case r.State == runs.Waiting && len(t.Resizing) > 0:",
+		"TestBlockers",
+	},
 }
