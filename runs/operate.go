@@ -47,12 +47,16 @@ func changeOpen(ctx context.Context, l *roster.LockTx, runID, set string, args .
 // a new deadline. Its dependants that failed or were skipped because of it wait again; a dependant that is RUNNING or
 // has succeeded does not change. A SKIPPED root gets the dependants that it did not get before. If an upstream of the
 // run itself has failed, the run fails again. A backfill that has ended goes on until the run has ended. Rerun returns
-// ErrRunState if the run is in any other state.
+// ErrRunState if the run is in any other state, and ErrNoRuns if its task type has become CONTINUOUS since. A dependant
+// whose task type has become CONTINUOUS stays as it is, and so do the runs that wait only for that one.
 func (rs *Runs) Rerun(ctx context.Context, runID, actor string) error {
 	var taskType string
 	reason := "run " + runID + " was started again"
 	err := rs.operate(ctx, runID, actor, reason, func(ctx context.Context, l *roster.LockTx) error {
 		taskType = l.TaskType
+		if err := checkMode(ctx, l, taskType); err != nil { // no server would open the run (R14)
+			return err
+		}
 		ended, err := lockRun(ctx, l.Tx, runID, reopenable...)
 		if err := inState(ctx, l.Tx, runID, ended, err); err != nil {
 			return err
@@ -145,9 +149,12 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 
 // resetDependants makes the DEPENDENT_FAILED and SKIPPED runs among the direct and indirect dependants of a run WAITING
 // again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its
-// commit comes first.
+// commit comes first. It leaves out the dependants whose task type has no runs any more, because no server would end
+// them (R14).
 func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
-	dependants, err := allDependants(ctx, t, runID)
+	dependants, err := dependantsOf(ctx, t, runID, ` AND EXISTS (SELECT 1 FROM schedule_run r
+		JOIN schedule_task_type t ON t.task_type = r.task_type
+		WHERE r.run_id = schedule_run_dep.run_id AND t.mode = '`+ModeRun+`')`)
 	if err != nil {
 		return err
 	}
@@ -162,10 +169,15 @@ func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
 // allDependants returns the direct and indirect dependants of a run, in the order in which every transaction locks
 // runs.
 func allDependants(ctx context.Context, t sqldb.Tx, runID string) ([]string, error) {
+	return dependantsOf(ctx, t, runID, "")
+}
+
+// dependantsOf returns those of allDependants that edges with a condition lead to.
+func dependantsOf(ctx context.Context, t sqldb.Tx, runID, condition string) ([]string, error) {
 	seen := []string{runID}
 	for i := 0; i < len(seen) && len(seen) < maxGraphRuns; i++ {
-		ids, err := sqldb.Records[string](ctx, t, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ?
-			ORDER BY run_id`, seen[i])
+		ids, err := sqldb.Records[string](ctx, t, `SELECT run_id FROM schedule_run_dep WHERE upstream_run_id = ?`+condition+
+			` ORDER BY run_id`, seen[i])
 		if err != nil {
 			return nil, fmt.Errorf("read the dependants: %w", err)
 		}

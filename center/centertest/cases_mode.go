@@ -1,6 +1,7 @@
 package centertest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,27 @@ func testModeChange(t *testing.T, c *center.Center) {
 		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
 		}
+	})
+	t.Run("R14 no run is reopened after mode RUN has ended", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submitAndOpen("k")
+		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
+		r.must(apply(r))
+		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, runs.ErrNoRuns) {
+			t.Errorf("a rerun in mode CONTINUOUS: got %v, want %v", err, runs.ErrNoRuns)
+		}
+		r.wantState(id, runs.Cancelled)
+	})
+	t.Run("R14 a rerun reopens no dependant whose mode RUN has ended", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a", "c after b")
+		root := g["a"].submit("k")
+		g.fail("a", "broken")
+		g["c"].must(g["c"].runAfter())
+		g["b"].must(g["b"].runAfter())
+		g["b"].must(apply(g["b"]))
+		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
+		g.succeed("a")
+		g.want(root, "a SUCCESS", "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
 	})
 	t.Run("R14 mode RUN does not end while others run after it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")

@@ -213,6 +213,18 @@ var runMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"R14", "a run of a task type that has become CONTINUOUS is reopened, and never ends",
+		"Rerun", "checkMode(ctx, l, taskType); err != nil",
+		"checkMode(ctx, l, taskType); err != nil && false",
+		"TestConformance/.*/mode_change",
+	},
+	{
+		"R14", "a rerun reopens a dependant that has become CONTINUOUS",
+		"resetDependants", "t.mode = '`+ModeRun+`'",
+		"t.mode <> ''",
+		"TestConformance/.*/mode_change",
+	},
+	{
 		"R15", "the counts of a run that was cancelled look exact",
 		"stopRunTx", "UPDATE schedule_run_queue SET `+lowerBound+`, state = ?",
 		"UPDATE schedule_run_queue SET state = ?",
