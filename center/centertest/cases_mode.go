@@ -38,6 +38,13 @@ func testModeChange(t *testing.T, c *center.Center) {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
 		}
 	})
+	t.Run("R14 one change ends mode RUN and what the task type runs after", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b after a")
+		g["b"].must(apply(g["b"]))
+		if n := g["b"].readInt("SELECT COUNT(*) FROM schedule_task_after WHERE task_type = '%s'", g["b"].task); n != 0 {
+			t.Fatalf("%d dependencies are left, want none", n)
+		}
+	})
 	t.Run("R14 no run is reopened after mode RUN has ended", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")

@@ -225,6 +225,12 @@ var runMutants = []mutant{
 		"TestConformance/.*/mode_change",
 	},
 	{
+		"R14", "mode RUN does not end with the change that takes out its upstreams",
+		"checkAfter", " && len(after) > 0 {",
+		" {",
+		"TestConformance/.*/mode_change",
+	},
+	{
 		"R15", "the counts of a run that was cancelled look exact",
 		"stopRunTx", "UPDATE schedule_run_queue SET `+lowerBound+`, state = ?",
 		"UPDATE schedule_run_queue SET state = ?",
