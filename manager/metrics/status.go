@@ -192,11 +192,8 @@ func collectDatabase(c *center.Center, out chan<- prometheus.Metric) {
 	s := c.Stats()
 	out <- prometheus.MustNewConstMetric(transactions, prometheus.CounterValue, float64(s.Done))
 	out <- prometheus.MustNewConstMetric(attempts, prometheus.CounterValue, float64(s.Tries))
-	for _, class := range []string{
-		center.ErrorRolledBack, center.ErrorInterrupted, center.ErrorBroken,
-		center.ErrorReadOnly, center.ErrorRefused, center.ErrorOther,
-	} {
-		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(s.Errors[class]), class)
+	for kind, n := range s.Errors {
+		out <- prometheus.MustNewConstMetric(databaseErrors, prometheus.CounterValue, float64(n), kind)
 	}
 	for end, n := range s.Runs {
 		out <- prometheus.MustNewConstMetric(runsEnded, prometheus.CounterValue, float64(n), end.TaskType, c.OwnSign(),
