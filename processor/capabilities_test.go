@@ -54,3 +54,42 @@ func TestContradictingCapabilities(t *testing.T) {
 		}
 	}
 }
+
+// capable has the methods of all capabilities, and offers some.
+type capable struct {
+	*tape
+	setDealer
+	offers processor.Capabilities
+}
+
+func (c *capable) Select(ctx context.Context, s processor.Selection) ([]string, error) {
+	return c.tape.Select(ctx, s)
+}
+
+func (c *capable) Execute(ctx context.Context, items []string) error {
+	return c.tape.Execute(ctx, items)
+}
+func (c *capable) Capabilities() processor.Capabilities       { return c.offers }
+func (*capable) Key(item string) string                       { return item }
+func (*capable) Position(item string) string                  { return item }
+func (*capable) OrderKey(item string) string                  { return item }
+func (*capable) Discard(context.Context, string, error) error { return nil }
+
+// A capability that a Capable dealer does not offer is not used, whatever methods it has: each offer alone is refused,
+// unless it needs no other.
+func TestCapable(t *testing.T) {
+	for want, offers := range map[string]processor.Capabilities{
+		"":                                {},
+		"Paged must be Keyed":             {Paged: true},
+		"Ordered must be Keyed":           {Ordered: true},
+		"Discarder must be Keyed":         {Discarder: true},
+		"Cursored must not be a SetSel":   {Cursored: true, SetSelector: true},
+		"Keyed and not Cursored":          {Keyed: true, Cursored: true, Paged: true},
+		"neither Cursored nor a SetSelec": {Keyed: true, Ordered: true, SetSelector: true},
+	} {
+		_, err := processor.New(&capable{offers: offers}, processor.Env{TaskType: "settle"}, settings())
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: error %v, want %q", offers, err, want)
+		}
+	}
+}

@@ -10,7 +10,7 @@ import (
 
 // TaskDealer selects and executes the items of the queues that this server owns. A user must implement only this
 // interface. Keyed, Cursored, Paged, Discarder, Peeker, Traced and SetSelector are optional capabilities of the same
-// value. New looks for them once.
+// value. New looks for them once. A dealer whose type has more of them than it offers is Capable.
 //
 // The executors call both methods concurrently: for different queues, and for different batches of one queue. A
 // TaskDealer must therefore be safe for concurrent use. A panic in any method counts as an error. It is logged with its
@@ -272,7 +272,19 @@ type Peeker interface {
 // Peeker.
 var ErrNoPeek = errors.New("the dealer does not peek")
 
-// capabilities are the optional interfaces that a dealer implements.
+// Capable is an optional interface of a TaskDealer that has methods of capabilities without offering them, because they
+// follow from its configuration, or from the dealer that it wraps. The other capabilities have a no of their own:
+// ErrNoPeek, ErrNoBacklog, an empty TraceParent and a false Atomic.
+type Capable interface {
+	// Capabilities returns what the dealer offers of what it has the methods for. New calls it once. A type that embeds a
+	// Capable dealer and adds a capability must return that, too.
+	Capabilities() Capabilities
+}
+
+// Capabilities are the capabilities that a Capable dealer offers.
+type Capabilities struct{ Keyed, Cursored, Paged, Ordered, Discarder, SetSelector bool }
+
+// capabilities are the capabilities that a dealer offers.
 type capabilities struct {
 	keyed, cursored, discarder, setSelector, paged, peeker, ordered, atomic bool
 }

@@ -43,7 +43,7 @@ type items interface {
 	traceParents(from, to int) ([]string, error)
 }
 
-// typedSource is the source that calls a dealer of T. An interface that the dealer does not implement is nil.
+// typedSource is the source that calls a dealer of T. A capability that it does not offer is nil.
 type typedSource[T any] struct {
 	dealer      TaskDealer[T]
 	setSelector SetSelector[T]
@@ -61,19 +61,31 @@ type typedSource[T any] struct {
 
 func newSource[T any](d TaskDealer[T]) *typedSource[T] {
 	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed()}
-	t.setSelector, _ = d.(SetSelector[T])
-	t.keyed, _ = d.(Keyed[T])
-	t.cursored, _ = d.(Cursored[T])
-	t.discarder, _ = d.(Discarder[T])
-	t.paged, _ = d.(Paged[T])
+	offers := Capabilities{true, true, true, true, true, true}
+	if c, ok := d.(Capable); ok {
+		offers = c.Capabilities()
+	}
+	t.setSelector = offered[SetSelector[T]](d, offers.SetSelector)
+	t.keyed = offered[Keyed[T]](d, offers.Keyed)
+	t.cursored = offered[Cursored[T]](d, offers.Cursored)
+	t.discarder = offered[Discarder[T]](d, offers.Discarder)
+	t.paged = offered[Paged[T]](d, offers.Paged)
+	t.ordered = offered[Ordered[T]](d, offers.Ordered)
 	t.peeker, _ = d.(Peeker)
-	t.ordered, _ = d.(Ordered[T])
 	t.traced, _ = d.(Traced[T])
 	if a, ok := d.(Atomic); ok {
 		t.atomic = a.Atomic()
 	}
 	t.fingerprint = t.newFingerprint()
 	return t
+}
+
+// offered returns the dealer as a capability, or nil if it does not offer that.
+func offered[C any](dealer any, offers bool) (c C) {
+	if offers {
+		c, _ = dealer.(C)
+	}
+	return c
 }
 
 // newFingerprint returns the function that distinguishes the items of a sweep: by key, else by cursor, else by value if

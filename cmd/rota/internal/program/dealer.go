@@ -21,13 +21,14 @@ type Dealer struct {
 }
 
 // NewDealer returns the dealer of a program that answers these operations beside OpExecute. The pool is that of the
-// roster's database. The result is a processor.Discarder if the program answers OpDiscard.
-func NewDealer(p Program, answers []string, pool *sql.DB) processor.TaskDealer[Selected] {
-	d := &Dealer{program: p, answers: answers, pool: pool}
-	if slices.Contains(answers, OpDiscard) {
-		return discarder{d}
-	}
-	return d
+// roster's database.
+func NewDealer(p Program, answers []string, pool *sql.DB) *Dealer {
+	return &Dealer{program: p, answers: answers, pool: pool}
+}
+
+// Capabilities implements processor.Capable: the dealer is a Discarder if the program answers OpDiscard.
+func (d *Dealer) Capabilities() processor.Capabilities {
+	return processor.Capabilities{Keyed: true, Ordered: true, Discarder: slices.Contains(d.answers, OpDiscard)}
 }
 
 // Select implements processor.TaskDealer.
@@ -120,11 +121,8 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (backlog pr
 	return backlog, nil
 }
 
-// discarder is a Dealer whose program removes items that are given up.
-type discarder struct{ *Dealer }
-
 // Discard implements processor.Discarder.
-func (d discarder) Discard(ctx context.Context, s Selected, cause error) error {
+func (d *Dealer) Discard(ctx context.Context, s Selected, cause error) error {
 	return d.run(ctx, OpDiscard, s.of, []Item{{Key: s.Key, Row: s.Row, Error: cause.Error()}})
 }
 
@@ -133,5 +131,6 @@ var (
 	_ processor.Ordered[Selected]   = (*Dealer)(nil)
 	_ processor.Peeker              = (*Dealer)(nil)
 	_ processor.Backlogger          = (*Dealer)(nil)
-	_ processor.Discarder[Selected] = discarder{}
+	_ processor.Discarder[Selected] = (*Dealer)(nil)
+	_ processor.Capable             = (*Dealer)(nil)
 )

@@ -55,16 +55,6 @@ func selectionOf(index int) processor.Selection {
 	}
 }
 
-// capable are the capabilities of a dealer whose program answers all operations.
-type capable interface {
-	processor.TaskDealer[Selected]
-	processor.Keyed[Selected]
-	processor.Ordered[Selected]
-	processor.Discarder[Selected]
-	processor.Peeker
-	processor.Backlogger
-}
-
 var allAnswers = []string{OpSelect, OpDiscard, OpBacklog, OpPeek}
 
 // A command and a service select, peek, count, execute and discard alike.
@@ -89,9 +79,9 @@ func TestDealer(t *testing.T) {
 	})
 	c := openRoster(t, testdb.URL(t, testdb.SQLite))
 	for name, p := range map[string]Program{"command": command, "service": service} {
-		d, ok := NewDealer(p, allAnswers, c.DB()).(capable)
-		if !ok {
-			t.Fatal("the dealer lacks a capability")
+		d := NewDealer(p, allAnswers, c.DB())
+		if !d.Capabilities().Discarder {
+			t.Error("the dealer is no Discarder")
 		}
 		s := selectionOf(1)
 		s.Held = []string{"0 of 1"}
@@ -143,7 +133,7 @@ func testDealerRequests(t *testing.T, url string) {
 	t.Parallel()
 	c := openRoster(t, url)
 	f := &fakeProgram{reply: Reply{Selected: []Selected{{Key: "a", Row: json.RawMessage(`{"n":9007199254740993}`)}, {Key: "b", Row: noRow}}}}
-	d, _ := NewDealer(f, allAnswers, c.DB()).(capable)
+	d := NewDealer(f, allAnswers, c.DB())
 	s := selectionOf(1)
 	s.Run = &processor.Run{Key: "r", TraceParent: traceParent}
 	items, err := d.Select(t.Context(), s)
@@ -205,7 +195,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := &fakeProgram{reply: Reply{Selected: []Selected{{Key: "a", Row: noRow}}}}
-		d, _ := NewDealer(f, allAnswers, c.DB()).(capable)
+		d := NewDealer(f, allAnswers, c.DB())
 		s := selectionOf(1)
 		s.Queue.Database = "orders"
 		items, err := d.Select(t.Context(), s)
@@ -252,11 +242,8 @@ func TestDealerAnswers(t *testing.T) {
 	t.Parallel()
 	count, age := int64(3), int64(60_000)
 	f := &fakeProgram{reply: Reply{Count: &count, OldestAgeMS: &age}}
-	least, _ := NewDealer(f, []string{OpSelect}, nil).(interface {
-		processor.Peeker
-		processor.Backlogger
-	})
-	if _, ok := least.(processor.Discarder[Selected]); ok {
+	least := NewDealer(f, []string{OpSelect}, nil)
+	if least.Capabilities().Discarder {
 		t.Error("the dealer is a Discarder")
 	}
 	if _, err := least.Peek(t.Context(), []processor.Selection{selectionOf(0)}); !errors.Is(err, processor.ErrNoPeek) {
@@ -265,7 +252,7 @@ func TestDealerAnswers(t *testing.T) {
 	if _, err := least.Backlog(t.Context(), selectionOf(0)); !errors.Is(err, processor.ErrNoBacklog) || f.batch != nil {
 		t.Errorf("backlog: error %v", err)
 	}
-	b, err := NewDealer(f, allAnswers, nil).(capable).Backlog(t.Context(), selectionOf(0))
+	b, err := NewDealer(f, allAnswers, nil).Backlog(t.Context(), selectionOf(0))
 	if since := time.Since(b.Oldest); err != nil || b.Items != 3 || since < time.Minute || since > 2*time.Minute {
 		t.Errorf("backlog %+v, %v", b, err)
 	}

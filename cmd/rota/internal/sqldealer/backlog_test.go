@@ -19,7 +19,7 @@ func backlogOf(s shop, statement string) (processor.Backlog, error) {
 	c := discardOrders
 	c.Backlog = statement
 	d := s.dealer(c)
-	return d.Use(s.DB()).(processor.Backlogger).Backlog(s.Context(), processor.Selection{
+	return d.Use(s.DB()).Backlog(s.Context(), processor.Selection{
 		OwnSign: "TEST", Queue: processor.Queue{ID: "1", Index: 1}, Total: 2,
 	})
 }

@@ -24,12 +24,9 @@ type cursorSpec struct {
 	digits  bool     // the driver returns the numbers of the first column as text
 }
 
-// cursored is a Dealer whose select goes on behind the last row that was executed.
-type cursored struct{ keyed }
-
 // Cursor implements processor.Cursored. A cursor of several columns is a JSON array.
-func (c cursored) Cursor(r Row) string {
-	texts := c.cursor.texts(r)
+func (d *Dealer) Cursor(r Row) string {
+	texts := d.cursor.texts(r)
 	if len(texts) == 1 {
 		return texts[0]
 	}
@@ -65,18 +62,10 @@ func (c *cursorSpec) position(saved string) ([]string, error) {
 var errRunOnly = errors.New("the database says mode CONTINUOUS and the file says RUN: with {{cursor}}, " +
 	"rows that are committed late would be lost; see docs/sql-dealer.md for {{horizon}}")
 
-// Select returns the rows behind the cursor. It asks for one row more, which shows
-// whether the cursor of the last row is unique.
-func (c cursored) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
-	at, err := c.at(s.Queue.Database)
-	if err != nil {
-		return nil, err
-	}
-	return cursored{keyed{at}}.selectBehind(ctx, s)
-}
-
-func (c cursored) selectBehind(ctx context.Context, s processor.Selection) ([]Row, error) {
-	spec, wanted := c.cursor, s.Limit
+// selectBehind returns the rows behind the cursor. It asks for one row more, which shows whether the cursor of the last
+// row is unique.
+func (d *Dealer) selectBehind(ctx context.Context, s processor.Selection) ([]Row, error) {
+	spec, wanted := d.cursor, s.Limit
 	position, err := spec.position(s.Queue.Cursor)
 	if err != nil {
 		return nil, err
@@ -86,29 +75,29 @@ func (c cursored) selectBehind(ctx context.Context, s processor.Selection) ([]Ro
 	}
 	var bound any
 	if spec.horizon != nil {
-		if bound, err = spec.horizon.read(ctx, c.Dealer, position[0], &s); err != nil || bound == nil {
+		if bound, err = spec.horizon.read(ctx, d, position[0], &s); err != nil || bound == nil {
 			return nil, err
 		}
 	}
 	s.Limit++
-	rows, err := c.query(ctx, &s, func(name string) any { return c.cursorArg(name, &s, position, bound) })
+	rows, err := d.query(ctx, &s, func(name string) any { return d.cursorArg(name, &s, position, bound) })
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkPage(rows, position, bound); err != nil {
-		return nil, fmt.Errorf("run select%s: %w", in(c.name), err)
+	if err := d.checkPage(rows, position, bound); err != nil {
+		return nil, fmt.Errorf("run select%s: %w", in(d.name), err)
 	}
 	return rows[:min(wanted, len(rows))], nil
 }
 
-func (c cursored) cursorArg(name string, s *processor.Selection, position []string, bound any) any {
+func (d *Dealer) cursorArg(name string, s *processor.Selection, position []string, bound any) any {
 	if name == horizonName {
 		return bound
 	}
-	if at, ok := columnOf(name, cursor, c.cursor.names); ok {
-		return decode(position[at], c.syntax)
+	if at, ok := columnOf(name, cursor, d.cursor.names); ok {
+		return decode(position[at], d.syntax)
 	}
-	return c.selectArg(name, s)
+	return d.selectArg(name, s)
 }
 
 // firstArg returns the value of a placeholder of the first select, which needs no
@@ -118,39 +107,39 @@ func (d *Dealer) firstArg(name string, s *processor.Selection) any {
 		return d.selectArg(name, s)
 	}
 	start := d.cursor.start
-	return cursored{keyed{d}}.cursorArg(name, s, start, decode(start[0], d.syntax))
+	return d.cursorArg(name, s, start, decode(start[0], d.syntax))
 }
 
 // checkPage returns an error if a cursor would lose some of the rows. They are in another
 // order, have equal cursors or none, or are above the horizon.
-func (c cursored) checkPage(rows []Row, position []string, bound any) error {
-	names := listed(c.cursor.names)
+func (d *Dealer) checkPage(rows []Row, position []string, bound any) error {
+	names := listed(d.cursor.names)
 	last := make([]any, len(position))
 	for i, text := range position {
-		last[i] = decode(text, c.syntax)
+		last[i] = decode(text, d.syntax)
 	}
 	for i, r := range rows {
-		for j, at := range c.cursor.at {
+		for j, at := range d.cursor.at {
 			if r.values[at] == nil {
-				return fmt.Errorf("row %d has no cursor: column %q is NULL", i+1, c.cursor.names[j])
+				return fmt.Errorf("row %d has no cursor: column %q is NULL", i+1, d.cursor.names[j])
 			}
 		}
-		switch order, known := c.compare(last, r); {
+		switch order, known := d.compare(last, r); {
 		case known && order == 0 && i == 0:
 			return fmt.Errorf("row 1 is not behind the cursor: %s is %s again; select must compare with > {{cursor}}", names,
-				c.Cursor(r))
+				d.Cursor(r))
 		case known && order == 0:
 			return fmt.Errorf("rows %d and %d have the same cursor: %s is %s, and one of them could be lost; "+
-				"add a unique column to cursor and to ORDER BY", i, i+1, names, c.Cursor(r))
+				"add a unique column to cursor and to ORDER BY", i, i+1, names, d.Cursor(r))
 		case known && order > 0:
 			return fmt.Errorf("row %d is out of order: %s is %s, which is not behind the row or the cursor before it; "+
-				"select must return rows > {{cursor}}, ORDER BY %s", i+1, names, c.Cursor(r), names)
+				"select must return rows > {{cursor}}, ORDER BY %s", i+1, names, d.Cursor(r), names)
 		}
-		if bound != nil && c.cursor.isAbove(r, bound) {
+		if bound != nil && d.cursor.isAbove(r, bound) {
 			return fmt.Errorf("row %d has the %s %s, which is not below the horizon %v: select needs the condition on "+
-				"{{horizon}}", i+1, c.cursor.names[0], encode(r.values[c.cursor.at[0]]), bound)
+				"{{horizon}}", i+1, d.cursor.names[0], encode(r.values[d.cursor.at[0]]), bound)
 		}
-		for j, at := range c.cursor.at {
+		for j, at := range d.cursor.at {
 			last[j] = r.values[at]
 		}
 	}
@@ -163,9 +152,9 @@ func (c *cursorSpec) isAbove(r Row, bound any) bool {
 }
 
 // compare compares the cursors of two rows. The order is not known if it depends on a collation.
-func (c cursored) compare(last []any, r Row) (order int, known bool) {
-	for i, at := range c.cursor.at {
-		if order, known = compareValues(last[i], r.values[at], c.cursor.digits && i == 0); !known || order != 0 {
+func (d *Dealer) compare(last []any, r Row) (order int, known bool) {
+	for i, at := range d.cursor.at {
+		if order, known = compareValues(last[i], r.values[at], d.cursor.digits && i == 0); !known || order != 0 {
 			return order, known
 		}
 	}

@@ -31,7 +31,7 @@ func TestPagesThatLoseRows(t *testing.T) {
 				d := s.dealer(config.SQLDealer{Select: test.sel, ExecuteEach: "SELECT {{row.id}}", Key: []string{"id"}, Cursor: []string{"at"}, CursorStart: zero, CommitsInOrder: true})
 				sel := selection()
 				sel.Limit, sel.Queue.Cursor = test.limit, test.saved
-				rows, err := cursored{keyed{d}}.Select(t.Context(), sel)
+				rows, err := d.Select(t.Context(), sel)
 				if got := strings.TrimPrefix(errorText(err), "run select: "); got != test.want || len(rows) > test.limit {
 					t.Errorf("%d rows\ngot  %s\nwant %s", len(rows), got, test.want)
 				}
@@ -78,7 +78,7 @@ func TestHorizonErrors(t *testing.T) {
 			d := s.dealer(test.sql)
 			sel := selection()
 			sel.Queue.Cursor = test.saved
-			_, err := cursored{keyed{d}}.Select(t.Context(), sel)
+			_, err := d.Select(t.Context(), sel)
 			if got := errorText(err); test.want == "" && got != "" || !strings.HasPrefix(got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}

@@ -39,7 +39,7 @@ var (
 // salesReader reads sales from a cursor. It has a clock for the lag.
 type salesReader struct {
 	shop
-	cursored
+	*Dealer
 	selection processor.Selection
 	clock     atomic.Int64
 	keys      []string // of the rows that it has read, in order
@@ -48,7 +48,7 @@ type salesReader struct {
 func (s shop) salesReader(c config.SQLDealer) *salesReader {
 	s.Helper()
 	d := s.dealer(c)
-	r := &salesReader{shop: s, cursored: cursored{keyed{d}}, selection: selection()}
+	r := &salesReader{shop: s, Dealer: d, selection: selection()}
 	if h, ok := d.horizon().(*lagHorizon); ok {
 		h.now = func() time.Time { return time.Unix(0, r.clock.Load()) }
 	}
@@ -126,7 +126,7 @@ func TestCursor(t *testing.T) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		d := s.dealer(reads)
-		c := cursored{keyed{d}}
+		c := d
 		sel := selection()
 		var read []string
 		for range 3 {

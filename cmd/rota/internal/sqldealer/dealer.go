@@ -39,6 +39,9 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 	if err != nil {
 		return nil, err
 	}
+	if d.cursor != nil {
+		return d.selectBehind(ctx, s)
+	}
 	return d.query(ctx, &s, func(name string) any { return d.selectArg(name, &s) })
 }
 
@@ -178,91 +181,41 @@ func (d *Dealer) FindHolder(ctx context.Context) (*Holder, error) {
 	return &h, nil
 }
 
-var (
-	_ processor.TaskDealer[Row] = (*Dealer)(nil)
-	_ processor.Keyed[Row]      = keyed{}
-	_ processor.Cursored[Row]   = cursored{}
-	_ processor.Paged[Row]      = paged{}
-	_ processor.Discarder[Row]  = discarder{}
-	_ processor.Backlogger      = (*Dealer)(nil)
-	_ processor.Peeker          = (*Dealer)(nil)
-)
-
-// withCapabilities returns the dealer with the capabilities that follow from the statements. With a key it is Keyed:
-// rows fail one by one. With {{cursor}} it is Cursored: rows are read in order and never twice. With {{after}} it is
-// Paged: failed rows hide no others. With order_key it is Ordered. With discard it is a Discarder.
-func (d *Dealer) withCapabilities() processor.TaskDealer[Row] {
-	discards, paging, orders := discarder{d}, d.sel.usesColumns(after), ordered{d}
-	switch {
-	case d.shape.key == 0:
-		return d
-	case d.cursor != nil && d.discard != nil:
-		return struct {
-			cursored
-			discarder
-		}{cursored{keyed{d}}, discards}
-	case d.cursor != nil:
-		return cursored{keyed{d}}
-	case paging && d.shape.order >= 0 && d.discard != nil:
-		return struct {
-			paged
-			ordered
-			discarder
-		}{paged{keyed{d}}, orders, discards}
-	case paging && d.shape.order >= 0:
-		return struct {
-			paged
-			ordered
-		}{paged{keyed{d}}, orders}
-	case paging && d.discard != nil:
-		return struct {
-			paged
-			discarder
-		}{paged{keyed{d}}, discards}
-	case paging:
-		return paged{keyed{d}}
-	case d.shape.order >= 0 && d.discard != nil:
-		return struct {
-			keyed
-			ordered
-			discarder
-		}{keyed{d}, orders, discards}
-	case d.shape.order >= 0:
-		return struct {
-			keyed
-			ordered
-		}{keyed{d}, orders}
-	case d.discard != nil:
-		return struct {
-			keyed
-			discarder
-		}{keyed{d}, discards}
+// Capabilities implements processor.Capable. They follow from the statements: with a key rows fail one by one, with
+// {{cursor}} they are read in order and never twice, and with {{after}} failed rows hide no others.
+func (d *Dealer) Capabilities() processor.Capabilities {
+	return processor.Capabilities{
+		Keyed: d.shape.key > 0, Cursored: d.cursor != nil, Paged: d.sel.usesColumns(after), Ordered: d.shape.order >= 0,
+		Discarder: d.discard != nil,
 	}
-	return keyed{d}
 }
 
-// keyed is a Dealer whose rows have a key.
-type keyed struct{ *Dealer }
-
 // Key implements processor.Keyed.
-func (k keyed) Key(r Row) string { return k.shape.keyOf(r) }
-
-// paged is a Dealer whose select can go on behind the key of a row.
-type paged struct{ keyed }
+func (d *Dealer) Key(r Row) string { return d.shape.keyOf(r) }
 
 // Position implements processor.Paged.
-func (p paged) Position(r Row) string { return p.shape.keyOf(r) }
-
-// discarder is a Dealer with a statement for rows that are given up.
-type discarder struct{ dealer *Dealer }
+func (d *Dealer) Position(r Row) string { return d.shape.keyOf(r) }
 
 // Discard implements processor.Discarder: it runs the statement for the row in a fenced transaction.
-func (d discarder) Discard(ctx context.Context, r Row, cause error) error {
-	at, err := d.dealer.at(r.from.Queue.Database)
+func (d *Dealer) Discard(ctx context.Context, r Row, cause error) error {
+	d, err := d.at(r.from.Queue.Database)
 	if err != nil {
 		return err
 	}
-	return at.database.InTx(ctx, func(tx *sql.Tx) error {
-		return at.discard.run(ctx, tx, []Row{r}, cause)
+	return d.database.InTx(ctx, func(tx *sql.Tx) error {
+		return d.discard.run(ctx, tx, []Row{r}, cause)
 	})
 }
+
+var (
+	_ processor.TaskDealer[Row] = (*Dealer)(nil)
+	_ processor.Capable         = (*Dealer)(nil)
+	_ processor.Keyed[Row]      = (*Dealer)(nil)
+	_ processor.Cursored[Row]   = (*Dealer)(nil)
+	_ processor.Paged[Row]      = (*Dealer)(nil)
+	_ processor.Ordered[Row]    = (*Dealer)(nil)
+	_ processor.Atomic          = (*Dealer)(nil)
+	_ processor.Discarder[Row]  = (*Dealer)(nil)
+	_ processor.Backlogger      = (*Dealer)(nil)
+	_ processor.Peeker          = (*Dealer)(nil)
+)

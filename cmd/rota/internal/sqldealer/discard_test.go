@@ -8,7 +8,6 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -25,16 +24,15 @@ func TestDiscard(t *testing.T) {
 		s := openShop(t, url)
 		s.exec(orders...)
 		d := s.dealer(discardOrders)
-		bin, ok := d.Use(s.DB()).(processor.Discarder[Row])
-		if !ok {
+		if !d.Capabilities().Discarder {
 			t.Fatal("not a Discarder")
 		}
 		r := s.selectRows(d)[1]
-		if err := bin.Discard(s.batch(6), r, errors.New("late")); !errors.Is(err, center.ErrFenced) {
+		if err := d.Discard(s.batch(6), r, errors.New("late")); !errors.Is(err, center.ErrFenced) {
 			t.Errorf("with an older epoch: %v", err)
 		}
 		s.want("SELECT COUNT(*) FROM orders WHERE state = 'BROKEN'", "0")
-		if err := bin.Discard(s.batch(7), r, errors.New("it's \x00bad")); err != nil {
+		if err := d.Discard(s.batch(7), r, errors.New("it's \x00bad")); err != nil {
 			t.Fatal(err)
 		}
 		s.want("SELECT id, note, by_server FROM orders WHERE state = 'BROKEN'", "2 it's bad "+owner)
@@ -50,13 +48,13 @@ func TestDiscardFails(t *testing.T) {
 		c := discardOrders
 		c.Discard = "INSERT INTO dead VALUES ({{row.id}}, {{error}})"
 		d := s.dealer(c)
-		rows, bin := s.selectRows(d), d.Use(s.DB()).(processor.Discarder[Row])
+		rows := s.selectRows(d)
 		long := errors.New(strings.Repeat("é", 5000))
-		if err := bin.Discard(s.batch(7), rows[0], long); err != nil {
+		if err := d.Discard(s.batch(7), rows[0], long); err != nil {
 			t.Fatal(err)
 		}
 		s.want("SELECT "+map[bool]string{true: "CHAR_LENGTH", false: "LENGTH"}[s.Dialect().Family() == schema.MySQL]+"(note) FROM dead WHERE id = 1", "2003")
-		if err := bin.Discard(s.batch(7), rows[1], long); err == nil || !strings.HasPrefix(err.Error(), "run discard: ") {
+		if err := d.Discard(s.batch(7), rows[1], long); err == nil || !strings.HasPrefix(err.Error(), "run discard: ") {
 			t.Errorf("a row that is there: %v", err)
 		}
 	})

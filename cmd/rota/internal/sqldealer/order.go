@@ -6,28 +6,18 @@ import (
 	"math/bits"
 	"regexp"
 	"strings"
-
-	"github.com/dutyrota/rota/processor"
 )
 
-// ordered is a Dealer whose rows have an order key: rows with one key are executed one after the other.
-type ordered struct{ dealer *Dealer }
-
 // OrderKey implements processor.Ordered. A row whose column is NULL is in no order.
-func (o ordered) OrderKey(r Row) string {
-	if v := r.values[o.dealer.shape.order]; v != nil {
+func (d *Dealer) OrderKey(r Row) string {
+	if v := r.values[d.shape.order]; v != nil {
 		return encode(v)
 	}
 	return ""
 }
 
 // Atomic implements processor.Atomic: Execute is one transaction, unless it calls a program.
-func (o ordered) Atomic() bool { return !o.dealer.external }
-
-var (
-	_ processor.Ordered[Row] = ordered{}
-	_ processor.Atomic       = ordered{}
-)
+func (d *Dealer) Atomic() bool { return !d.external }
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 

@@ -58,7 +58,7 @@ func TestSelectLeavesOutHeldKeys(t *testing.T) {
 					}
 					var got, want []string
 					for _, r := range rows {
-						got = append(got, dealer.(processor.Keyed[Row]).Key(r)+" of "+dealer.(processor.Ordered[Row]).OrderKey(r))
+						got = append(got, dealer.Key(r)+" of "+dealer.OrderKey(r))
 					}
 					for i := range 60 {
 						customer := fmt.Sprint(i % 6)
@@ -76,7 +76,7 @@ func TestSelectLeavesOutHeldKeys(t *testing.T) {
 				of.Held = nil
 				other := of
 				other.Queue = processor.Queue{ID: "0", Index: 0}
-				busy, err := dealer.(processor.Peeker).Peek(t.Context(), []processor.Selection{other, of})
+				busy, err := dealer.Peek(t.Context(), []processor.Selection{other, of})
 				if err != nil || len(busy) != 1 || busy[0] != "1" {
 					t.Errorf("a peek names %v, %v, want queue 1", busy, err)
 				}
@@ -103,7 +103,7 @@ func TestHeldTextsAreExact(t *testing.T) {
 		}
 		var got []string
 		for _, r := range rows {
-			got = append(got, dealer.(processor.Keyed[Row]).Key(r))
+			got = append(got, dealer.Key(r))
 		}
 		if diff := cmp.Diff([]string{"2", "3", "4", "5"}, got); diff != "" {
 			t.Errorf("while a is held (-want +got):\n%s", diff)

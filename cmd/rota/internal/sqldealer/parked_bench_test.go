@@ -75,7 +75,7 @@ func (p *parked) run() {
 	task := p.dealer(c).Use(p.DB())
 	ctx, cancel := context.WithCancel(p.Context())
 	defer cancel()
-	counted := &countedDealer{TaskDealer: task, Paged: task.(processor.Paged[Row]), Keyed: task.(processor.Keyed[Row]), finish: cancel}
+	counted := &countedDealer{TaskDealer: task, Paged: task, Keyed: task, finish: cancel}
 	counted.left.Store(int64(p.healthy))
 	run, err := processor.New(processor.TaskDealer[Row](counted), processor.Env{
 		Items: p, Bind: func(ctx context.Context, _ []processor.Queue, _ *string) context.Context {

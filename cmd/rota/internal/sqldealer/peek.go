@@ -20,32 +20,30 @@ func (d *Dealer) Peek(ctx context.Context, idle []processor.Selection) ([]string
 	if err != nil {
 		return nil, err
 	}
+	if d.cursor != nil {
+		return d.peekBehind(ctx, idle)
+	}
 	return d.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) { return d.selectArg(name, s), nil })
 }
 
-// Peek is that of Dealer, with the rows behind the cursor of each queue. The horizon is the same for all of them.
-func (c cursored) Peek(ctx context.Context, idle []processor.Selection) ([]string, error) {
-	at, err := c.at(idle[0].Queue.Database)
-	if err != nil {
-		return nil, err
-	}
-	c = cursored{keyed{at}}
+// peekBehind is Peek with the rows behind the cursor of each queue. The horizon is the same for all of them.
+func (d *Dealer) peekBehind(ctx context.Context, idle []processor.Selection) ([]string, error) {
 	var bound any
-	if c.cursor.horizon != nil {
-		position, err := c.cursor.position(idle[0].Queue.Cursor)
+	if d.cursor.horizon != nil {
+		position, err := d.cursor.position(idle[0].Queue.Cursor)
 		if err == nil {
-			bound, err = c.cursor.horizon.read(ctx, at, position[0], &idle[0])
+			bound, err = d.cursor.horizon.read(ctx, d, position[0], &idle[0])
 		}
 		if err != nil || bound == nil {
 			return nil, err
 		}
 	}
-	return at.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) {
-		position, err := c.cursor.position(s.Queue.Cursor)
+	return d.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) {
+		position, err := d.cursor.position(s.Queue.Cursor)
 		if err != nil {
 			return nil, err
 		}
-		return c.cursorArg(name, s, position, bound), nil
+		return d.cursorArg(name, s, position, bound), nil
 	})
 }
 

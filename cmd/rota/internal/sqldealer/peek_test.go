@@ -71,7 +71,7 @@ func TestPeekBehindACursor(t *testing.T) {
 		for name, c := range forms {
 			s.exec("DELETE FROM sales")
 			r := s.salesReader(c)
-			task := r.cursored
+			task := r.Dealer
 			r.clock.Add(int64(time.Hour))
 			expect := func(when string, want ...string) {
 				t.Helper()

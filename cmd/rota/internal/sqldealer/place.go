@@ -7,7 +7,6 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/config"
-	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -112,13 +111,13 @@ func in(name string) string {
 }
 
 // Use sets the pool of the roster's database, and the data databases. The caller calls it once, before all other
-// methods. The result has the capabilities that follow from the statements (withCapabilities).
-func (d *Dealer) Use(pool *sql.DB, data ...*center.Data) processor.TaskDealer[Row] {
+// methods.
+func (d *Dealer) Use(pool *sql.DB, data ...*center.Data) *Dealer {
 	d.use("", rosterDatabase{pool})
 	for _, db := range data {
 		d.use(db.Name(), db)
 	}
-	return d.withCapabilities()
+	return d
 }
 
 func (d *Dealer) use(name string, db database) {

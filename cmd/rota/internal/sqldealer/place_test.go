@@ -108,7 +108,7 @@ func TestDealerInADataDatabase(t *testing.T) {
 		if err := d.Execute(batch, rows[:2]); err != nil {
 			t.Fatal(err)
 		}
-		if err := (discarder{d}).Discard(batch, rows[2], errors.New("no")); err != nil {
+		if err := d.Discard(batch, rows[2], errors.New("no")); err != nil {
 			t.Fatal(err)
 		}
 		if b, err := d.Backlog(t.Context(), at.selection()); err != nil || b.Items != 1 {
@@ -146,7 +146,7 @@ func TestDealerInSeveralDataDatabases(t *testing.T) {
 	for name := range urls {
 		sel := s.in(name).selection()
 		sel.Limit = 10
-		if rows, err := (cursored{keyed{d}}).Select(t.Context(), sel); len(rows) > 0 || err != nil {
+		if rows, err := d.Select(t.Context(), sel); len(rows) > 0 || err != nil {
 			t.Fatalf("%s: got %d rows, %v before the lag", name, len(rows), err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestDealerInSeveralDataDatabases(t *testing.T) {
 	for name := range urls {
 		sel := s.in(name).selection()
 		sel.Limit = 10
-		rows, err := (cursored{keyed{d}}).Select(t.Context(), sel)
+		rows, err := d.Select(t.Context(), sel)
 		if err != nil || len(rows) != len(name) {
 			t.Errorf("%s: got %d rows, %v, want %d", name, len(rows), err, len(name))
 		}

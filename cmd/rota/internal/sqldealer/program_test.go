@@ -195,7 +195,7 @@ func TestProgramIsNotAtomic(t *testing.T) {
 	c := settleOrders
 	c.OrderKey = "state"
 	for want, dealer := range map[bool]*Dealer{true: s.dealer(c), false: s.programDealer(c, &fakeProgram{})} {
-		if a, ok := dealer.withCapabilities().(processor.Atomic); !ok || a.Atomic() != want {
+		if dealer.Atomic() != want {
 			t.Errorf("atomic: %t, want %t", !want, want)
 		}
 	}

@@ -152,12 +152,12 @@ func (s shop) drain(d *Dealer, pages int) error {
 }
 
 // moveOn passes the position of a row to the next select, through the roster's text.
-func moveOn(s *processor.Selection, task any, last Row) {
-	switch task := task.(type) {
-	case processor.Cursored[Row]:
-		s.Queue.Cursor = task.Cursor(last)
-	case processor.Paged[Row]:
-		s.After = task.Position(last)
+func moveOn(s *processor.Selection, d *Dealer, last Row) {
+	switch has := d.Capabilities(); {
+	case has.Cursored:
+		s.Queue.Cursor = d.Cursor(last)
+	case has.Paged:
+		s.After = d.Position(last)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/testdb"
-	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -233,9 +232,9 @@ func (t typeTable) testHeld() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := dealer.(processor.Keyed[Row]).Key
+	key := dealer.Key
 	for i, r := range all {
-		of.Held = []string{dealer.(processor.Ordered[Row]).OrderKey(r)}
+		of.Held = []string{dealer.OrderKey(r)}
 		rows, err := dealer.Select(t.Context(), of)
 		if err != nil {
 			t.Errorf("held %v: %v", of.Held, err)
