@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"reflect"
 	"sync"
 	"time"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -27,10 +26,8 @@ const (
 	patience = readLimit + 100*time.Millisecond
 	// maxQueries is how many queries run at a time.
 	maxQueries = 4
-	// maxCached is how many bytes of results are kept. The results that were not used for the longest time go first.
-	maxCached = 128 << 20
-	// keptFor is how long a result is kept after its last use.
-	keptFor = 10 * time.Minute
+	// maxCached is how many results are kept. Those that were not used for the longest time go first.
+	maxCached = 256
 )
 
 // errLate is the error of a query that has not ended while its viewer waited, and has no result of the last ten
@@ -42,11 +39,9 @@ type cache struct {
 	slots   chan struct{} // has room for the queries that run
 	flights singleflight.Group
 
-	mu       sync.Mutex
-	byKey    map[string]part
-	bytes    int // of all parts
-	changes  int // how many changes were made here
-	sweeping bool
+	mu      sync.Mutex
+	parts   *simplelru.LRU[string, part]
+	changes int // how many changes were made here
 }
 
 // part is what a query has returned, as a part of pages.
@@ -58,12 +53,14 @@ type part struct {
 
 	tried   time.Time // when the last run began
 	changes int       // how many changes had been made here by then
-	used    time.Time
-	bytes   int
 }
 
 func newCache() *cache {
-	return &cache{slots: make(chan struct{}, maxQueries), byKey: map[string]part{}}
+	parts, err := simplelru.NewLRU[string, part](maxCached, nil)
+	if err != nil {
+		panic(err) // only a size below 1 is refused
+	}
+	return &cache{slots: make(chan struct{}, maxQueries), parts: parts}
 }
 
 // request is a query with what identifies it.
@@ -103,11 +100,7 @@ func (c *cache) get(ctx context.Context, r request, patience time.Duration) part
 func (c *cache) find(key string) (part, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.byKey[key]
-	if ok {
-		p.used = time.Now()
-		c.byKey[key] = p
-	}
+	p, _ := c.parts.Get(key)
 	return p, c.changes
 }
 
@@ -139,7 +132,6 @@ func (c *cache) run(ctx context.Context, r request, changes int) part {
 	case p.failing.IsZero():
 		p.failing = time.Now()
 	}
-	p.bytes = 2*len(r.key) + sizeOf(reflect.ValueOf(p))
 	c.keep(r.key, p)
 	return p
 }
@@ -148,45 +140,8 @@ func (c *cache) run(ctx context.Context, r request, changes int) part {
 func (c *cache) keep(key string, p part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.byKey[key].changes > p.changes {
-		return
-	}
-	p.used = time.Now()
-	c.bytes += p.bytes - c.byKey[key].bytes
-	c.byKey[key] = p
-	for c.bytes > maxCached {
-		c.dropOldestLocked()
-	}
-	if !c.sweeping {
-		c.sweeping = true
-		time.AfterFunc(keptFor, c.sweep)
-	}
-}
-
-func (c *cache) dropOldestLocked() {
-	oldest := ""
-	for key, p := range c.byKey {
-		if oldest == "" || p.used.Before(c.byKey[oldest].used) {
-			oldest = key
-		}
-	}
-	c.bytes -= c.byKey[oldest].bytes
-	delete(c.byKey, oldest)
-}
-
-// sweep drops what nobody has used for long, and runs again later while anything is left.
-func (c *cache) sweep() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.byKey, func(_ string, p part) bool {
-		old := time.Since(p.used) >= keptFor
-		if old {
-			c.bytes -= p.bytes
-		}
-		return old
-	})
-	if c.sweeping = len(c.byKey) > 0; c.sweeping {
-		time.AfterFunc(keptFor, c.sweep)
+	if last, _ := c.parts.Peek(key); last.changes <= p.changes {
+		c.parts.Add(key, p)
 	}
 }
 
@@ -195,34 +150,4 @@ func (c *cache) outdate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes++
-}
-
-// sizeOf returns about how many bytes a value takes with all that it points to.
-func sizeOf(v reflect.Value) int {
-	size := 0
-	if v.IsValid() {
-		size = int(v.Type().Size())
-	}
-	switch v.Kind() {
-	case reflect.String:
-		size += v.Len()
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() && v.Type() != reflect.TypeFor[*time.Location]() {
-			size += sizeOf(v.Elem())
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			size += sizeOf(v.Index(i))
-		}
-	case reflect.Map:
-		for key, value := range v.Seq2() {
-			size += sizeOf(key) + sizeOf(value)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Field(i)
-			size += sizeOf(field) - int(field.Type().Size())
-		}
-	}
-	return size
 }

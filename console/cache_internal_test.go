@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,37 +154,23 @@ func TestQueriesAreLimited(t *testing.T) {
 	})
 }
 
-// Results are bounded in bytes, and those that nobody uses are dropped even if nobody looks again.
+// The results that were used last are kept, and not more than fit.
 func TestResultsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCache()
-		show := func(i int) part {
-			return c.get(t.Context(), request{fmt.Sprint(i), shortLife, readLimit, func(context.Context) (any, error) {
-				return []string{strings.Repeat("x", 8<<20)}, nil
-			}}, patience)
+		c, q := newCache(), &slowQuery{took: time.Millisecond}
+		runs := func(key string) int64 {
+			before := q.runs.Load()
+			c.get(t.Context(), q.request(key, time.Hour), patience)
+			return q.runs.Load() - before
 		}
-		for i := range 70 {
-			if p := show(i); p.value == nil || p.err != nil {
-				t.Fatalf("result %d: %+v", i, p.err)
+		for i := range 2 * maxCached {
+			runs(fmt.Sprint(i))
+			if i > 0 && runs("0") != 0 {
+				t.Fatalf("the result that is used is forgotten after %d others", i)
 			}
-			time.Sleep(time.Millisecond)
 		}
-		if n := len(c.byKey) * 8 << 20; c.bytes > maxCached || n > maxCached || n < maxCached*8/10 {
-			t.Errorf("%d results are kept, %d bytes by their own account, want at most %d", len(c.byKey), c.bytes, maxCached)
-		}
-		if _, kept := c.byKey["69"]; !kept {
-			t.Error("the newest result is not kept")
-		}
-		for i := range 1000 {
-			away := errors.New("away")
-			c.get(t.Context(), request{fmt.Sprint("failed", i), shortLife, readLimit, func(context.Context) (any, error) { return nil, away }}, patience)
-		}
-		time.Sleep(2 * keptFor)
-		synctest.Wait()
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if len(c.byKey) != 0 || c.bytes != 0 || c.sweeping {
-			t.Errorf("%d results with %d bytes are kept after %s without a viewer", len(c.byKey), c.bytes, 2*keptFor)
+		if n := runs(fmt.Sprint(2*maxCached - 1)); n != 0 || runs("1") != 1 || c.parts.Len() != maxCached {
+			t.Errorf("the newest query ran %d times again; %d results are kept, want %d", n, c.parts.Len(), maxCached)
 		}
 	})
 }
@@ -206,7 +190,8 @@ func TestAChangeShowsAtOnce(t *testing.T) {
 		other := make(chan struct{})
 		go func() {
 			defer close(other)
-			see() // begins before the change
+			slow := &slowQuery{took: 300 * time.Millisecond} // begins before the change, and ends after the next query
+			c.get(t.Context(), slow.request("q", shortLife), patience)
 		}()
 		time.Sleep(50 * time.Millisecond)
 		changed = time.Now()
@@ -215,8 +200,8 @@ func TestAChangeShowsAtOnce(t *testing.T) {
 			t.Errorf("a viewer sees what was read at %s, before the change at %s", at, changed)
 		}
 		<-other
-		if at := see(); at.Before(changed) {
-			t.Errorf("the query that began before the change has replaced the newer one: %s", at)
+		if p, _ := c.find("q"); p.at.Before(changed) {
+			t.Errorf("the query that began before the change has replaced the newer one: %s", p.at)
 		}
 	})
 }
@@ -248,26 +233,5 @@ func TestLifeOfResults(t *testing.T) {
 		if got := v.life(); got != step.want {
 			t.Errorf("2 task types of %d queues: results live for %s, want %s", step.queues, got, step.want)
 		}
-	}
-}
-
-// The size of a result counts all that it points to.
-func TestSizeOfResults(t *testing.T) {
-	text := strings.Repeat("x", 1000)
-	at := time.Now()
-	type record struct {
-		Name  string
-		Owner *string
-		At    *time.Time
-		More  map[string]string
-		list  []string
-	}
-	least := 5 * 1000
-	size := sizeOf(reflect.ValueOf([]record{{text, &text, &at, map[string]string{text: text}, []string{text}}}))
-	if size < least || size > least+500 {
-		t.Errorf("a record with five texts of 1,000 bytes has %d", size)
-	}
-	if size := sizeOf(reflect.ValueOf(part{value: []record{}, err: errors.New(text)})); size < 1000 || size > 1500 {
-		t.Errorf("a part with an error of 1,000 bytes has %d", size)
 	}
 }

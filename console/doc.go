@@ -26,7 +26,7 @@
 // minutes while a small query said that nothing had changed. It was cheaper, but failed items did not change that
 // query's result, and the page said "1 s old" beside a list of five minutes ago.
 //
-// The cache holds at most 128 MB, and nothing that no viewer has used for ten minutes.
+// The cache holds the 256 results that were used last. A list has at most 1,000 rows.
 //
 // If a query fails, the pages show what it returned last, and since when the database has not answered. They stay
 // usable in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.

@@ -42,6 +42,7 @@ func linkedModules(t *testing.T) []module {
 var kinds = []struct{ name, phrase string }{
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},
+	{"MPL-2.0", "Mozilla Public License, version 2.0"},
 	{"GPL", "GNU"},
 	{"ISC", "Permission to use, copy, modify, and/or distribute"},
 	{"MIT", "Permission is hereby granted, free of charge"},
