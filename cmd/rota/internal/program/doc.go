@@ -17,7 +17,7 @@
 // its items either. The idempotency key has the operation, because a discard has the items of an execute before it, and
 // a service that remembers keys must not take one for the other.
 //
-// A process is the leader of a process group. The group is killed when the context of its batch ends, and Ask
-// returns when it is dead, so that a queue is not handed over to another worker while the program still works. When the
-// worker is killed, Linux kills the program, too, and elsewhere its input ends.
+// A process is the leader of a process group. The group is killed when the context of its batch ends, and Ask returns
+// when it is dead, so that a queue is not handed over to another worker while the program still works. When the worker
+// is killed, Linux kills the program, too, and elsewhere its input ends.
 package program
