@@ -19,13 +19,16 @@ type paging struct {
 	open  bool // there may be more than total
 }
 
+// lastPage is beyond the end of each list. A larger number could make the number of a row overflow.
+const lastPage = 1_000_000
+
 // pageOf returns the page of a list that an address asks for.
 func pageOf(query url.Values) paging {
 	n, err := strconv.Atoi(query.Get("page"))
 	if err != nil || n < 1 {
 		n = 1
 	}
-	return paging{Page: n, query: query}
+	return paging{Page: min(n, lastPage), query: query}
 }
 
 // limit returns how many rows a query must return for the page.

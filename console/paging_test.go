@@ -59,3 +59,20 @@ func TestOldItemsAreFound(t *testing.T) {
 		t.Errorf("the page does not say that there are more: %s", got.body)
 	}
 }
+
+// A page with a number that no list has shows no rows.
+func TestPageNumbersBeyondAll(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, testdb.URL(t, testdb.SQLite), console.Options{})
+	for _, page := range []string{"92233720368547759", "184467440737095517", "9223372036854775807"} {
+		for _, path := range []string{"/events", "/items", "/runs", "/servers", "/task?task=settle"} {
+			sign := "?"
+			if strings.Contains(path, "?") {
+				sign = "&"
+			}
+			if got := s.get(path + sign + "page=" + page); got.code != http.StatusOK {
+				t.Errorf("page %s of %s: status %d: %s", page, path, got.code, got.body)
+			}
+		}
+	}
+}

@@ -39,4 +39,10 @@ var otherMutants = []mutant{
 		"return r != RoleDealers || r == RoleStore ",
 		"TestMigrationsHaveNoTimeout",
 	},
+	{
+		"", "a page with a huge number panics",
+		"pageOf", "min(n, lastPage)",
+		"n",
+		"TestPageNumbersBeyondAll",
+	},
 }
