@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -20,9 +21,17 @@ type eventsPage struct {
 
 // eventsOf returns the latest events that a filter selects, the oldest first.
 func (v *viewer) eventsOf(ctx context.Context, f ops.EventFilter, limit int) []ops.EventRecord {
-	key := strings.Join([]string{"events", f.TaskType, f.QueueID, f.Server, f.Kind, number(limit)}, "\x00")
-	return loadRows(ctx, v, key, func(e ops.EventRecord) string { return e.TaskType },
-		func(ctx context.Context) ([]ops.EventRecord, error) { return v.client.Events().List(ctx, f, limit) })
+	return newestFirst(latest[ops.EventRecord]{
+		key:      strings.Join([]string{"events", f.QueueID, f.Server, f.Kind, number(limit)}, "\x00"),
+		taskType: f.TaskType, limit: limit, taskTypeOf: func(e ops.EventRecord) string { return e.TaskType },
+		compare: func(a, b ops.EventRecord) int { return cmp.Compare(b.EventID, a.EventID) },
+		query: func(ctx context.Context, taskType string) ([]ops.EventRecord, error) {
+			f := f // the query may run beside that of another task type
+			f.TaskType = taskType
+			list, err := v.client.Events().List(ctx, f, limit)
+			return newestFirst(list), err
+		},
+	}.load(ctx, v)) // which turns them round again
 }
 
 // showEvents returns the page of events.

@@ -58,13 +58,20 @@ const maxItems = 1_000
 
 // itemsOf returns the latest failed items, the latest first.
 func (v *viewer) itemsOf(ctx context.Context, f ops.ItemFilter, limit int) []ops.ItemRecord {
-	key := strings.Join([]string{"items", f.TaskType, f.QueueID, f.State, f.Text, number(limit)}, "\x00")
-	return loadRows(ctx, v, key, func(i ops.ItemRecord) string { return i.TaskType },
-		func(ctx context.Context) ([]ops.ItemRecord, error) {
+	return latest[ops.ItemRecord]{
+		key:      strings.Join([]string{"items", f.QueueID, f.State, f.Text, number(limit)}, "\x00"),
+		taskType: f.TaskType, limit: limit, taskTypeOf: func(i ops.ItemRecord) string { return i.TaskType },
+		compare: func(a, b ops.ItemRecord) int {
+			return cmp.Or(b.FirstFailedAt.Compare(a.FirstFailedAt), cmp.Compare(b.ItemKey, a.ItemKey))
+		},
+		query: func(ctx context.Context, taskType string) ([]ops.ItemRecord, error) {
+			f := f // the query may run beside that of another task type
+			f.TaskType = taskType
 			items, err := v.client.Items().List(ctx, f, limit)
 			slices.Reverse(items)
 			return items, err
-		})
+		},
+	}.load(ctx, v)
 }
 
 // showItems returns the page of failed items.

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/runs"
 )
 
 // Long lists have pages of 100 rows, with links to the pages beside them that keep the filters.
@@ -57,6 +59,40 @@ func TestOldItemsAreFound(t *testing.T) {
 	}
 	if got := s.get("/items?task=settle"); !strings.Contains(got.body, "of the latest 1,000 items") || !strings.Contains(got.body, "1 to 100 of 1,000") {
 		t.Errorf("the page does not say that there are more: %s", got.body)
+	}
+}
+
+// A person who may look at one task type sees its rows, however many newer rows other task types have.
+func TestRowsOfOthersHideNone(t *testing.T) {
+	t.Parallel()
+	s := newRightsSite(t)
+	s.define("hourly", center.Settings{Mode: center.ModeRun, Queues: 1})
+	submit := func(taskType, key string) {
+		_, _, err := ops.New(s.center).Runs().Submit(t.Context(), taskType, runs.Submission{Key: key})
+		s.must(err)
+	}
+	submit("hourly", "mine")
+	items := []failures.Item{{Key: "mine", QueueID: "north", State: ops.ItemDead, Attempts: 25, LastError: "broken"}}
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "regions", items))
+	items = nil
+	for i := range 1_100 {
+		items = append(items, failures.Item{Key: fmt.Sprint("item ", i), QueueID: "0", State: ops.ItemDead, LastError: "no"})
+	}
+	s.must(failures.Of(s.center.Roster()).Save(t.Context(), "settle", items))
+	for i := range 101 {
+		s.must(s.center.Roster().Operator("ann").Pause(t.Context(), "settle", i%2 == 0))
+		submit("nightly", fmt.Sprint(i))
+	}
+	for _, c := range []struct{ user, path, has string }{
+		{"regions", "/items", ">mine<"},
+		{"regions", "/items?format=json", "broken"},
+		{"regions", "/events?format=json", "PAUSED"},
+		{"hourly", "/runs", "mine"},
+		{"hourly", "/runs?state=ready&format=csv", "mine"},
+	} {
+		if got := s.as(c.user, request(http.MethodGet, c.path)); !strings.Contains(got.body, c.has) || strings.Contains(got.body, "nightly") {
+			t.Errorf("%s: want %q: %s", c.path, c.has, got.body)
+		}
 	}
 }
 

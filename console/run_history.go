@@ -115,9 +115,16 @@ func (v *viewer) latestRuns(ctx context.Context, f runs.Filter) []runs.Record {
 }
 
 func (v *viewer) runsUpTo(ctx context.Context, f runs.Filter, limit int) []runs.Record {
-	key := strings.Join([]string{"runs", f.TaskType, f.State, f.Trigger, number(limit)}, "\x00")
-	return loadRows(ctx, v, key, func(r runs.Record) string { return r.TaskType },
-		func(ctx context.Context) ([]runs.Record, error) { return v.client.Runs().List(ctx, f, limit) })
+	return latest[runs.Record]{
+		key:      strings.Join([]string{"runs", f.State, f.Trigger, number(limit)}, "\x00"),
+		taskType: f.TaskType, limit: limit, taskTypeOf: func(r runs.Record) string { return r.TaskType },
+		compare: func(a, b runs.Record) int { return cmp.Compare(b.ID, a.ID) },
+		query: func(ctx context.Context, taskType string) ([]runs.Record, error) {
+			f := f // the query may run beside that of another task type
+			f.TaskType = taskType
+			return v.client.Runs().List(ctx, f, limit)
+		},
+	}.load(ctx, v)
 }
 
 // history fills what compares the run with those before it.

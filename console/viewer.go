@@ -50,6 +50,35 @@ func loadRows[T any](ctx context.Context, v *viewer, key string, taskTypeOf func
 	return visible(v, load(ctx, v, key, query), taskTypeOf)
 }
 
+// latest says how to load the latest rows of a list, the newest first.
+type latest[T any] struct {
+	key        string // names the query, without the task type
+	taskType   string // of the rows; empty for all
+	limit      int
+	taskTypeOf func(T) string
+	compare    func(a, b T) int // puts the newer row first
+	query      func(ctx context.Context, taskType string) ([]T, error)
+}
+
+// load returns the rows that the actor may see. If the latest rows of all task types have some that it may not see, it
+// asks for those of each task type that it may look at: otherwise newer rows of others could hide all of them.
+func (l latest[T]) load(ctx context.Context, v *viewer) []T {
+	of := func(taskType string) []T {
+		return load(ctx, v, l.key+"\x00"+taskType, func(ctx context.Context) ([]T, error) { return l.query(ctx, taskType) })
+	}
+	all := of(l.taskType)
+	rows := visible(v, all, l.taskTypeOf)
+	if l.taskType != "" || len(all) < l.limit || len(rows) == len(all) {
+		return rows
+	}
+	rows = slices.DeleteFunc(slices.Clone(rows), func(row T) bool { return l.taskTypeOf(row) != "" })
+	for _, t := range v.tasks(ctx) {
+		rows = append(rows, of(t.TaskType)...)
+	}
+	slices.SortStableFunc(rows, l.compare)
+	return rows[:min(l.limit, len(rows))]
+}
+
 // partKey returns the key of a query in the cache, which all environments share.
 func (v *viewer) partKey(key string) string { return v.client.OwnSign() + "\x00" + key }
 

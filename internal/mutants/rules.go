@@ -40,6 +40,12 @@ var otherMutants = []mutant{
 		"TestMigrationsHaveNoTimeout",
 	},
 	{
+		"", "newer rows of others hide all rows that a person may see",
+		"load", "len(all) < l.limit || len(rows) == len(all) {",
+		"len(all) < l.limit || len(rows) <= len(all) {",
+		"TestRowsOfOthersHideNone",
+	},
+	{
 		"", "a page with a huge number panics",
 		"pageOf", "min(n, lastPage)",
 		"n",
