@@ -139,6 +139,16 @@ func testRepartitionRequests(t *testing.T, c *center.Center) {
 }
 
 func testRepartitionCursors(t *testing.T, c *center.Center) {
+	t.Run("N1 a request is withdrawn although a queue has a cursor now", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 2})
+		r.join("A")
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 4, 0))
+		r.exec("UPDATE schedule_queue SET cursor_value = '7' WHERE task_type = '%s' AND queue_id = '1'", r.task)
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
+		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+			t.Fatalf("%d queues are still requested", p.RequestedTotal)
+		}
+	})
 	t.Run("N1 a repartition is refused while queues have cursors", func(t *testing.T) {
 		r := newFixture(t, c, center.Settings{Queues: 2})
 		r.join("A")

@@ -272,4 +272,10 @@ var handoverMutants = []mutant{
 		`proof.UUID == "" && false`,
 		"TestConformance",
 	},
+	{
+		"N1", "no request is withdrawn once a queue has a cursor",
+		"Repartition", "} else if err := mustHaveNoCursors(ctx, l); err != nil {",
+		"}\n\t\tif err := mustHaveNoCursors(ctx, l); err != nil {",
+		"TestConformance/.*/repartition_cursors",
+	},
 }

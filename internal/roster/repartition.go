@@ -28,12 +28,11 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		if seen != 0 && seen != l.versions.partition {
 			return ErrChanged
 		}
-		if err := mustHaveNoCursors(ctx, l); err != nil {
-			return err
-		}
 		var requested any = total
 		if !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total }) {
 			requested = nil
+		} else if err := mustHaveNoCursors(ctx, l); err != nil { // a withdrawal keeps the queues that have the cursors
+			return err
 		}
 		// Each request has a version of its own, so that a server that drained for an earlier request does not count.
 		err = l.setLockRow(ctx, `requested_total = ?, resizing = NULL, partition_version = partition_version + 1`, requested)
