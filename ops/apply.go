@@ -77,7 +77,8 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 		a.Waiting = wanted
 	}
 	oneDatabase := s.Database == "" || roster.CheckDataName(s.Database) == nil
-	a.Resizes = s.Splittable && oneDatabase && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
+	barrier := tasks[0].RequestedTotal != nil // only another request ends it, or replaces it
+	a.Resizes = s.Splittable && oneDatabase && !barrier && len(totals) <= roster.MaxResizing && totals.divide(a.Wanted)
 	return a, a.compareQueues(taskType, row, s)
 }
 

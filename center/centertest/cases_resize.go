@@ -359,6 +359,22 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.rebalance("A")
 		r.wantTotals("0/3 A", "1/3 A", "2/3 A")
 	})
+	t.Run("N1 N3 a requested barrier is withdrawn or replaced, and no split waits for it", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		for _, queues := range []int{3, 2, 3, 4} {
+			diff, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Queues: queues, Splittable: true})
+			r.must(err)
+			r.must(ops.New(c).Tasks().Apply(t.Context(), diff, "test"))
+			want := queues
+			if queues == 2 {
+				want = 0
+			}
+			if p, _ := r.heartbeat("A"); p.RequestedTotal != want {
+				t.Fatalf("after a change to %d queues, %d are requested, want %d", queues, p.RequestedTotal, want)
+			}
+		}
+	})
 	t.Run("N3 another number of queues splits or merges each", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
 		r.join("A")

@@ -278,4 +278,10 @@ var handoverMutants = []mutant{
 		"}\n\t\tif err := mustHaveNoCursors(ctx, l); err != nil {",
 		"TestConformance/.*/repartition_cursors",
 	},
+	{
+		"N1", "a requested barrier of a splittable task type cannot be withdrawn",
+		"Compare", "oneDatabase && !barrier && ",
+		"(oneDatabase || barrier) && ",
+		"TestConformance/.*/N3_requests",
+	},
 }
