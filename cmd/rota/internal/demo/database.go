@@ -16,55 +16,51 @@ import (
 // because openDatabase refuses a database that has such tables already.
 type database struct {
 	*sql.DB
-	sqldb.Database
-	server string // its product and version
+	sqldb.Reading
+	url     string
+	address string // url without its password
 }
 
 // openDatabase connects to a new SQLite file, or to a database on a server, which must have no tables of the demo yet,
 // and creates the table orders. Of two demos that begin at once, one cannot.
 func openDatabase(ctx context.Context, url string) (*database, error) {
-	d := &database{Database: anydb.URL(url)}
-	if d.Err != nil {
-		return nil, fmt.Errorf("--database: %w", d.Err)
+	to := anydb.URL(url)
+	if to.Err != nil {
+		return nil, fmt.Errorf("--database: %w", to.Err)
 	}
-	var err error
-	if d.DB, err = d.Pool(sqldb.RoleDealers, sqldb.PoolOptions{Create: true}); err != nil {
-		return nil, fmt.Errorf("--database %s: %w", d.Address, err)
+	pool, err := to.Pool(sqldb.RoleDealers, sqldb.PoolOptions{Create: true})
+	if err != nil {
+		return nil, fmt.Errorf("--database %s: %w", to.Address, err)
 	}
-	if err = d.check(ctx); err == nil {
-		_, err = d.ExecContext(ctx, createOrders)
+	d := &database{pool, sqldb.Reading{Queryer: pool, Dialect: to.Dialect}, url, to.Address}
+	if err = sqldb.Connect(ctx, pool); err == nil {
+		err = d.begin(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--database %s: %w", d.Address, errors.Join(sqldb.OneLine(err), d.Close()))
+		return nil, fmt.Errorf("--database %s: %w", d.address, errors.Join(sqldb.OneLine(err), d.Close()))
 	}
 	return d, nil
 }
 
-// check asks which server it is, and refuses tables with names of the demo.
-func (d *database) check(ctx context.Context) error {
-	if err := sqldb.Connect(ctx, d.DB); err != nil {
-		return err
-	}
-	found, err := d.Probe(ctx, d.DB)
+// createOrders creates the user's table of work, on every database.
+const createOrders = `CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL,
+	settled_by VARCHAR(150), effects INTEGER NOT NULL, UNIQUE (state, id))`
+
+// begin creates the table orders, unless there are tables with names of the demo.
+func (d *database) begin(ctx context.Context) error {
+	tables, err := d.tables(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.QueryRowContext(ctx, found.Version).Scan(&d.server); err != nil {
-		return err
+	if len(tables) > 0 {
+		return fmt.Errorf("%s exists; the demo needs a database without orders and schedule_... tables", tables[0])
 	}
-	tables, err := d.tables(ctx)
-	if err == nil && len(tables) > 0 {
-		err = fmt.Errorf("%s exists; the demo needs a database without orders and schedule_... tables", tables[0])
-	}
+	_, err = d.ExecContext(ctx, createOrders)
 	return err
 }
 
-// leave says that the tables stay, or removes them, also after a Ctrl-C.
-func (d *database) leave(ctx context.Context, out io.Writer, keep bool) error {
-	if keep {
-		printf(out, "Tables kept in %s: orders and schedule_...\n", d.Address)
-		return nil
-	}
+// removeTables removes the tables of the demo, also after a Ctrl-C.
+func (d *database) removeTables(ctx context.Context, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
 	tables, err := d.tables(ctx)
@@ -73,42 +69,32 @@ func (d *database) leave(ctx context.Context, out io.Writer, keep bool) error {
 		err = errors.Join(err, dropErr)
 	}
 	if err != nil {
-		return fmt.Errorf("remove the tables of the demo from %s: %w", d.Address, err)
+		return fmt.Errorf("remove the tables of the demo from %s: %w", d.address, err)
 	}
-	printf(out, "Removed the tables of the demo from %s\n", d.Address)
+	printf(out, "Removed the tables of the demo from %s\n", d.address)
 	return nil
 }
 
 // tables lists the tables of the demo and of Rota as DROP names them. The views, which depend on tables, come first.
 func (d *database) tables(ctx context.Context) (list []string, err error) {
-	_, rows, err := read(ctx, d.DB, d.Dialect.Tables)
-	for _, r := range rows {
-		if name := strings.ToLower(r[1]); name == "orders" || strings.HasPrefix(name, "schedule_") {
-			list = append(list, r[0]+" "+r[1])
+	all, err := sqldb.Records[struct{ Kind, Name string }](ctx, d, d.Dialect.Tables)
+	for _, t := range all {
+		if name := strings.ToLower(t.Name); name == "orders" || strings.HasPrefix(name, "schedule_") {
+			list = append(list, t.Kind+" "+t.Name)
 		}
 	}
 	return list, err
 }
 
-// createOrders creates the user's table of work. The statements are the same on every database.
-const createOrders = `CREATE TABLE orders (id INTEGER NOT NULL PRIMARY KEY, state VARCHAR(10) NOT NULL,
-	settled_by VARCHAR(150), effects INTEGER NOT NULL)`
-
-// fillOrders makes the orders.
-func fillOrders(ctx context.Context, db *sql.DB) error {
-	statements := []string{
-		`CREATE INDEX orders_state ON orders (state, id)`,
-		`INSERT INTO orders (id, state, effects) VALUES (1, 'NEW', 0)`,
-	}
-	for n := 1; n < orderCount; n *= 2 {
-		statements = append(statements, moreOrders(n, orderCount-n))
-	}
-	for _, statement := range statements {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("%s: %w", statement, err)
+// fillOrders makes the orders: one, and then as many as there are already.
+func (d *database) fillOrders(ctx context.Context) error {
+	statement := `INSERT INTO orders (id, state, effects) VALUES (1, 'NEW', 0)`
+	for n := 1; ; n *= 2 {
+		if _, err := d.ExecContext(ctx, statement); err != nil || n >= orderCount {
+			return sqldb.Wrap(err, "make the orders")
 		}
+		statement = moreOrders(n, orderCount-n)
 	}
-	return nil
 }
 
 // moreOrders returns the statement that makes new orders behind the last one, at most some.

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -19,18 +21,10 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// The sizes of the demo. queueCount, ownSign and the intervals are also in rota.yaml.
+// The sizes of the demo. queueCount is also in rota.yaml.
 const (
-	orderCount   = 20_000
-	queueCount   = 8
-	firstWorkers = 3
-	ownSign      = "DEMO"
-
-	heartbeatInterval = 500 * time.Millisecond
-	judgeDeadInterval = 6 * time.Second // a machine that is busy with other work stops no worker for that long
-
-	// takeOverPromise is how long a crash may leave queues idle.
-	takeOverPromise = judgeDeadInterval + 3*heartbeatInterval
+	orderCount = 20_000
+	queueCount = 8
 )
 
 const introduction = `Rota demo on %s
@@ -72,7 +66,7 @@ type Options struct {
 	Program string
 }
 
-// Run shows the demo and returns nil if the proof holds. When ctx ends, Run kills the workers, removes what it made and
+// Run shows the demo and returns nil if the proof holds. When ctx ends, Run ends the workers, removes what it made and
 // returns an error. It leaves no process behind, on Linux not even when it is killed itself.
 func Run(ctx context.Context, o Options) (err error) {
 	if strings.HasPrefix(strings.ToLower(o.Database), "sqlite:") {
@@ -87,20 +81,25 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if o.Keep == "" && os.Remove(folder) == nil {
-			return // it was empty: the database was refused
+	db, err := openDatabase(ctx, cmp.Or(o.Database, "sqlite:"+filepath.Join(folder, "rota.db")))
+	if err != nil {
+		if o.Keep == "" {
+			_ = os.Remove(folder) // it is empty, unless it has what is left of a SQLite file
 		}
+		return err
+	}
+	defer func() {
+		if o.Database != "" && o.Keep == "" {
+			err = errors.Join(err, db.removeTables(ctx, o.Out))
+		}
+		err = errors.Join(err, db.Close())
 		if o.Keep != "" || err != nil && ctx.Err() == nil {
 			printf(o.Out, "Files kept in %s\n", folder)
-			return
+		} else {
+			err = errors.Join(err, os.RemoveAll(folder))
 		}
-		err = errors.Join(err, os.RemoveAll(folder))
 	}()
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	limited, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not within --timeout %s", o.Timeout))
-	defer cancel()
-	return play(ctx, limited, o, folder)
+	return play(ctx, o, folder, db)
 }
 
 // newFolder makes the directory keep, or a temporary one.
@@ -108,65 +107,54 @@ func newFolder(keep string) (path string, err error) {
 	if keep == "" {
 		return os.MkdirTemp("", "rota-demo-")
 	}
-	path, err = filepath.Abs(keep)
-	if err == nil {
+	if list, _ := os.ReadDir(keep); len(list) > 0 { // if it is no directory, MkdirAll says so
+		return "", fmt.Errorf("--keep %s: the directory must be empty or new, but contains %s", keep, list[0].Name())
+	}
+	if path, err = filepath.Abs(keep); err == nil {
 		err = os.MkdirAll(path, 0o700)
 	}
-	list, readErr := os.ReadDir(path)
-	if err = cmp.Or(err, readErr); err == nil && len(list) > 0 {
-		err = fmt.Errorf("the directory must be empty or new, but contains %s", list[0].Name())
-	}
-	if err != nil {
-		return "", fmt.Errorf("--keep %s: %w", keep, err)
-	}
-	return path, nil
+	return path, err
 }
 
-// play makes the tables and rota.yaml, lets the workers work and prints the proof. The time limit is that of ctx.
-func play(unlimited, ctx context.Context, o Options, folder string) (err error) {
-	url := cmp.Or(o.Database, "sqlite:"+filepath.Join(folder, "rota.db"))
-	db, err := openDatabase(ctx, url)
+// play makes the tables and rota.yaml, tells the story and prints the proof.
+func play(ctx context.Context, o Options, folder string, db *database) error {
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	limited, stop := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("not within --timeout %s", o.Timeout))
+	defer stop()
+	c, err := center.Open(limited, anydb.URL(db.url), center.Options{OwnSign: "DEMO", Schema: center.SchemaCreate})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if o.Database != "" {
-			err = errors.Join(err, db.leave(ctx, o.Out, o.Keep != ""))
-		}
-		err = errors.Join(err, db.Close())
-	}()
-	c, err := center.Open(ctx, anydb.URL(url), center.Options{OwnSign: ownSign, Schema: center.SchemaCreate})
-	if err != nil {
+	defer c.Close()
+	if err := errors.Join(db.fillOrders(limited), writeConfig(folder, db.url)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := errors.Join(fillOrders(ctx, db.DB), writeConfig(folder, url)); err != nil {
-		return err
-	}
-	s := &story{client: ops.New(c), out: o.Out, began: time.Now(), fleet: &fleet{program: o.Program, folder: folder}}
-	s.events = s.client.Events().Follow(ops.EventFilter{}, 100)
-	printf(o.Out, introduction, db.server, human.Number(orderCount), queueCount)
+	printf(o.Out, introduction, db.address, human.Number(orderCount), queueCount)
 	if o.Console != nil {
-		address, stop, err := o.Console(ctx, c)
+		address, stop, err := o.Console(limited, c)
 		if err != nil {
 			return err
 		}
 		defer stop()
 		printf(o.Out, "The console: %s\n\n", address)
 	}
-	defer s.fleet.kill()
-	findings, err := s.tell(ctx)
+	runtime.LockOSThread() // Linux kills the workers when the thread ends that started them
+	defer runtime.UnlockOSThread()
+	s := &story{client: ops.New(c), db: db, out: o.Out, program: o.Program, folder: folder, began: time.Now()}
+	s.events = s.client.Events().Follow(ops.EventFilter{}, 100)
+	defer s.running.Wait()
+	lastEvent, err := s.tell(limited)
 	if err != nil {
 		return err
 	}
-	if err := report(o.Out, findings, o.Proof); err != nil {
+	if err := prove(limited, db, claims(lastEvent), o.Out, o.Proof); err != nil {
 		return err
 	}
 	if o.Console != nil {
-		return s.goOn(unlimited)
+		return s.goOn(ctx)
 	}
 	if o.Keep != "" || o.Database == "" {
-		printf(o.Out, "%s", next(o.Keep))
+		printNext(o.Out, o.Keep)
 	}
 	return nil
 }
@@ -183,31 +171,32 @@ func writeConfig(folder, url string) error {
 	return os.WriteFile(filepath.Join(folder, configName), []byte(text), 0o600)
 }
 
-// next returns three commands that work when a user pastes them, in this order. keep is the directory that the user has
-// kept, or empty.
-func next(keep string) string {
+const next = `
+What to do next:
+- %s
+- See the queues. EPOCH rises with each change of the owner. The database
+  rejects what a worker writes under an old epoch:
+    %s queue list -c %s
+- Start a worker (Ctrl-C ends it). rota.yaml has its SQL: put your own there.
+    %[2]s worker -c %[3]s
+`
+
+// printNext prints three commands that work when a user pastes them, in this order. keep is the directory that the user
+// has kept, or empty.
+func printNext(out io.Writer, keep string) {
+	// A shell reads a character behind a backslash as it is.
+	quote := func(word string) string { return regexp.MustCompile(`[^\w/.:@+-]`).ReplaceAllString(word, `\$0`) }
 	program := quote(os.Args[0])
-	if strings.Contains(os.Args[0], "go-build") { // `go run` starts a file in the build cache
-		program = "go run github.com/dutyrota/rota/cmd/rota"
-		if info, ok := debug.ReadBuildInfo(); ok && strings.HasPrefix(info.Main.Version, "v") {
-			program += "@" + info.Main.Version // outside of a checkout
-		}
+	if info, ok := debug.ReadBuildInfo(); ok && strings.Contains(program, "go-build") { // `go run` starts a cached file
+		program = "go run " + strings.TrimSuffix(info.Path+"@"+info.Main.Version, "@(devel)")
 	}
-	config := " -c " + quote(filepath.Join(cmp.Or(keep, "demo-files"), configName)) + "\n"
-	first := "- Read what has happened:\n    " + program + " event list" + config
+	config := quote(filepath.Join(cmp.Or(keep, "demo-files"), configName))
+	first := "Read what has happened:\n    " + program + " event list -c " + config
 	if keep == "" {
-		first = "- Run the demo again and keep its database and rota.yaml:\n    " + program + " demo --keep demo-files\n"
+		first = "Run the demo again and keep its database and rota.yaml:\n    " + program + " demo --keep demo-files"
 	}
-	return "\nWhat to do next:\n" + first +
-		"- See the queues. EPOCH rises with each change of the owner. The database\n" +
-		"  rejects what a worker writes under an old epoch:\n    " + program + " queue list" + config +
-		"- Start a worker (Ctrl-C ends it). rota.yaml has its SQL: put your own there.\n    " + program + " worker" + config
+	printf(out, next, first, program, config)
 }
 
-// quote returns the word as a shell reads it.
-func quote(word string) string {
-	if !strings.ContainsAny(word, " \t\"'$&()*;<>?[]`{|}~#!") {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+// printf drops the error of writing: the command gets SIGPIPE.
+func printf(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -195,15 +195,13 @@ func testWhole(t *testing.T, r *run) {
 		t.Fatalf("exit %d\n%s\n%s", code, r.read.String(), r.stderr.String())
 	}
 	for _, want := range []string{
-		`JOINED +worker 4`,
-		`RELEASED +worker \d → worker 4`,
-		`(?s)killed with SIGKILL.*EXPIRED +worker 2.*TAKEN_OVER +worker 2 → worker \d`,
-		`worker \d  pid \d+ +[0-9,]+ orders  queues \d \d`,
-		`100 %  20,000 of 20,000 orders`,
-		`LEFT +worker 4`,
+		`JOINED .*worker 4`,
+		`RELEASED +\d +worker \d  worker 4`,
+		`(?s)killed with SIGKILL.*EXPIRED .*worker 2.*TAKEN_OVER +\d +worker 2  worker \d`,
+		`worker 4  S[A-Z]+ +[0-9.]+s +2 +\d+\n`,
+		`100 %: 20,000 of 20,000 orders`,
+		`LEFT .*worker 4`,
 		`(?m)^ok     each order took effect exactly once$`,
-		`(?m)^ok     one worker was evicted, the others left in order$`,
-		`(?m)^ok     the join and the crash moved as few queues as possible$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(r.read.String()) {
 			t.Errorf("no %s in\n%s", want, r.read.String())
@@ -282,8 +280,8 @@ func testKeep(t *testing.T, p program) {
 	keep := filepath.Join(t.TempDir(), "new", "my folder")
 	r := start(t, p, "--keep", keep, "--proof")
 	testWhole(t, r)
-	if n := strings.Count(r.read.String(), "   SELECT "); n != 3 {
-		t.Errorf("%d SELECTs with --proof, want 3", n)
+	if n := strings.Count(r.read.String(), "   SELECT "); n != 6 {
+		t.Errorf("%d SELECTs with --proof, want 6", n)
 	}
 	testNext(t, r, "event list", "queue list", "worker")
 	testKept(t, r, keep)
@@ -299,7 +297,7 @@ func testKeep(t *testing.T, p program) {
 	}
 }
 
-// testKept checks the files of --keep: rota.yaml is valid and agrees with the constants, and there are logs.
+// testKept checks the files of --keep: rota.yaml is valid and agrees with what the demo says, and there are logs.
 func testKept(t *testing.T, r *run, dir string) {
 	t.Helper()
 	file, err := config.Load(filepath.Join(dir, "rota.yaml"), nil)
@@ -307,7 +305,7 @@ func testKept(t *testing.T, r *run, dir string) {
 		t.Fatal(err)
 	}
 	if s := file.Tasks[0].Settings; !strings.HasPrefix(file.Database, cmp.Or(r.database, "sqlite:")) || s.Queues != queueCount ||
-		s.HeartbeatInterval != heartbeatInterval || s.JudgeDeadInterval != judgeDeadInterval {
+		s.HeartbeatInterval != 500*time.Millisecond || s.JudgeDeadInterval != 6*time.Second {
 		t.Errorf("rota.yaml says %+v", file)
 	}
 	if strings.Contains(file.Tasks[0].SQL.Execute, "state = 'NEW'") {
@@ -326,7 +324,7 @@ func testKept(t *testing.T, r *run, dir string) {
 func testTampered(t *testing.T, p program) {
 	keep := t.TempDir()
 	r := start(t, p, "--keep", keep)
-	r.until(t, `JOINED +worker 4`)
+	r.until(t, `JOINED .*worker 4`)
 	c, err := center.Open(t.Context(), anydb.URL("sqlite:"+filepath.Join(keep, "rota.db")), center.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -336,8 +334,7 @@ func testTampered(t *testing.T, p program) {
 		t.Fatal(err)
 	}
 	code := r.wait(t)
-	want := "rota: it is false that each order took effect exactly once: got [[SETTLED 0 1 20000 20000] " +
-		"[SETTLED 1 19998 1 19999] [SETTLED 2 1 4711 4711]], want [[SETTLED 1 20000 1 20000]]\n"
+	want := "rota: it is false that each order took effect exactly once: got 19998, want 20000\n"
 	if code != 1 || r.stderr.String() != want {
 		t.Errorf("exit %d: %s", code, r.stderr.String())
 	}
@@ -364,7 +361,7 @@ func testTimeout(t *testing.T, p program) {
 
 func testInterrupt(t *testing.T, p program) {
 	r := start(t, p)
-	r.until(t, `JOINED +worker 3`)
+	r.until(t, `JOINED .*worker 3`)
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +375,7 @@ func testInterrupt(t *testing.T, p program) {
 func testConsole(t *testing.T, p program) {
 	r := start(t, p, "--console")
 	address := r.until(t, `The console: (http://\S+)`)[1]
-	r.until(t, `JOINED +worker 3`)
+	r.until(t, `JOINED .*worker 3`)
 	page := func() string {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"servers", nil)
 		if err != nil {
@@ -410,7 +407,7 @@ func testConsole(t *testing.T, p program) {
 
 func testPipeClosed(t *testing.T, p program) {
 	r := start(t, p)
-	r.until(t, `JOINED +worker 3`)
+	r.until(t, `JOINED .*worker 3`)
 	if err := r.stdout.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +423,7 @@ func testKilled(t *testing.T, p program) {
 		t.Skip("other kernels do not end the children of a killed process")
 	}
 	r := start(t, p)
-	r.until(t, `JOINED +worker 3`)
+	r.until(t, `JOINED .*worker 3`)
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -445,7 +442,7 @@ func TestWorkerThatFails(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var out strings.Builder
 	err := Run(t.Context(), Options{Out: &out, Program: program})
-	want := `^scene "3 workers start and share the queues": worker \d \(pid \d+\) ended unexpectedly: exit status 3; last line of its log: worker -c rota.yaml: no luck$`
+	want := `^scene "3 workers start, share .+": worker \d \(pid \d+\) ended unexpectedly: exit status 3; last line of its log: worker -c rota.yaml: no luck$`
 	if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
 		t.Errorf("the error is %v", err)
 	}
@@ -464,7 +461,7 @@ func TestRunEndsItsWorkers(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	started := regexp.MustCompile(`started, pid (\d+)`).FindAllStringSubmatch(out.String(), -1)
-	if len(started) != firstWorkers {
+	if len(started) != 3 {
 		t.Errorf("%d workers were started:\n%s", len(started), out.String())
 	}
 	for _, m := range started {
@@ -494,9 +491,9 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]Options{
-		"the directory must be empty or new, but contains mine":   {Keep: full},
-		"--keep " + filepath.Join(full, "mine", "x") + ": mkdir ": {Keep: filepath.Join(full, "mine", "x")},
-		"--database: the demo makes a SQLite file of its own":     {Database: "SQLite:" + filepath.Join(full, "db")},
+		"the directory must be empty or new, but contains mine": {Keep: full},
+		"mkdir " + filepath.Join(full, "mine") + ": ":           {Keep: filepath.Join(full, "mine", "x")},
+		"--database: the demo makes a SQLite file of its own":   {Database: "SQLite:" + filepath.Join(full, "db")},
 		"unknown scheme": {Database: "http://localhost"},
 		"--database postgres://u@127.0.0.1:1/x: cannot connect: ": {Database: "postgres://u:secret@127.0.0.1:1/x"},
 	} {

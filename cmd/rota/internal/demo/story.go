@@ -4,80 +4,103 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
-	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/ops"
 )
 
 // story is what happens between the start of the first worker and the end of the last one.
 type story struct {
-	client *ops.Client
-	events *ops.EventFollower
-	out    io.Writer
-	began  time.Time
-	fleet  *fleet
+	client  *ops.Client
+	db      *database
+	events  *ops.EventFollower
+	printed int64 // the id of the last event that was printed
+	out     io.Writer
+	began   time.Time
+
+	program, folder string    // of the workers
+	workers         []*worker // in the order of their numbers
+	running         sync.WaitGroup
 }
 
-// scene is one step of the story.
+// scene is one step of the story. It is done when so many workers share the queues, and have settled that part of the
+// orders.
 type scene struct {
-	title string
-	begin func() error
-	ends  func(snapshot) bool
+	title            string
+	begin            func()
+	workers, percent int
 }
 
-// tell plays the scenes and returns the evidence.
-func (s *story) tell(ctx context.Context) ([]finding, error) {
-	var moves []finding
-	nothing := func() error { return nil }
-	settled := func(percent int) func(snapshot) bool {
-		return func(now snapshot) bool { return now.orders()*100 >= percent*orderCount }
-	}
-	kill := func() error {
-		s.fleet.workers[1].kill()
-		return nil
-	}
-	leave := func() (err error) {
-		moves, err = ask(ctx, s.client.DB(), movesCheck) // before the workers leave: that moves queues too
-		s.fleet.terminate()
-		return err
-	}
-	for _, scene := range []scene{
-		{fmt.Sprintf("%d workers start and share the queues", firstWorkers), s.start(firstWorkers), s.shared},
-		{"they settle a quarter of the orders", nothing, settled(25)},
-		{"worker 4 joins: queues move to it, one owner at a time", s.start(1), s.shared},
-		{"4 workers settle half of the orders", nothing, settled(50)},
-		{fmt.Sprintf("worker 2 is killed with SIGKILL: the others take over within %s", takeOverPromise), kill, s.shared},
-		{"3 workers settle the rest", nothing, settled(100)},
-		{"SIGTERM: the workers finish what is in flight and leave", leave, func(snapshot) bool { return s.fleet.ended() }},
-	} {
-		if err := s.play(ctx, scene); err != nil {
-			return nil, fmt.Errorf("scene %q: %w", scene.title, err)
+// tell plays the scenes. It returns the id of the last event before the workers leave, or the error of a worker that
+// ends unexpectedly.
+func (s *story) tell(ctx context.Context) (lastEvent int64, err error) {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	working, leave := context.WithCancel(ctx)
+	defer leave()
+	start := func(n int) func() {
+		return func() {
+			if err := s.start(working, n, fail); err != nil {
+				fail(err)
+			}
 		}
 	}
-	findings, err := ask(ctx, s.client.DB(), ordersCheck, workersCheck)
-	return append(findings, moves...), err
+	end := func() {
+		lastEvent = s.printed
+		leave()
+		s.running.Wait()
+	}
+	for _, scene := range []scene{
+		{"3 workers start, share the queues and settle a quarter of the orders", start(3), 3, 25},
+		{"worker 4 joins and gets queues; the 4 settle half of the orders", start(1), 4, 50},
+		{"worker 2 is killed with SIGKILL: the others take over within 7.5s", func() { s.workers[1].kill() }, 3, 0},
+		{"3 workers settle the rest", func() {}, 3, 100},
+		{"SIGTERM: the workers finish what is in flight and leave", end, 0, 100},
+	} {
+		if err := s.play(ctx, scene); err != nil {
+			return 0, fmt.Errorf("scene %q: %w", scene.title, err)
+		}
+	}
+	return lastEvent, nil
 }
 
-const (
-	// ordersPerSecond is how many new orders there are in a second after the proof.
-	ordersPerSecond = 400
-	// leaveLimit is how long the workers may take to leave.
-	leaveLimit = 30 * time.Second
-)
+// isDone counts a killed worker until the others evict it.
+func (c scene) isDone(servers []ops.ServerRecord, settled int) bool {
+	if len(servers) != c.workers {
+		return false
+	}
+	unowned := queueCount
+	for _, s := range servers {
+		if s.Queues < int64(queueCount/c.workers) || s.Requested > 0 {
+			return false
+		}
+		unowned -= int(s.Queues)
+	}
+	return (unowned == 0 || c.workers == 0) && settled*100 >= c.percent*orderCount
+}
 
-// goOn lets workers settle new orders until the user ends it.
+// ordersPerSecond is how many new orders there are in a second after the proof.
+const ordersPerSecond = 400
+
+// goOn lets workers settle new orders until the user ends it. The user may kill workers too.
 func (s *story) goOn(ctx context.Context) error {
+	working, leave := context.WithCancel(ctx)
+	defer leave()
 	s.write("== workers go on with new orders, for the console: end it with Ctrl-C")
-	if err := s.start(firstWorkers)(); err != nil {
+	if err := s.start(working, 3, func(error) {}); err != nil {
 		return err
 	}
-	for last := orderCount; ctx.Err() == nil; last += ordersPerSecond {
-		if _, err := s.client.DB().ExecContext(ctx, moreOrders(last, ordersPerSecond)); err != nil && ctx.Err() == nil {
+	for last := orderCount; ; last += ordersPerSecond {
+		_, err := s.db.ExecContext(ctx, moreOrders(last, ordersPerSecond))
+		if ctx.Err() != nil {
+			s.write("   the workers leave")
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("make new orders: %w", err)
 		}
 		select {
@@ -85,175 +108,75 @@ func (s *story) goOn(ctx context.Context) error {
 		case <-time.After(time.Second):
 		}
 	}
-	s.write("   the workers leave")
-	s.fleet.terminate()
-	enough := time.After(leaveLimit)
-	for _, w := range s.fleet.workers {
-		select {
-		case <-w.gone:
-		case <-enough: // the fleet is killed
-			return nil
-		}
-	}
-	return nil
 }
 
-func (s *story) start(n int) func() error {
-	return func() error {
-		for range n {
-			w, err := s.fleet.start()
-			if err != nil {
-				return err
-			}
-			s.write(fmt.Sprintf("   %s started, pid %d", w, w.process.Pid))
-		}
-		return nil
-	}
-}
-
-// lookInterval is the pause between two looks at the database.
-const lookInterval = 200 * time.Millisecond
-
-// play prints what goes on until the scene ends, or until a worker ends unexpectedly.
-func (s *story) play(ctx context.Context, scene scene) error {
-	s.write("== " + scene.title)
-	if err := scene.begin(); err != nil {
-		return err
-	}
+// play lets a scene begin, waits until it is done, and prints what has happened.
+func (s *story) play(ctx context.Context, c scene) error {
+	s.write("== " + c.title)
+	c.begin()
 	for {
-		now, err := s.look(ctx)
+		done, err := s.look(ctx, c)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil {
-			return err
-		}
-		ends := scene.ends(now)
-		s.tellEvents(now.events)
-		if ends {
-			s.tellState(now)
-		}
-		if err := s.fleet.check(); err != nil || ends {
+		if done || err != nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(lookInterval):
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }
 
-// shared reports whether each running worker owns its share of the queues, and no queue is about to move.
-func (s *story) shared(now snapshot) bool {
-	holds := map[*worker]int{}
-	for _, q := range now.queues {
-		w := s.fleet.of(value(q.CurServer))
-		if w == nil || w.killed || q.Status != "HELD" {
-			return false
-		}
-		holds[w]++
-	}
-	running := slices.DeleteFunc(slices.Clone(s.fleet.workers), func(w *worker) bool { return w.killed })
-	tooFew := func(w *worker) bool { return holds[w] < queueCount/len(running) }
-	return len(now.queues) == queueCount && !slices.ContainsFunc(running, tooFew)
-}
-
-// snapshot is what the tables hold at one moment.
-type snapshot struct {
-	queues  []ops.QueueRecord
-	settled map[string]int    // orders by the uuid of the server
-	events  []ops.EventRecord // that the last snapshot did not have
-}
-
-// look reads the tables.
-func (s *story) look(ctx context.Context) (now snapshot, err error) {
-	if now.queues, err = s.client.Queues().List(ctx, ops.QueueFilter{}); err != nil {
-		return now, err
-	}
-	_, rows, err := read(ctx, s.client.DB(), `SELECT COALESCE(settled_by, ''), COUNT(*) FROM orders WHERE state = 'SETTLED'
-		GROUP BY settled_by ORDER BY settled_by`)
+// look reports whether a scene is done. If it is, look prints its events, the workers and the progress.
+func (s *story) look(ctx context.Context, c scene) (done bool, err error) {
+	servers, err := s.client.Servers().List(ctx, ops.ServerFilter{})
 	if err != nil {
-		return now, fmt.Errorf("count the orders: %w", err)
+		return false, err
 	}
-	now.settled = map[string]int{}
-	for _, r := range rows {
-		now.settled[r[0]], _ = strconv.Atoi(r[1]) // a COUNT is a number
+	n, err := sqldb.Value[int](ctx, s.db, `SELECT COUNT(*) FROM orders WHERE state = 'SETTLED'`)
+	if err != nil || !c.isDone(servers, n) {
+		return false, err
 	}
-	now.events, err = s.events.Next(ctx)
-	return now, err
+	events, err := s.events.Next(ctx)
+	if err != nil {
+		return false, err
+	}
+	screen := cli.ScreenOf(s.out)
+	if len(events) > 0 {
+		s.printed = events[len(events)-1].EventID
+		printf(s.out, "\n%s\n", cli.Render(screen, events, s.eventRow))
+	}
+	if len(servers) > 0 {
+		printf(s.out, "\n%s\n", cli.Render(screen, servers, s.serverRow))
+	}
+	printf(s.out, "\n %d %%: %s of %s orders are settled\n\n", n*100/orderCount, human.Number(n), human.Number(orderCount))
+	return true, nil
 }
 
-// value returns what a column holds; empty if it is NULL.
-func value(column *string) string {
-	if column == nil {
-		return ""
+func (s *story) eventRow(e ops.EventRecord) cli.Row {
+	return cli.Row{
+		cli.State("EVENT", e.Kind),
+		cli.Maybe("QUEUE", e.QueueID),
+		cli.Text("FROM", s.name(cli.OrDash(e.FromServer))),
+		cli.Text("TO", s.name(cli.OrDash(e.ToServer))),
+		cli.Maybe("EPOCH", e.Epoch).Right(),
+		cli.Long("REASON", e.Reason),
 	}
-	return *column
 }
 
-// orders returns the number of settled orders.
-func (s snapshot) orders() (total int) {
-	for _, n := range s.settled {
-		total += n
+func (s *story) serverRow(r ops.ServerRecord) cli.Row {
+	return cli.Row{
+		cli.Text("SERVER", s.name(r.UUID)),
+		cli.State("STATE", r.DisplayState()),
+		cli.Age("HEARTBEAT", &r.HeartbeatAge),
+		cli.Figure("QUEUES", r.Queues),
+		cli.Figure("DONE", r.SuccessCount),
 	}
-	return total
 }
 
 // write prints a line with the time since the demo began.
 func (s *story) write(line string) {
-	printf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), escape.Text(line))
-}
-
-// tellEvents prints events. Neighbours that differ only in their queue share a line.
-func (s *story) tellEvents(events []ops.EventRecord) {
-	var lines []string
-	for _, e := range events {
-		if e.Kind == ops.EventRequested {
-			continue // the release says the same
-		}
-		from, to := value(e.FromServer), value(e.ToServer)
-		parties := s.fleet.name(from) + s.fleet.name(to)
-		if from != "" && to != "" {
-			parties = s.fleet.name(from) + " → " + s.fleet.name(to)
-		}
-		line := strings.TrimRight(fmt.Sprintf("   %-10s  %s  %s", e.Kind, parties, e.Reason), " ")
-		if e.QueueID != nil {
-			line = fmt.Sprintf("   %-10s  %s  queue", e.Kind, parties)
-			if n := len(lines) - 1; n >= 0 && strings.HasPrefix(lines[n], line) {
-				lines[n] += " " + *e.QueueID
-				continue
-			}
-			line += " " + *e.QueueID
-		}
-		lines = append(lines, line)
-	}
-	for _, line := range lines {
-		s.write(line)
-	}
-}
-
-// tellState prints a line for each worker with its queues, one for the queues without an owner, and one for the
-// progress.
-func (s *story) tellState(now snapshot) {
-	for _, w := range append(slices.Clone(s.fleet.workers), nil) {
-		orders, queues := 0, ""
-		for uuid, n := range now.settled {
-			if s.fleet.of(uuid) == w {
-				orders += n
-			}
-		}
-		for _, q := range now.queues {
-			if s.fleet.of(value(q.CurServer)) == w {
-				queues += " " + q.QueueID
-			}
-		}
-		if w != nil {
-			printf(s.out, "         %s  %-11s %6s orders  queues%s\n", w, w.state(), human.Number(orders), queues)
-		} else if queues != "" {
-			printf(s.out, "         no owner: queues%s\n", queues)
-		}
-	}
-	total := now.orders()
-	printf(s.out, "         %d %%  %s of %s orders\n\n",
-		total*100/orderCount, human.Number(total), human.Number(orderCount))
+	printf(s.out, "%5.1f s  %s\n", time.Since(s.began).Seconds(), line)
 }

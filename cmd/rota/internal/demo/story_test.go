@@ -2,83 +2,58 @@ package demo
 
 import (
 	"os"
-	"regexp"
-	"strconv"
-	"strings"
+	"os/exec"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/ops"
 )
 
-func pidOf(w *worker) string { return strconv.Itoa(w.process.Pid) }
-
-// example is a story of four workers with worker 2 killed, and a snapshot taken before the take-over.
-func example() (*story, *strings.Builder, snapshot) {
-	var out strings.Builder
-	c := &fleet{}
-	for i, pid := range []int{4711, 4712, 4713, 1234567} {
-		c.workers = append(c.workers, &worker{number: i + 1, process: &os.Process{Pid: pid}, killed: i == 1, gone: make(chan struct{})})
+func TestSceneIsDone(t *testing.T) {
+	// servers returns servers with so many queues each.
+	servers := func(queues ...int64) (list []ops.ServerRecord) {
+		for _, n := range queues {
+			list = append(list, ops.ServerRecord{Queues: n})
+		}
+		return list
 	}
-	return &story{fleet: c, out: &out, began: time.Now()}, &out, snapshot{
-		queues: []ops.QueueRecord{
-			{QueueID: "0", CurServer: new("h:4711:a"), Status: "HELD"},
-			{QueueID: "1", CurServer: new("h:4712:b"), Status: "OVERDUE"},
-			{QueueID: "2", CurServer: new("h:4713:c"), Status: "MOVING"},
-			{QueueID: "3", Status: "UNASSIGNED"},
-			{QueueID: "5", CurServer: new("fe80::1:1234567:d"), Status: "HELD"}, // a host name with colons
-		},
-		settled: map[string]int{"h:4711:a": 5000, "h:4712:b": 2500, "h:4713:c": 1000, "h:1234567:d": 500},
-	}
-}
-
-func TestTellState(t *testing.T) {
-	s, out, now := example()
-	s.tellState(now)
-	const want = `         worker 1  pid 4711     5,000 orders  queues 0
-         worker 2  killed       2,500 orders  queues 1
-         worker 3  pid 4713     1,000 orders  queues 2
-         worker 4  pid 1234567    500 orders  queues 5
-         no owner: queues 3
-         45 %  9,000 of 20,000 orders
-
-`
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
+	moving := servers(2, 2, 2, 2)
+	moving[1].Requested = 1
+	for name, c := range map[string]struct {
+		scene   scene
+		servers []ops.ServerRecord
+		settled int
+		want    bool
+	}{
+		"three share":           {scene{workers: 3, percent: 25}, servers(3, 2, 3), 5_000, true},
+		"too few orders":        {scene{workers: 3, percent: 25}, servers(3, 2, 3), 4_999, false},
+		"one has too few":       {scene{workers: 3}, servers(4, 1, 3), 0, false},
+		"a queue without owner": {scene{workers: 3}, servers(3, 2, 2), 0, false},
+		"not all have joined":   {scene{workers: 3}, servers(4, 4), 0, false},
+		"four share":            {scene{workers: 4}, servers(2, 2, 2, 2), 0, true},
+		"a queue is to move":    {scene{workers: 4}, moving, 0, false},
+		"one is not evicted":    {scene{workers: 3}, servers(2, 2, 2, 2), 0, false},
+		"all have left":         {scene{percent: 100}, nil, 20_000, true},
+		"one has not left":      {scene{percent: 100}, servers(0), 20_000, false},
+	} {
+		if got := c.scene.isDone(c.servers, c.settled); got != c.want {
+			t.Errorf("%s: got %t", name, got)
+		}
 	}
 }
 
-func TestTellEvents(t *testing.T) {
-	s, out, _ := example()
-	s.tellEvents([]ops.EventRecord{
-		{Kind: "JOINED", ToServer: new("h:1234567:d")},
-		{Kind: "GRANTED", QueueID: new("0"), ToServer: new("h:4711:a")},
-		{Kind: "GRANTED", QueueID: new("3"), ToServer: new("h:4711:a")},
-		{Kind: "GRANTED", QueueID: new("4"), ToServer: new("h:4713:c")},
-		{Kind: "REQUESTED", QueueID: new("2"), FromServer: new("h:4713:c"), ToServer: new("h:1234567:d")},
-		{Kind: "RELEASED", QueueID: new("2"), FromServer: new("h:4713:c"), ToServer: new("h:1234567:d")},
-		{Kind: "EXPIRED", FromServer: new("h:4712:b"), Reason: "silent for 2.6s"},
-		{Kind: "TAKEN_OVER", QueueID: new("1"), FromServer: new("h:4712:b"), ToServer: new("h:9:stranger")},
-	})
-	const want = `   JOINED      worker 4
-   GRANTED     worker 1  queue 0 3
-   GRANTED     worker 3  queue 4
-   RELEASED    worker 3 → worker 4  queue 2
-   EXPIRED     worker 2  silent for 2.6s
-   TAKEN_OVER  worker 2 → h:9:stranger  queue 1
-`
-	if diff := cmp.Diff(want, regexp.MustCompile(`(?m)^ +[0-9.]+ s  `).ReplaceAllString(out.String(), "")); diff != "" {
-		t.Error(diff)
+func TestName(t *testing.T) {
+	s := &story{}
+	for i, pid := range []int{4711, 471} {
+		s.workers = append(s.workers, &worker{
+			Cmd:  &exec.Cmd{Process: &os.Process{Pid: pid}},
+			name: []string{"worker 1", "worker 2"}[i],
+		})
 	}
-}
-
-// What the demo reads from the database reaches the terminal only escaped.
-func TestTellEscapes(t *testing.T) {
-	s, out, _ := example()
-	s.tellEvents([]ops.EventRecord{{Kind: ops.EventExpired, Reason: "a\x1b]0;x\x07"}})
-	if !strings.HasSuffix(out.String(), `  a\x1b]0;x\a`+"\n") {
-		t.Errorf("%q", out.String())
+	for uuid, want := range map[string]string{
+		"h:4711:a": "worker 1", "fe80::1:471:d": "worker 2", "h:47:a": "h:47:a", "-": "-",
+	} {
+		if got := s.name(uuid); got != want {
+			t.Errorf("%s is %s, want %s", uuid, got, want)
+		}
 	}
 }

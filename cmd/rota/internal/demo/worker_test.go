@@ -1,30 +1,16 @@
 package demo
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
-
-// startScripts starts a fleet of scripts. Each writes a line when it is ready.
-func startScripts(t *testing.T, scripts ...string) *fleet {
-	t.Helper()
-	c := &fleet{folder: t.TempDir()}
-	t.Cleanup(c.kill)
-	for _, script := range scripts {
-		c.program = writeScript(t, script)
-		w, err := c.start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the script is ready", func() bool {
-			info, err := os.Stat(w.log)
-			return err == nil && info.Size() > 0
-		})
-	}
-	return c
-}
 
 func writeScript(t *testing.T, text string) (path string) {
 	t.Helper()
@@ -35,24 +21,38 @@ func writeScript(t *testing.T, text string) (path string) {
 	return path
 }
 
+func pidOf(w *worker) string { return strconv.Itoa(w.Process.Pid) }
+
+// Worker 1 obeys SIGTERM with an exit code. The demo kills worker 2.
 func TestWorkersMustLeaveInOrder(t *testing.T) {
 	const obey = "trap 'exit %' TERM; echo ready; while :; do sleep 0.01; done"
 	for code, want := range map[string]string{
 		"0": "",
 		"3": "worker 1 (pid PID) ended unexpectedly: exit status 3; last line of its log: ready",
 	} {
-		c := startScripts(t, strings.Replace(obey, "%", code, 1), "echo ready; exec sleep 60")
-		if err := c.check(); err != nil {
-			t.Errorf("both run: %v", err)
+		s := &story{out: io.Discard, folder: t.TempDir()}
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var mu sync.Mutex
+		var errs []error
+		for i, script := range []string{strings.Replace(obey, "%", code, 1), "echo ready; exec sleep 60"} {
+			s.program = writeScript(t, script)
+			if err := s.start(ctx, 1, func(err error) { mu.Lock(); defer mu.Unlock(); errs = append(errs, err) }); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the script is ready", func() bool {
+				info, err := os.Stat(filepath.Join(s.folder, "worker-"+strconv.Itoa(i+1)+".log"))
+				return err == nil && info.Size() > 0
+			})
 		}
-		c.workers[1].kill()
-		c.terminate()
-		eventually(t, "both have ended", c.ended)
+		s.workers[1].kill()
+		leave()
+		s.running.Wait()
 		got := ""
-		if err := c.check(); err != nil {
+		if err := errors.Join(errs...); err != nil {
 			got = err.Error()
 		}
-		if want = strings.Replace(want, "PID", pidOf(c.workers[0]), 1); got != want {
+		if want = strings.Replace(want, "PID", pidOf(s.workers[0]), 1); got != want {
 			t.Errorf("exit %s: got %q, want %q", code, got, want)
 		}
 	}
