@@ -55,12 +55,12 @@ func TestManPages(t *testing.T) {
 func TestManPageOfACommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	b := build{version: "v0.1.0", time: time.Date(2026, 11, 27, 23, 0, 0, 0, time.UTC)}
+	b := build{version: "v0.1.0", time: time.Date(2025, 3, 31, 23, 0, 0, 0, time.UTC)}
 	if err := writeManPages(dir, b); err != nil {
 		t.Fatal(err)
 	}
 	for name, wants := range map[string][]string{
-		"rota-queue-list.1":    {`"Nov 2026" "rota v0.1.0" "Rota"`, "\n  RESERVED    it waits for its worker, which has left and returns soon\n"},
+		"rota-queue-list.1":    {`"Mar 2025" "rota v0.1.0" "Rota"`, "\n  RESERVED    it waits for its worker, which has left and returns soon\n"},
 		"rota-trigger-apply.1": {"\n  rota trigger apply poll --task import --every 10m --overlap WAIT\n"},
 	} {
 		page, err := os.ReadFile(filepath.Join(dir, name))
