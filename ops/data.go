@@ -97,7 +97,8 @@ func (d *Data) known(rows []roster.DataRow) (list []DataRecord) {
 func (d *Data) alerts(ctx context.Context) ([]EventRecord, error) {
 	list, err := d.c.Events().List(ctx, EventFilter{Kind: EventAlert, Open: true}, maxAlerts)
 	list = slices.DeleteFunc(list, func(e EventRecord) bool {
-		return e.Alert == nil || e.Subject == nil || *e.Alert != condition.Unreachable.Name && *e.Alert != condition.FenceWait.Name
+		return e.Alert == nil || e.Subject == nil ||
+			*e.Alert != condition.Unreachable.Name && *e.Alert != condition.FenceWait.Name
 	})
 	slices.SortStableFunc(list, func(a, b EventRecord) int { return cmp.Compare(*b.Alert, *a.Alert) })
 	return list, err

@@ -162,6 +162,7 @@ func (d rosterCheck) alerts(r rosterRows) {
 		if n := len(byKind[kind]) - 1; n > 0 {
 			text += "; " + human.Count(n, "more alert", "more alerts") + " of this kind"
 		}
-		d.add(condition.KindOf(kind), "%s (alert of %s UTC)", text, e.EventTime.UTC().Format(time.TimeOnly)).Since = e.EventTime
+		at := e.EventTime.UTC().Format(time.TimeOnly)
+		d.add(condition.KindOf(kind), "%s (alert of %s UTC)", text, at).Since = e.EventTime
 	}
 }

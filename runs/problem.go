@@ -160,8 +160,8 @@ const stallBegan = `{ago CASE WHEN t.stall_after_ms > 900000 THEN t.stall_after_
 // %[1]s and %[2]s stand for the condition that selects a task type by its runs and by its triggers.
 var (
 	// A run that is RUNNING has a deadline. One that waits has one if run_start_timeout is set.
-	overdueProblems = `SELECT '` + condition.RunOverdue.Name + `' AS kind, r.task_type, r.trigger_name, r.backfill_id, r.run_id,
-			r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until_at
+	overdueProblems = `SELECT '` + condition.RunOverdue.Name + `' AS kind, r.task_type, r.trigger_name, r.backfill_id,
+			r.run_id, r.run_id AS first_run_id, 1 AS count, r.state, r.message, r.started_at AS since, r.deadline_at AS until_at
 		FROM schedule_run r LEFT JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.own_sign = ?%[1]s AND r.state = '` + Running + `'
 		AND r.deadline_at < {ago -(COALESCE(t.run_timeout_ms, 0) / 10)}`
@@ -188,8 +188,8 @@ var (
 		AND NOT EXISTS (SELECT 1 FROM schedule_run_queue q WHERE q.run_id = r.run_id
 			AND (q.progress_at > ` + stallBegan + ` OR q.finished_at > ` + stallBegan + ` OR q.next_attempt_at > {now}))`
 
-	missedProblems = `SELECT '` + condition.SlotMissed.Name + `', g.target, g.name, NULL, '', '', g.missed, g.status, g.message,
-			g.missed_at, g.missed_at
+	missedProblems = `SELECT '` + condition.SlotMissed.Name + `', g.target, g.name, NULL, '', '', g.missed, g.status,
+			g.message, g.missed_at, g.missed_at
 		FROM schedule_trigger g WHERE g.own_sign = ?%[2]s AND g.missed_at IS NOT NULL
 		AND NOT EXISTS (SELECT 1 FROM schedule_run s WHERE s.task_type = g.target AND s.own_sign = g.own_sign
 			AND s.trigger_name = g.name AND s.state = '` + Success + `' AND s.scheduled_at >= g.missed_at)`
@@ -320,8 +320,8 @@ func newFailure(first, last Run, count int64) Problem {
 		last.Message = "it had failed at " + instant(last.FailedAt) + "; " + last.Message
 	}
 	return Problem{
-		Kind: condition.RunFailed.Name, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill, RunID: last.ID,
-		FirstID: first.ID, Count: count, State: last.State, Message: last.Message,
+		Kind: condition.RunFailed.Name, TaskType: last.TaskType, Trigger: last.Trigger, Backfill: last.Backfill,
+		RunID: last.ID, FirstID: first.ID, Count: count, State: last.State, Message: last.Message,
 		Since: first.FinishedAt, Until: last.FinishedAt,
 	}
 }
