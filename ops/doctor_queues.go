@@ -216,8 +216,13 @@ func (d queueCheck) pendingChanges(r rosterRows) {
 				busy = append(busy, ServerName(s.UUID))
 			}
 		}
-		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d",
-			r.task.QueueTotal),
+		var totals queueTotals
+		for _, q := range r.queues {
+			if q.QueueTotal != nil {
+				totals = append(totals, queueTotal{q.QueueID, int(*q.QueueTotal)})
+			}
+		}
+		d.advise(condition.RepartitionWait, fmt.Sprintf("wait; to withdraw: rota task apply with queues: %d", totals.least()),
 			"%s instead of %d, as soon as every server has drained; it waits for %s", human.Count(*n, "queue",
 				"queues"), r.task.QueueTotal, cmp.Or(human.First(busy, 5), "no server"))
 	}

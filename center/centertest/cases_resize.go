@@ -375,6 +375,22 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 			}
 		}
 	})
+	t.Run("N1 N3 a requested barrier is withdrawn although a queue was split", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		r.resize("1", 4)
+		r.finishChange("A", "1")
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 5, 0))
+		findings, err := ops.New(c).Diagnose(t.Context(), r.task)
+		if r.must(err); !strings.Contains(fmt.Sprint(findings), "to withdraw: rota task apply with queues: 2") {
+			t.Errorf("the findings %+v advise nothing that withdraws the request", findings)
+		}
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
+		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
+			t.Errorf("%d queues are still requested", p.RequestedTotal)
+		}
+		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
+	})
 	t.Run("N3 another number of queues splits or merges each", func(t *testing.T) {
 		r := newFixture(t, c, splittable)
 		r.join("A")

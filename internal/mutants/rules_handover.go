@@ -284,4 +284,16 @@ var handoverMutants = []mutant{
 		"(oneDatabase || barrier) && ",
 		"TestConformance/.*/N3_requests",
 	},
+	{
+		"N1", "a requested barrier cannot be withdrawn once a queue was split",
+		"Repartition", "l.RequestedTotal > 0 && total == least",
+		"l.RequestedTotal < 0",
+		"TestConformance/.*/N3_requests",
+	},
+	{
+		"N1", "doctor advises a number that does not withdraw the barrier",
+		"pendingChanges", "queues: %d\", totals.least())",
+		"queues: %d\", max(totals.least(), len(totals)))",
+		"TestConformance/.*/N3_requests",
+	},
 }
