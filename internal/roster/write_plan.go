@@ -309,7 +309,8 @@ func (s Server) ResetCrashes(ctx context.Context, queues []QueueEpoch) error {
 		})
 		for _, q := range part {
 			if err == nil && reset {
-				err = s.roster.EndAlert(ctx, condition.Condition{Kind: condition.Crashes.Name, TaskType: s.taskType, QueueID: q.ID}, 0)
+				ended := condition.Condition{Kind: condition.Crashes.Name, TaskType: s.taskType, QueueID: q.ID}
+				err = s.roster.EndAlert(ctx, ended, 0)
 			}
 		}
 		if err != nil {
