@@ -287,7 +287,7 @@ var handoverMutants = []mutant{
 	{
 		"N1", "a requested barrier cannot be withdrawn once a queue was split",
 		"Repartition", "l.RequestedTotal > 0 && total == least",
-		"l.RequestedTotal < 0",
+		"l.RequestedTotal < 0 && total == least",
 		"TestConformance/.*/N3_requests",
 	},
 	{

@@ -15,7 +15,8 @@ import (
 // Repartition requests another number of numbered queues. With the number, items change their queue: mod(id, total).
 // So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
 // report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
-// request; queues that were split do not count in it, and stay as they are. If seen is not 0 and no longer the partition_version, it returns ErrChanged.
+// request; queues that were split do not count in it, and stay as they are. If seen is not 0 and no longer the
+// partition_version, it returns ErrChanged.
 func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
 	if !validTotal(total) {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
