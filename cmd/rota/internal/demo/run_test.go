@@ -438,16 +438,19 @@ func testKilled(t *testing.T, p program) {
 }
 
 func TestWorkerThatFails(t *testing.T) {
-	program := writeScript(t, "echo first words\necho $1 $2 $3: no luck >&2\nexit 3\n")
-	t.Setenv("TMPDIR", t.TempDir())
-	var out strings.Builder
-	err := Run(t.Context(), Options{Out: &out, Program: program})
-	want := `^scene "3 workers start, share .+": worker \d \(pid \d+\) ended unexpectedly: exit status 3; last line of its log: worker -c rota.yaml: no luck$`
-	if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
-		t.Errorf("the error is %v", err)
-	}
-	if !strings.Contains(out.String(), "Files kept in ") {
-		t.Errorf("no files are kept:\n%s", out.String())
+	for _, code := range []string{"3", "0"} {
+		program := writeScript(t, "echo first words\necho $1 $2 $3: no luck >&2\nexit "+code+"\n")
+		t.Setenv("TMPDIR", t.TempDir())
+		var out strings.Builder
+		err := Run(t.Context(), Options{Out: &out, Program: program})
+		want := `^scene "3 workers start, share .+": worker \d \(pid \d+\) ended unexpectedly: exit status ` + code +
+			`; last line of its log: worker -c rota.yaml: no luck$`
+		if err == nil || !regexp.MustCompile(want).MatchString(err.Error()) {
+			t.Errorf("the error is %v", err)
+		}
+		if !strings.Contains(out.String(), "Files kept in ") {
+			t.Errorf("no files are kept:\n%s", out.String())
+		}
 	}
 }
 

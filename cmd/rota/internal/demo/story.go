@@ -90,6 +90,7 @@ const ordersPerSecond = 400
 func (s *story) goOn(ctx context.Context) error {
 	working, leave := context.WithCancel(ctx)
 	defer leave()
+	printf(s.out, "\n")
 	s.write("== workers go on with new orders, for the console: end it with Ctrl-C")
 	if err := s.start(working, 3, func(error) {}); err != nil {
 		return err

@@ -43,14 +43,14 @@ func TestSceneIsDone(t *testing.T) {
 
 func TestName(t *testing.T) {
 	s := &story{}
-	for i, pid := range []int{4711, 471} {
+	for i, pid := range []int{471, 4711} {
 		s.workers = append(s.workers, &worker{
 			Cmd:  &exec.Cmd{Process: &os.Process{Pid: pid}},
 			name: []string{"worker 1", "worker 2"}[i],
 		})
 	}
 	for uuid, want := range map[string]string{
-		"h:4711:a": "worker 1", "fe80::1:471:d": "worker 2", "h:47:a": "h:47:a", "-": "-",
+		"h:4711:a": "worker 2", "fe80::1:471:d": "worker 1", "h:47:a": "h:47:a", "-": "-",
 	} {
 		if got := s.name(uuid); got != want {
 			t.Errorf("%s is %s, want %s", uuid, got, want)
