@@ -98,7 +98,7 @@ func start(t *testing.T, p program, args ...string) *run {
 	r := &run{program: p, temp: t.TempDir(), kept: slices.Contains(args, "--keep")}
 	r.cmd = exec.CommandContext(ctx, p.path, append([]string{"demo", "--database", p.database}, args...)...)
 	// The user's own settings must not reach the workers.
-	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.temp, "ROTA_DATABASE=postgres://nowhere.invalid/", "ROTA_OWN_SIGN=MINE")
+	r.cmd.Env = append(os.Environ(), "TMPDIR="+r.temp, "ROTA_DATABASE=postgres://nowhere.invalid/", "ROTA_WEIGHT=-1")
 	r.cmd.Stderr = &r.stderr
 	in, out, err := os.Pipe()
 	if err != nil {

@@ -61,8 +61,8 @@ func (w *worker) failure(log string) error {
 		w.ProcessState, text[bytes.LastIndexByte(text, '\n')+1:])
 }
 
-// ownEnviron returns the environment without the variables that would override rota.yaml: with the user's
-// ROTA_DATABASE the workers would join the user's roster. Variables of the tests stay.
+// ownEnviron returns the environment without the settings of a worker: rota.yaml leaves most of them out, and the user's
+// ROTA_WEIGHT is not for the demo. Variables of the tests stay.
 func ownEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ROTA_") && !strings.HasPrefix(v, "ROTA_TEST_")
