@@ -61,7 +61,7 @@ func (w *worker) failure(log string) error {
 		w.ProcessState, text[bytes.LastIndexByte(text, '\n')+1:])
 }
 
-// ownEnviron returns the environment without the settings of a worker: rota.yaml leaves most of them out, and the user's
+// ownEnviron returns the environment without settings of a worker: rota.yaml leaves most of them out, and the user's
 // ROTA_WEIGHT is not for the demo. Variables of the tests stay.
 func ownEnviron() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool {
