@@ -21,7 +21,7 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (b processo
 		return b, err
 	}
 	rows, err := d.database.DB().QueryContext(ctx, d.backlog.text(0),
-		d.backlog.values(func(name string) any { return d.selectArg(name, &s) })...)
+		d.backlog.values(args{Selection: &s, shape: &d.shape}.value)...)
 	if err == nil {
 		defer rows.Close()
 		b, err = readBacklog(rows)

@@ -26,8 +26,10 @@ var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN
 
 func build(task config.Task, sy syntax) (*Dealer, error) {
 	c, program := task.SQL, task.Program.Given()
-	b := builder{&Dealer{syntax: sy, afterStart: c.AfterStart}, c, task.Settings, program}
-	b.shape = shape{syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, whole: program}
+	b := builder{&Dealer{syntax: sy}, c, task.Settings, program}
+	b.shape = shape{
+		syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, start: c.AfterStart, whole: program,
+	}
 	b.external = program
 	for _, step := range []func() error{
 		b.checkFile, b.checkKey, b.buildSelect, b.buildCursor, b.buildAfter, b.buildOrder,
@@ -308,7 +310,9 @@ func (b builder) buildCursor() error {
 	if !b.sel.usesColumns(cursor) {
 		return refuseCursorKeys(c, b.sel.uses(horizonName))
 	}
-	spec := &cursorSpec{names: c.Cursor, start: c.CursorStart, inOrder: c.CommitsInOrder, inRun: b.inRun()}
+	spec := &cursorSpec{
+		syntax: b.syntax, names: c.Cursor, start: c.CursorStart, inOrder: c.CommitsInOrder, inRun: b.inRun(),
+	}
 	if len(spec.names) == 0 {
 		spec.names = c.Key
 	}

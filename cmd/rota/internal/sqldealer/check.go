@@ -16,7 +16,9 @@ func (d *Dealer) Check(ctx context.Context) error {
 		stmt  *statement
 		probe func(context.Context, *sql.Tx) error
 	}
-	checks := []check{{"select", d.sel, d.probeSelect}}
+	checks := []check{{"select", d.sel, func(ctx context.Context, tx *sql.Tx) error {
+		return d.sel.probe(ctx, tx, &d.shape)
+	}}}
 	for _, a := range []*action{d.exec, d.discard} {
 		if a != nil {
 			checks = append(checks, check{a.name, a.statement, a.prepare})
@@ -25,7 +27,7 @@ func (d *Dealer) Check(ctx context.Context) error {
 	if d.backlog != nil {
 		checks = append(checks, check{"backlog", d.backlog, d.backlog.prepare})
 	}
-	if h, ok := d.horizon().(*lagHorizon); ok {
+	if h, ok := d.cursor.bounds().(*lagHorizon); ok {
 		checks = append(checks, check{"cursor_newest", h.newest, h.newest.prepare})
 	}
 	for _, s := range checks {
@@ -49,24 +51,24 @@ func inRolledBackTx(ctx context.Context, db *sql.DB, f func(context.Context, *sq
 	return f(ctx, tx)
 }
 
-// probeSelect prepares the select. If it has a limit, probeSelect also runs it for no
-// row: the columns of the result, and rights, are known only then.
-func (d *Dealer) probeSelect(ctx context.Context, tx *sql.Tx) error {
-	if err := d.sel.prepare(ctx, tx); err != nil || !d.sel.uses(limit) {
+// probe prepares the select. If it has a limit, probe also runs it for no row: the columns of the result, which must
+// fit the shape, and rights, are known only then.
+func (s *statement) probe(ctx context.Context, tx *sql.Tx, sh *shape) error {
+	if err := s.prepare(ctx, tx); err != nil || !s.uses(limit) {
 		return err
 	}
-	none := d.sel.values(func(name string) any {
+	none := s.values(func(name string) any {
 		if name == limit {
 			return 0
 		}
 		return nil
 	})
-	rows, err := tx.QueryContext(ctx, d.sel.text(0), none...)
+	rows, err := tx.QueryContext(ctx, s.text(0), none...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	if _, err := d.shape.newReader(rows); err != nil {
+	if _, err := sh.newReader(rows); err != nil {
 		return &refusal{message: err.Error(), offset: -1}
 	}
 	return rows.Err()

@@ -15,6 +15,7 @@ import (
 
 // cursorSpec is what the file says about the cursor.
 type cursorSpec struct {
+	syntax  syntax
 	names   []string // its columns
 	at      []int    // for each of them, its index in Dealer.columns
 	start   []string // their values before the first row
@@ -25,8 +26,11 @@ type cursorSpec struct {
 }
 
 // Cursor implements processor.Cursored. A cursor of several columns is a JSON array.
-func (d *Dealer) Cursor(r Row) string {
-	texts := d.cursor.texts(r)
+func (d *Dealer) Cursor(r Row) string { return d.cursor.of(r) }
+
+// of returns the cursor of a row.
+func (c *cursorSpec) of(r Row) string {
+	texts := c.texts(r)
 	if len(texts) == 1 {
 		return texts[0]
 	}
@@ -80,66 +84,46 @@ func (d *Dealer) selectBehind(ctx context.Context, s processor.Selection) ([]Row
 		}
 	}
 	s.Limit++
-	rows, err := d.query(ctx, &s, func(name string) any { return d.cursorArg(name, &s, position, bound) })
+	rows, err := d.query(ctx, args{&s, &d.shape, spec, position, bound})
 	if err != nil {
 		return nil, err
 	}
-	if err := d.checkPage(rows, position, bound); err != nil {
+	if err := spec.checkPage(rows, position, bound); err != nil {
 		return nil, fmt.Errorf("run select%s: %w", in(d.name), err)
 	}
 	return rows[:min(wanted, len(rows))], nil
 }
 
-func (d *Dealer) cursorArg(name string, s *processor.Selection, position []string, bound any) any {
-	if name == horizonName {
-		return bound
-	}
-	if at, ok := columnOf(name, cursor, d.cursor.names); ok {
-		return decode(position[at], d.syntax)
-	}
-	return d.selectArg(name, s)
-}
-
-// firstArg returns the value of a placeholder of the first select, which needs no
-// database. The horizon is then the start of the cursor.
-func (d *Dealer) firstArg(name string, s *processor.Selection) any {
-	if d.cursor == nil {
-		return d.selectArg(name, s)
-	}
-	start := d.cursor.start
-	return d.cursorArg(name, s, start, decode(start[0], d.syntax))
-}
-
 // checkPage returns an error if a cursor would lose some of the rows. They are in another
 // order, have equal cursors or none, or are above the horizon.
-func (d *Dealer) checkPage(rows []Row, position []string, bound any) error {
-	names := listed(d.cursor.names)
+func (c *cursorSpec) checkPage(rows []Row, position []string, bound any) error {
+	names := listed(c.names)
 	last := make([]any, len(position))
 	for i, text := range position {
-		last[i] = decode(text, d.syntax)
+		last[i] = decode(text, c.syntax)
 	}
 	for i, r := range rows {
-		for j, at := range d.cursor.at {
+		for j, at := range c.at {
 			if r.values[at] == nil {
-				return fmt.Errorf("row %d has no cursor: column %q is NULL", i+1, d.cursor.names[j])
+				return fmt.Errorf("row %d has no cursor: column %q is NULL", i+1, c.names[j])
 			}
 		}
-		switch order, known := d.compare(last, r); {
+		switch order, known := c.compare(last, r); {
 		case known && order == 0 && i == 0:
 			return fmt.Errorf("row 1 is not behind the cursor: %s is %s again; select must compare with > {{cursor}}", names,
-				d.Cursor(r))
+				c.of(r))
 		case known && order == 0:
 			return fmt.Errorf("rows %d and %d have the same cursor: %s is %s, and one of them could be lost; "+
-				"add a unique column to cursor and to ORDER BY", i, i+1, names, d.Cursor(r))
+				"add a unique column to cursor and to ORDER BY", i, i+1, names, c.of(r))
 		case known && order > 0:
 			return fmt.Errorf("row %d is out of order: %s is %s, which is not behind the row or the cursor before it; "+
-				"select must return rows > {{cursor}}, ORDER BY %s", i+1, names, d.Cursor(r), names)
+				"select must return rows > {{cursor}}, ORDER BY %s", i+1, names, c.of(r), names)
 		}
-		if bound != nil && d.cursor.isAbove(r, bound) {
+		if bound != nil && c.isAbove(r, bound) {
 			return fmt.Errorf("row %d has the %s %s, which is not below the horizon %v: select needs the condition on "+
-				"{{horizon}}", i+1, d.cursor.names[0], encode(r.values[d.cursor.at[0]]), bound)
+				"{{horizon}}", i+1, c.names[0], encode(r.values[c.at[0]]), bound)
 		}
-		for j, at := range d.cursor.at {
+		for j, at := range c.at {
 			last[j] = r.values[at]
 		}
 	}
@@ -152,9 +136,9 @@ func (c *cursorSpec) isAbove(r Row, bound any) bool {
 }
 
 // compare compares the cursors of two rows. The order is not known if it depends on a collation.
-func (d *Dealer) compare(last []any, r Row) (order int, known bool) {
-	for i, at := range d.cursor.at {
-		if order, known = compareValues(last[i], r.values[at], d.cursor.digits && i == 0); !known || order != 0 {
+func (c *cursorSpec) compare(last []any, r Row) (order int, known bool) {
+	for i, at := range c.at {
+		if order, known = compareValues(last[i], r.values[at], c.digits && i == 0); !known || order != 0 {
 			return order, known
 		}
 	}

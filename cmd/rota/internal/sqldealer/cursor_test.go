@@ -49,7 +49,7 @@ func (s shop) salesReader(c config.SQLDealer) *salesReader {
 	s.Helper()
 	d := s.dealer(c)
 	r := &salesReader{shop: s, Dealer: d, selection: selection()}
-	if h, ok := d.horizon().(*lagHorizon); ok {
+	if h, ok := d.cursor.bounds().(*lagHorizon); ok {
 		h.now = func() time.Time { return time.Unix(0, r.clock.Load()) }
 	}
 	return r

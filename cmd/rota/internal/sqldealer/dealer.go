@@ -16,21 +16,20 @@ import (
 // Dealer selects and executes rows of one database, and hands the queues of other databases on to their dealers. Use
 // gives it the databases. Several goroutines may use it.
 type Dealer struct {
-	task       string           // its name, for errors
-	name       string           // of the data database; empty for the roster's database
-	database   database         // whose rows these are
-	places     map[string]place // the dealers of all databases by name; nil if there is only this one
-	syntax     syntax
-	sel        *statement
-	exec       *action                 // execute, or execute_each; nil if a program does it all
-	external   bool                    // a program executes the rows
-	program    program.Program         // nil until Call
-	discard    *action                 // nil without discard
-	backlog    *statement              // nil without backlog
-	noPeek     atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
-	cursor     *cursorSpec             // nil without {{cursor}}
-	afterStart []string                // the values of {{after}} at the start of the table
-	shape      shape
+	task     string           // its name, for errors
+	name     string           // of the data database; empty for the roster's database
+	database database         // whose rows these are
+	places   map[string]place // the dealers of all databases by name; nil if there is only this one
+	syntax   syntax
+	sel      *statement
+	exec     *action                 // execute, or execute_each; nil if a program does it all
+	external bool                    // a program executes the rows
+	program  program.Program         // nil until Call
+	discard  *action                 // nil without discard
+	backlog  *statement              // nil without backlog
+	noPeek   atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
+	cursor   *cursorSpec             // nil without {{cursor}}
+	shape    shape
 }
 
 // Select returns the rows of one queue.
@@ -42,18 +41,18 @@ func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, erro
 	if d.cursor != nil {
 		return d.selectBehind(ctx, s)
 	}
-	return d.query(ctx, &s, func(name string) any { return d.selectArg(name, &s) })
+	return d.query(ctx, args{Selection: &s, shape: &d.shape})
 }
 
-// query executes the select with the values that arg returns for its placeholders.
-func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(name string) any) ([]Row, error) {
-	keys, sel := d.heldArg(s.Held), *d.sel
+// query executes the select.
+func (d *Dealer) query(ctx context.Context, a args) ([]Row, error) {
+	keys, sel := d.shape.heldValues(a.Held), *d.sel
 	sel.heldFolds = d.shape.orderFolds.Load()
-	rows, err := d.database.DB().QueryContext(ctx, sel.text(len(keys)), sel.values(arg)...)
+	rows, err := d.database.DB().QueryContext(ctx, sel.text(len(keys)), sel.values(a.value)...)
 	var list []Row
 	if err == nil {
 		defer rows.Close()
-		list, err = d.shape.read(rows, s)
+		list, err = d.shape.read(rows, a.Selection)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("run select%s: %w", in(d.name), err)
@@ -61,32 +60,40 @@ func (d *Dealer) query(ctx context.Context, s *processor.Selection, arg func(nam
 	return list, nil
 }
 
-func (d *Dealer) selectArg(name string, s *processor.Selection) any {
-	switch name {
-	case total:
-		return s.Total
-	case index:
-		return s.Queue.Index
-	case limit:
-		return s.Limit
-	case queueParameter:
-		return s.Queue.Parameter
-	case held:
-		return d.heldArg(s.Held)
-	}
-	if at, ok := columnOf(name, after, d.shape.columns[:d.shape.key]); ok {
-		return d.afterArg(at, s.After)
-	}
-	return commonArg(name, s)
+// args are what a select says about the rows that it wants.
+type args struct {
+	*processor.Selection
+	shape    *shape
+	cursor   *cursorSpec
+	position []string // the texts of the cursor
+	bound    any      // the horizon
 }
 
-// afterArg returns the value of a column of the key at a position. The empty position is the start.
-func (d *Dealer) afterArg(at int, position string) any {
-	text := d.afterStart[at]
-	if position != "" {
-		text = splitKey(position, d.shape.key)[at]
+// value returns the value of a placeholder.
+func (a args) value(name string) any {
+	switch name {
+	case total:
+		return a.Total
+	case index:
+		return a.Queue.Index
+	case limit:
+		return a.Limit
+	case queueParameter:
+		return a.Queue.Parameter
+	case held:
+		return a.shape.heldValues(a.Held)
+	case horizonName:
+		return a.bound
 	}
-	return decode(text, d.syntax)
+	if a.cursor != nil {
+		if at, ok := columnOf(name, cursor, a.cursor.names); ok {
+			return decode(a.position[at], a.shape.syntax)
+		}
+	}
+	if at, ok := columnOf(name, after, a.shape.columns[:a.shape.key]); ok {
+		return a.shape.afterValue(at, a.After)
+	}
+	return commonArg(name, a.Selection)
 }
 
 // columnOf returns the index of the column that {{placeholder.COLUMN}} names, 0 for {{placeholder}} alone, and false
@@ -165,7 +172,7 @@ SELECT COALESCE(l.pid, 0), COALESCE(a.application_name, ''), COALESCE(a.state, '
 // FindHolder returns the transaction that holds {{horizon}} of the select back, or nil
 // if there is none or the select has no such horizon.
 func (d *Dealer) FindHolder(ctx context.Context) (*Holder, error) {
-	if _, ok := d.horizon().(xidHorizon); !ok {
+	if _, ok := d.cursor.bounds().(xidHorizon); !ok {
 		return nil, nil
 	}
 	var h Holder

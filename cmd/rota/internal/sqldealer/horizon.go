@@ -20,12 +20,12 @@ type horizon interface {
 	included() bool
 }
 
-// horizon returns the horizon of the cursor, or nil.
-func (d *Dealer) horizon() horizon {
-	if d.cursor == nil {
+// bounds returns the horizon of the cursor, or nil. The receiver may be nil.
+func (c *cursorSpec) bounds() horizon {
+	if c == nil {
 		return nil
 	}
-	return d.cursor.horizon
+	return c.horizon
 }
 
 // xidHorizon is the oldest transaction of PostgreSQL that may still write. The column

@@ -111,7 +111,7 @@ func TestKeyOfTwoColumnsUsesItsIndex(t *testing.T) {
 			text string
 			args []any
 		}{
-			"select":  {d.sel.text(0), d.sel.values(func(name string) any { return d.selectArg(name, &of) })},
+			"select":  {d.sel.text(0), d.sel.values(args{Selection: &of, shape: &d.shape}.value)},
 			"execute": {d.exec.text(len(rows)), d.exec.args(s.batch(7), rows, nil)},
 		} {
 			plan := s.plan(statement.text, statement.args)

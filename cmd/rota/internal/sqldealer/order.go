@@ -41,11 +41,11 @@ func (b builder) buildOrder() error {
 	return nil
 }
 
-// heldArg returns the values of {{held}}: the keys, and the last of them again up to a power of two. So few different
-// statements are enough.
-func (d *Dealer) heldArg(keys []string) (values []any) {
+// heldValues returns the values of {{held}}: the keys, and the last of them again up to a power of two. So few
+// different statements are enough.
+func (sh *shape) heldValues(keys []string) (values []any) {
 	for _, key := range keys {
-		values = append(values, decode(key, d.syntax))
+		values = append(values, decode(key, sh.syntax))
 	}
 	for len(values) > 0 && bits.OnesCount(uint(len(values))) != 1 {
 		values = append(values, values[len(keys)-1])

@@ -20,16 +20,8 @@ func (d *Dealer) Peek(ctx context.Context, idle []processor.Selection) ([]string
 	if err != nil {
 		return nil, err
 	}
-	if d.cursor != nil {
-		return d.peekBehind(ctx, idle)
-	}
-	return d.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) { return d.selectArg(name, s), nil })
-}
-
-// peekBehind is Peek with the rows behind the cursor of each queue. The horizon is the same for all of them.
-func (d *Dealer) peekBehind(ctx context.Context, idle []processor.Selection) ([]string, error) {
-	var bound any
-	if d.cursor.horizon != nil {
+	var bound any // of all queues
+	if d.cursor.bounds() != nil {
 		position, err := d.cursor.position(idle[0].Queue.Cursor)
 		if err == nil {
 			bound, err = d.cursor.horizon.read(ctx, d, position[0], &idle[0])
@@ -38,19 +30,11 @@ func (d *Dealer) peekBehind(ctx context.Context, idle []processor.Selection) ([]
 			return nil, err
 		}
 	}
-	return d.peek(ctx, idle, func(name string, s *processor.Selection) (any, error) {
-		position, err := d.cursor.position(s.Queue.Cursor)
-		if err != nil {
-			return nil, err
-		}
-		return d.cursorArg(name, s, position, bound), nil
-	})
+	return d.peek(ctx, idle, bound)
 }
 
-// peek returns the queues whose select finds a row, with the values that arg returns for its placeholders.
-func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
-	arg func(name string, s *processor.Selection) (any, error),
-) (busy []string, err error) {
+// peek returns the queues whose select finds a row.
+func (d *Dealer) peek(ctx context.Context, idle []processor.Selection, bound any) (busy []string, err error) {
 	if d.noPeek.Load() != nil {
 		return nil, processor.ErrNoPeek
 	}
@@ -58,15 +42,16 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection,
 		n := min(len(idle), d.sel.mostPeeked(d.syntax))
 		var values []any
 		for i := range idle[:n] {
-			for _, name := range d.sel.names {
-				if name == held { // the queue holds no keys, or it would not be idle
-					continue
-				}
-				v, err := arg(name, &idle[i])
-				if err != nil {
+			a := args{Selection: &idle[i], shape: &d.shape, cursor: d.cursor, bound: bound}
+			if d.cursor != nil {
+				if a.position, err = d.cursor.position(a.Queue.Cursor); err != nil {
 					return nil, err
 				}
-				values = append(values, v)
+			}
+			for _, name := range d.sel.names {
+				if name != held { // the queue holds no keys, or it would not be idle
+					values = append(values, a.value(name))
+				}
 			}
 		}
 		found := make([]sql.NullBool, n)

@@ -137,7 +137,7 @@ func TestDealerInSeveralDataDatabases(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at.horizon().(*lagHorizon).now = func() time.Time { return clock }
+		at.cursor.bounds().(*lagHorizon).now = func() time.Time { return clock }
 		s.in(name).exec("CREATE TABLE sales (id BIGINT PRIMARY KEY)", "CREATE TABLE seen (id BIGINT)")
 		for id := range len(name) {
 			s.in(name).exec("INSERT INTO sales (id) VALUES (" + string(rune('1'+id)) + ")")

@@ -25,6 +25,7 @@ type shape struct {
 	ordered []int    // the indexes of the columns that select compares with an earlier row
 	xid     int      // the index of the column that is compared with a horizon of transactions, or -1
 	order   int      // the index of the order key, or -1
+	start   []string // the values of {{after}} at the start of the table
 	whole   bool     // a Row keeps all columns of the result, because a program gets them
 
 	orderFolds atomic.Bool // the order key is of a type of syntax.folding, as the last result says
@@ -41,6 +42,15 @@ func (sh *shape) add(name string) int {
 
 // keyOf returns the key of a row as a stored text.
 func (sh *shape) keyOf(r Row) string { return encodeKey(r.values[:sh.key]) }
+
+// afterValue returns the value of a column of the key at a position. The empty position is the start.
+func (sh *shape) afterValue(at int, position string) any {
+	text := sh.start[at]
+	if position != "" {
+		text = splitKey(position, sh.key)[at]
+	}
+	return decode(text, sh.syntax)
+}
 
 // rowsPerBlock is how many rows share one allocation of values.
 const rowsPerBlock = 64

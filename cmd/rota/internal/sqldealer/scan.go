@@ -58,9 +58,12 @@ func (d *Dealer) FindScan(ctx context.Context, s processor.Selection) (found *Sc
 	}()
 	var plan string
 	db := d.database.DB()
+	first := args{Selection: &s, shape: &d.shape, cursor: d.cursor}
+	if d.cursor != nil { // the first select begins at the start, which is also its horizon
+		first.position, first.bound = d.cursor.start, decode(d.cursor.start[0], d.syntax)
+	}
 	err = inRolledBackTx(ctx, db, func(ctx context.Context, tx *sql.Tx) (err error) {
-		plan, err = d.syntax.planOf(ctx, tx, d.sel.text(0),
-			d.sel.values(func(name string) any { return d.firstArg(name, &s) }))
+		plan, err = d.syntax.planOf(ctx, tx, d.sel.text(0), d.sel.values(first.value))
 		return err
 	})
 	if err != nil {
