@@ -135,6 +135,13 @@ func (cl *cluster) executed(name string) int {
 	return cl.done[name]
 }
 
+// firstBegan returns when a worker executed its first item.
+func (cl *cluster) firstBegan(name string) time.Time {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return cl.first[name]
+}
+
 // worker is one worker process.
 type worker struct {
 	*manager.Manager

@@ -44,7 +44,7 @@ func TestHandOverIsNoticedAtOnce(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		cl.start("b", nil, fast)
 		time.Sleep(10 * time.Second)
-		if gap := cl.first["b"].Sub(cl.firstRelease()); gap > 250*time.Millisecond {
+		if gap := cl.firstBegan("b").Sub(cl.firstRelease()); gap > 250*time.Millisecond {
 			cl.Fatalf("the new owner started %s after the release, want at most 250 ms", gap)
 		}
 	})

@@ -31,7 +31,7 @@ func TestNewOwnerIsTold(t *testing.T) {
 				time.Sleep(5*time.Second + 300*time.Millisecond) // so that its heartbeats are not those of a
 				hears.Store(cl.start("b", nil, fast).Manager)
 				time.Sleep(10 * time.Second)
-				gap := cl.first["b"].Sub(cl.firstRelease())
+				gap := cl.firstBegan("b").Sub(cl.firstRelease())
 				if told := gap < time.Millisecond; told == lost || gap > 201*time.Millisecond {
 					cl.Errorf("the new owner started %s after the release", gap)
 				}
