@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
@@ -147,6 +149,25 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
 		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
 			t.Fatalf("%d queues are still requested", p.RequestedTotal)
+		}
+	})
+	t.Run("N1 the events tell a request from its withdrawal", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		total := int(r.readInt("SELECT COUNT(*) FROM schedule_queue WHERE task_type = '%s'", r.task))
+		ask := func(total int) { r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0)) }
+		ask(total) // nothing is requested
+		ask(7)
+		ask(total)
+		r.resize("1", 2*total)
+		ask(total)
+		want := []string{
+			fmt.Sprintf("7 queues were requested instead of %d", total), "the request for 7 queues was withdrawn",
+			"the requests to split or merge queues were withdrawn",
+		}
+		reasons := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = '%s' ORDER BY event_id", r.task, roster.EventRepartition)
+		if diff := cmp.Diff(want, reasons); diff != "" {
+			t.Fatalf("reasons of the events (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("N1 a repartition is refused while queues have cursors", func(t *testing.T) {

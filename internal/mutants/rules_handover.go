@@ -279,6 +279,12 @@ var handoverMutants = []mutant{
 		"TestConformance/.*/repartition_cursors",
 	},
 	{
+		"N1", "the event of a withdrawal says that the present number was requested",
+		"Repartition", "\t\tcase requested != nil:\n",
+		"\t\tcase total > 0:\n",
+		"TestConformance/.*/repartition_cursors",
+	},
+	{
 		"N1", "a requested barrier of a splittable task type cannot be withdrawn",
 		"Compare", "oneDatabase && !barrier && ",
 		"(oneDatabase || barrier) && ",

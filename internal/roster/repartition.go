@@ -32,6 +32,9 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		var requested any = total
 		least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
 		same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
+		if same && l.RequestedTotal == 0 && len(l.Resizing) == 0 {
+			return nil
+		}
 		if same || l.RequestedTotal > 0 && total == least {
 			requested = nil
 		} else if err := mustHaveNoCursors(ctx, l); err != nil { // a withdrawal keeps the queues that have the cursors
@@ -46,6 +49,13 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 			return err
 		}
 		reason := fmt.Sprintf("%s requested instead of %d", human.Count(total, "queue was", "queues were"), l.QueueTotal)
+		switch {
+		case requested != nil:
+		case l.RequestedTotal > 0:
+			reason = fmt.Sprintf("the request for %s was withdrawn", human.Count(l.RequestedTotal, "queue", "queues"))
+		default:
+			reason = "the requests to split or merge queues were withdrawn"
+		}
 		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason})
 	})
 	return sqldb.Prefix(err, "repartition")
