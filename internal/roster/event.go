@@ -24,7 +24,7 @@ const (
 	EventPaused     = "PAUSED"     // a task type or a server was paused
 	EventResumed    = "RESUMED"    // a task type or a server was resumed
 
-	EventRepartition   = "REPARTITION"   // another number of queues was requested: all servers drain; or the request was withdrawn
+	EventRepartition   = "REPARTITION"   // a number of queues was requested: all servers drain; or it was withdrawn
 	EventRepartitioned = "REPARTITIONED" // the number of queues has changed
 
 	EventAdded    = "ADDED"    // a named queue was added
