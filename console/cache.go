@@ -26,7 +26,7 @@ const (
 	patience = readLimit + 100*time.Millisecond
 	// maxQueries is how many queries run at a time.
 	maxQueries = 4
-	// maxCached is how many results are kept. Those that were not used for the longest time go first.
+	// maxCached is how many results are kept. The least recently used go first.
 	maxCached = 256
 )
 

@@ -53,7 +53,7 @@ func (d *Dependencies) After(ctx context.Context, taskType string) (after []Afte
 
 // WriteAfter replaces the static dependencies of a task type. Without after it removes them all. They apply to runs
 // that are made from now on, in every own_sign. WriteAfter refuses dependencies of and on a task type that is unknown
-// or not of mode RUN, and those that form a cycle.
+// or not of mode RUN, and dependencies that form a cycle.
 func WriteAfter(ctx context.Context, t sqldb.Tx, taskType string, after []After) error {
 	// The statement locks all lock rows. Otherwise two transactions that each add an edge could close a cycle that neither
 	// of them sees.

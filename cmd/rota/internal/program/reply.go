@@ -17,7 +17,7 @@ import (
 type Reply struct {
 	ID           string        `json:"batch"`
 	Items        any           `json:"items"`         // points to Selected or results, by the operation
-	Queues       []string      `json:"queues"`        // of OpPeek: those that have work
+	Queues       []string      `json:"queues"`        // of OpPeek: the queues that have work
 	Count        *int64        `json:"count"`         // of OpBacklog
 	OldestAgeMS  *int64        `json:"oldest_age_ms"` // of OpBacklog
 	Fenced       bool          `json:"fenced"`
