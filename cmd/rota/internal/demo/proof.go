@@ -64,7 +64,7 @@ func prove(ctx context.Context, db sqldb.Eacher, claims []claim, out io.Writer, 
 		}
 	}
 	if len(errs) > 0 {
-		printf(out, "\nIf the machine stops a worker for longer than 6 s, the others evict it.\n")
+		printf(out, "\nThe others evict a worker that is stopped for judge_dead_interval.\n")
 	}
 	return errors.Join(errs...)
 }

@@ -155,7 +155,7 @@ FALSE  none is left
        = 7
 ok     it is one
 
-If the machine stops a worker for longer than 6 s, the others evict it.
+The others evict a worker that is stopped for judge_dead_interval.
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
