@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -99,7 +101,29 @@ func FindBlocker(ctx context.Context, c *Client, r runs.Run) (string, error) {
 		return "", err
 	}
 	now, err := c.db.Clock(ctx)
-	return blockerOf(r, tasks[0], now), err
+	if err != nil {
+		return "", err
+	}
+	if blocker := blockerOf(r, tasks[0], now); blocker != "" {
+		return blocker, nil
+	}
+	servers, err := c.Servers().List(ctx, ServerFilter{TaskType: r.TaskType})
+	return otherMode(servers), err
+}
+
+// otherMode says which live servers neither open runs nor sweep their queues, because they began before the mode became
+// RUN.
+func otherMode(servers []ServerRecord) string {
+	var names []string
+	for _, s := range servers {
+		if !s.Overdue && strings.HasSuffix(s.LastError, roster.OtherMode(center.ModeRun, center.ModeContinuous)) {
+			names = append(names, ServerName(s.UUID))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return human.First(names, 5) + " must start again to work in mode RUN"
 }
 
 func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {

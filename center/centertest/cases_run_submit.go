@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -44,6 +45,22 @@ func testSubmission(t *testing.T, c *center.Center) {
 		r.exec("UPDATE schedule_run SET not_before = '%s' WHERE run_id = '%s'", r.now().Add(-time.Second).UTC().Format(timeLayout), later)
 		if open := r.tick().Open; open != later {
 			t.Fatalf("run %q is open, want %s", open, later)
+		}
+	})
+	t.Run("a run waits for servers that must start again to work in runs", func(t *testing.T) {
+		r := newRunFixture(t, c, 1)
+		id := r.submit("k")
+		blocker := func() string {
+			text, err := ops.FindBlocker(t.Context(), ops.New(c), r.run(id))
+			r.must(err)
+			return text
+		}
+		if got := blocker(); got != "" {
+			t.Fatalf("a run that can be opened waits for %q", got)
+		}
+		r.send("A", roster.ServerReport{LastError: "rejected: " + roster.OtherMode(center.ModeRun, center.ModeContinuous)})
+		if got, want := blocker(), ops.ServerName(r.uuid("A"))+" must start again to work in mode RUN"; got != want {
+			t.Fatalf("the run waits for %q, want %q", got, want)
 		}
 	})
 	t.Run("R6 a run that waits for its time asks for a tick at that time", func(t *testing.T) {

@@ -219,6 +219,12 @@ var runMutants = []mutant{
 		"TestConformance/.*/mode_change",
 	},
 	{
+		"R14", "nothing says that a run waits for servers that work in mode CONTINUOUS",
+		"otherMode", "if !s.Overdue && ",
+		"if s.Overdue && ",
+		"TestConformance/.*/submission",
+	},
+	{
 		"R14", "a rerun reopens a dependant that has become CONTINUOUS",
 		"resetDependants", "t.mode = '`+ModeRun+`'",
 		"t.mode <> ''",
