@@ -161,7 +161,7 @@ func lockJoins(ctx context.Context, l *roster.LockTx, g *graphBuilder, names []s
 ) (map[taskKey][]graphRun, error) {
 	var upstreams []string
 	for _, name := range names {
-		if err := lockJoin(ctx, l, name); err != nil {
+		if err := lockTask(ctx, l, name); err != nil {
 			return nil, fmt.Errorf("lock %s: %w", name, err)
 		}
 		for _, e := range upstreamsOf(g.edges, name) {
@@ -206,8 +206,8 @@ func depths(edges []Edge) map[string]int {
 	return depth
 }
 
-// lockJoin locks the lock row of a task type, and makes it if no server of the task type has started yet.
-func lockJoin(ctx context.Context, l *roster.LockTx, name string) error {
+// lockTask locks the lock row of a task type, and makes it if no server of the task type has started yet.
+func lockTask(ctx context.Context, l *roster.LockTx, name string) error {
 	n, err := l.Exec(ctx, `UPDATE schedule_task_running SET version = version + 1
 		WHERE task_type = ? AND own_sign = ?`, name, l.OwnSign)
 	if err != nil || n > 0 {

@@ -119,7 +119,7 @@ func reopen(ctx context.Context, l *roster.LockTx, runID string, dependants bool
 			return err
 		}
 	}
-	return resetDependants(ctx, l.Tx, runID)
+	return resetDependants(ctx, l, runID)
 }
 
 // reopenQueues lets the queues begin again that failed or were cancelled. Their failed items, and the number of these,
@@ -150,8 +150,25 @@ func reopenRun(ctx context.Context, t sqldb.Tx, runID string) (state string, err
 // resetDependants makes the DEPENDENT_FAILED and SKIPPED runs among the direct and indirect dependants of a run WAITING
 // again. It locks each dependant before it reads the state: if another transaction is resolving the dependant, its
 // commit comes first. It leaves out the dependants whose task type has no runs any more, because no server would end
-// them (R14).
-func resetDependants(ctx context.Context, t sqldb.Tx, runID string) error {
+// them (R14). It reads the modes under the lock rows of the task types, because a change of a mode looks for open runs
+// under them.
+func resetDependants(ctx context.Context, l *roster.LockTx, runID string) error {
+	t := l.Tx
+	ids, err := allDependants(ctx, t, runID)
+	if err != nil {
+		return err
+	}
+	names, err := sqldb.RecordsIn[string](ctx, t, ids, `SELECT DISTINCT task_type FROM schedule_run
+		WHERE run_id IN ({ids}) ORDER BY task_type`)
+	if err != nil {
+		return fmt.Errorf("read the task types of the dependants: %w", err)
+	}
+	slices.Sort(names) // the ids may come in several statements
+	for _, name := range slices.Compact(names) {
+		if err := lockTask(ctx, l, name); err != nil {
+			return fmt.Errorf("lock %s: %w", name, err)
+		}
+	}
 	dependants, err := dependantsOf(ctx, t, runID, ` AND EXISTS (SELECT 1 FROM schedule_run r
 		JOIN schedule_task_type t ON t.task_type = r.task_type
 		WHERE r.run_id = schedule_run_dep.run_id AND t.mode = '`+ModeRun+`')`)

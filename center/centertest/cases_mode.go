@@ -2,6 +2,7 @@ package centertest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,38 @@ func testModeChange(t *testing.T, c *center.Center) {
 		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
 		g.succeed("a")
 		g.want(root, "a SUCCESS", "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
+	})
+	t.Run("R14 a rerun waits for a change of the mode of a dependant", func(t *testing.T) {
+		if !locksReach(t, c) {
+			return
+		}
+		g := newGraph(t, c, "a", "b after a")
+		root := g["a"].submit("k")
+		g.fail("a", "broken")
+		g["b"].must(g["b"].runAfter())
+		// A change of the mode has found no open run, and is not committed yet.
+		tx, err := c.DB().BeginTx(t.Context(), nil)
+		g["b"].must(err)
+		defer tx.Rollback()
+		for _, statement := range []string{
+			"UPDATE schedule_task_running SET version = version + 1 WHERE task_type = '%s'",
+			"UPDATE schedule_task_type SET mode = 'CONTINUOUS' WHERE task_type = '%s'",
+		} {
+			_, err := tx.ExecContext(t.Context(), fmt.Sprintf(statement, g["b"].task))
+			g["b"].must(err)
+		}
+		rerun := make(chan error, 1)
+		go func() { rerun <- c.Engine().Runs.Rerun(t.Context(), root, "test") }()
+		select {
+		case err := <-rerun:
+			g["a"].must(err) // the rerun decided from a mode that is out of date
+			t.Fatal("the rerun did not wait for the lock row of the dependant")
+		case <-time.After(100 * time.Millisecond): // the rerun waits: not every database shows its locks
+		}
+		g["b"].must(tx.Commit())
+		g["a"].must(<-rerun)
+		g.succeed("a")
+		g.want(root, "a SUCCESS", "b DEPENDENT_FAILED")
 	})
 	t.Run("R14 mode RUN does not end while others run after it", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")

@@ -34,7 +34,7 @@ var runMutants = []mutant{
 	},
 	{
 		"R18", "two upstreams of a join that are made at once miss each other",
-		"lockJoins", "if err := lockJoin(ctx, l, name); err != nil {",
+		"lockJoins", "if err := lockTask(ctx, l, name); err != nil {",
 		"if err := error(nil); err != nil {",
 		"TestConcurrentUpstreamsMakeOneRunOfAJoin",
 	},
@@ -228,6 +228,12 @@ var runMutants = []mutant{
 		"R14", "a rerun reopens a dependant that has become CONTINUOUS",
 		"resetDependants", "t.mode = '`+ModeRun+`'",
 		"t.mode <> ''",
+		"TestConformance/.*/mode_change",
+	},
+	{
+		"R14", "a rerun does not wait for a change of the mode of a dependant",
+		"resetDependants", "if err := lockTask(ctx, l, name); err != nil {",
+		"if err := error(nil); err != nil {",
 		"TestConformance/.*/mode_change",
 	},
 	{
