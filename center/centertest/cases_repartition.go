@@ -161,9 +161,12 @@ func testRepartitionCursors(t *testing.T, c *center.Center) {
 		ask(total)
 		r.resize("1", 2*total)
 		ask(total)
+		r.resize("1", 2*total)
+		ask(7)
 		want := []string{
 			fmt.Sprintf("7 queues were requested instead of %d", total), "the request for 7 queues was withdrawn",
 			"the requests to split or merge queues were withdrawn",
+			fmt.Sprintf("7 queues were requested instead of %d; the requests to split or merge queues were withdrawn", total),
 		}
 		reasons := r.readColumn("SELECT reason FROM schedule_event WHERE task_type = '%s' AND kind = '%s' ORDER BY event_id", r.task, roster.EventRepartition)
 		if diff := cmp.Diff(want, reasons); diff != "" {

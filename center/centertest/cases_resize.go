@@ -267,6 +267,19 @@ func testMerge(t *testing.T, c *center.Center) {
 			t.Fatal("queue 1 has no owner after the withdrawal")
 		}
 	})
+	t.Run("N1 N3 a barrier that is withdrawn leaves no queue idle that was to merge", func(t *testing.T) {
+		r := split4(t)
+		r.resize("1", 2)
+		r.finishChange("B", "1")
+		r.rebalance("A")
+		for _, total := range []int{3, 4} {
+			r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, total, 0))
+		}
+		r.rebalance("A")
+		if owner := r.owners()[1]; owner == "-" {
+			t.Fatal("queue 1 has no owner after the withdrawal")
+		}
+	})
 	t.Run("N3 queues with different cursors do not merge", func(t *testing.T) {
 		r := split4(t)
 		r.resize("1", 2)
@@ -388,6 +401,18 @@ func testResizeRequests(t *testing.T, c *center.Center) {
 		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
 		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 {
 			t.Errorf("%d queues are still requested", p.RequestedTotal)
+		}
+		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
+	})
+	t.Run("N1 N3 the present number withdraws merges although a queue was split", func(t *testing.T) {
+		r := newFixture(t, c, splittable)
+		r.join("A")
+		r.resize("1", 4)
+		r.finishChange("A", "1")
+		r.must(c.Roster().Operator("test").ResizeAll(t.Context(), r.task, 1, 0))
+		r.must(c.Roster().Operator("test").Repartition(t.Context(), r.task, 2, 0))
+		if p, _ := r.heartbeat("A"); p.RequestedTotal != 0 || r.resizing() != "" {
+			t.Errorf("%d queues are requested, and the requests %q wait, want none", p.RequestedTotal, r.resizing())
 		}
 		r.wantTotals("0/2 A", "1/4 A", "3/4 A")
 	})

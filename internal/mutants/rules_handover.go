@@ -99,6 +99,12 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"N3", "a queue that waits to merge stays idle after a barrier",
+		"Repartition", "err == nil && resizes {",
+		"err != nil && resizes {",
+		"TestConformance",
+	},
+	{
 		"N3", "queues with different cursors merge",
 		"toChange", "return family, mayMerge(family, total)",
 		"return family, nil",

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/internal/human"
@@ -14,8 +15,9 @@ import (
 
 // Repartition requests another number of numbered queues. With the number, items change their queue: mod(id, total).
 // So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
-// report it. When all have drained, one of them changes the number (N1). Requesting the present number withdraws the
-// request; queues that were split do not count in it, and stay as they are. If seen is not 0 and no longer the
+// report it. When all have drained, one of them changes the number (N1). Each request also withdraws the requests to
+// split or merge queues. Requesting the present number only withdraws; queues that were split do not count in it, and
+// stay as they are. If seen is not 0 and no longer the
 // partition_version, it returns ErrChanged.
 func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
 	if !validTotal(total) {
@@ -30,12 +32,13 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 			return ErrChanged
 		}
 		var requested any = total
+		resizes := len(l.Resizing) > 0
 		least := slices.MinFunc(queues, func(a, b NamedQueue) int { return a.Total - b.Total }).Total
 		same := !slices.ContainsFunc(queues, func(q NamedQueue) bool { return q.Total != total })
-		if same && l.RequestedTotal == 0 && len(l.Resizing) == 0 {
+		if same && l.RequestedTotal == 0 && !resizes {
 			return nil
 		}
-		if same || l.RequestedTotal > 0 && total == least {
+		if same || (l.RequestedTotal > 0 || resizes) && total == least {
 			requested = nil
 		} else if err := mustHaveNoCursors(ctx, l); err != nil { // a withdrawal keeps the queues that have the cursors
 			return err
@@ -45,18 +48,25 @@ func (o Operator) Repartition(ctx context.Context, taskType string, total int, s
 		if err == nil && requested != nil {
 			err = voidReservations(ctx, l)
 		}
+		if err == nil && resizes {
+			err = l.membershipChanged(ctx) // a queue that waited for others to merge needs an owner again
+		}
 		if err != nil {
 			return err
 		}
-		reason := fmt.Sprintf("%s requested instead of %d", human.Count(total, "queue was", "queues were"), l.QueueTotal)
+		var reasons []string
 		switch {
 		case requested != nil:
+			reasons = append(reasons, fmt.Sprintf("%s requested instead of %d", human.Count(total, "queue was", "queues were"),
+				l.QueueTotal))
 		case l.RequestedTotal > 0:
-			reason = fmt.Sprintf("the request for %s was withdrawn", human.Count(l.RequestedTotal, "queue", "queues"))
-		default:
-			reason = "the requests to split or merge queues were withdrawn"
+			reasons = append(reasons, fmt.Sprintf("the request for %s was withdrawn",
+				human.Count(l.RequestedTotal, "queue", "queues")))
 		}
-		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: reason})
+		if resizes {
+			reasons = append(reasons, "the requests to split or merge queues were withdrawn")
+		}
+		return l.Record(ctx, Event{Kind: EventRepartition, Actor: o.actor, Reason: strings.Join(reasons, "; ")})
 	})
 	return sqldb.Prefix(err, "repartition")
 }
