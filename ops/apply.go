@@ -29,8 +29,11 @@ type SettingsDiff struct {
 	Total, Wanted int
 	Named         bool
 	Add, Remove   []string
-	// Waiting is the number of queues that was requested before and is not there yet; 0 if none.
-	Waiting int
+	// Rows is how many queues there are: more than Total if some were split.
+	Rows int
+	// Waiting is the number of queues that was requested before and is not there yet; 0 if none. Resizing is how many
+	// queues wait to be split or merged.
+	Waiting, Resizing int
 	// Resizes reports that each queue is split or merged by its owner (N3). Otherwise another number of queues is a
 	// barrier (N1).
 	Resizes bool
@@ -72,7 +75,8 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 		return SettingsDiff{}, err
 	}
 	a.Version, a.QueuesVersion = tasks[0].Version, tasks[0].Partition
-	a.Total = cmp.Or(row.Queues, len(row.QueueNames))
+	a.Total, a.Rows = cmp.Or(row.Queues, len(row.QueueNames)), len(totals)
+	a.Resizing = len(tasks[0].Resizing)
 	if wanted := tasks[0].wantedTotal(totals); wanted != row.Queues {
 		a.Waiting = wanted
 	}
@@ -305,12 +309,15 @@ func (d SettingsDiff) Repartitions() bool {
 	return d.Wanted != d.Total && d.Wanted != d.Waiting || d.Wanted == d.Total && d.Waiting != 0
 }
 
+// Withdraws reports whether the change of numbered queues only withdraws one that was requested before.
+func (d SettingsDiff) Withdraws() bool { return d.Repartitions() && d.Wanted == d.Total }
+
 // QueuesAdded returns how many numbered queues the change adds; negative if it removes some.
 func (d SettingsDiff) QueuesAdded() int {
-	if !d.Repartitions() {
+	if !d.Repartitions() || d.Withdraws() {
 		return 0
 	}
-	return d.Wanted - d.Total
+	return d.Wanted - d.Rows
 }
 
 // ChangesTrigger reports whether the change writes or deletes the trigger that has the task type's name.

@@ -212,8 +212,16 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 	}
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and " +
 		"waits; then %s, and all workers continue under new epochs."
-	switch n := d.QueuesAdded(); {
-	case d.Resizes && n != 0:
+	n := d.QueuesAdded()
+	switch {
+	case !d.Repartitions():
+	case d.Withdraws():
+		list = append(list, fmt.Sprintf("This withdraws the change to %s, which is under way.",
+			human.Count(d.Waiting, "queue", "queues")))
+		if d.Resizes && d.Rows > d.Total {
+			list = append(list, "Queues that were split are merged again.")
+		}
+	case d.Resizes:
 		list = append(list, fmt.Sprintf("The owners split or merge their queues, one at a time: each finishes what it has "+
 			"in flight of a queue, and works its other queues meanwhile. Then mod(id, %d) decides.", d.Wanted))
 	case n < 0:
@@ -221,9 +229,12 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 			fmt.Sprintf("Items of the removed queues are then in others: mod(id, %d) decides.", d.Wanted))
 	case n > 0:
 		list = append(list, fmt.Sprintf(barrier, human.Count(n, "row is", "rows are")+" added"))
-	case d.Repartitions():
-		list = append(list, fmt.Sprintf("This withdraws the change to %s, which is under way.",
-			human.Count(d.Waiting, "queue", "queues")))
+	default:
+		list = append(list, fmt.Sprintf(barrier, "as many rows as before have other items"))
+	}
+	if d.Resizing > 0 && d.Repartitions() && !d.Resizes && !d.Withdraws() {
+		list = append(list, fmt.Sprintf("This withdraws the requests to split or merge %s.",
+			human.Count(d.Resizing, "queue", "queues")))
 	}
 	if len(d.Remove) > 0 {
 		list = append(list, "The owners drain the removed queues first. Their items are no longer processed.")

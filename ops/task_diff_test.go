@@ -36,13 +36,15 @@ func TestUpstreamsFirst(t *testing.T) {
 func TestSettingsDiffOfQueuesAndTriggers(t *testing.T) {
 	t.Parallel()
 	number := func(total, wanted, waiting int) SettingsDiff {
-		return SettingsDiff{Exists: true, Total: total, Wanted: wanted, Waiting: waiting}
+		return SettingsDiff{Exists: true, Total: total, Rows: total, Wanted: wanted, Waiting: waiting}
 	}
+	split := number(4, 6, 0)
+	split.Rows = 7
 	for _, test := range []struct {
 		diff  SettingsDiff
 		added int
 	}{
-		{number(4, 6, 0), 2}, {number(4, 3, 0), -1}, {number(4, 4, 6), 0}, {number(4, 6, 6), 0},
+		{number(4, 6, 0), 2}, {number(4, 3, 0), -1}, {number(4, 4, 6), 0}, {number(4, 6, 6), 0}, {split, -1},
 	} {
 		if added := test.diff.QueuesAdded(); added != test.added {
 			t.Errorf("%+v: %d added, want %d", test.diff, added, test.added)

@@ -250,6 +250,26 @@ func TestTaskApplyQueues(t *testing.T) {
 	})
 }
 
+// Queues that were split are rows, too: the command says what becomes of them and of the requests that wait, and asks
+// before it removes some.
+func TestTaskApplyAfterASplit(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.define("push", center.Settings{Queues: 2, Splittable: true})
+	s.run("queue split push 1 --total 8") // at once, without an owner: the queues 0 of 2, and 1, 3, 5 and 7 of 8
+	s.wantOutput("task set push queues=6 --dry-run", `then 1 row is added,`)
+	s.wantOutput("task set push queues=5 --dry-run", `is a barrier: .* then as many rows as before have other items,`)
+	if out, stderr, code := s.try("task set push queues=3"); code != 2 || !strings.Contains(out, "then 2 rows are removed,") || !strings.Contains(stderr, "remove 2 queues of push: not confirmed") {
+		t.Errorf("exit code %d, stderr %q, stdout\n%s", code, stderr, out)
+	}
+	s.exec(`UPDATE schedule_task_running SET resizing = '{"0":1,"1":1,"3":1,"5":1,"7":1}' WHERE task_type = 'push'`)
+	s.wantOutput("task set push queues=6 --dry-run", `This withdraws the requests to split or merge 5 queues\.`)
+	s.wantOutput("task set push queues=2", `This withdraws the change to 1 queue, which is under way\.\nQueues that were split are merged again\.`)
+	if n := count(t, s.c.DB(), "schedule_queue WHERE task_type = 'push'"); n != 2 {
+		t.Errorf("%d queues", n)
+	}
+}
+
 // An invalid file is refused with the line of the error, and nothing is written.
 func TestTaskApplyRefusesABadFile(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,7 @@ import (
 // So nothing changes at once: the servers learn of the request with their next heartbeats, drain all their queues and
 // report it. When all have drained, one of them changes the number (N1). Each request also withdraws the requests to
 // split or merge queues. Requesting the present number only withdraws; queues that were split do not count in it, and
-// stay as they are. If seen is not 0 and no longer the
-// partition_version, it returns ErrChanged.
+// stay as they are. If seen is not 0 and no longer the partition_version, it returns ErrChanged.
 func (o Operator) Repartition(ctx context.Context, taskType string, total int, seen int64) error {
 	if !validTotal(total) {
 		return fmt.Errorf("repartition %s: queues (%d) must be between 1 and %d", taskType, total, MaxQueues)
