@@ -126,7 +126,10 @@ func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if d.Same() {
 		return nil
 	}
-	if !d.Exists || d.Total == 0 {
+	if !d.Exists {
+		return t.create(ctx, d)
+	}
+	if d.Total == 0 {
 		if _, err := t.Define(ctx, d.TaskType, d.Settings); err != nil {
 			return err
 		}
@@ -134,8 +137,35 @@ func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
 	if err := t.applySettings(ctx, d, actor); err != nil {
 		return err
 	}
+	err := t.applyQueues(ctx, d, actor)
+	if err != nil && len(d.Changes) > 0 {
+		err = fmt.Errorf("%w; the other settings of %s are changed already", err, d.TaskType)
+	}
+	return err
+}
+
+// create creates the task type. It returns ErrChanged if another operator or worker has created it with other settings
+// or queues after Compare.
+func (t *Tasks) create(ctx context.Context, d SettingsDiff) error {
+	row, err := t.Define(ctx, d.TaskType, d.Settings)
+	if err != nil {
+		return err
+	}
+	differ := settingChanges(row, d.Settings)
+	if given, queues := d.Settings.QueuesText(), row.QueuesText(); given != queues {
+		differ = append(differ, runs.Difference{Name: "queues", Given: given, Row: queues})
+	}
+	if len(differ) > 0 {
+		return fmt.Errorf("create %s: %w: there is one with other settings: %s", d.TaskType, ErrChanged,
+			changesText(differ))
+	}
+	return nil
+}
+
+// applyQueues changes the queues.
+func (t *Tasks) applyQueues(ctx context.Context, d SettingsDiff, actor string) error {
 	switch {
-	case !d.Exists, d.Total == 0: // Define has created the queues
+	case d.Total == 0: // Define has created the queues
 		return nil
 	case d.Repartitions() && d.Resizes:
 		return t.c.roster.Operator(actor).ResizeAll(ctx, d.TaskType, d.Wanted, d.QueuesVersion)

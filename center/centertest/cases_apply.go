@@ -91,8 +91,15 @@ func testApplyNew(t *testing.T, c *center.Center) {
 	if err != nil || a.Exists || a.Same() || len(a.Add) != 2 {
 		t.Fatalf("comparison of a new task type: %+v, want 2 queues to add: %v", a, err)
 	}
+	overtaken := a
 	if err := ops.New(c).Tasks().Apply(t.Context(), a, "test"); err != nil {
 		t.Fatalf("apply a new task type: %v", err)
+	}
+	for _, other := range []center.Settings{{QueueNames: s.QueueNames}, {QueueNames: []string{"west"}, ThreadNumber: 2}} {
+		overtaken.Settings = other
+		if err := ops.New(c).Tasks().Apply(t.Context(), overtaken, "test"); !errors.Is(err, ops.ErrChanged) {
+			t.Fatalf("apply a new task type that another worker has created meanwhile: error %v, want ErrChanged", err)
+		}
 	}
 	if a, err = ops.New(c).Tasks().Compare(t.Context(), task, s); err != nil || !a.Same() {
 		t.Fatalf("comparison after Apply: %+v, want no difference: %v", a, err)

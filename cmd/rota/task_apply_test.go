@@ -250,6 +250,33 @@ func TestTaskApplyQueues(t *testing.T) {
 	})
 }
 
+// If the queues cannot change, the command says that the settings have changed. The second call finds them changed.
+func TestTaskApplyInPart(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.exec("UPDATE schedule_queue SET cursor_value = '7' WHERE task_type = 'settle'")
+	s.file("  settle: {queues: 6, execute_number: 500}\n")
+	for _, want := range []string{"from its beginning; the other settings of settle are changed already\n", "from its beginning\n"} {
+		if _, stderr, code := s.try("task apply"); code != 1 || !strings.HasSuffix(stderr, want) {
+			t.Errorf("exit code %d, want 1; stderr %s, want %s", code, stderr, want)
+		}
+	}
+	s.exec("UPDATE schedule_queue SET cursor_value = '' WHERE task_type = 'settle'")
+	s.wantOutput("task apply", `(?s)^settle\$BASE:\n SETTING +NOW +THEN *\n queues +4 +6\n.*\nsettle\$BASE: changed\n$`)
+}
+
+// In an environment that no worker has served, the command says that the change adds the queues.
+func TestTaskApplyElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
+	s.file("  settle: {queues: 6, execute_number: 500}\n")
+	s.wantOutput("task apply --own-sign TEST", `\nTEST has no queues of it yet: this adds them, as many as in BASE if it has some there\.\n`)
+	if n := count(t, s.c.DB(), "schedule_queue WHERE task_type = 'settle' AND own_sign = 'TEST'"); n != 4 {
+		t.Errorf("%d queues", n)
+	}
+	s.wantOutput("task apply --own-sign TEST", `\n queues +4 +6\n`)
+}
+
 // Queues that were split are rows, too: the command says what becomes of them and of the requests that wait, and asks
 // before it removes some.
 func TestTaskApplyAfterASplit(t *testing.T) {
