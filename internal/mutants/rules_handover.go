@@ -298,8 +298,14 @@ var handoverMutants = []mutant{
 	},
 	{
 		"N1", "a requested barrier cannot be withdrawn once a queue was split",
-		"Repartition", "l.RequestedTotal > 0 && total == least",
-		"l.RequestedTotal < 0 && total == least",
+		"Repartition", "(l.RequestedTotal > 0 || resizes) && total == least",
+		"resizes && total == least",
+		"TestConformance/.*/N3_requests",
+	},
+	{
+		"N3", "merges cannot be withdrawn once a queue was split",
+		"Repartition", "(l.RequestedTotal > 0 || resizes) && total == least",
+		"l.RequestedTotal > 0 && total == least",
 		"TestConformance/.*/N3_requests",
 	},
 	{
