@@ -60,16 +60,16 @@ func run(words []string) (survivors int, err error) {
 		if !m.named(words) {
 			continue
 		}
-		result, err := m.try(source)
-		if err != nil {
-			return survivors, err
+		result, tryErr := m.try(source)
+		if tryErr != nil { // the others are tried all the same
+			result, err = tryErr.Error(), errors.Join(err, tryErr)
 		}
 		fmt.Printf("%-60s %s\n", m.name(), result)
 		if result == survived {
 			survivors++
 		}
 	}
-	return survivors, nil
+	return survivors, err
 }
 
 // copyModule copies the module without the folders whose names begin with a dot: the tests need neither the history nor

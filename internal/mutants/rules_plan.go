@@ -227,7 +227,7 @@ var planMutants = []mutant{
 	{
 		"P13", "a server that an operator has paused reserves queues",
 		"Drain", "r.Within > 0 && MayOwn(now)",
-		"r.Within > 0",
+		"r.Within > 0 && now != \"\"",
 		"TestConformance/.*/P13_reserved_queues",
 	},
 	{
