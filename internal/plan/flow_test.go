@@ -224,19 +224,19 @@ func labels(text string) plan.Selector {
 	return s
 }
 
-// P8, P14: C gets the queue of E, and B keeps its own: that E gets it instead would leave the servers no more even. B
-// is to be rounded up, so that the two do not stand alike.
+// P8, P14: A gets one queue of C. C keeps the other: with B, in a zone of its own, the servers would be no more even.
+// (Per weight, the zones have 2/3 and 0 queues, or 1/3 and 1: the sum of the squares times the weights is 4/3 in both.)
 func TestPlanMovesNoRowForNothing(t *testing.T) {
-	r := plantest.Roster{Queues: plantest.Numbered(0, 2)}
-	r.Join("B", "C", "E")
-	for i, weight := range []int{1, 2, 1} {
+	r := plantest.Roster{Queues: plantest.Numbered(0, 2), Limits: plan.Limits{Spread: "zone"}}
+	r.Join("A", "B", "C")
+	for i, weight := range []int{2, 1, 1} {
 		r.Servers[i].Host, r.Servers[i].Weight = r.Servers[i].UUID, weight
 	}
-	r.Servers[0].RoundedUp = true
-	r.Queues[0].Owner, r.Queues[0].Pin = "E", labels("host=C|E")
-	r.Queues[1].Owner, r.Queues[1].Pin = "B", labels("host=B|E")
+	r.Servers[1].Labels = plan.Labels{"zone": "a"}
+	r.Queues[0].Owner = "C"
+	r.Queues[1].Owner, r.Queues[1].Pin = "C", labels("host=B|C")
 	rebalance(t, &r)
-	if diff := cmp.Diff([]string{"E>C", "B"}, r.Rows()); diff != "" {
+	if diff := cmp.Diff([]string{"C>A", "C"}, r.Rows()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
