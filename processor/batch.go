@@ -264,6 +264,9 @@ func (b *batch) recordResult() {
 		}
 	case b.outcome == failed && b.result.failed > 0:
 		b.result.done = b.size() - b.result.failed
+		if b.result.named != nil && !b.result.pause {
+			b.deleteRecords()
+		}
 	}
 }
 
@@ -282,7 +285,7 @@ func (b *batch) saveCursor() {
 	b.position.saved = true
 }
 
-// deleteRecords removes the records of a batch of items that had failed, and has succeeded.
+// deleteRecords removes the records of the items of a batch that had failed and are done now.
 func (b *batch) deleteRecords() {
 	if b.mark == ordinary {
 		return

@@ -334,3 +334,35 @@ func TestSweepWaitsForTheEndOfAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// naming is a service that executes each item by itself, and names those that fail.
+type naming struct{ *service }
+
+func (d naming) Execute(ctx context.Context, items []string) error {
+	var failed processor.Failures
+	for i := range items {
+		failed.Add(i, d.service.Execute(ctx, items[i:i+1]))
+	}
+	return failed.Err()
+}
+
+// After an outage an item that is done beside one that fails counts as failed no more (X2).
+func TestItemsDoneBesideAFailureAreForgotten(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d := newService(w, numbered("a", 40)...)
+		d.down = true
+		s := usual()
+		s.ExecuteNumber = 5
+		w.start(t, naming{d}, processor.Env{}, s, "a")
+		time.Sleep(20 * time.Second)
+		d.mu.Lock()
+		d.down = false
+		d.bad["a32"] = errBroken
+		d.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if open, parked := d.left(), w.Stats().Parked; open != 1 || parked != 1 {
+			t.Errorf("%d items are left, and %d are parked, want the one that fails", open, parked)
+		}
+	})
+}

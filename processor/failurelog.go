@@ -239,24 +239,30 @@ func (l *failureLog) write(ctx context.Context, g *grant, items []FailedItem) er
 	return l.store.Save(ctx, g.queue, items)
 }
 
-// remove removes the records of a batch that has succeeded: of its suspects, or of its single failed item.
+// remove removes the records of the items of a batch that are done: of suspects, or of a single failed item.
 func (l *failureLog) remove(b *batch) error {
 	defer l.enter(1)()
-	if !l.removeFromMemory(b) || l.store == nil {
+	stored := l.removeFromMemory(b)
+	if len(stored) == 0 || l.store == nil {
 		return nil
 	}
-	return l.store.Delete(b.bound, b.grantOf(0).queue, b.keys)
+	return l.store.Delete(b.bound, b.grantOf(0).queue, stored)
 }
 
-// removeFromMemory reports whether the store may have a record. This is only possible for a batch of one item.
-func (l *failureLog) removeFromMemory(b *batch) (stored bool) {
+// removeFromMemory returns the keys of the items that are done and of which the store may have a record.
+func (l *failureLog) removeFromMemory(b *batch) (stored []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, key := range b.keys {
+		if !b.itemDone(i) {
+			continue
+		}
 		f := &b.grantOf(i).failures
 		r, ok := f.recallLocked(key)
 		b.result.recovered = b.result.recovered || r.failedItself()
-		stored = stored || r.stored || !ok && f.partial.Load()
+		if r.stored || !ok && f.partial.Load() {
+			stored = append(stored, key)
+		}
 		f.removeLocked(key)
 	}
 	return stored

@@ -15,6 +15,12 @@ var processMutants = []mutant{
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
+		"X2", "an item that is done beside one that fails counts as failed",
+		"recordResult", "if b.result.named != nil && !b.result.pause {",
+		"if false {",
+		"TestItemsDoneBesideAFailureAreForgotten",
+	},
+	{
 		"X2", "a full page of dead items is selected again",
 		"findStep", "c.step = moves\n",
 		"c.step = stays\n",
