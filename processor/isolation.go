@@ -75,8 +75,9 @@ func (s *scheduler) surviveLocked(l *lane, g *grant) {
 // isolation is the state of a batch of a lane whose items are executed one by one.
 type isolation struct {
 	due      bool
-	held     bool // the batch holds the value of Env.Alone
-	recorded bool // the store has a record that the item has started
+	held     bool   // the batch holds the value of Env.Alone
+	recorded bool   // the store has a record that the item has started
+	start    update // that record
 }
 
 // begin waits until no other item of the process is executed alone, and records that the item starts. If it cannot
@@ -89,7 +90,7 @@ func (i *isolation) begin(b *batch) (err error) {
 		return context.Cause(b.ctx)
 	}
 	if err = b.findKeys(); err == nil {
-		err = b.lane.failures.saveStart(b)
+		i.start, err = b.lane.failures.saveStart(b)
 	}
 	if err != nil {
 		b.result.pause = true
@@ -102,47 +103,44 @@ func (i *isolation) begin(b *batch) (err error) {
 // missed reports whether the item should have been executed alone and was not, because its start was not recorded.
 func (i *isolation) missed(m mark) bool { return i.due && m >= ordinary && !i.recorded }
 
-// end removes the record of an item that was cancelled, as long as this server may still own the queue. Another outcome
-// has replaced or deleted the record, except in a sweep, which keeps its failed items with the run.
+// end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
+// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its failed
+// items with the run.
 func (i *isolation) end(b *batch) {
-	ended := b.outcome == cancelled || b.outcome == failed && b.lane.sweep != nil
-	if !i.recorded || !ended || !b.env.Trusted() {
+	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
+	if !i.recorded || b.outcome != cancelled && !uncounted || !b.env.Trusted() {
 		return
 	}
-	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), b); err != nil {
-		b.logError("delete the start of an item", b.keys[0], err)
+	if err := b.lane.failures.deleteStart(context.WithoutCancel(b.bound), i.start); err != nil {
+		b.logError("delete the start of an item", i.start.key, err)
 	}
 }
 
 // saveStart records in the store that an item begins alone. In memory the item is a suspect.
-func (l *failureLog) saveStart(b *batch) error {
-	u, err := b.updateOf(0)
-	if err != nil {
-		return err
+func (l *failureLog) saveStart(b *batch) (u update, err error) {
+	if u, err = b.updateOf(0); err != nil {
+		return u, err
 	}
 	var known bool
 	if u.record, known, err = l.record(&b.call, u.grant, u.key, false); err != nil {
-		return err
+		return u, err
 	}
 	if !known {
 		u.batchLimit = 1
 	}
 	u.started = true
-	return l.save(b.bound, u.grant, u)
+	return u, l.save(b.bound, u.grant, u)
 }
 
-// deleteStart makes the record of an item in the store what it was before it began.
-func (l *failureLog) deleteStart(ctx context.Context, b *batch) error {
-	u, err := b.updateOf(0)
-	if err != nil {
-		return err
-	}
+// deleteStart makes the record of an item in the store what it was before it began. An item that has only failed in an
+// outage had none.
+func (l *failureLog) deleteStart(ctx context.Context, u update) error {
 	r, ok := l.recall(u.grant, u.key)
 	switch {
 	case !ok || l.store == nil:
 		return nil
-	case r.batchLimit == 0 && u.grant.queue.Run == nil:
-		u.record = r
+	case r.batchLimit == 0 && (r.attempts > 0 || !r.doubtful) && u.grant.queue.Run == nil:
+		u.record, u.started = r, false
 		return l.save(ctx, u.grant, u)
 	}
 	defer l.enter(1)() //nolint:contextcheck // it waits also if the call is cancelled

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -361,6 +362,77 @@ func TestCursorOfASweepStopsAtTheItemThatEndsItsProcess(t *testing.T) {
 		state := w.failedWith(t, "a", "item a02 is dead")
 		if !state.Permanent || state.ItemsFailed != 1 || !sameItems(failedKeys(state), []string{"a02"}) || w.text() != "" {
 			t.Errorf("sweep: %+v, want it failed at a02\n%s", state, w.text())
+		}
+	})
+}
+
+// A failure that is no attempt, because an outage is likely, leaves no record that the item has started: the process
+// has survived the item, and the next owner must not find it guilty (S14, X5).
+func TestItemThatFailsInAnOutageIsNotBlamed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, m := newRows(w, numbered("a", 10)...), newMemory()
+		for _, item := range r.open {
+			r.bad[item] = errBroken
+		}
+		s := crashing()
+		s.ProbeMax = time.Minute
+		w.start(t, r, processor.Env{Items: failedItems{m}}, s)
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if records := m.records(); len(records) != 3 || w.Stats().FailureCount < 10 {
+			t.Errorf("records %v after %d failures, want those of the 3 items that have failed before the outage", records,
+				w.Stats().FailureCount)
+		}
+		for key, i := range m.records() {
+			if i.Started {
+				t.Errorf("%s has ended, and its record says that it has started", key)
+			}
+		}
+	})
+}
+
+// An item whose cursor could not be saved has ended all the same (S14).
+func TestItemWhoseCursorIsNotSavedIsNotBlamed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		d, m := newTape(w, 2), newMemory()
+		m.moveErr = errBroken
+		w.start(t, d, processor.Env{Bind: bindCursor, Items: failedItems{m}, Cursors: cursorsOf{m}}, crashing())
+		w.grantCrashed(t, map[string]int{"a": 2}, "a")
+		synctest.Wait()
+		if w.text() == "" || len(m.records()) != 0 {
+			t.Errorf("records after %s: %v, want none", w.text(), m.records())
+		}
+	})
+}
+
+// forgetful is rows whose Key panics after an Execute.
+type forgetful struct {
+	*rows
+	executed atomic.Bool
+}
+
+func (d *forgetful) Key(item string) string {
+	if d.executed.Load() {
+		panic("no key")
+	}
+	return item
+}
+
+func (d *forgetful) Execute(context.Context, []string) error {
+	d.executed.Store(true)
+	return errBroken
+}
+
+// A Key that panics fails the sweep and not the process, also for an item that is executed alone.
+func TestPanicOfKeyAfterAnItemAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		m := newMemory()
+		w.crashedRun(t, &forgetful{rows: newRows(w, "a1")}, processor.Env{Items: failedItems{m}})
+		synctest.Wait()
+		w.failedWith(t, "a", "broken")
+		if len(m.records()) != 0 {
+			t.Errorf("records of items: %v, want none", m.records())
 		}
 	})
 }

@@ -238,9 +238,15 @@ var serverMutants = []mutant{
 	},
 	{
 		"S14", "a sweep leaves the record of an item that failed alone",
-		"end", "ended := b.outcome == cancelled ||",
-		"ended := b.outcome == cancelled || false &&",
+		"end", "b.outcome == failed && (b.lane.sweep != nil ||",
+		"b.outcome == failed && (false ||",
 		"TestCrashedSweepExecutesItemsOneByOne",
+	},
+	{
+		"S14", "an item that fails in an outage is guilty of the next crash",
+		"end", "|| b.result.waiting > 0 ||",
+		"||",
+		"TestItemThatFailsInAnOutageIsNotBlamed",
 	},
 	{
 		"S14", "a rerun executes the item that has ended its process",
