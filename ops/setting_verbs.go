@@ -211,8 +211,7 @@ func settingsSay(d SettingsDiff, ownSign string) (list []string) {
 			d.TaskType, ownSign))
 	}
 	if d.Exists && d.Total == 0 {
-		list = append(list, fmt.Sprintf("%s has no queues of it yet: this adds them, as many as in BASE if it has some there.",
-			ownSign))
+		list = append(list, ownSign+" has no queues of it yet: this adds them, as many as in BASE if it has some there.")
 	}
 	const barrier = "A change of the number of queues is a barrier: every worker finishes what it has in flight and " +
 		"waits; then %s, and all workers continue under new epochs."

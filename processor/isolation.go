@@ -104,8 +104,8 @@ func (i *isolation) begin(b *batch) (err error) {
 func (i *isolation) missed(m mark) bool { return i.due && m >= ordinary && !i.recorded }
 
 // end removes the record of an item that was cancelled, or whose failure counts as no attempt, as long as this server
-// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its failed
-// items with the run.
+// may still own the queue. Another outcome has replaced or deleted the record, except in a sweep, which keeps its
+// failed items with the run.
 func (i *isolation) end(b *batch) {
 	uncounted := b.outcome == failed && (b.lane.sweep != nil || b.result.waiting > 0 || b.result.pause)
 	if !i.recorded || b.outcome != cancelled && !uncounted || !b.env.Trusted() {
