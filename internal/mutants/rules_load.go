@@ -21,6 +21,12 @@ var loadMutants = []mutant{
 		"TestPlanByLoadBeginsLaterThanItEnds",
 	},
 	{
+		"P16", "a server that has too many queues gives none if another server cannot take the smallest",
+		"sortByStay", "compareTrue(stays[i], stays[j]), ",
+		"",
+		"TestPlanByLoadGivesWhatAnotherServerCanTake",
+	},
+	{
 		"P16", "a queue moves for any gain",
 		"helped", "*(1-leastGain)",
 		"",

@@ -123,6 +123,30 @@ var planMutants = []mutant{
 		"TestPlanRoundsUpWithinTheLimit",
 	},
 	{
+		"P7", "a queue that no server may take has no place in its owner's limit",
+		"newFlow", "f.count(owner, 1)",
+		"f.count(owner, 0)",
+		"TestPlanCountsAQueueThatNoServerMayTake",
+	},
+	{
+		"P7", "in a plan by load, a queue that no server may take does not count",
+		"leaver", "owner < len(b.weights)",
+		"owner < 0",
+		"TestPlanCountsAQueueThatNoServerMayTake",
+	},
+	{
+		"P13", "a server that returns gets queues beyond its limit",
+		"setOwners", " && within(has[back], r.limits.QueuesPerServer)",
+		"",
+		"TestReturnWithinLimits",
+	},
+	{
+		"P13", "a server that returns gets queues although it stands by",
+		"setOwners", "back < len(r.weights)",
+		"back < len(r.servers)",
+		"TestReturnWithinLimits",
+	},
+	{
 		"P9", "a server gets the queue of its own hung call",
 		"newGroup", " || slices.Contains(hung, s)",
 		"",

@@ -79,6 +79,8 @@ func newFlow(r *roster, owners []int) *flow {
 		}
 		for _, i := range g.rows {
 			switch owner := r.rows[i].owner; {
+			case r.stuck(i):
+				f.count(owner, 1) // it takes the room of a row that moves or has no owner
 			case owners[i] != none:
 				g.own[g.index(owners[i])]++
 			case owner == none:
@@ -108,7 +110,7 @@ func (f *flow) keepOwn() {
 		for k, s := range g.servers {
 			n := g.own[k]
 			if most := f.limits.QueuesPerServer; most > 0 {
-				n = min(n, most-f.has[s].queues)
+				n = min(n, max(0, most-f.has[s].queues))
 				g.displaced = append(g.displaced, slices.Repeat([]int{s}, g.own[k]-n)...)
 			}
 			g.n[k] = n

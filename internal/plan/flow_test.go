@@ -257,3 +257,22 @@ func TestPlanRoundsUpWithinTheLimit(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// P7: a queue that no server may take stays with its owner, and takes the room of another queue there.
+func TestPlanCountsAQueueThatNoServerMayTake(t *testing.T) {
+	for _, other := range []string{"", "B"} {
+		for _, loads := range []map[string]float64{nil, {"0": 1, "1": 1}} {
+			r := plantest.Roster{Queues: plantest.Numbered(0, 2), Limits: plan.Limits{QueuesPerServer: 1}}
+			r.Join("A", "B")
+			r.Queues[0].Owner, r.Queues[1].Owner = "A", other
+			r.Queues[0].Pin, _ = plan.ParseSelector("zone=gone")
+			r.Servers[1].HungQueues = []string{"1"} // only A may get queue 1
+			if loads != nil {
+				byLoad(&r, loads)
+			}
+			if changes := r.Plan(); len(changes) > 0 {
+				t.Errorf("queue 1 with %q, loads %v: changes %+v, want none", other, loads, changes)
+			}
+		}
+	}
+}

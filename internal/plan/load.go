@@ -71,6 +71,7 @@ type loadBalancing struct {
 	load   []float64 // of the rows
 	sorted []int     // the rows, by load
 	at     []int     // of the rows: the position of the server that is to own it, or none
+	leaves []int     // of the rows: the owner that must not keep it, as long as no other server takes it, or none
 
 	sums []float64 // of the servers
 	mine [][]int   // of the servers: their rows, by load
@@ -87,7 +88,8 @@ func newLoadBalancing(r *roster) *loadBalancing {
 	n := len(r.weights)
 	b := &loadBalancing{
 		tally: newTally(r), load: loadsOf(r), sorted: make([]int, len(r.rows)), at: r.holders(),
-		sums: make([]float64, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
+		leaves: slices.Repeat([]int{none}, len(r.rows)),
+		sums:   make([]float64, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
 	}
 	for i := range b.sorted {
 		b.sorted[i] = i
@@ -102,6 +104,8 @@ func newLoadBalancing(r *roster) *loadBalancing {
 		if s := b.at[i]; s != none {
 			b.mine[s] = append(b.mine[s], i)
 			b.add(i, s, 1)
+		} else if b.leaves[i] = b.leaver(i); b.leaves[i] != none {
+			b.add(i, b.leaves[i], 1)
 		}
 		if r.rows[i].owner != none {
 			owned++
@@ -158,18 +162,34 @@ func (b *loadBalancing) add(row, s, n int) {
 	b.count(s, n)
 }
 
-// put gives a row to a server, or to none.
+// put gives a row to a server, or back to its owner if that must not keep it.
 func (b *loadBalancing) put(row, s int) {
 	if from := b.at[row]; from != none {
 		i, _ := slices.BinarySearchFunc(b.mine[from], row, b.byLoad)
 		b.mine[from] = slices.Delete(b.mine[from], i, i+1)
 		b.change(from, func() { b.add(row, from, -1) })
 	}
-	if b.at[row] = s; s != none {
+	if owner := b.leaves[row]; owner != none {
+		b.change(owner, func() { b.add(row, owner, -1) })
+	}
+	b.at[row], b.leaves[row] = s, none
+	if s != none {
 		i, _ := slices.BinarySearchFunc(b.mine[s], row, b.byLoad)
 		b.mine[s] = slices.Insert(b.mine[s], i, row)
 		b.change(s, func() { b.add(row, s, 1) })
+	} else if owner := b.leaver(row); owner != none {
+		b.leaves[row] = owner
+		b.change(owner, func() { b.add(row, owner, 1) })
 	}
+}
+
+// leaver returns the owner of a row if it gets queues, although it must not get this one, or none. The row takes its
+// room until another server takes the row.
+func (b *loadBalancing) leaver(row int) int {
+	if owner := b.rows[row].owner; owner < len(b.weights) {
+		return owner
+	}
+	return none
 }
 
 // byLoad compares rows: the largest load first, then the natural order.

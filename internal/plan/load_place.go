@@ -34,11 +34,6 @@ func (p *planning) grantByLoad() {
 func (p *planning) assignByLoad() []int {
 	b := newLoadBalancing(p.roster)
 	b.balance()
-	for i, s := range b.at {
-		if owner := p.rows[i].owner; s == none && owner != none && owner < len(p.weights) {
-			b.count(owner, 1) // the row stays with its owner, because no other server may get it or has room
-		}
-	}
 	p.measure = b
 	return b.at
 }
@@ -62,9 +57,16 @@ func (b *loadBalancing) balance() {
 // zones, the largest first. A row that no other server may get stays with its owner (P7). A queue without an owner
 // waits for the next plan.
 func (b *loadBalancing) obey() {
+	for _, i := range b.sorted {
+		if b.at[i] == none && b.rows[i].owner != none {
+			if to := b.place(i, true); to != none {
+				b.put(i, to)
+			}
+		}
+	}
 	rows := b.surplus()
 	for i, s := range b.at {
-		if s == none && b.rows[i].owner != none || s != none && b.weights[s] == 0 {
+		if s != none && b.weights[s] == 0 {
 			rows = append(rows, i)
 		}
 	}
@@ -73,8 +75,6 @@ func (b *loadBalancing) obey() {
 		from := b.at[i]
 		var to int
 		switch {
-		case from == none:
-			to = b.place(i, true)
 		case b.beyond(from) > 0:
 			if to = b.place(i, true); to == none {
 				b.put(i, b.keeper(i))
@@ -82,7 +82,7 @@ func (b *loadBalancing) obey() {
 		case b.weights[from] == 0:
 			to = b.place(i, false)
 		default: // its zone has too many
-			to = b.idlest(i, func(s int) bool { return b.zones[s] != b.zones[from] && b.open(i, s) })
+			to = b.inOtherZone(i)
 		}
 		if to != none {
 			b.put(i, to)
@@ -91,11 +91,9 @@ func (b *loadBalancing) obey() {
 }
 
 // surplus returns rows of servers with a weight that exceed max_queues_per_server or the part of their zone, as many as
-// are too many: first the rows that the server does not own yet, then the rows with the smallest loads.
+// are too many: first the rows that another server can take, then the rows that the server does not own yet, then the
+// rows with the smallest loads.
 func (b *loadBalancing) surplus() (rows []int) {
-	byStay := func(i, j int) int {
-		return cmp.Or(compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]), b.byLoad(i, j))
-	}
 	leave := make([]int, len(b.zoneHas)) // rows that leave servers of the zone because of the other limit
 	stay := make([][]int, len(b.zoneHas))
 	for s, mine := range b.mine {
@@ -103,8 +101,8 @@ func (b *loadBalancing) surplus() (rows []int) {
 			continue
 		}
 		zone := b.zones[s]
-		if n := b.beyond(s); n > 0 {
-			mine = slices.SortedFunc(slices.Values(mine), byStay)
+		if n := min(b.beyond(s), len(mine)); n > 0 {
+			mine = b.sortByStay(mine, func(i int) bool { return b.place(i, true) != none })
 			rows = append(rows, mine[len(mine)-n:]...)
 			leave[zone] += n
 			mine = mine[:len(mine)-n]
@@ -113,11 +111,28 @@ func (b *loadBalancing) surplus() (rows []int) {
 	}
 	for zone, mine := range stay {
 		if n := b.zoneHas[zone].queues - leave[zone] - b.zoneMost[zone]; n > 0 {
-			slices.SortFunc(mine, byStay)
+			mine = b.sortByStay(mine, func(i int) bool { return b.inOtherZone(i) != none })
 			rows = append(rows, mine[max(0, len(mine)-n):]...)
 		}
 	}
 	return rows
+}
+
+// sortByStay sorts rows by how much they should stay with their servers. goes says whether another server can take one.
+func (b *loadBalancing) sortByStay(rows []int, goes func(row int) bool) []int {
+	stays := make(map[int]bool, len(rows))
+	for _, i := range rows {
+		stays[i] = !goes(i)
+	}
+	return slices.SortedFunc(slices.Values(rows), func(i, j int) int {
+		return cmp.Or(compareTrue(stays[i], stays[j]), compareTrue(b.keeper(i) == b.at[i], b.keeper(j) == b.at[j]),
+			b.byLoad(i, j))
+	})
+}
+
+// inOtherZone returns the server with room in another zone that should get a row, or none.
+func (b *loadBalancing) inOtherZone(row int) int {
+	return b.idlest(row, func(s int) bool { return b.zones[s] != b.zones[b.at[row]] && b.open(row, s) })
 }
 
 // place returns the server with room that should get a row: the idlest with a weight in a zone that has less than its

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/dutyrota/rota/internal/plan"
@@ -86,6 +87,7 @@ func TestPlanByLoadProperties(t *testing.T) {
 			r.ReleaseAll("")
 		}
 		checkPlaced(t, r)
+		checkLimit(t, before, r)
 		if again := r.Plan(); len(again) > 0 {
 			t.Fatalf("after the hand-overs, planning again changes %+v", again)
 		}
@@ -120,6 +122,25 @@ func checkPlaced(t *rapid.T, r *plantest.Roster) {
 					t.Fatalf("%s has %d queues, more than %d, and %s has room: %v", q.Owner, owned[q.Owner], limit, s.UUID, owned)
 				}
 			}
+		}
+	}
+}
+
+// checkLimit checks that no server has got queues beyond max_queues_per_server.
+func checkLimit(t *rapid.T, before, after *plantest.Roster) {
+	count := func(r *plantest.Roster) map[string]int {
+		n := map[string]int{}
+		for _, q := range r.Queues {
+			if !q.Removing && q.Owner != "" {
+				n[q.Owner]++
+			}
+		}
+		return n
+	}
+	was := count(before)
+	for s, n := range count(after) {
+		if limit := after.Limits.QueuesPerServer; limit > 0 && n > max(limit, was[s]) {
+			t.Fatalf("%s had %d queues and has %d, more than %d", s, was[s], n, limit)
 		}
 	}
 }
@@ -364,6 +385,38 @@ func TestPlanByLoadObeysPins(t *testing.T) {
 	r.Queues[0].Pin = r.Queues[2].Pin
 	if moves := loadMoves(r); len(moves) != 0 {
 		t.Errorf("both are pinned: moves %+v, want none", moves)
+	}
+}
+
+// The load of a queue that no server may take counts where the queue stays.
+func TestPlanByLoadCountsAQueueThatNoServerMayTake(t *testing.T) {
+	r := &plantest.Roster{Queues: plantest.Numbered(0, 5)}
+	r.Join("A", "B")
+	weighAlike(r)
+	r.Queues[0].Owner = "A"
+	r.Queues[0].Pin, _ = plan.ParseSelector("zone=gone")
+	byLoad(r, map[string]float64{"0": 10, "1": 1, "2": 1, "3": 1, "4": 1})
+	rebalance(t, r)
+	if diff := cmp.Diff([]string{"A", "B", "B", "B", "B"}, r.Rows()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A server or a zone that has a queue too many gives one that another server can take, though others are smaller.
+func TestPlanByLoadGivesWhatAnotherServerCanTake(t *testing.T) {
+	for _, limits := range []plan.Limits{{QueuesPerServer: 2}, {Spread: plan.HostLabel}} {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 4), Limits: limits}
+		r.Join("A", "B")
+		weighAlike(r)
+		for i, owner := range []string{"A", "A", "A", "B"} {
+			r.Queues[i].Owner, r.Servers[i/3].Host = owner, owner
+		}
+		r.Servers[1].HungQueues = []string{"0"}
+		byLoad(r, map[string]float64{"0": 0, "1": 1, "2": 1, "3": 2})
+		rebalance(t, r)
+		if diff := cmp.Diff([]string{"A", "A", "A>B", "B"}, r.Rows()); diff != "" {
+			t.Errorf("limits %+v (-want +got):\n%s", limits, diff)
+		}
 	}
 }
 

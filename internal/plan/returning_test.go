@@ -131,3 +131,23 @@ func TestReturnMovesNoQueue(t *testing.T) {
 		}
 	})
 }
+
+// P13: the limits hold for a server that returns as for any other.
+func TestReturnWithinLimits(t *testing.T) {
+	for _, limits := range []plan.Limits{{QueuesPerServer: 1}, {Servers: 1}, {InFlight: 1}} {
+		r := &plantest.Roster{Queues: plantest.Numbered(0, 2), Limits: limits}
+		r.Join("A", "back")
+		r.Servers[0].Weight, r.Servers[1].Weight, r.Servers[1].Name = 2, 1, "web-0"
+		for i := range r.Queues {
+			r.Queues[i].ReservedFor = "web-0"
+		}
+		rebalance(t, r)
+		want := []string{"A", "A"}
+		if limits.QueuesPerServer > 0 {
+			want = []string{"back", "A"}
+		}
+		if diff := cmp.Diff(want, r.Rows()); diff != "" {
+			t.Errorf("limits %+v (-want +got):\n%s", limits, diff)
+		}
+	}
+}

@@ -56,17 +56,31 @@ func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unas
 	for i := range unassigned {
 		unassigned[i].owner = r.at(unassigned[i].Owner)
 	}
+	setOwners(r, names)
+	setGroups(r)
+	return r, unassigned
+}
+
+// setOwners notes the owners and requesters of the rows. A server that has returned gets its queues back within the
+// limits (P13).
+func setOwners(r *roster, names returning) {
+	has := make([]int, len(r.servers))
 	for i := range r.rows {
 		w := &r.rows[i]
 		if w.owner = r.at(w.Owner); w.owner == none {
-			w.owner, w.rule = r.at(names.returned(w.Queue)), Unowned
+			w.rule = Unowned
+			continue
 		}
-		if w.owner != none {
-			w.requester = r.at(w.Requester)
+		w.requester = r.at(w.Requester)
+		has[w.owner]++
+	}
+	for i := range r.rows {
+		back := r.at(names.returned(r.rows[i].Queue))
+		if back != none && back < len(r.weights) && within(has[back], r.limits.QueuesPerServer) {
+			r.rows[i].owner = back
+			has[back]++
 		}
 	}
-	setGroups(r)
-	return r, unassigned
 }
 
 // byAge compares servers by register_time and uuid (P1).
@@ -169,6 +183,12 @@ func (r *roster) working() []Server { return r.servers[:len(r.weights)] }
 // mayGet reports whether a server gets queues, and may get this one (P9, P14).
 func (r *roster) mayGet(row, s int) bool {
 	return s != none && s < len(r.weights) && !r.groupOf[row].bars(s)
+}
+
+// stuck reports whether the row stays with its owner because no server that gets queues may get it (P7).
+func (r *roster) stuck(row int) bool {
+	owner := r.rows[row].owner
+	return owner != none && owner < len(r.weights) && len(r.groupOf[row].servers) == 0
 }
 
 // holder returns the position of the server that has the row, or none if it gets no queues or must not get the row: the
