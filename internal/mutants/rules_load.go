@@ -88,14 +88,14 @@ var loadMutants = []mutant{
 	},
 	{
 		"P16", "a queue without an owner takes the room of others",
-		"obey", "s == none && b.rows[i].owner != none",
-		"s == none",
+		"obey", "b.at[i] == none && b.rows[i].owner != none",
+		"b.at[i] == none",
 		"TestPlanByLoadLeavesRoomForQueuesThatMustMove",
 	},
 	{
 		"P16", "a request of a dead owner's queue outlives the grant",
-		"newRoster", "if w.owner != none {",
-		"if true {",
+		"setOwners", "w.rule = Unowned",
+		"w.rule, w.requester = Unowned, r.at(w.Requester)",
 		"TestPlanByLoadGrantsWithoutOldRequests",
 	},
 	{

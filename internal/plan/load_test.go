@@ -281,15 +281,20 @@ func TestPlanByLoadNeedsAGain(t *testing.T) {
 	}
 }
 
-// A queue that no server could be granted takes no room from a queue that must move.
+// A queue that no server could be granted takes no room from a queue that must move. Only A may have queues 0 and 2. It
+// has room when it has handed queue 1 over, and then queue 0 must go to it.
 func TestPlanByLoadLeavesRoomForQueuesThatMustMove(t *testing.T) {
-	r := &plantest.Roster{Queues: []plan.Queue{{ID: "0", Owner: "C"}, {ID: "1"}, {ID: "2"}}}
+	r := &plantest.Roster{Queues: []plan.Queue{{ID: "0", Owner: "B"}, {ID: "1", Owner: "A"}, {ID: "2"}}}
 	r.Limits.QueuesPerServer = 1
-	r.Join("B", "C", "D")
-	r.Servers[1].Weight, r.Servers[1].HungQueues = 2, []string{"0"}
-	r.Servers[2].HungQueues = []string{"0", "1", "2"}
-	byLoad(r, map[string]float64{"0": 1, "1": 0, "2": 1})
+	r.Join("A", "B", "C")
+	for i, hung := range [][]string{{"1"}, {"0", "2"}, {"0", "2"}} {
+		r.Servers[i].HungQueues = hung
+	}
+	byLoad(r, map[string]float64{"0": 2, "1": 1, "2": 0})
 	rebalance(t, r)
+	if diff := cmp.Diff([]string{"B>A", "A>C", "-"}, r.Rows()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	if again := r.Plan(); len(again) > 0 {
 		t.Errorf("planning again changes %+v", again)
 	}
