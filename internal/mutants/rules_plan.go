@@ -263,26 +263,26 @@ var planMutants = []mutant{
 	{
 		"P13", "a server reserves queues although no plan knows that it leaves",
 		"Leave", "if state == StateLeaving {",
-		"if true {",
-		"TestConformance/.*/P13_reserved_queues",
+		"if state != \"\" {",
+		"TestConformance/.*/P13_nothing_reserved",
 	},
 	{
 		"P13", "plans request the queues of a server that leaves for a while",
 		"waits", "case leaves && q.Requester == \"\":",
 		"case false && leaves:",
-		"TestConformance/.*/P13_reserved_queues",
+		"TestConformance/.*/P13_leaving_servers",
 	},
 	{
 		"P13", "a server that leaves for a while gets queues",
 		"MayOwn", "state == StateStandby",
 		"state == StateStandby || state == StateLeaving",
-		"TestConformance/.*/P13_reserved_queues",
+		"TestConformance/.*/P13_leaving_servers",
 	},
 	{
 		"P13", "a heartbeat makes a server that leaves eligible again",
 		"keptStates", "', '` + StateLeaving + `')`",
 		"')`",
-		"TestConformance/.*/P13_reserved_queues",
+		"TestConformance/.*/P13_leaving_servers",
 	},
 	{
 		"P13", "no plan is due after one during which a reservation ended",
