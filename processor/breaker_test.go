@@ -335,7 +335,7 @@ func TestSweepWaitsForTheEndOfAnOutage(t *testing.T) {
 	}
 }
 
-// naming is a service that executes each item by itself, and names those that fail.
+// naming is a service that executes each item by itself, and reports each failure under the index of its item.
 type naming struct{ *service }
 
 func (d naming) Execute(ctx context.Context, items []string) error {

@@ -249,7 +249,7 @@ func (l *failureLog) remove(b *batch) error {
 	return l.store.Delete(b.bound, b.grantOf(0).queue, stored)
 }
 
-// removeFromMemory returns the keys of the items that are done and of which the store may have a record.
+// removeFromMemory forgets the items that are done. It returns the keys of those whose records may be in the store.
 func (l *failureLog) removeFromMemory(b *batch) (stored []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

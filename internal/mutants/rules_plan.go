@@ -130,7 +130,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P7", "in a plan by load, a queue that no server may take does not count",
-		"leaver", "owner < len(b.weights)",
+		"bearer", "owner < len(b.weights)",
 		"owner < 0",
 		"TestPlanCountsAQueueThatNoServerMayTake",
 	},

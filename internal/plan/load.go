@@ -71,7 +71,6 @@ type loadBalancing struct {
 	load   []float64 // of the rows
 	sorted []int     // the rows, by load
 	at     []int     // of the rows: the position of the server that is to own it, or none
-	leaves []int     // of the rows: the owner that must not keep it, as long as no other server takes it, or none
 
 	sums []float64 // of the servers
 	mine [][]int   // of the servers: their rows, by load
@@ -88,8 +87,7 @@ func newLoadBalancing(r *roster) *loadBalancing {
 	n := len(r.weights)
 	b := &loadBalancing{
 		tally: newTally(r), load: loadsOf(r), sorted: make([]int, len(r.rows)), at: r.holders(),
-		leaves: slices.Repeat([]int{none}, len(r.rows)),
-		sums:   make([]float64, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
+		sums: make([]float64, n), mine: make([][]int, n), budget: r.limits.Loads.Budget,
 	}
 	for i := range b.sorted {
 		b.sorted[i] = i
@@ -103,9 +101,9 @@ func newLoadBalancing(r *roster) *loadBalancing {
 	for _, i := range b.sorted {
 		if s := b.at[i]; s != none {
 			b.mine[s] = append(b.mine[s], i)
+		}
+		if s := b.bearer(i); s != none {
 			b.add(i, s, 1)
-		} else if b.leaves[i] = b.leaver(i); b.leaves[i] != none {
-			b.add(i, b.leaves[i], 1)
 		}
 		if r.rows[i].owner != none {
 			owned++
@@ -162,30 +160,30 @@ func (b *loadBalancing) add(row, s, n int) {
 	b.count(s, n)
 }
 
-// put gives a row to a server, or back to its owner if that must not keep it.
+// put gives a row to a server, or to none.
 func (b *loadBalancing) put(row, s int) {
 	if from := b.at[row]; from != none {
 		i, _ := slices.BinarySearchFunc(b.mine[from], row, b.byLoad)
 		b.mine[from] = slices.Delete(b.mine[from], i, i+1)
-		b.change(from, func() { b.add(row, from, -1) })
 	}
-	if owner := b.leaves[row]; owner != none {
-		b.change(owner, func() { b.add(row, owner, -1) })
+	if old := b.bearer(row); old != none {
+		b.change(old, func() { b.add(row, old, -1) })
 	}
-	b.at[row], b.leaves[row] = s, none
-	if s != none {
+	if b.at[row] = s; s != none {
 		i, _ := slices.BinarySearchFunc(b.mine[s], row, b.byLoad)
 		b.mine[s] = slices.Insert(b.mine[s], i, row)
-		b.change(s, func() { b.add(row, s, 1) })
-	} else if owner := b.leaver(row); owner != none {
-		b.leaves[row] = owner
-		b.change(owner, func() { b.add(row, owner, 1) })
+	}
+	if next := b.bearer(row); next != none {
+		b.change(next, func() { b.add(row, next, 1) })
 	}
 }
 
-// leaver returns the owner of a row if it gets queues, although it must not get this one, or none. The row takes its
-// room until another server takes the row.
-func (b *loadBalancing) leaver(row int) int {
+// bearer returns the server whose load and number of queues the row counts in, or none. That is the server that is to
+// own it. Until one is found, it is the owner, if that gets queues: it keeps the row, although it must not get it.
+func (b *loadBalancing) bearer(row int) int {
+	if s := b.at[row]; s != none {
+		return s
+	}
 	if owner := b.rows[row].owner; owner < len(b.weights) {
 		return owner
 	}

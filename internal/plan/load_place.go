@@ -57,6 +57,7 @@ func (b *loadBalancing) balance() {
 // zones, the largest first. A row that no other server may get stays with its owner (P7). A queue without an owner
 // waits for the next plan.
 func (b *loadBalancing) obey() {
+	// Queues that must leave come first: until another server takes one, it counts as one of its owner's.
 	for _, i := range b.sorted {
 		if b.at[i] == none && b.rows[i].owner != none {
 			if to := b.place(i, true); to != none {
