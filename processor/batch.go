@@ -314,7 +314,7 @@ func (b *batch) finishLocked(s *scheduler) {
 	if b.mark >= ordinary && (b.outcome == done || b.outcome == failed) {
 		b.measurePaceLocked(s)
 	}
-	if b.serial || b.page.chains != nil || l.limits.inFlight(s.settings) > 0 {
+	if b.serial || l.isolated || b.page.chains != nil || l.limits.inFlight(s.settings) > 0 {
 		b.continuePageLocked(s)
 	}
 	if whole := b.outcome == done || b.outcome == failed; b.page.endBatch(whole && !b.isolation.missed(b.mark)) {

@@ -436,3 +436,38 @@ func TestPanicOfKeyAfterAnItemAlone(t *testing.T) {
 		}
 	})
 }
+
+// slowStart is a set whose first item takes longer than the others.
+type slowStart struct{ keyedSet }
+
+func (d *slowStart) Execute(ctx context.Context, items []string) error {
+	takes := time.Second
+	if items[0] == "b1" {
+		takes = 4 * time.Second
+	}
+	if err := nap(ctx, takes); err != nil {
+		return err
+	}
+	return d.keyedSet.Execute(ctx, items)
+}
+
+// The page of a SetSelector goes on after the grant of a queue that has crashed, although batches from before the grant
+// end later than the first item that is executed alone (S14).
+func TestSetGoesOnAfterTheGrantOfACrashedQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "b1", "b2", "b3", "b4", "c1")
+		s := crashing()
+		s.ThreadNumber, s.ExecuteNumber = 2, 1
+		w.start(t, &slowStart{keyedSet{rows: r}}, processor.Env{}, s)
+		w.grantCrashed(t, nil, "b")
+		synctest.Wait()
+		w.grantCrashed(t, map[string]int{"c": 2}, "c")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.open) > 0 {
+			t.Errorf("items %v are not executed after a minute; the others:\n%s", r.open, w.text())
+		}
+	})
+}
