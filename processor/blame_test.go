@@ -426,3 +426,27 @@ func TestPanicOfACapabilityIsAFailure(t *testing.T) {
 type badKey struct{ *rows }
 
 func (*badKey) Key(string) string { panic("no key") }
+
+// Discarded items are not in the source any more: they raise no limit of a select, and no alert (X2).
+func TestDiscardedItemsAreNotParked(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		b, m, told := &bin{rows: newRows(w, numbered("a", 400)...)}, newMemory(), &alertBook{}
+		for _, item := range b.open {
+			b.bad[item] = processor.Permanent(errBroken)
+		}
+		s := settings()
+		w.start(t, b, processor.Env{Items: failedItems{m}, Alert: told.add}, s, "a")
+		time.Sleep(time.Hour)
+		b.mu.Lock()
+		b.limits = nil
+		b.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := w.Stats().DeadCount; n != 400 || len(b.open) > 0 || slices.Max(b.limits) != s.FetchNumber {
+			t.Errorf("%d dead, %d open, limits %v, want 400, 0 and %d", n, len(b.open), b.limits, s.FetchNumber)
+		}
+		if text := told.text(); text != "" {
+			t.Errorf("alerts: %s, want none", text)
+		}
+	})
+}

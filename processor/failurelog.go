@@ -61,7 +61,7 @@ func (l *failureLog) load(c *selectCall, g *grant) error {
 		c.lane.sweep != nil && g.failures.version > 0 {
 		return nil
 	}
-	c.lane.pass, c.lane.held = pass{}, nil
+	c.lane.pass, c.lane.held, c.lane.sourceSize = pass{}, nil, unknownSize
 	defer l.enter(exclusive)()
 	most, mostDead := g.failures.room()
 	if c.lane.sweep != nil {

@@ -215,6 +215,41 @@ func TestParkedItemsRaiseTheLimit(t *testing.T) {
 	})
 }
 
+// Failed items that have left the source, because they were deleted by hand or Select leaves out dead items, raise no
+// limit, and no alert says that they may hide others (X2).
+func TestParkedItemsLeaveTheSource(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r, told := newRows(w, numbered("a", 200)...), &alertBook{}
+		for _, item := range r.open {
+			r.bad[item] = processor.Permanent(errBroken)
+		}
+		s := settings()
+		w.start(t, r, processor.Env{Alert: told.add}, s, "a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(told.take()) == 0 {
+			t.Error("no alert about parked items, want one")
+		}
+		r.mu.Lock()
+		r.open = nil
+		r.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		told.take()
+		r.mu.Lock()
+		r.open, r.limits = []string{"a_new"}, nil
+		r.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if alerts := told.take(); len(alerts) > 0 || len(r.open) > 0 || slices.Max(r.limits) > s.FetchNumber+1 {
+			t.Errorf("alerts %v, %d open, limits %v, want neither, and at most %d", alerts, len(r.open), r.limits,
+				s.FetchNumber+1)
+		}
+	})
+}
+
 // In a set, items of several queues share a batch and its failure, but each item has its own record.
 func TestSetFailedItems(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {

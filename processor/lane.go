@@ -2,6 +2,7 @@ package processor
 
 import (
 	"container/heap"
+	"math"
 	"slices"
 	"time"
 )
@@ -41,6 +42,7 @@ type lane struct {
 	retryCredit int  // calls for other items since the last retries
 	unrecorded  int  // how many items of the last page are not executed, without a record in memory (X2)
 	saturated   bool // the last page was full and held nothing to execute
+	sourceSize  int  // how many items the source had, if the last select that succeeded has returned all of them
 	watch       watch
 	held        heldKeys // of an Ordered dealer
 
@@ -48,8 +50,11 @@ type lane struct {
 }
 
 func newLane(store ItemStore) *lane {
-	return &lane{heapIndex: -1, failures: newFailureLog(store)}
+	return &lane{heapIndex: -1, sourceSize: unknownSize, failures: newFailureLog(store)}
 }
+
+// unknownSize is the sourceSize of a lane whose last select may not have returned all items.
+const unknownSize = math.MaxInt
 
 // selectable reports whether at least one queue of the lane may be selected.
 func (l *lane) selectable() bool {

@@ -101,6 +101,10 @@ func (c *selectCall) perform() error {
 	}
 	n := list.size()
 	c.lane.unrecorded, c.lane.saturated = 0, false
+	c.lane.sourceSize = unknownSize
+	if n < c.selection.Limit && c.selection.After == "" && len(c.selection.Held) == 0 {
+		c.lane.sourceSize = n
+	}
 	if n == 0 {
 		c.step = ends
 		return nil
@@ -201,8 +205,11 @@ func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
 	parked := int64(l.unrecorded)
 	for _, g := range c.grants {
-		parked += g.failures.waiting()
+		if parked += g.failures.waiting(); c.capabilities.discarder {
+			parked -= g.failures.dead.number.Load() // these are discarded, or are to be
+		}
 	}
+	parked = min(parked, int64(l.sourceSize)) // the others have left the source
 	l.watch.alertParked(c, parked, most)
 	if l.saturated { // there may be many more
 		parked += int64(l.unrecorded)

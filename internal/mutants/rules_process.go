@@ -15,6 +15,18 @@ var processMutants = []mutant{
 		"TestParkedItemsRaiseTheLimit",
 	},
 	{
+		"X2", "the limit grows by failed items that have left the source",
+		"roomForParked", "min(parked, int64(l.sourceSize))",
+		"min(parked, int64(unknownSize))",
+		"TestParkedItemsLeaveTheSource",
+	},
+	{
+		"X2", "discarded items hide others",
+		"roomForParked", "waiting(); c.capabilities.discarder {",
+		"waiting(); false {",
+		"TestDiscardedItemsAreNotParked",
+	},
+	{
 		"X2", "an item that is done beside one that fails counts as failed",
 		"recordResult", "if b.result.named != nil && !b.result.pause {",
 		"if false {",
