@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -56,20 +57,24 @@ func (s *scheduler) passTurnLocked(l *lane) {
 	}
 }
 
-// surviveLocked records that a queue was worked after its last crash and that the process is still there. When this
-// holds for all its queues, the items of the lane are executed in batches again.
+// surviveLocked records that a queue was worked after its last crash and that the process is still there.
 func (s *scheduler) surviveLocked(l *lane, g *grant) {
 	if g.queue.Crashes == 0 || g.survived {
 		return
 	}
 	g.survived = true
 	notify(s.signals.emptied)
-	for _, other := range l.grants {
-		if other.queue.crashed(s.settings) && !other.survived {
-			return
-		}
+	s.endIsolationLocked(l)
+}
+
+// endIsolationLocked lets the items of a lane be executed in batches again, when all its queues were worked after their
+// last crash.
+func (s *scheduler) endIsolationLocked(l *lane) {
+	if slices.ContainsFunc(l.grants, func(g *grant) bool { return g.queue.crashed(s.settings) && !g.survived }) {
+		return
 	}
 	l.isolated, l.crashes = false, 0
+	s.offerLocked(l)
 }
 
 // isolation is the state of a batch of a lane whose items are executed one by one.

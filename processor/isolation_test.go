@@ -471,3 +471,23 @@ func TestSetGoesOnAfterTheGrantOfACrashedQueue(t *testing.T) {
 		}
 	})
 }
+
+// A set executes batches again when the queue that has crashed has gone to another server (S14).
+func TestSetForgetsTheCrashesOfAQueueThatLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		r := newRows(w, "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8")
+		s := crashing()
+		s.ThreadNumber = 2
+		w.start(t, &slowStart{keyedSet{rows: r}}, processor.Env{}, s)
+		w.grantCrashed(t, nil, "b")
+		synctest.Wait()
+		w.grantCrashed(t, map[string]int{"c": 2}, "c")
+		time.Sleep(1500 * time.Millisecond)
+		w.Drain("c")
+		if !w.Forget("c") {
+			t.Fatal("queue c is not drained")
+		}
+		time.Sleep(time.Minute)
+		w.expect(t, "1s [b3 b4]", "2s [b5]", "3s [b6 b7]", "4s [b1 b2]", "4s [b8]")
+	})
+}

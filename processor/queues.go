@@ -148,6 +148,8 @@ func (p *Processor) Forget(id string) bool {
 	g.failures.release()
 	delete(s.grants, id)
 	g.lane.grants = slices.DeleteFunc(g.lane.grants, func(other *grant) bool { return other == g })
+	s.endIsolationLocked(g.lane)
+	s.wakeNextLocked(time.Now())
 	if g.lane.sweep == nil {
 		s.endStreakLocked()
 	}

@@ -237,6 +237,12 @@ var serverMutants = []mutant{
 		"TestSetGoesOnAfterTheGrantOfACrashedQueue",
 	},
 	{
+		"S14", "a set is isolated for a queue that has left",
+		"Forget", "s.endIsolationLocked(g.lane)",
+		"_ = g",
+		"TestSetForgetsTheCrashesOfAQueueThatLeaves",
+	},
+	{
 		"S14", "a sweep executes the items of a crashed queue in batches",
 		"mostCrashes", "return s.MaxCrashes - 1",
 		"return 1 << 30",
