@@ -28,7 +28,8 @@ func TestSaveBacklogs(t *testing.T) {
 		save(ops.QueueBacklog{QueueID: "a", Epoch: 7, Items: 100, Oldest: time.Now().Add(-time.Hour), Age: time.Minute, Rate: &rate, Trend: ops.BacklogDraining},
 			ops.QueueBacklog{QueueID: "b", Epoch: 7, Items: 3})
 		save(ops.QueueBacklog{QueueID: "a", Epoch: 6, Items: 1}, // the late one of an earlier owner
-			ops.QueueBacklog{QueueID: "b", Epoch: 7, Items: 4})
+			ops.QueueBacklog{QueueID: "b", Epoch: 7, Items: 5}, // the owner has counted it under two epochs
+			ops.QueueBacklog{QueueID: "b", Epoch: 8, Items: 4})
 		list := queuesOf(t, c)
 		a, b := list[0], list[1]
 		if *a.BacklogItems != 100 || *a.BacklogOldest < 3500 || *a.BacklogOldest > 3700 || *a.BacklogAge < 59 || *a.BacklogRate != rate || *a.BacklogTrend != ops.BacklogDraining {

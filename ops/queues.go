@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -191,9 +192,17 @@ func extrapolate(items, counted, queues int64) int64 {
 	return int64(min(math.Ceil(float64(items)*float64(queues)/float64(counted)), math.MaxInt64/2))
 }
 
-// SaveBacklogs records what the owners of queues have counted. It locks no row of the roster, and waits for no fence. A
-// row of a later epoch stays as it is. It is called by managers.
+// SaveBacklogs records what the owners of queues have counted. Of several counts of a queue, such as before and after a
+// split, it records the last. It locks no row of the roster, and waits for no fence. A row of a later epoch stays as it
+// is. It is called by managers.
 func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []QueueBacklog) error {
+	last := map[string]QueueBacklog{} // of each queue: one statement must not write a row twice
+	for _, b := range list {
+		last[b.QueueID] = b
+	}
+	list = slices.SortedFunc(maps.Values(last), func(a, b QueueBacklog) int {
+		return plan.CompareIDs(a.QueueID, b.QueueID)
+	})
 	for part := range slices.Chunk(list, roster.InsertRows) {
 		var values []string
 		var args []any
