@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime/debug"
 	"slices"
@@ -146,12 +147,13 @@ func (m *backlogMeter) due(s processor.Selection) (at time.Time) {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// forget drops the counts of queues that are not held any more, or under another epoch.
+// forget drops the counts of queues that are not held any more, or under another epoch, and the failures in data
+// databases of which no queue is held.
 func (m *backlogMeter) forget(selections []processor.Selection) {
-	epochs := map[string]int64{}
+	epochs, databases := map[string]int64{}, map[string]bool{ofWrites: len(selections) > 0}
 	part := 0.0
 	for _, s := range selections {
-		epochs[s.Queue.ID] = s.Queue.Epoch
+		epochs[s.Queue.ID], databases[s.Queue.Database] = s.Queue.Epoch, true
 		part += 1 / float64(s.Total)
 	}
 	if part > 0 {
@@ -162,6 +164,7 @@ func (m *backlogMeter) forget(selections []processor.Selection) {
 			delete(m.windows, id)
 		}
 	}
+	maps.DeleteFunc(m.failing, func(database string, _ failingCounts) bool { return !databases[database] })
 	m.held = len(selections)
 	m.sum()
 }

@@ -303,6 +303,33 @@ func TestBacklogOfTheOtherDataDatabases(t *testing.T) {
 	})
 }
 
+// A server whose counts have failed says nothing of these any more when other servers own the queues.
+func TestBacklogFailuresEndWithTheQueues(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		cl.openShards()
+		run := func(d processor.TaskDealer[int]) *worker {
+			m, err := manager.New(cl.c, manager.Config{}, manager.Serve("settle", d, sharded))
+			if err != nil {
+				cl.Fatal(err)
+			}
+			return cl.run(m)
+		}
+		first := run(&awayDealer{backlogDealer{items: 7}})
+		time.Sleep(time.Hour)
+		if n := first.Status()[0].Backlog.Failures; n < 3 {
+			t.Fatalf("%d failures, want some", n)
+		}
+		run(&backlogDealer{items: 7})
+		if err := cl.c.Roster().Operator("test").PauseServer(cl.Context(), first.Status()[0].Server, true); err != nil {
+			cl.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if st := first.Status()[0]; st.Queues != 0 || st.Backlog.Failures != 0 {
+			t.Errorf("the first server has %d queues and %d failures, want none", st.Queues, st.Backlog.Failures)
+		}
+	})
+}
+
 // A dealer that counts nothing after all is asked once.
 func TestNoBacklog(t *testing.T) {
 	inBubble(t, func(cl *cluster) {
