@@ -3,6 +3,7 @@ package ops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dutyrota/rota/condition"
@@ -86,6 +87,7 @@ type rosterRows struct {
 	servers []ServerRecord
 	queues  []QueueRecord
 	alerts  []EventRecord // that no other check reports, the newest first
+	limits  plan.Limits
 }
 
 // eachQueue returns what a check says about each queue. It leaves out queues about which the check says nothing.
@@ -98,15 +100,12 @@ func (r rosterRows) eachQueue(say func(QueueRecord) string) (list []string) {
 	return list
 }
 
-// eligible returns the number of eligible servers.
-func (r rosterRows) eligible() int { return r.eligibleWith(plan.Selector{}) }
+// eligible reports whether there is an eligible server.
+func (r rosterRows) eligible() bool { return slices.ContainsFunc(r.servers, ServerRecord.Eligible) }
 
-// eligibleWith returns the number of eligible servers with the labels.
-func (r rosterRows) eligibleWith(labels plan.Selector) (n int) {
-	for _, s := range r.servers {
-		if s.Eligible() && labels.Matches(s.planServer()) {
-			n++
-		}
-	}
-	return n
+// mayOwn reports whether a server may own queues with the pin (P14).
+func (r rosterRows) mayOwn(pin plan.Selector) bool {
+	return slices.ContainsFunc(r.servers, func(s ServerRecord) bool {
+		return r.limits.Forbids(&plan.Queue{Pin: pin}, s.planServer()) == plan.Stays
+	})
 }

@@ -25,14 +25,14 @@ type queueCheck struct{ *diagnosis }
 // ownerless reports queues that no server works on. It reports nothing if no server is eligible, because availability
 // reports that, and nothing if no server has the labels of require, because requirement reports that. A queue that has
 // been without an owner for so short a time that no audit can have seen it counts as being assigned.
-func (d queueCheck) ownerless(ctx context.Context, r rosterRows, require plan.Selector) error {
-	if r.eligible() == 0 {
+func (d queueCheck) ownerless(ctx context.Context, r rosterRows) error {
+	if !r.eligible() {
 		return nil
 	}
 	d.list(condition.Hung, "queues without an owner, because calls of former sessions still hang", hungQueues(r))
 	for reason, list := range r.waiting() {
 		switch {
-		case r.eligibleWith(require) == 0:
+		case !r.mayOwn(plan.Selector{}):
 		case reason == "":
 			audited, err := d.audited(ctx, r)
 			if err != nil {
@@ -80,28 +80,30 @@ func (d queueCheck) audited(ctx context.Context, r rosterRows) (map[string]bool,
 	return ids, err
 }
 
-// misplaced reports pinned queues that stay with an owner that lacks a label, because no server has it (P14).
+// misplaced reports pinned queues that stay with an owner that lacks a label, because no server that has it may own
+// queues (P14).
 func (d queueCheck) misplaced(r rosterRows) {
 	servers := make(map[string]plan.Server, len(r.servers))
 	for _, s := range r.servers {
 		servers[s.UUID] = s.planServer()
 	}
-	met := map[string]bool{} // by pin: a server has its labels. Thousands of queues may have one pin
+	met := map[string]bool{} // by pin: a server may own its queues. Thousands of queues may have one pin
 	misplaced := r.eachQueue(func(q QueueRecord) string {
 		if q.Pin == "" || q.CurServer == nil {
 			return ""
 		}
-		pin, err := plan.ParseSelector(q.Pin)
+		pin, _ := plan.ParseSelector(q.Pin) // no server has the labels of a pin that cannot be read
 		if _, known := met[q.Pin]; !known {
-			met[q.Pin] = r.eligibleWith(pin) > 0
+			met[q.Pin] = r.mayOwn(pin)
 		}
 		owner, registered := servers[*q.CurServer]
-		if !registered || met[q.Pin] || err == nil && pin.Matches(owner) {
+		if !registered || met[q.Pin] || pin.Matches(owner) {
 			return ""
 		}
 		return fmt.Sprintf("%s (%s)", q.QueueID, q.Pin)
 	})
-	d.list(condition.PinUnmet, "no server has the labels of pinned queues, and their owners keep them", misplaced)
+	d.list(condition.PinUnmet, "no server that may own queues has the labels of pinned queues, and their owners keep them",
+		misplaced)
 }
 
 // waiting yields the queues without an owner by the rule that no server meets.

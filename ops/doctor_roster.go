@@ -78,8 +78,8 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers, queues := serverCheck(d), queueCheck(d)
 	servers.availability(r)
 	servers.overdue(r)
-	require, invalid := plan.ParseSelector(settings.Require)
-	if err := queues.ownerless(ctx, r, require); err != nil {
+	r.limits.Require, _ = plan.ParseSelector(settings.Require) // no server has the labels of one that cannot be read
+	if err := queues.ownerless(ctx, r); err != nil {
 		return err
 	}
 	queues.misplaced(r)
@@ -88,9 +88,7 @@ func (d rosterCheck) one(ctx context.Context, r rosterRows) error {
 	servers.planners(r)
 	servers.unwitnessed(r)
 	servers.namesakes(r)
-	if invalid == nil { // otherwise the check of the settings reports it
-		servers.requirement(r, require)
-	}
+	servers.requirement(r)
 	servers.stalledCalls(r, settings.StallAfter)
 	servers.failing(r)
 	queues.failing(r)

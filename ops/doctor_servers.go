@@ -28,7 +28,7 @@ func (d serverCheck) availability(r rosterRows) {
 		d.add(condition.NeverServed, "no server has ever served it in own_sign %s", d.c.ownSign)
 	case len(r.servers) == 0:
 		d.add(condition.Unserved, "no server is registered")
-	case r.eligible() == 0:
+	case !r.eligible():
 		d.add(condition.NoEligible, "no server may take queues: all are paused, draining or silent")
 	}
 	for _, s := range r.servers {
@@ -52,7 +52,7 @@ func (d serverCheck) overdue(r rosterRows) {
 		owned := human.Count(s.Queues, "queue", "queues")
 		switch {
 		case !s.Overdue:
-		case r.eligible() > 0 && silent < 3*judgeDead:
+		case r.eligible() && silent < 3*judgeDead:
 			d.note(condition.ServerSilent, "wait: the other servers take over in a moment", "%s has been silent for %s; "+
 				"it owns %s", ServerName(s.UUID), silent, owned).Server = s.UUID
 		default:
@@ -117,27 +117,27 @@ func (d serverCheck) unwitnessed(r rosterRows) {
 	}
 }
 
-// planServer returns what a selector needs of the server.
+// planServer returns what the labels and the state of the server say to a plan.
 func (s ServerRecord) planServer() plan.Server {
 	labels, _ := plan.ParseLabels(s.Labels)
-	return plan.Server{Host: s.HostName, Labels: labels}
+	return plan.Server{Host: s.HostName, Labels: labels, Eligible: s.Eligible()}
 }
 
 // requirement reports that no server has the labels that require demands, and queues of servers that lack them (P14).
-func (d serverCheck) requirement(r rosterRows, require plan.Selector) {
+func (d serverCheck) requirement(r rosterRows) {
 	var lack []string
 	for _, s := range r.servers {
-		if s.Queues > 0 && !require.Matches(s.planServer()) {
+		if s.Queues > 0 && !r.limits.Require.Matches(s.planServer()) {
 			lack = append(lack, fmt.Sprintf("%s (%s)", ServerName(s.UUID), human.Count(s.Queues, "queue", "queues")))
 		}
 	}
 	switch {
-	case r.eligibleWith(require) > 0:
+	case r.mayOwn(plan.Selector{}):
 	case len(lack) > 0:
 		d.add(condition.RequireUnmet, "no server has the labels of require (%s): queues without an owner wait, "+
-			"and these servers keep theirs although they lack a label: %s", require, human.First(lack, 5))
-	case r.eligible() > 0:
-		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", require)
+			"and these servers keep theirs although they lack a label: %s", r.limits.Require, human.First(lack, 5))
+	case r.eligible():
+		d.add(condition.RequireUnmet, "no server has the labels of require (%s): the queues wait", r.limits.Require)
 	}
 }
 

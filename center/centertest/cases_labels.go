@@ -165,6 +165,18 @@ func testPinnedByLabels(t *testing.T, c *center.Center) {
 		r.wantOwners("B", "B")
 		wantWaiting("-", "-")
 	})
+	t.Run("P14 require excludes the only server of a pin", func(t *testing.T) {
+		r := newFixture(t, c, center.Settings{Queues: 1, Require: "host=host-A"})
+		r.register("A")
+		r.register("B")
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "0", "host=host-A"))
+		r.rebalance("A")
+		r.wantOwners("A")
+		r.must(c.Roster().Operator("ann").PinQueue(t.Context(), r.task, "0", "host=host-B"))
+		if list := r.findings("pins"); len(list) != 1 || !strings.Contains(list[0], "their owners keep them: 0 (host=host-B)") {
+			t.Errorf("the doctor finds %v", list)
+		}
+	})
 }
 
 // testLabelsAtRelease checks that a hand-over follows pins and require as they are when the owner releases.

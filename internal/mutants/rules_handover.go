@@ -10,8 +10,8 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H2", "a release does not look at the pin and require",
-		"may", " && q.Require.Matches(server) && q.Pin.Matches(server)",
-		" && server.Host == q.Host",
+		"may", "plan.Queue{ID: q.QueueID, Pin: q.Pin}, plan.Limits{Require: q.Require}",
+		"plan.Queue{ID: q.QueueID}, plan.Limits{}",
 		"TestConformance",
 	},
 	{

@@ -16,8 +16,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "a queue returns to a server that its pin excludes",
-		"returned", "q.Pin.Matches(list[0]) && ",
-		"",
+		"returned", "Forbids(q, ",
+		"Forbids(&Queue{}, ",
 		"TestReservedQueues",
 	},
 	{
@@ -106,7 +106,7 @@ var planMutants = []mutant{
 	},
 	{
 		"P8", "a move names a rule that ranks behind another one that breaks",
-		"forbids", "case !q.Pin.Matches(server):",
+		"Forbids", "case !q.Pin.Matches(s):",
 		"case false:",
 		"TestPlanNamesItsRules",
 	},
@@ -226,8 +226,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P13", "any server of the name gets the queue back",
-		"returned", "len(list) == 1 && r.mayOwn(list[0])",
-		"len(list) >= 1 && r.mayOwn(list[0])",
+		"returned", "len(list) == 1 && ",
+		"len(list) >= 1 && ",
 		"TestReservedQueues",
 	},
 	{
@@ -292,8 +292,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "servers without the labels get queues",
-		"mayOwn", "s.Eligible && l.Require.Matches(s)",
-		"s.Eligible",
+		"Forbids", "case !l.Require.Matches(s):",
+		"case false:",
 		"TestConformance",
 	},
 	{

@@ -143,9 +143,6 @@ func parts(text, separator string) (list []string) {
 	return list
 }
 
-// hangs reports whether a call of the queue hangs in the server's process (P9).
-func (s Server) hangs(queue string) bool { return slices.Contains(s.HungQueues, queue) }
-
 // Matches reports whether the server has the labels.
 func (s Selector) Matches(server Server) bool {
 	lacks := func(t term) bool { return !slices.Contains(t.values, server.label(t.key)) }

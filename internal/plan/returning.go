@@ -2,14 +2,14 @@ package plan
 
 // returning knows the servers for which queues are reserved (P13).
 type returning struct {
-	mayOwn func(Server) bool
+	limits Limits
 	named  map[string][]Server // the live servers of each name
 	leaves map[string]string   // the names of the servers that are about to leave, by their uuids
 	absent map[string]bool     // the names for which a queue waits: their servers leave, or have not returned
 }
 
-func newReturning(servers []Server, mayOwn func(Server) bool) returning {
-	r := returning{mayOwn, map[string][]Server{}, map[string]string{}, map[string]bool{}}
+func newReturning(servers []Server, limits Limits) returning {
+	r := returning{limits, map[string][]Server{}, map[string]string{}, map[string]bool{}}
 	for _, s := range servers {
 		if s.Leaving {
 			r.leaves[s.UUID] = s.Name
@@ -41,8 +41,7 @@ func (r returning) returned(q *Queue) string {
 	if q.Owner != "" || q.ReservedFor == "" {
 		return ""
 	}
-	list := r.named[q.ReservedFor]
-	if len(list) == 1 && r.mayOwn(list[0]) && q.Pin.Matches(list[0]) && !list[0].hangs(q.ID) {
+	if list := r.named[q.ReservedFor]; len(list) == 1 && r.limits.Forbids(q, list[0]) == Stays {
 		return list[0].UUID
 	}
 	return ""

@@ -39,7 +39,7 @@ func newRoster(queues []Queue, servers []Server, limits Limits) (r *roster, unas
 	r = &roster{limits: limits, rows: make([]row, 0, len(queues))}
 	servers = slices.SortedFunc(slices.Values(servers), byAge)
 	r.preferred = limits.prefer(servers)
-	names := newReturning(servers, limits.mayOwn)
+	names := newReturning(servers, limits)
 	owned := make(map[string]int, len(servers))
 	for _, i := range order(queues) {
 		w := row{Queue: &queues[i], owner: none, requester: none}
@@ -89,7 +89,7 @@ func byAge(a, b Server) int {
 }
 
 // mayOwn reports whether a server may get queues, as far as its state and require say so (P14).
-func (l Limits) mayOwn(s Server) bool { return s.Eligible && l.Require.Matches(s) }
+func (l Limits) mayOwn(s Server) bool { return l.Forbids(&Queue{}, s) == Stays }
 
 // prefer gives weight 0 to the servers that lack a label of the setting prefer, so that they become a reserve (P2,
 // P14). It does so only if a server with a weight has the labels, and reports whether there is one.

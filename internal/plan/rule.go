@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -82,22 +83,27 @@ func (p *planning) ruleOf(q *Queue, from, to int) Rule {
 	return Weight
 }
 
-// forbids returns the first rule in rank by which a live server must not have the queue, whatever the others have, or
-// Stays.
-func (p *planning) forbids(q *Queue, s int) Rule {
-	switch server := p.servers[s]; {
-	case !server.Eligible:
+// Forbids returns the first rule in rank by which a server must not have the queue, whatever the others are, or Stays.
+func (l Limits) Forbids(q *Queue, s Server) Rule {
+	switch {
+	case !s.Eligible:
 		return Ineligible
-	case !p.limits.Require.Matches(server):
+	case !l.Require.Matches(s):
 		return Require
-	case !q.Pin.Matches(server):
+	case !q.Pin.Matches(s):
 		return Pin
-	case server.hangs(q.ID):
+	case slices.Contains(s.HungQueues, q.ID):
 		return Hung
-	case s >= len(p.weights):
-		return Standby
 	}
 	return Stays
+}
+
+// forbids does what [Limits.Forbids] does, and knows which servers stand by.
+func (p *planning) forbids(q *Queue, s int) Rule {
+	if rule := p.limits.Forbids(q, p.servers[s]); rule != Stays || s < len(p.weights) {
+		return rule
+	}
+	return Standby
 }
 
 // waitsFor returns the rule that keeps a queue without an owner: of the rules that forbid it to the servers, the last

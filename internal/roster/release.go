@@ -98,9 +98,9 @@ type requested struct {
 // may reports whether the requester may get the queue (P9, P14): the rules may have changed since the request. After
 // history was lost, a plan raises the epoch first (H8).
 func (q requested) may() bool {
-	server := plan.Server{Host: q.Host, Labels: q.Labels}
-	worksIt := MayOwn(q.State) && q.Epoch > max(q.EpochFloor, q.FloorToReach) && !slices.Contains(q.Hung, q.QueueID)
-	return worksIt && q.Require.Matches(server) && q.Pin.Matches(server)
+	queue, limits := plan.Queue{ID: q.QueueID, Pin: q.Pin}, plan.Limits{Require: q.Require}
+	server := plan.Server{Host: q.Host, Labels: q.Labels, Eligible: MayOwn(q.State), HungQueues: q.Hung}
+	return q.Epoch > max(q.EpochFloor, q.FloorToReach) && limits.Forbids(&queue, server) == plan.Stays
 }
 
 // Retake keeps a queue that this server was about to release. It raises the epoch, so that a release that is perhaps
