@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/internal/cron"
-	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/slots"
 	"github.com/dutyrota/rota/internal/sqldb"
@@ -29,15 +28,6 @@ func (s Settings) Validate() error {
 		errs = append(errs, err)
 	}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if _, err := plan.ParseSelector(s.Require); err != nil {
-		bad("require (%s) %w", s.Require, err)
-	}
-	if _, err := plan.ParseSelector(s.Prefer); err != nil {
-		bad("prefer (%s) %w", s.Prefer, err)
-	}
-	if err := plan.CheckLabelKey(s.Spread); err != nil {
-		bad("spread (%s) %w", s.Spread, err)
-	}
 	if s.JudgeDeadInterval < 5*s.HeartbeatInterval {
 		bad("judge_dead_interval (%s) must be at least 5 x heartbeat_interval (%s)", s.JudgeDeadInterval, s.HeartbeatInterval)
 	}
@@ -57,6 +47,11 @@ func (row Setting) validate(s Settings) error {
 	ok, rule := true, fmt.Sprintf("be between %g and %g", row.least, row.most)
 	switch v := row.Field(&s).(type) {
 	case *string:
+		if row.check != nil {
+			if err := row.check(*v); err != nil {
+				return fmt.Errorf("%s (%s) %w", row.Name, *v, err)
+			}
+		}
 		value = fmt.Sprintf("%q", *v)
 		ok, rule = row.oneOf == nil || slices.Contains(row.oneOf, *v), "be "+strings.Join(row.oneOf, " or ")
 	case *int:

@@ -3,6 +3,8 @@ package center
 import (
 	"fmt"
 	"time"
+
+	"github.com/dutyrota/rota/internal/plan"
 )
 
 // Setting is a row of the table of settings. Parsing, validation, comparison, "rota task show" and the table of
@@ -14,9 +16,10 @@ type Setting struct {
 	Help    string // the meaning of the setting, also in docs/settings.md
 
 	field       func(*Settings) any
-	least, most float64  // bounds of a number, and of a duration in nanoseconds
-	oneOf       []string // the values of a text
-	ruled       bool     // Validate has a rule for the value, instead of bounds
+	least, most float64                 // bounds of a number, and of a duration in nanoseconds
+	oneOf       []string                // the values of a text
+	check       func(text string) error // the rule of a text with many values; nil if it has none
+	ruled       bool                    // Validate has a rule for the value, instead of bounds
 }
 
 // Field returns a pointer to the setting's field in s: a *string, *bool, *int, *float64, *time.Duration, *[]string or
@@ -240,17 +243,17 @@ var settingTable = []Setting{
 	{
 		Name: "require", Column: "require_labels",
 		Help:  "labels that a worker must have to own queues, such as `disk=ssd|nvme,zone=b`; `host=web1|web2` names hosts",
-		field: func(s *Settings) any { return &s.Require },
+		field: func(s *Settings) any { return &s.Require }, check: checkSelector,
 	},
 	{
 		Name: "prefer", Column: "prefer_labels",
 		Help:  "labels that a worker should have: the others own queues only while no worker has these, or has room",
-		field: func(s *Settings) any { return &s.Prefer },
+		field: func(s *Settings) any { return &s.Prefer }, check: checkSelector,
 	},
 	{
 		Name: "spread", Column: "spread_label",
 		Help:  "label whose values share the queues by the weights of their workers, such as `zone`",
-		field: func(s *Settings) any { return &s.Spread },
+		field: func(s *Settings) any { return &s.Spread }, check: plan.CheckLabelKey,
 	},
 	{
 		Name: "balance", Column: "balance", Default: BalanceQueues,
@@ -290,6 +293,11 @@ var settingTable = []Setting{
 		Help:  "an environment without workers is forgotten after it",
 		field: func(s *Settings) any { return &s.ExpireOwnSignInterval }, ruled: true,
 	},
+}
+
+func checkSelector(text string) error {
+	_, err := plan.ParseSelector(text)
+	return err
 }
 
 // Value returns the value of the setting's column in schedule_task_type: an int, int64, bool, float64 or string.
