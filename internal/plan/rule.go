@@ -120,7 +120,8 @@ func (p *planning) waitsFor(q *Queue) Waiting {
 	return Waiting{rule, p.limits.value(rule, q.Pin)}
 }
 
-// value returns the rule with the values of the settings that it stands for.
+// value returns a rule for which a queue may wait, with the values of the settings that it stands for. It is "" for the
+// other rules.
 func (l Limits) value(rule Rule, pin Selector) string {
 	switch rule {
 	case Ineligible:
@@ -135,10 +136,12 @@ func (l Limits) value(rule Rule, pin Selector) string {
 		return strings.Join(list, ", ")
 	case QueuesPerServer:
 		return fmt.Sprintf("%s: %d", rule, l.QueuesPerServer)
+	case Require:
+		return fmt.Sprintf("%s: %s", rule, l.Require)
 	case Pin:
 		return fmt.Sprintf("%s: %s", rule, pin)
 	}
-	return fmt.Sprintf("%s: %s", rule, l.Require)
+	return ""
 }
 
 // ofServers names the limits by which servers stand by (P10, P12).
