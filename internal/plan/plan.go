@@ -81,14 +81,14 @@ func (c Change) ChangesOwner() bool { return c.Owner != c.OldOwner }
 
 // Limits bound what a plan assigns. Zero means no limit.
 type Limits struct {
-	QueuesPerServer int // most queues of one server
-	InFlight        int // max_in_flight: at most so many servers get queues, as each needs a call (P10)
-	Servers         int // most servers that get queues (P12)
-	ServersPerHost  int // most servers of one host that do (P12)
+	QueuesPerServer int `db:"max_queues_per_server"` // most queues of one server
+	InFlight        int `db:"max_in_flight"`         // at most so many servers get queues, as each needs a call (P10)
+	Servers         int `db:"max_servers"`           // most servers that get queues (P12)
+	ServersPerHost  int `db:"max_servers_per_host"`  // most servers of one host that do (P12)
 
-	Require Selector // the labels that a server must have to get queues (P14)
-	Prefer  Selector // the others get queues only if no server has these, or has room (P14)
-	Spread  string   // the label whose values share the queues evenly, such as zone; empty: none (P14)
+	Require Selector `db:"require_labels"` // the labels that a server must have to get queues (P14)
+	Prefer  Selector `db:"prefer_labels"`  // the others get queues only if no server has these, or has room (P14)
+	Spread  string   `db:"spread_label"`   // label whose values share the queues evenly, such as zone; empty: none (P14)
 
 	Loads *Loads `db:"-"` // even the loads and not the numbers of queues (P16); nil: the numbers
 }

@@ -172,13 +172,12 @@ func (r Reader) limitsAndLoads(ctx context.Context) (limits plan.Limits, perHour
 func (r Reader) limits(ctx context.Context) (limits plan.Limits, perHour int, err error) {
 	type settings struct {
 		plan.Limits
-		Balance string
-		PerHour int
+		Balance string `db:"balance"`
+		PerHour int    `db:"load_moves_per_hour"`
 	}
 	// If the row was deleted by hand, the roster goes on without settings.
-	s, err := sqldb.Value[settings](ctx, r, `SELECT max_queues_per_server, max_in_flight, max_servers,
-		max_servers_per_host, require_labels, prefer_labels, spread_label, balance, load_moves_per_hour
-		FROM schedule_task_type WHERE task_type = ?`, r.taskType)
+	s, err := sqldb.Value[settings](ctx, r, `SELECT {columns} FROM schedule_task_type WHERE task_type = ?`,
+		r.taskType)
 	s.InFlight, s.Servers, s.ServersPerHost = max(0, s.InFlight), max(0, s.Servers), max(0, s.ServersPerHost)
 	if s.Balance == BalanceLoad {
 		perHour = max(1, s.PerHour)
