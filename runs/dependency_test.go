@@ -12,7 +12,6 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
-	"github.com/dutyrota/rota/schema"
 )
 
 // R5: two operators each define half of a cycle at the same time. One of them is refused.
@@ -24,7 +23,7 @@ func TestConcurrentHalvesOfACycle(t *testing.T) {
 		defineRunTasks(t, first, "a", "b")
 		// A third transaction holds locks that let neither operator write before both have read, or wait to read.
 		blocker := centertest.Begin(t, first)
-		oneWriter := first.Dialect() == schema.SQLite // the second operator waits before it reads
+		oneWriter := first.Roster().DB.OneWriter // the second operator waits before it reads
 		if !oneWriter {
 			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_task_after (task_type, upstream, rule)
 				VALUES ('a', 'b', 'SUCCESS'), ('b', 'a', 'SUCCESS')`)
@@ -67,7 +66,7 @@ func TestConcurrentUpstreamsMakeOneRunOfAJoin(t *testing.T) {
 		// A third transaction has made runs of the same keys: neither upstream's run is made before both have read, or wait
 		// to read.
 		blocker := centertest.Begin(t, first)
-		oneWriter := first.Dialect() == schema.SQLite // the second upstream waits before it reads
+		oneWriter := first.Roster().DB.OneWriter // the second upstream waits before it reads
 		if !oneWriter {
 			_, err := blocker.ExecContext(t.Context(), `INSERT INTO schedule_run (run_id, task_type, run_key, root_run_id,
 				scheduled_at, state)

@@ -21,8 +21,8 @@
 // TRUE, and CONCAT.
 //
 // A database with one lock for all writers, such as SQLite, cannot carry out the rules about stalled transactions (L5,
-// F3). The helper needsRowLocks is the one place that names these databases. In a cluster, the locks of a node do not
-// reach the others: [RunOnNodes] runs the suite there, and locksReach says what the cases about locks check instead.
+// F3). The helper needsRowLocks skips their cases there. In a cluster, the locks of a node do not reach the others:
+// [RunOnNodes] runs the suite there, and locksReach says what the cases about locks check instead.
 //
 // [RunAbout] repeats the cases about clocks or about sessions for an unusual setup of a database, such as a connection
 // pooler. [Fence] repeats the cases of the fence for another way to lock.

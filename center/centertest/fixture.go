@@ -10,7 +10,6 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/schema"
 )
 
 // fixture is the task type of one case, with the steps of a case by subject. Its servers have short names: A, B, C. An
@@ -135,12 +134,12 @@ func wantErrors(t *testing.T, errs map[string]error) {
 }
 
 // needsRowLocks reports whether the lock of a row keeps other sessions out, and not more than them. It skips the case on
-// SQLite: its one lock for all writers makes each writer wait for each transaction. On the nodes of a cluster it checks
-// what stands in for such locks (see [locksReach]), and the case has no more to check.
+// a database with one lock for all writers, which makes each writer wait for each transaction. On the nodes of a cluster
+// it checks what stands in for such locks (see [locksReach]), and the case has no more to check.
 func needsRowLocks(t *testing.T, c *center.Center) bool {
 	t.Helper()
-	if c.Dialect() == schema.SQLite {
-		t.Skip("SQLite has one lock for all writers")
+	if c.Roster().DB.OneWriter {
+		t.Skip(c.Dialect(), "has one lock for all writers")
 	}
 	return locksReach(t, c)
 }

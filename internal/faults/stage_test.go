@@ -21,7 +21,6 @@ import (
 	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/schema"
 )
 
 // stage is the environment of a scenario, with the steps of scenarios by subject. The goroutine of the scenario calls
@@ -362,12 +361,12 @@ func (s workerSteps) eachQueueGoesOn() {
 	}
 }
 
-// awaitExpiry waits until the others have expired a worker. In SQLite the stopped process may hold the only write lock,
-// so that no other process can write. There it suffices that three dead intervals have passed.
+// awaitExpiry waits until the others have expired a worker. Where all writers share one lock, the stopped process may
+// hold it, so that no other process can write. There it suffices that three dead intervals have passed.
 func (s workerSteps) awaitExpiry(w *worker, since time.Time) {
 	s.t.Helper()
 	s.until("the worker in trouble is expired", func() bool {
-		return s.c.Dialect() == schema.SQLite && time.Since(since) > s.dead(3) ||
+		return s.c.Roster().DB.OneWriter && time.Since(since) > s.dead(3) ||
 			s.count(`SELECT COUNT(*) FROM schedule_event WHERE kind = ? AND from_server LIKE ?`,
 				ops.EventExpired, fmt.Sprintf("%%:%d:%%", w.PID)) > 0
 	})
