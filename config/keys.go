@@ -29,43 +29,57 @@ type key struct {
 	// set writes the value, which is not empty, into the file. Its error is the rule that the value breaks. It is nil for
 	// the keys that name databases, because they exclude each other.
 	set func(f *File, text string) error
+
+	switches bool // its flag needs no value: it is true or false
+	repeats  bool // its flag may be repeated
 }
 
 // connectionKeys are the keys of each command that connects to a roster.
 var connectionKeys = []key{
 	{name: "database", help: "URL of the roster's database: postgres://, mysql:// or sqlite:FILE"},
 	{name: "database_file", help: "file whose one line is the URL, such as a mounted secret, instead of --database"},
-	{name: "data", help: "data database as NAME=URL, besides those of the file; repeat it for several"},
-	{name: "data_file", help: "data database as NAME=FILE, a file whose one line is the URL; repeat it for several"},
-	{"own_sign", "environment; several can share a database", func(f *File, text string) error {
-		f.OwnSign = text
-		return nil
-	}},
-	{"schema", "what to do if tables are missing: auto, create or require", func(f *File, text string) error {
-		f.Schema = center.SchemaMode(text)
-		switch f.Schema {
-		case center.SchemaAuto, center.SchemaCreate, center.SchemaRequire:
+	{name: "data", repeats: true, help: "data database as NAME=URL, besides those of the file; repeat it for several"},
+	{
+		name: "data_file", repeats: true,
+		help: "data database as NAME=FILE, a file whose one line is the URL; repeat it for several",
+	},
+	{
+		name: "own_sign",
+		help: "environment; several can share a database",
+		set: func(f *File, text string) error {
+			f.OwnSign = text
 			return nil
-		}
-		return errors.New("must be auto, create or require")
-	}},
+		},
+	},
+	{
+		name: "schema",
+		help: "what to do if tables are missing: auto, create or require",
+		set: func(f *File, text string) error {
+			f.Schema = center.SchemaMode(text)
+			switch f.Schema {
+			case center.SchemaAuto, center.SchemaCreate, center.SchemaRequire:
+				return nil
+			}
+			return errors.New("must be auto, create or require")
+		},
+	},
 }
 
 // keys are all keys, in an order in which each key may refer to those above it.
 var keys = append(slices.Clone(connectionKeys),
 	key{
-		"http",
-		"host:port for /livez, /readyz, /metrics, /scale; not served if empty",
-		func(f *File, text string) error {
+		name: "http",
+		help: "host:port for /livez, /readyz, /metrics, /scale; not served if empty",
+		set: func(f *File, text string) error {
 			f.HTTP = text
 			_, _, err := net.SplitHostPort(text)
 			return rule(err == nil, "must be host:port, such as 127.0.0.1:9090")
 		},
 	},
 	key{
-		"console",
-		"serve the console at --http too, to clients on this host, who may look",
-		func(f *File, text string) error {
+		name: "console", switches: true,
+		help: "serve the console at --http too, to clients on this host, who may look",
+		set: func(f *File, text string) error {
 			if err := setBool(&f.Console, text); err != nil {
 				return err
 			}
@@ -73,32 +87,30 @@ var keys = append(slices.Clone(connectionKeys),
 		},
 	},
 	key{
-		"exit_on_unreachable",
-		"exit if the database cannot be reached at the start, instead of waiting",
-		func(f *File, text string) error {
-			return setBool(&f.ExitOnUnreachable, text)
-		},
+		name: "exit_on_unreachable", switches: true,
+		help: "exit if the database cannot be reached at the start, instead of waiting",
+		set:  func(f *File, text string) error { return setBool(&f.ExitOnUnreachable, text) },
 	},
 	key{
-		"labels",
-		"what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
-		func(f *File, text string) (err error) {
+		name: "labels",
+		help: "what this worker has, such as disk=ssd,zone=b; for require and spread of task types",
+		set: func(f *File, text string) (err error) {
 			f.Process.Labels, err = plan.ParseLabels(text)
 			return err
 		},
 	},
 	key{
-		"name",
-		"name of this worker, which it has again after a restart, such as its host's; for --return-within",
-		func(f *File, text string) error {
+		name: "name",
+		help: "name of this worker, which it has again after a restart, such as its host's; for --return-within",
+		set: func(f *File, text string) error {
 			f.Process.Name = text
 			return rule(roster.CheckReturn(text, 0) == nil, "must have at most 100 bytes, and no control characters")
 		},
 	},
 	key{
-		"return_within",
-		"keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty",
-		func(f *File, text string) error {
+		name: "return_within",
+		help: "keep the queues of a worker that stops for its return, at most so long, such as 30s; not if empty",
+		set: func(f *File, text string) error {
 			const want = "must be a positive duration of at most 1h with its unit, such as 30s"
 			if err := setDuration(&f.Process.ReturnWithin, text, roster.MaxReturn, want); err != nil {
 				return err
@@ -107,48 +119,52 @@ var keys = append(slices.Clone(connectionKeys),
 		},
 	},
 	key{
-		"idle_dealer_conns",
-		"how many idle connections stay open for dealers; 16 if empty",
-		func(f *File, text string) (err error) {
+		name: "idle_dealer_conns",
+		help: "how many idle connections stay open for dealers; 16 if empty",
+		set: func(f *File, text string) (err error) {
 			f.IdleDealerConns, err = strconv.Atoi(text)
 			return rule(err == nil && f.IdleDealerConns >= 1, "must be a whole number of at least 1")
 		},
 	},
 	key{
-		"idle_tx_timeout",
-		"how long a fenced transaction may be idle until the database ends it, or none; 1m if empty",
-		func(f *File, text string) error { return setTimeout(&f.IdleTxTimeout, text) },
+		name: "idle_tx_timeout",
+		help: "how long a fenced transaction may be idle until the database ends it, or none; 1m if empty",
+		set:  func(f *File, text string) error { return setTimeout(&f.IdleTxTimeout, text) },
 	},
 	key{
-		"reply_timeout",
-		"how long a dealer's statement waits for the database, or none; 1m on Galera and 15m elsewhere if empty",
-		func(f *File, text string) error { return setTimeout(&f.ReplyTimeout, text) },
+		name: "reply_timeout",
+		help: "how long a dealer's statement waits for the database, or none; 1m on Galera and 15m elsewhere if empty",
+		set:  func(f *File, text string) error { return setTimeout(&f.ReplyTimeout, text) },
 	},
-	key{"item_retention", "how long the records of dead items stay; 720h if empty", func(f *File, text string) error {
-		const want = "must be a positive duration with its unit, such as 720h"
-		return setDuration(&f.Process.ItemRetention, text, sqldb.MaxDuration, want)
-	}},
 	key{
-		"witness_dir",
-		"directory of this host in which processes prove that they run, such as /run/rota; none if empty",
-		func(f *File, text string) error {
+		name: "item_retention",
+		help: "how long the records of dead items stay; 720h if empty",
+		set: func(f *File, text string) error {
+			const want = "must be a positive duration with its unit, such as 720h"
+			return setDuration(&f.Process.ItemRetention, text, sqldb.MaxDuration, want)
+		},
+	},
+	key{
+		name: "witness_dir",
+		help: "directory of this host in which processes prove that they run, such as /run/rota; none if empty",
+		set: func(f *File, text string) error {
 			f.Process.WitnessDir = text
 			return rule(filepath.IsAbs(text), "must be an absolute path, such as /run/rota")
 		},
 	},
 	key{
-		"hints",
-		"whether the process listens for the hints of others, on a connection of its own: true or false; true if empty",
-		func(f *File, text string) error {
+		name: "hints",
+		help: "whether the process listens for the hints of others, on a connection of its own: true or false; true if empty",
+		set: func(f *File, text string) error {
 			hints, err := strconv.ParseBool(text)
 			f.Process.NoHints = err == nil && !hints
 			return rule(err == nil, "must be true or false")
 		},
 	},
 	key{
-		"weight",
-		"part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty",
-		func(f *File, text string) error {
+		name: "weight",
+		help: "part of the queues, in proportion to the weights of other workers, 0 for none; 1 if empty",
+		set: func(f *File, text string) error {
 			n, err := strconv.Atoi(text)
 			f.Process.Weight = &n
 			want := fmt.Sprintf("must be a whole number from 0 to %d", roster.MaxWeight)
@@ -185,12 +201,6 @@ func setDuration(to *time.Duration, text string, most time.Duration, want string
 	return rule(err == nil && *to > 0 && *to <= most, want)
 }
 
-// isFlag reports whether the value of the key is true or false.
-func (k key) isFlag() bool { return k.name == "console" || k.name == "exit_on_unreachable" }
-
-// isList reports whether the flag may be repeated.
-func (k key) isList() bool { return k.name == "data" || k.name == "data_file" }
-
 func (k key) flag() string     { return strings.ReplaceAll(k.name, "_", "-") }
 func (k key) variable() string { return "ROTA_" + strings.ToUpper(k.name) }
 
@@ -200,9 +210,9 @@ func AddFlags(flags *pflag.FlagSet, names ...string) {
 	for _, k := range keys {
 		switch help := k.help + " (" + k.variable() + ")"; {
 		case len(names) > 0 && !slices.Contains(names, k.name), flags.Lookup(k.flag()) != nil:
-		case k.isFlag():
+		case k.switches:
 			flags.Bool(k.flag(), false, help)
-		case k.isList():
+		case k.repeats:
 			flags.StringArray(k.flag(), nil, help)
 		default:
 			flags.String(k.flag(), "", help)
