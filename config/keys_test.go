@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +191,41 @@ func TestAddFlags(t *testing.T) {
 	f, err := Load(write(t, "tasks: {settle: {queues: 1}}"), flags)
 	if err != nil || !f.Console || f.HTTP != "127.0.0.1:1" || f.Database != "sqlite:x.db" || *f.Process.Weight != 7 {
 		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// ifEmpty is the default of a key, in the help of its flag.
+var ifEmpty = regexp.MustCompile(`; (\d\w*|true) if empty$`)
+
+// The page lists each key of a file, with the default that the help of its flag names.
+func TestPageListsTheKeys(t *testing.T) {
+	page, err := os.ReadFile("../docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| key | default | meaning |\n|---|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	defaults := map[string]string{}
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		for name := range strings.SplitSeq(cells[1], ",") {
+			defaults[strings.Trim(name, "` ")] = strings.Trim(cells[2], "` ")
+		}
+	}
+	for _, k := range keys {
+		if k.name == "data_file" { // in the file, data names both
+			continue
+		}
+		onPage, listed := defaults[k.name]
+		if !listed {
+			t.Errorf("docs/settings.md does not list the key %s", k.name)
+		}
+		delete(defaults, k.name)
+		if m := ifEmpty.FindStringSubmatch(k.help); m != nil && onPage != m[1] {
+			t.Errorf("%s: the default is %q in docs/settings.md and %q in the help", k.name, onPage, m[1])
+		}
+	}
+	for name := range defaults {
+		t.Errorf("docs/settings.md lists %s, which is no key", name)
 	}
 }
