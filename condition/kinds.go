@@ -42,6 +42,9 @@ var (
 	Parked = kind("PARKED", "alerts", Note, Told,
 		"a queue has so many failed items that its selects may miss others",
 		"rota item list {task}; leave DEAD items out of the select, or let it go on behind the page (Selection.After)")
+	Unrecorded = kind("UNRECORDED", "alerts", Problem, Told,
+		"failed items cannot be recorded, so that another server would begin to count their attempts again",
+		"correct what the error says; a key must be valid UTF-8, not empty and without NUL")
 	Outage = kind("OUTAGE", "alerts", Note, Watched,
 		"items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
 		"correct what the error says; the log of the worker has more")

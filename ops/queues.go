@@ -3,7 +3,6 @@ package ops
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -196,13 +195,7 @@ func extrapolate(items, counted, queues int64) int64 {
 // split, it records the last. It locks no row of the roster, and waits for no fence. A row of a later epoch stays as it
 // is. It is called by managers.
 func (q *Queues) SaveBacklogs(ctx context.Context, taskType string, list []QueueBacklog) error {
-	last := map[string]QueueBacklog{} // of each queue: one statement must not write a row twice
-	for _, b := range list {
-		last[b.QueueID] = b
-	}
-	list = slices.SortedFunc(maps.Values(last), func(a, b QueueBacklog) int {
-		return plan.CompareIDs(a.QueueID, b.QueueID)
-	})
+	list = sqldb.LastOfEach(list, func(b QueueBacklog) string { return b.QueueID })
 	for part := range slices.Chunk(list, roster.InsertRows) {
 		var values []string
 		var args []any

@@ -70,20 +70,25 @@ func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 // as lasting for longer than that.
 const remindPause = 30 * time.Minute
 
-// remind logs a condition once per queue and process. It sends its alert at once, and again while a select finds it.
+// remind logs a condition of the select's queue once per process, and sends its alert.
 func (w *watch) remind(c *selectCall, a Alert) {
 	a.Queue = c.selection.Queue.ID
+	if c.remind(a) {
+		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
+	}
+}
+
+// remind sends an alert at once, and again while a call finds its condition. It reports whether it was the first one.
+func (c *call) remind(a Alert) (first bool) {
 	about := a
 	about.Text = ""
 	at, told := c.alerted.Load(about)
 	if told && c.began.Sub(at.(time.Time)) < remindPause {
-		return
+		return false
 	}
 	c.alerted.Store(about, c.began)
-	if !told {
-		c.env.Logger.LogAttrs(c.logCtx, slog.LevelWarn, a.Text, slog.String("queue", c.queueIDs()))
-	}
 	c.env.Alert(a)
+	return !told
 }
 
 // foreignError means that a page of a set holds items of queues that were not selected.

@@ -143,8 +143,8 @@ func (b *batch) findKeys() (err error) {
 	return err
 }
 
-// performRecorded returns the outcome of a dead item. It is not executed, but its Discard may be due. The cursor passes
-// a dead item when the record of the item is in the store. The cursor of a sweep passes no failed item (X3).
+// performRecorded returns the outcome of a dead item. It is not executed, but its record or its Discard may be missing.
+// The cursor passes a dead item when the store has its record. The cursor of a sweep passes no failed item (X3).
 func (b *batch) performRecorded() error {
 	if err := b.findKeys(); err != nil {
 		return err
@@ -153,24 +153,18 @@ func (b *batch) performRecorded() error {
 	if err != nil {
 		return err
 	}
-	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key, b.mark == discardDue)
+	r, ok, err := b.lane.failures.record(&b.call, u.grant, u.key, b.mark == unfinished)
 	switch {
 	case err != nil:
 		return err
-	case !ok, !r.dead, r.discardDue != (b.mark == discardDue):
+	case !ok, !r.dead, r.unfinished != (b.mark == unfinished):
 		b.lane.failures.adopt(u, r, ok)
 		return errRecordChanged
 	case b.lane.sweep != nil:
 		return cmp.Or(r.cause, errRecordChanged)
 	}
-	u.record = r
-	if !r.saved {
-		if err = b.lane.failures.save(b.bound, u.grant, u); err != nil {
-			return fmt.Errorf("save failed items: %w", err)
-		}
-	}
-	if b.mark == discardDue {
-		err = b.discard(&u)
+	if u.record = r; r.unfinished {
+		err = b.finishDeath(&u)
 		b.result.failed = 1
 		b.waitFor(u)
 	}

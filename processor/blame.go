@@ -148,6 +148,7 @@ func (b *batch) failItems(named []itemError) {
 	for _, g := range b.grants {
 		if err := log.save(b.bound, g, updates...); err != nil {
 			b.logError("save failed items", updates[0].key, err)
+			b.alertUnrecorded(g, err)
 		}
 	}
 	for i := range updates {
@@ -156,12 +157,21 @@ func (b *batch) failItems(named []itemError) {
 	}
 }
 
+// alertUnrecorded sends an alert about failed items that the store has not recorded, and that are only in memory.
+func (b *batch) alertUnrecorded(g *grant, err error) {
+	if b.classify(err) == failed {
+		b.remind(Alert{Kind: AlertUnrecorded, Queue: g.queue.ID, Text: fmt.Sprintf(
+			"failed items of queue %s are not recorded, so another server would begin to count their attempts again: %v",
+			g.queue.ID, err)})
+	}
+}
+
 // waitFor says when the item that a cursor waits for is selected again. It is the only item of its batch.
 func (b *batch) waitFor(u update) {
 	if !b.capabilities.cursored {
 		return
 	}
-	if b.result.retryNow = u.dead && !u.discardDue; !b.result.retryNow {
+	if b.result.retryNow = u.dead && !u.unfinished; !b.result.retryNow {
 		b.result.retryAt = u.retryAt
 	}
 }
@@ -208,7 +218,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	u.doubtful, u.tries = false, 0
 	u.attempts++
 	if verdict == last {
-		u.dead, u.discardDue = true, b.capabilities.discarder
+		u.dead, u.unfinished = true, b.capabilities.discarder
 		b.logLine(slog.LevelError, "item is dead",
 			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
@@ -231,7 +241,7 @@ func (b *batch) updateOf(n int) (u update, err error) {
 // ended only now: it may have committed, and then the item is done and no select returns it (F5). If Discard meets the
 // loss of the queue, the next owner does.
 func (b *batch) discardFailed(u *update) {
-	if !u.discardDue || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
+	if !u.unfinished || !u.saved && b.lane.failures.store != nil || b.outcome != failed {
 		return
 	}
 	if ended, err := b.env.Enter(b.ctx, queuesOf(b.grants), false); ended || err != nil {
@@ -247,6 +257,31 @@ func (b *batch) discardFailed(u *update) {
 	}
 }
 
+// finishDeath records a dead item of which the store has no record yet, and discards it.
+func (b *batch) finishDeath(u *update) error {
+	if !u.saved {
+		u.unfinished = b.capabilities.discarder
+		list := []update{*u}
+		err := b.lane.failures.save(b.bound, u.grant, list...)
+		if *u = list[0]; err != nil {
+			b.alertUnrecorded(u.grant, err)
+			b.postpone(u)
+			return fmt.Errorf("save failed items: %w", err)
+		}
+	}
+	if !u.unfinished {
+		return nil
+	}
+	return b.discard(u)
+}
+
+// postpone makes what is missing of a dead item wait: longer each time, as long as an attempt of an item may.
+func (b *batch) postpone(u *update) {
+	u.tries++
+	u.retryAt = time.Now().Add(b.settings.pause(u.tries, b.settings.RetryMax))
+	b.lane.failures.keep(*u)
+}
+
 // discard calls Discard for a dead item. The store already has the record of its death, so that a crash behind the
 // commit of Discard loses no record. After a crash before it, the next owner finds an item that is dead and still
 // selected, and discards it.
@@ -256,11 +291,10 @@ func (b *batch) discard(u *update) error {
 		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
 	}
 	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })
-	if u.discardDue = err != nil; u.discardDue {
-		u.tries++
-		u.retryAt = time.Now().Add(b.settings.pause(u.tries, b.settings.RetryMax))
-		err = fmt.Errorf("discard item %s: %w", u.key, err)
+	if u.unfinished = err != nil; u.unfinished {
+		b.postpone(u)
+		return fmt.Errorf("discard item %s: %w", u.key, err)
 	}
 	b.lane.failures.keep(*u)
-	return err
+	return nil
 }

@@ -133,7 +133,8 @@ type Run struct {
 type Keyed[T any] interface {
 	// Key returns the identity of item. Every select must return the same key for the same item. The key must be unique
 	// among all items of the task type: a new item under the key of a dead item counts as dead. One select should not
-	// return a key twice: the alert BAD_PAGE reports it.
+	// return a key twice: the alert BAD_PAGE reports it. A database records a failed item only if its key is valid UTF-8,
+	// is not empty and has no NUL: the alert UNRECORDED reports another one.
 	//
 	// The processor calls Key only when it must distinguish items: after failures, when items are executed during a
 	// select, for the first item of a page, for all items of one page of a queue per minute, and for all in a sweep,
@@ -193,9 +194,9 @@ type Paged[T any] interface {
 // A dealer with many items in few keys should be Paged or leave out Selection.Held: the items that wait are on the page
 // else.
 type Ordered[T any] interface {
-	// OrderKey returns the order key of item. It must return the same key for the same item each time. Items with an empty
-	// order key are in no order. The executor that selected item calls it, and executors call it for items that have
-	// failed.
+	// OrderKey returns the order key of item: valid UTF-8 without NUL, of at most 2,000 characters. It must return the
+	// same key for the same item each time. Items with an empty order key are in no order. The executor that selected item
+	// calls it, and executors call it for items that have failed.
 	OrderKey(item T) string
 }
 

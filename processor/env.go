@@ -93,6 +93,10 @@ const AlertPage = "BAD_PAGE"
 // order. It is sent again half an hour later, for as long as that lasts.
 const AlertKey = "KEY_DIVIDED"
 
+// AlertUnrecorded is the Kind of an Alert that says that the ItemStore cannot record failed items: a crash would forget
+// their attempts, and a dead item is not discarded. It is sent again half an hour later, for as long as that lasts.
+const AlertUnrecorded = "UNRECORDED"
+
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The
 // alert is sent again with a select after a minute, for as long as that lasts.

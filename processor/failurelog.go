@@ -226,6 +226,7 @@ func (l *failureLog) save(ctx context.Context, g *grant, updates ...update) erro
 	for i := range updates {
 		if u := &updates[i]; u.grant == g {
 			u.stored, u.saved = true, err == nil && l.store != nil && !u.started
+			u.unfinished = u.unfinished || u.dead && err != nil
 			g.failures.keepLocked(u.key, u.record)
 		}
 	}

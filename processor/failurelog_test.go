@@ -137,15 +137,20 @@ func TestLoadErrorFailsTheSelect(t *testing.T) {
 	})
 }
 
-func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
+// The death of an item that could not be recorded is recorded later, and an alert says so until then.
+func TestDeathIsRecordedLater(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		r, m := newRows(w, "a1"), newMemory()
 		r.bad["a1"], m.saveErr = errBroken, errors.New("disk full")
 		s := limited()
 		s.ItemMaxAttempts = 1
-		w.start(t, r, processor.Env{Items: failedItems{m}}, s, "a")
+		told := &alertBook{}
+		w.start(t, r, processor.Env{Items: failedItems{m}, Alert: told.add}, s, "a")
 		time.Sleep(time.Hour)
 		w.expect(t, "0s [a1]")
+		if text := told.text(); text != "UNRECORDED of a; UNRECORDED of a; " {
+			t.Errorf("alerts: %s, want one every half an hour", text)
+		}
 		logged := false
 		for _, e := range w.log.Lines() {
 			err, _ := e.Fields["error"].(error)
@@ -153,6 +158,13 @@ func TestSaveErrorIsLoggedAndRecordKeptInMemory(t *testing.T) {
 		}
 		if !logged {
 			t.Error("the error is not logged")
+		}
+		m.mu.Lock()
+		m.saveErr = nil
+		m.mu.Unlock()
+		time.Sleep(time.Hour)
+		if w.expect(t); !m.records()["a1"].Dead {
+			t.Errorf("the record of a1 is %+v, want Dead", m.records()["a1"])
 		}
 	})
 }

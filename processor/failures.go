@@ -34,7 +34,7 @@ type record struct {
 	doubtful   bool      // the last failure was no attempt, because an outage was likely
 	tries      int       // such failures in a row; of a dead item, those of its Discard
 	dead       bool
-	discardDue bool // the item is dead, and this process does not know that its Discard has succeeded
+	unfinished bool // the item is dead, and this process does not know that it was recorded and that its Discard succeeded
 	stored     bool // the store may have a record of the item
 	saved      bool // the store has this record
 }
@@ -103,10 +103,10 @@ func (f *failures) removeRecordLocked(key string) {
 func (f *failures) keepLocked(key string, r record) {
 	f.removeLocked(key)
 	switch {
-	case !r.saved || (!r.dead || r.discardDue) && f.budget.room() > 0:
+	case !r.saved || (!r.dead || r.unfinished) && f.budget.room() > 0:
 		f.putLocked(key, r)
 	case r.dead && f.dead.budget.room() > 0:
-		f.dead.addLocked(key, r.discardDue)
+		f.dead.addLocked(key, r.unfinished)
 		f.dead.restLocked(r)
 	default:
 		f.partial.Store(true)
@@ -211,7 +211,7 @@ func (i FailedItem) record(c *call, now time.Time) record {
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), stored: true, saved: !i.Started,
 	}
-	r.discardDue = c.capabilities.discarder && i.Dead
+	r.unfinished = c.capabilities.discarder && i.Dead
 	if i.Attempts < 2 { // it may have opened the breaker of an outage
 		r.first, r.last = firstRound, firstRound
 	}
@@ -261,7 +261,7 @@ const maxDeadKeys = 1_000_000
 // deadKeys are the keys of the items of one queue whose records in the store say that they are dead. The lane's failure
 // log guards them; the number may be read without its lock.
 type deadKeys struct {
-	digests map[KeyDigest]bool // with record.discardDue
+	digests map[KeyDigest]bool // with record.unfinished
 	number  atomic.Int64
 	budget  *budget // of the processor
 
@@ -283,13 +283,13 @@ func (d *deadKeys) recallLocked(key string) (record, bool) {
 		return record{}, false
 	}
 	r := deadRecord
-	r.discardDue = due
+	r.unfinished = due
 	return d.resting(r), true
 }
 
 // resting adds the pause of Discards to a record that memory has no room for.
 func (d *deadKeys) resting(r record) record {
-	if r.dead && r.discardDue {
+	if r.dead && r.unfinished {
 		r.retryAt, r.tries = d.retryAt, d.tries
 	}
 	return r
@@ -299,18 +299,18 @@ func (d *deadKeys) resting(r record) record {
 func (d *deadKeys) restLocked(r record) {
 	switch {
 	case !r.dead:
-	case r.discardDue:
+	case r.unfinished:
 		d.retryAt, d.tries = r.retryAt, r.tries
 	default:
 		d.retryAt, d.tries = time.Time{}, 0
 	}
 }
 
-func (d *deadKeys) addLocked(key string, discardDue bool) {
+func (d *deadKeys) addLocked(key string, unfinished bool) {
 	if d.digests == nil {
 		d.digests = map[KeyDigest]bool{}
 	}
-	d.digests[DigestOf(key)] = discardDue
+	d.digests[DigestOf(key)] = unfinished
 	d.recountLocked()
 }
 

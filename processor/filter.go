@@ -25,7 +25,7 @@ const (
 	fresh     class = iota // it has not failed
 	suspected              // it was in a batch that failed
 	retried                // it has failed alone
-	discarded              // it is dead, and its Discard is due
+	dying                  // it is dead, and its record or its Discard is missing
 	classes
 	// In the classes from here on, the item is not executed now.
 	held     // an item of its order key comes first
@@ -41,16 +41,16 @@ func (f filter) judge(index int, r record, known bool) (class, mark) {
 		return retried, mark(f.cursor.batchLimit)
 	case !known:
 		return fresh, ordinary
-	case r.dead && !r.discardDue && f.inOrder:
+	case r.dead && !r.unfinished && f.inOrder:
 		return retried, passed
 	case f.sweeps && (r.dead && r.stored || f.givesUp && r.waits()):
 		return givenUp, ordinary
-	case r.dead && !r.discardDue:
+	case r.dead && !r.unfinished:
 		return over, ordinary
 	case r.retryAt.After(f.now) && !f.early(r):
 		return backsOff, ordinary
 	case r.dead:
-		return discarded, discardDue
+		return dying, unfinished
 	case r.batchLimit > 0:
 		return suspected, mark(r.batchLimit)
 	case r.doubtful && r.attempts == 0: // after an outage, these are many healthy items
@@ -130,10 +130,10 @@ func (c *selectCall) filterPage(p *page) (err error) {
 	default:
 		most := c.retriesAllowed(d, p)
 		d.of[retried] = d.of[retried][:min(most, len(d.of[retried]))]
-		d.of[discarded] = d.of[discarded][:min(most-len(d.of[retried]), len(d.of[discarded]))]
+		d.of[dying] = d.of[dying][:min(most-len(d.of[retried]), len(d.of[dying]))]
 	}
 	if !c.capabilities.cursored {
-		p.retries = len(d.of[retried]) + len(d.of[discarded])
+		p.retries = len(d.of[retried]) + len(d.of[dying])
 	}
 	kept := slices.Concat(d.of[:]...)
 	c.order.keep(kept)
@@ -284,7 +284,7 @@ func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	}
 	l := c.lane
 	l.retryCredit += len(d.of[fresh])/c.settings.ExecuteNumber + len(d.of[suspected])
-	most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[discarded]))
+	most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[dying]))
 	if l.retryCredit/retryShare < c.settings.ThreadNumber {
 		most = 0
 	}

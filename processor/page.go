@@ -69,7 +69,7 @@ type mark int32
 const (
 	ordinary   mark = 0  // in a batch with others
 	single     mark = 1  // alone
-	discardDue mark = -1 // not executed: the item is dead, and only its Discard is missing
+	unfinished mark = -1 // not executed: the item is dead, and only its record or its Discard is missing
 	passed     mark = -2 // not executed: it is dead, and only the cursor has to move
 )
 

@@ -172,6 +172,7 @@ func (l Log) Save(ctx context.Context, taskType string, items []Item) error {
 	if slices.ContainsFunc(items, func(i Item) bool { return i.Key == "" }) {
 		return fmt.Errorf("record the failed items of %s$%s: the key of an item is empty", taskType, l.ownSign)
 	}
+	items = sqldb.LastOfEach(items, func(i Item) string { return i.Key }) // a select may have returned an item twice
 	for part := range slices.Chunk(items, roster.InsertRows) {
 		args := make([]any, 0, 11*len(part))
 		for _, i := range part {

@@ -112,7 +112,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "retries take the executors from other items",
-		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[discarded]))",
+		"retriesAllowed", "most := min(l.retryCredit/retryShare, len(d.of[retried])+len(d.of[dying]))",
 		"most := len(d.of[retried])",
 		"TestPoisonHidesNoHealthyItem",
 	},
@@ -123,6 +123,24 @@ var processMutants = []mutant{
 		"TestNoDiscardBeforeTheRecord",
 	},
 	{
+		"X2", "a death that could not be recorded is forgotten",
+		"save", "u.unfinished || u.dead && err != nil",
+		"u.unfinished && u.dead",
+		"TestDeathIsRecordedLater",
+	},
+	{
+		"X2", "items that cannot be recorded are reported nowhere",
+		"alertUnrecorded", "b.classify(err) == failed {",
+		"false {",
+		"TestDeathIsRecordedLater",
+	},
+	{
+		"X2", "a statement records an item twice",
+		"LastOfEach", "if !ok {",
+		"if !ok || true {",
+		"TestConformance/postgres/failed_items",
+	},
+	{
 		"X2", "the next owner does not discard a dead item that is still selected",
 		"replaceLocked", "discards && (due || !known)",
 		"discards && (due || !known && false)",
@@ -130,7 +148,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X3", "a cursor passes a dead item before its Discard",
-		"judge", "case r.dead && !r.discardDue && f.inOrder:",
+		"judge", "case r.dead && !r.unfinished && f.inOrder:",
 		"case r.dead && f.inOrder:",
 		"TestEveryItemOfALiveQueueIsExecuted",
 	},

@@ -41,6 +41,21 @@ func NullIf0(n int) any {
 	return n
 }
 
+// LastOfEach returns the last element of each key, in the order in which the keys first occur. PostgreSQL refuses a
+// statement that would insert or update a row twice.
+func LastOfEach[T any, K comparable](list []T, key func(T) K) []T {
+	last, index := make([]T, 0, len(list)), make(map[K]int, len(list))
+	for _, element := range list {
+		i, ok := index[key(element)]
+		if !ok {
+			i, last = len(last), append(last, element)
+			index[key(element)] = i
+		}
+		last[i] = element
+	}
+	return last
+}
+
 // maxText bounds a text from outside of Rota, such as the error of a dealer, in characters.
 const maxText = 2_000
 
