@@ -76,7 +76,7 @@ func (c *Command) Ask(ctx context.Context, b *Batch) (*Reply, error) {
 		c.drop(p, true)
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	c.put(p)
+	c.put(ctx, p)
 	return r, err
 }
 
@@ -141,8 +141,13 @@ func (c *Command) tryTake() (p *process, pause time.Duration, err error) {
 	return p, 0, nil
 }
 
-// put keeps a process for the next batch.
-func (c *Command) put(p *process) {
+// put keeps a process that has replied for the next batch. If ctx has ended, the process is being killed.
+func (c *Command) put(ctx context.Context, p *process) {
+	if ctx.Err() != nil {
+		p.kill()
+		c.drop(p, false)
+		return
+	}
 	c.mu.Lock()
 	c.failures, c.startAt = 0, time.Time{}
 	closed := c.closed

@@ -116,6 +116,22 @@ func TestProcessesAreKept(t *testing.T) {
 	}
 }
 
+// A process that is killed because its context has ended gets no other batch, although it has replied.
+func TestKilledAtItsReply(t *testing.T) {
+	t.Parallel()
+	c, _ := newCommand(t)
+	c.mustExecute(t, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := c.take(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	p.kill()
+	c.put(ctx, p)
+	c.mustExecute(t, "b")
+}
+
 // When its context ends, the process dies with all that it has started, before Ask returns.
 func TestKilledWithItsChildren(t *testing.T) {
 	t.Parallel()
@@ -286,7 +302,7 @@ func TestCloseKills(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.put(p)
+	c.put(t.Context(), p)
 	begun := time.Now()
 	c.Close()
 	if took := time.Since(begun); took < endPatience || !p.hasEnded() || !strings.Contains(out.String(), "the program was killed") {
