@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -216,15 +217,35 @@ func ApplyOf(t runs.Trigger) ApplyTrigger {
 		CatchupMax: t.CatchupMax, Overlap: t.Overlap,
 		Jitter: t.Jitter, ExcludedDays: t.ExcludedDays, Priority: t.Priority, Params: t.Params,
 	}
-	switch t.Kind {
-	case runs.TriggerCron:
-		a.Cron = t.Expression
-	case runs.TriggerEvery:
-		a.Every = t.Expression
-	case runs.TriggerOnce:
-		a.At = t.Expression
+	for _, e := range a.expressions() {
+		if e.kind == t.Kind {
+			*e.text = t.Expression
+		}
 	}
 	return a
+}
+
+// expression is the argument that makes a trigger of a kind.
+type expression struct {
+	kind, name string
+	text       *string
+}
+
+// expressions are the arguments of which exactly one is given: each kind of trigger has one.
+func (a *ApplyTrigger) expressions() []expression {
+	return []expression{
+		{runs.TriggerCron, "cron", &a.Cron}, {runs.TriggerEvery, "every", &a.Every}, {runs.TriggerOnce, "at", &a.At},
+	}
+}
+
+// ScheduleText says when a trigger is due, such as "every 10m".
+func ScheduleText(t runs.Trigger) string {
+	for _, e := range new(ApplyTrigger).expressions() {
+		if e.kind == t.Kind && e.kind != runs.TriggerCron {
+			return e.name + " " + t.Expression
+		}
+	}
+	return t.Expression + " " + t.TimeZone
 }
 
 // Prepare implements Operation.
@@ -298,22 +319,22 @@ func (a ApplyTrigger) trigger() (runs.Trigger, error) {
 	return t, errors.Join(append(errs, start, end)...)
 }
 
-// schedule reads exactly one of cron, every and at.
+// schedule reads the one expression.
 func (a ApplyTrigger) schedule(t *runs.Trigger) error {
 	given := 0
-	for _, s := range [][2]string{
-		{runs.TriggerCron, a.Cron}, {runs.TriggerEvery, a.Every}, {runs.TriggerOnce, a.At},
-	} {
-		if s[1] != "" {
+	var names []string
+	for _, e := range a.expressions() {
+		if *e.text != "" {
 			given++
-			t.Kind, t.Expression = s[0], s[1]
+			t.Kind, t.Expression = e.kind, *e.text
 		}
+		names = append(names, e.name)
 	}
 	if given == 0 {
-		return missing("one of cron, every and at")
+		return missing(human.Alternatives(names))
 	}
 	if given > 1 {
-		return errors.New("give only one of cron, every and at")
+		return errors.New("give only one: " + human.Alternatives(names))
 	}
 	if every, err := time.ParseDuration(a.Every); err == nil {
 		t.Expression = every.String() // the form that rota.yaml's every has

@@ -153,7 +153,7 @@ func described(id, taskType, state, when string) string {
 func listTriggers(ctx context.Context, c *ops.Client, _ []string) ([]string, error) {
 	triggers, err := c.Triggers().List(ctx, runs.TriggerFilter{})
 	return texts(triggers, func(t runs.TriggerRecord) string {
-		return fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, ScheduleText(t.Trigger))
+		return fmt.Sprintf("%s\t%s, %s", t.Name, t.Target, ops.ScheduleText(t.Trigger))
 	}), err
 }
 
@@ -184,15 +184,4 @@ func RequireEvents(ctx context.Context, c *ops.Client, taskType string) error {
 		return err
 	}
 	return unknown
-}
-
-// ScheduleText says when a trigger is due.
-func ScheduleText(t runs.Trigger) string {
-	switch t.Kind {
-	case runs.TriggerCron:
-		return t.Expression + " " + t.TimeZone
-	case runs.TriggerEvery:
-		return "every " + t.Expression
-	}
-	return "at " + t.Expression
 }

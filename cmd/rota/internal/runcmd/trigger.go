@@ -53,7 +53,7 @@ func triggerRow(t runs.TriggerRecord) cli.Row {
 		cli.Text("TRIGGER", t.Name),
 		cli.Text("TASK", t.Target),
 		cli.State("STATUS", t.Status),
-		cli.Long("SCHEDULE", cli.ScheduleText(t.Trigger)).Drop(4),
+		cli.Long("SCHEDULE", ops.ScheduleText(t.Trigger)).Drop(4),
 		cli.Text("NEXT", nextFire(t)).Right(),
 		cli.Relative("PREVIOUS", t.Now, t.PrevFireAt).Drop(1),
 		cli.Figure("FIRED", t.Fires).Drop(3),
