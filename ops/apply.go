@@ -309,8 +309,8 @@ func merged(s, from center.Settings, given []string) center.Settings {
 
 // takes reports whether the given settings replace the named one.
 func takes(given []string, name string) bool {
-	if name == "cron" || name == "every" {
-		return slices.Contains(given, "cron") || slices.Contains(given, "every")
+	if ofTrigger(name) {
+		return slices.ContainsFunc(given, ofTrigger)
 	}
 	return slices.Contains(given, name)
 }
@@ -352,7 +352,7 @@ func (d SettingsDiff) QueuesAdded() int {
 
 // ChangesTrigger reports whether the change writes or deletes the trigger that has the task type's name.
 func (d SettingsDiff) ChangesTrigger() bool {
-	return slices.ContainsFunc(d.Changes, func(s runs.Difference) bool { return s.Name == "cron" || s.Name == "every" })
+	return slices.ContainsFunc(d.Changes, func(s runs.Difference) bool { return ofTrigger(s.Name) })
 }
 
 // DeletesTrigger reports whether the change deletes that trigger.

@@ -194,6 +194,9 @@ func columns() (rows []center.Setting) {
 // Three settings are kept in tables of their own: cron and every are the trigger with the task type's name, after is
 // schedule_task_after.
 
+// ofTrigger reports whether the named setting says when that trigger is due. A trigger has one of the two settings.
+func ofTrigger(name string) bool { return name == "cron" || name == "every" }
+
 // triggerOf returns the trigger that cron and every define; false if neither is set.
 func triggerOf(s center.Settings, taskType string) (runs.Trigger, bool) {
 	t := runs.Trigger{Name: taskType, Target: taskType, Kind: runs.TriggerCron, Expression: s.Cron, TimeZone: s.TimeZone}
