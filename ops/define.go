@@ -206,6 +206,20 @@ func triggerOf(s center.Settings, taskType string) (runs.Trigger, bool) {
 	return t.WithDefaults(), t.Expression != ""
 }
 
+// setTrigger sets cron or every to what a trigger says, the inverse of triggerOf. It reports whether one of them can say
+// it: the settings own no other trigger.
+func setTrigger(s *center.Settings, t runs.Trigger) bool {
+	switch t.Kind {
+	case runs.TriggerCron:
+		s.Cron, s.TimeZone = t.Expression, t.TimeZone
+	case runs.TriggerEvery:
+		s.Every, _ = time.ParseDuration(t.Expression) // an invalid value is reported in the trigger's message
+	default:
+		return false
+	}
+	return true
+}
+
 // readSchedule reads cron, every, time_zone and after. The time zone of the trigger is in force, not that of the row.
 func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *center.Settings) (err error) {
 	if s.Mode != center.ModeRun {
@@ -216,12 +230,7 @@ func (t *Tasks) readSchedule(ctx context.Context, taskType string, s *center.Set
 		return err
 	}
 	for _, trigger := range list {
-		switch trigger.Kind {
-		case runs.TriggerCron:
-			s.Cron, s.TimeZone = trigger.Expression, trigger.TimeZone
-		case runs.TriggerEvery:
-			s.Every, _ = time.ParseDuration(trigger.Expression) // an invalid value is reported in the trigger's message
-		}
+		setTrigger(s, trigger.Trigger)
 	}
 	s.After, err = t.c.runs.Dependencies.After(ctx, taskType)
 	return err
@@ -262,7 +271,7 @@ func applyOwnTrigger(ctx context.Context, l *roster.LockTx, s center.Settings, a
 	case there && old.Target != l.TaskType:
 		return fmt.Errorf("trigger %s has the name of this task type, and fires %s: give it another name", old.Name,
 			old.Target)
-	case there && !wanted && old.Kind != runs.TriggerOnce:
+	case there && !wanted && setTrigger(&center.Settings{}, old):
 		return runs.DeleteTrigger(ctx, l, old.Name, actor)
 	case !wanted:
 		return nil

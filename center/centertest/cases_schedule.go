@@ -188,6 +188,9 @@ func testApplySchedule(t *testing.T, c *center.Center) {
 	r.wantApplied(center.Settings{Mode: center.ModeRun, Queues: 2}, "every: 2h0m0s -> ", "after: "+up.task+" -> ")
 	r.wantTrigger()
 	r.wantAfter()
+	r.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerOnce, Expression: "2999-01-01T00:00:00Z"})
+	r.wantApplied(center.Settings{Mode: center.ModeRun, Queues: 2, ExecuteNumber: 3}, "execute_number: 1 -> 3")
+	r.wantTrigger("ONCE 2999-01-01T00:00:00Z UTC") // no setting can define it
 
 	r.must(ops.New(c).Tasks().Delete(t.Context(), r.task, "test"))
 	elsewhere := up.defineTrigger(runs.Trigger{Name: r.task, Kind: runs.TriggerCron, Expression: "0 0 1 * * ?"})
