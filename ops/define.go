@@ -206,8 +206,8 @@ func triggerOf(s center.Settings, taskType string) (runs.Trigger, bool) {
 	return t.WithDefaults(), t.Expression != ""
 }
 
-// setTrigger sets cron or every to what a trigger says, the inverse of triggerOf. It reports whether one of them can say
-// it: the settings own no other trigger.
+// setTrigger sets cron or every to what a trigger says, the inverse of triggerOf. It reports whether one of them can
+// say it: the settings own no other trigger.
 func setTrigger(s *center.Settings, t runs.Trigger) bool {
 	switch t.Kind {
 	case runs.TriggerCron:
