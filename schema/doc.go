@@ -40,7 +40,7 @@
 // A lease does not stop a process that is paused for longer than the lease (SIGSTOP, a paused virtual machine): it
 // could continue beside its successor. Each migration therefore renews the lease once more in the transaction that
 // records its version, and fails if another process holds it. On MySQL, where DDL commits by itself, the statements may
-// still run twice. They are written so that the second run does nothing.
+// still run twice. The second run does nothing: each looks first whether it has been done.
 //
 // A program that only checks the schema reads the row, too: while a live process holds the lease, a version that is too
 // old may be one that this process is about to leave. [Await] waits for it, for a minute.

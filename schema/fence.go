@@ -40,12 +40,8 @@ func UpFence(ctx context.Context, db *sql.DB, d Dialect) error {
 	if err != nil {
 		return err
 	}
-	statements := string(text)
-	if g.edit != nil {
-		statements = g.edit.Replace(statements)
-	}
 	again := func(err error) bool { return g.transient(err) || g.raced(err) }
-	for statement := range strings.SplitSeq(strings.TrimSpace(statements), ";\n") {
+	for statement := range strings.SplitSeq(strings.TrimSpace(g.edit(string(text))), ";\n") {
 		err := retry(ctx, again, patience, func() error {
 			_, err := db.ExecContext(ctx, statement)
 			return err

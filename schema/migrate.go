@@ -105,9 +105,9 @@ func (s guardedStore) TableExists(context.Context, database.DBTxConn) (bool, err
 // upMark is the line of a migration after which its statements begin.
 const upMark = "-- +goose Up\n"
 
-// editedFiles holds migrations as a dialect needs them: with a statement before their own, and in the words that
-// the database understands. goose has no hook at the begin of a transaction. A setting of the connection would
-// reach other clients behind PgBouncer in transaction mode. A statement in each file could be forgotten.
+// editedFiles holds migrations as a dialect needs them: with a statement before their own, and edited for the database.
+// goose has no hook at the begin of a transaction. A setting of the connection would reach other clients behind
+// PgBouncer in transaction mode. A statement in each file could be forgotten.
 type editedFiles struct {
 	fs.FS
 	*grammar
@@ -126,14 +126,11 @@ func (e editedFiles) Open(name string) (fs.File, error) {
 	if !found {
 		return nil, fmt.Errorf("%s has no line %q", name, strings.TrimSpace(upMark))
 	}
-	if e.edit != nil {
-		statements = e.edit.Replace(statements)
-	}
 	f, err := e.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	return editedFile{f, strings.NewReader(head + upMark + e.begin + "\n" + statements)}, nil
+	return editedFile{f, strings.NewReader(head + upMark + e.begin + "\n" + e.edit(statements))}, nil
 }
 
 // editedFile is a file with another text.
