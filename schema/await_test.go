@@ -3,6 +3,7 @@ package schema
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,8 @@ func TestAwaitNamesTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := other.await(t.Context(), other.db, 100*time.Millisecond)
-		if want := "another process is migrating: " + l.holder + " holds the migration lock, the schema is version 0 of 1"; err == nil || err.Error() != want {
+		want := fmt.Sprintf("another process is migrating: %s holds the migration lock, the schema is version 0 of %d", l.holder, Latest())
+		if err == nil || err.Error() != want {
 			t.Errorf("beside a holder:\n got %v\nwant %s", err, want)
 		}
 		execute(t, l.db, `UPDATE schedule_schema_lock SET expires_at = '2020-01-01 00:00:00.000000'`)

@@ -1,12 +1,17 @@
 package schema
 
 import (
+	"bytes"
 	"database/sql"
+	"fmt"
 	"io/fs"
 	"os"
 	"testing"
 	"testing/fstest"
 )
+
+// own is the newest version of the tables without the synthetic migrations.
+var own = known.latest()
 
 // TeachLater gives this process the synthetic migrations of testdata/later up to the version latest, beside its own,
 // until the test ends. Tests that call it must not run in parallel with others.
@@ -16,35 +21,29 @@ func TeachLater(t *testing.T, latest int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := known
+	before := known
 	known = later
-	t.Cleanup(func() { known = own })
+	t.Cleanup(func() { known = before })
 }
 
-// withLater returns the embedded migrations and the synthetic ones up to the version latest.
+// withLater returns the embedded migrations and the synthetic ones, which follow them, up to the version latest.
 func withLater(latest int64) (migrations, error) {
 	all := fstest.MapFS{}
-	for _, source := range []fs.FS{embedded, os.DirFS("testdata/later")} {
-		err := fs.WalkDir(source, ".", func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
+	for _, g := range grammars {
+		for before, source := range map[int64]fs.FS{0: embedded, own: os.DirFS("testdata/later")} {
+			steps, err := readSteps(source, g.dir)
+			if err != nil {
+				return migrations{}, err
 			}
-			text, err := fs.ReadFile(source, path)
-			all[path] = &fstest.MapFile{Data: text}
-			return err
-		})
-		if err != nil {
-			return migrations{}, err
-		}
-	}
-	steps, err := readSteps(all, postgres.dir)
-	if err != nil {
-		return migrations{}, err
-	}
-	for _, later := range steps {
-		for _, g := range grammars {
-			if later.Version > latest {
-				delete(all, fileName(g, later))
+			for _, step := range steps {
+				text, err := fs.ReadFile(source, fileName(g, step))
+				if err != nil {
+					return migrations{}, err
+				}
+				if step.Version += before; step.Version <= latest {
+					text = bytes.ReplaceAll(text, []byte("{{previous}}"), fmt.Append(nil, step.Version-1))
+					all[fileName(g, step)] = &fstest.MapFile{Data: text}
+				}
 			}
 		}
 	}

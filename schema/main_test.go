@@ -91,6 +91,16 @@ func migrated(t *testing.T, target string) (*sql.DB, Dialect) {
 	return db, d
 }
 
+// inMemory returns a handle on a database of SQLite in memory with the newest schema.
+func inMemory(t *testing.T) *sql.DB {
+	t.Helper()
+	db, d := session(t, "sqlite::memory:", `SELECT 1`)
+	if _, _, err := Up(t.Context(), db, d); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
 // session returns a handle with one connection, on which it has run the statement.
 func session(t *testing.T, target, statement string) (*sql.DB, Dialect) {
 	t.Helper()
@@ -146,6 +156,16 @@ func columnsOf(t *testing.T, db *sql.DB, table string) []string {
 		t.Fatal(err)
 	}
 	return columns
+}
+
+// layout returns the columns of each table and view.
+func layout(t *testing.T, db *sql.DB, d Dialect) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, relation := range relations(t, db, d) {
+		all[relation] = columnsOf(t, db, relation)
+	}
+	return all
 }
 
 // relations returns the tables and views of the database.

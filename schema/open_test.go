@@ -15,7 +15,7 @@ import (
 func TestOpenWaitsForTheProcessThatMigrates(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		first := centertest.Open(t, url, center.Options{})
-		schema.TeachLater(t, 3)
+		schema.TeachLater(t, schema.Latest()+2)
 		migrate := schema.HoldLock(t, first.DB(), first.Dialect())
 		opened := make(chan error, 1)
 		go func() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,10 +63,11 @@ func refused(t *testing.T, db *sql.DB, d Dialect, want error, message string) {
 func TestCheckOlder(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := migrated(t, url)
-		TeachLater(t, 2)
-		refused(t, db, d, ErrOlder, `the database's schema is version 1, this program needs 2: run "rota migrate up"`)
+		TeachLater(t, own+1)
+		message := fmt.Sprintf(`the database's schema is version %d, this program needs %d: run "rota migrate up"`, own, own+1)
+		refused(t, db, d, ErrOlder, message)
 		status, err := Status(t.Context(), db, d)
-		if err != nil || len(status) != 2 || status[0].AppliedAt.IsZero() || !status[1].AppliedAt.IsZero() {
+		if err != nil || len(status) != len(known.steps) || status[own-1].AppliedAt.IsZero() || !status[own].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
@@ -78,7 +80,7 @@ func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, d := migrated(t, url)
-		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
+		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)`)
 		for oldest, want := range map[int64]error{1: nil, Latest(): nil, Latest() + 1: ErrNewer} {
 			execute(t, db, `UPDATE schedule_schema_lock SET oldest_companion = ?`, oldest)
 			if err := Check(t.Context(), db, d); !errors.Is(err, want) {
@@ -96,7 +98,7 @@ func TestNewerSchemaThatAllowsThisProgram(t *testing.T) {
 func TestOlderProgramsBesideASchema(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		db, d := open(t, url)
-		for latest := int64(1); latest <= 3; latest++ {
+		for latest := int64(1); latest <= own+2; latest++ {
 			TeachLater(t, latest)
 			if _, _, err := Up(t.Context(), db, d); err != nil {
 				t.Fatal(err)
@@ -119,17 +121,23 @@ func TestOlderProgramsBesideASchema(t *testing.T) {
 	})
 }
 
-// oldestCompanion returns the version that the head of the newest migration names.
+// oldestCompanion returns the version that the head of the newest migration names. A synthetic one may name that of the
+// version before.
 func oldestCompanion(t *testing.T, d Dialect) (version int64) {
 	t.Helper()
-	last := known.steps[len(known.steps)-1]
-	text, err := fs.ReadFile(known.files, fileName(grammarOf(t, d), last))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(text), "-- Oldest companion: version ")
-	if _, err := fmt.Sscan(strings.TrimRight(strings.Fields(rest + " x")[0], ".,"), &version); err != nil {
-		t.Fatalf("the head of %s does not name the oldest version that may run beside it: %v", last.Name, err)
+	for _, step := range slices.Backward(known.steps) {
+		text, err := fs.ReadFile(known.files, fileName(grammarOf(t, d), step))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(text), "-- Oldest companion: ")
+		if step.Version > own && strings.HasPrefix(rest, "that of the version before.") {
+			continue
+		}
+		if _, err := fmt.Sscanf(rest, "version %d", &version); err != nil {
+			t.Fatalf("the head of %s does not name the oldest version that may run beside it: %v", step.Name, err)
+		}
+		break
 	}
 	return version
 }
@@ -139,21 +147,21 @@ func TestNewerIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, d := migrated(t, url)
-		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
+		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)`)
 		execute(t, db, `DROP VIEW schedule_assignment`) // as a newer version may do
 		execute(t, db, `DROP TABLE schedule_schema_lock`)
-		message := fmt.Sprintf(`the database's schema is version 7, this program knows up to %d: install a newer rota`, Latest())
+		message := fmt.Sprintf(`the database's schema is version 999, this program knows up to %d: install a newer rota`, Latest())
 		refused(t, db, d, ErrNewer, message)
 		before := relations(t, db, d)
 		from, to, err := Up(t.Context(), db, d)
-		if !errors.Is(err, ErrNewer) || err.Error() != message || from != 7 || to != 7 {
+		if !errors.Is(err, ErrNewer) || err.Error() != message || from != 999 || to != 999 {
 			t.Errorf("Up = %d, %d, %v", from, to, err)
 		}
 		if diff := cmp.Diff(before, relations(t, db, d)); diff != "" {
 			t.Errorf("Up changed (-before +after):\n%s", diff)
 		}
 		status, err := Status(t.Context(), db, d)
-		if last := len(status) - 1; err != nil || last != len(known.steps) || status[last].Version != 7 || status[last].Name != "" || status[last].AppliedAt.IsZero() {
+		if last := len(status) - 1; err != nil || last != len(known.steps) || status[last].Version != 999 || status[last].Name != "" || status[last].AppliedAt.IsZero() {
 			t.Errorf("Status = %+v, %v", status, err)
 		}
 	})
@@ -165,7 +173,7 @@ func TestNewerUnderTheLeaseIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		t.Parallel()
 		db, d := migrated(t, url)
-		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (7, TRUE)`)
+		execute(t, db, `INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (999, TRUE)`)
 		g, _ := d.grammar()
 		if _, _, err := newLease(g, db).up(t.Context()); !errors.Is(err, ErrNewer) {
 			t.Errorf("up = %v", err)

@@ -50,11 +50,7 @@ func TestAssignment(t *testing.T) {
 // SQLite's clock has milliseconds, and times in the tables have microseconds.
 func TestAgesAreNotNegative(t *testing.T) {
 	t.Parallel()
-	db, d := open(t, "sqlite::memory:") // so fast that the clock still shows the same millisecond
-	db.SetMaxOpenConns(1)
-	if _, _, err := Up(t.Context(), db, d); err != nil {
-		t.Fatal(err)
-	}
+	db := inMemory(t) // so fast that the clock still shows the same millisecond
 	execute(t, db, `INSERT INTO schedule_queue (task_type, queue_id, queue_index) VALUES ('settle', '0', 0)`)
 	for range 100 {
 		execute(t, db, `UPDATE schedule_queue SET cur_since = ?`, time.Now().UTC().Format("2006-01-02 15:04:05.000000"))

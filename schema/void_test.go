@@ -21,6 +21,7 @@ var voidDatabases = []struct {
 	{"five migrations", []string{
 		`ALTER TABLE schedule_schema_lock DROP COLUMN edition`,
 		`UPDATE schedule_schema_lock SET oldest_companion = 2`,
+		`DELETE FROM schedule_schema_version WHERE version_id > 1`,
 		`INSERT INTO schedule_schema_version (version_id, is_applied) VALUES (2, TRUE), (3, TRUE), (4, TRUE), (5, TRUE)`,
 	}},
 	{"three migrations, which allow older programs", []string{

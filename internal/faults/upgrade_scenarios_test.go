@@ -12,13 +12,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
+	"github.com/dutyrota/rota/schema"
 )
 
 // upgradeScenarios are upgrades while the workers work. The roster is the restored dump of a first release. The
-// previous version is a commit, and the next version is this program with a second migration of the tables.
+// previous version is a commit, and the next version is this program with one more migration of the tables.
 var upgradeScenarios = []scenario{
 	{name: "upgrade", play: upgrade, kinds: upgradeKinds, upgrade: true, always: true},
 	{name: "cursor-upgrade", play: upgrade, kinds: upgradeKinds, upgrade: true, variant: inOrder},
@@ -31,7 +33,7 @@ var upgradeScenarios = []scenario{
 var upgradeKinds = slices.Concat(everywhere, []string{testdb.TiDB})
 
 // previousCommit is the last commit before migration 1 of the tables was frozen. After the first release it is the tag of
-// the release before. In a clone that has not got it, the previous version is this program without the second migration.
+// the release before. In a clone that has not got it, the previous version is this program without that migration.
 const previousCommit = "e543a480"
 
 // upgrade goes to the next version in the order of docs/operating.md: first the tables, then one worker after the other.
@@ -116,7 +118,7 @@ func upgradeBehindReader(s *stage) {
 // version still read them.
 func (s workerSteps) migrate(before, after version) {
 	s.t.Helper()
-	const refusal = `the database's schema is version 1, this program needs 2: run "rota migrate up"`
+	refusal := fmt.Sprintf(`this program needs %d: run "rota migrate up"`, schema.Latest()+1)
 	if out, err := after.run("queue", "list", "--database", s.url); err == nil || !strings.Contains(out, refusal) {
 		s.t.Errorf("the next version on the old tables: %v, want %q:\n%s", err, refusal, out)
 	}
@@ -133,8 +135,8 @@ func records(text string) (list []any) {
 	return list
 }
 
-// restore makes the roster from the dump of a first release. On TiDB, which does not take the dump of MariaDB, the stage
-// then creates the same tables with their first migration.
+// restore makes the roster from the dump of a first release, and migrates it to the tables of this program, with which
+// the stage reads it. On TiDB, which does not take the dump of MariaDB, the stage then creates the same tables.
 func (s *scene) restore(kind string) {
 	s.t.Helper()
 	if kind == testdb.TiDB {
@@ -158,6 +160,8 @@ func (s *scene) restore(kind string) {
 			s.t.Fatalf("%s: %v", statement, err)
 		}
 	}
+	_, _, err = center.Migrate(s.t.Context(), anydb.URL(s.url))
+	s.must(err)
 }
 
 // version is the programs of one version.
@@ -231,13 +235,13 @@ func previousSource(root string) (dir string, err error) {
 	return dir, execute("tar", "-C", dir, "-xf", archive)
 }
 
-// laterTables writes the file that makes the go command see a second migration of the tables.
+// laterTables writes the file that makes the go command see one more migration of the tables.
 func laterTables(root string) (file string, err error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = map[string]string{}
 	for _, dialect := range []string{"postgres", "mysql", "sqlite"} {
-		name := filepath.Join(dialect, "00002_later.sql")
-		overlay.Replace[filepath.Join(root, "schema", name)] = filepath.Join(root, "schema", "testdata", "later", name)
+		name := filepath.Join(root, "schema", dialect, fmt.Sprintf("%05d_later.sql", schema.Latest()+1))
+		overlay.Replace[name] = filepath.Join(root, "schema", "testdata", "later", dialect, "00001_later.sql")
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
