@@ -78,8 +78,8 @@ type ColumnCheck struct {
 }
 
 var (
-	createTable = regexp.MustCompile(`^CREATE TABLE (?:IF NOT EXISTS )?(\w+) \(`)
-	columnCheck = regexp.MustCompile(`^    CONSTRAINT ck_(\w+) CHECK \((.*)\),?$`)
+	beginTable  = regexp.MustCompile(`^(?:CREATE TABLE (?:IF NOT EXISTS )?(\w+) \(|ALTER TABLE (\w+))$`)
+	columnCheck = regexp.MustCompile(`^    (?:ADD |DROP )?CONSTRAINT ck_(\w+)(?: CHECK \((.*)\))?[,;]?$`)
 )
 
 // checks holds the result of Checks by dialect: every server audits each of its task types every 30 seconds, and to
@@ -87,31 +87,38 @@ var (
 var checks = sync.OnceValue(func() map[Dialect][]ColumnCheck {
 	all := map[Dialect][]ColumnCheck{}
 	for _, g := range grammars {
-		all[g.name] = readChecks(g.dir)
+		all[g.name] = readChecks(embedded, g.dir)
 	}
 	return all
 })
 
-// Checks returns the CHECK constraints of the tables, in the order of the migrations. A program that wants to find
+// Checks returns the CHECK constraints of the tables after all migrations, oldest first. A program that wants to find
 // values that they refuse asks with the same conditions: a table may have lost its constraints, and a database may not
 // enforce them. The migrations are the only place that states the bounds.
 func Checks(d Dialect) []ColumnCheck {
 	return slices.Clone(checks()[d])
 }
 
-func readChecks(dir string) (list []ColumnCheck) {
-	for _, step := range mustGlob(embedded, dir+"/*.sql") {
-		text, err := embedded.ReadFile(step)
+func readChecks(files fs.FS, dir string) (list []ColumnCheck) {
+	for _, step := range mustGlob(files, dir+"/*.sql") {
+		text, err := fs.ReadFile(files, step)
 		if err != nil {
 			panic(err) // embedded
 		}
 		table := ""
 		for line := range strings.Lines(string(text)) {
 			line = strings.TrimSuffix(line, "\n")
-			if m := createTable.FindStringSubmatch(line); m != nil {
-				table = m[1]
+			if m := beginTable.FindStringSubmatch(line); m != nil {
+				table = m[1] + m[2]
 			} else if m := columnCheck.FindStringSubmatch(line); m != nil {
-				list = append(list, ColumnCheck{table, strings.TrimPrefix(m[1], table+"_"), m[2]})
+				check := ColumnCheck{table, strings.TrimPrefix(m[1], table+"_"), m[2]}
+				if check.Condition != "" {
+					list = append(list, check)
+					continue
+				}
+				list = slices.DeleteFunc(list, func(c ColumnCheck) bool {
+					return c.Table == check.Table && c.Column == check.Column
+				})
 			}
 		}
 	}
