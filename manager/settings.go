@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -67,7 +66,8 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	c.view.invalidate() // the version also rises with the limits of a queue, which hold whatever the settings are
 	err := row.Validate()
 	if err == nil && row.Mode != c.settings.Mode && !first {
-		err = errors.New(roster.OtherMode(row.Mode, c.settings.Mode))
+		const text = "mode (%s) takes effect when the worker starts again: it works in mode %s"
+		err = fmt.Errorf(text, row.Mode, c.settings.Mode)
 	}
 	if err == nil && row.Database != c.settings.Database {
 		const text = "database (%q) takes effect when the worker starts again: it goes by %q"

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/human"
-	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -42,7 +40,7 @@ func ReadRunDetails(ctx context.Context, c *Client, name string) (d RunDetails, 
 	if d.Graph.Runs, d.Graph.Deps, err = c.Runs().Graph(ctx, d.Run.ID); err != nil || d.Run.Ended() {
 		return d, err
 	}
-	d.Blocker, err = FindBlocker(ctx, c, d.Run.Run)
+	d.Blocker, err = FindBlocker(ctx, c, d.Run)
 	return d, err
 }
 
@@ -89,7 +87,7 @@ func upstreamsFirst[T any](list []T, runsAfter func(e, other T) bool) (order []T
 }
 
 // FindBlocker returns, in words, what keeps an open run from making progress; nothing if it makes progress.
-func FindBlocker(ctx context.Context, c *Client, r runs.Run) (string, error) {
+func FindBlocker(ctx context.Context, c *Client, r runs.Record) (string, error) {
 	if r.Paused {
 		return "an operator has paused it", nil
 	}
@@ -104,26 +102,26 @@ func FindBlocker(ctx context.Context, c *Client, r runs.Run) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if blocker := blockerOf(r, tasks[0], now); blocker != "" {
+	if blocker := blockerOf(r.Run, tasks[0], now); blocker != "" || r.QueuesRunning > 0 {
 		return blocker, nil
 	}
 	servers, err := c.Servers().List(ctx, ServerFilter{TaskType: r.TaskType})
-	return otherMode(servers), err
+	return lastErrors(servers), err
 }
 
-// otherMode says which live servers neither open runs nor sweep their queues, because they began before the mode became
-// RUN.
-func otherMode(servers []ServerRecord) string {
-	var names []string
+// lastErrors says which errors live servers report, because one of them may be why none of these servers works on a
+// run. For example, a server that began before the mode became RUN neither opens runs nor sweeps their queues.
+func lastErrors(servers []ServerRecord) string {
+	var list []string
 	for _, s := range servers {
-		if !s.Overdue && strings.HasSuffix(s.LastError, roster.OtherMode(center.ModeRun, center.ModeContinuous)) {
-			names = append(names, ServerName(s.UUID))
+		if !s.Overdue && s.LastError != "" {
+			list = append(list, ServerName(s.UUID)+": "+s.LastError)
 		}
 	}
-	if len(names) == 0 {
+	if len(list) == 0 {
 		return ""
 	}
-	return human.First(names, 5) + " must start again to work in mode RUN"
+	return "no server works on it; the last errors are of " + human.First(list, 3)
 }
 
 func blockerOf(r runs.Run, t TaskRecord, now time.Time) string {

@@ -38,7 +38,7 @@ func testSubmission(t *testing.T, c *center.Center) {
 		now := r.submitAndOpen("now") // a run of a lower priority need not wait for it
 		r.finishAll("A", "0")
 		r.wantState(now, runs.Success)
-		blocker, err := ops.FindBlocker(t.Context(), ops.New(c), r.run(later))
+		blocker, err := ops.FindBlocker(t.Context(), ops.New(c), r.record(later))
 		if err != nil || !strings.HasPrefix(blocker, "it does not begin before ") {
 			t.Fatalf("the run waits for %q, want its time: %v", blocker, err)
 		}
@@ -47,20 +47,26 @@ func testSubmission(t *testing.T, c *center.Center) {
 			t.Fatalf("run %q is open, want %s", open, later)
 		}
 	})
-	t.Run("a run waits for servers that must start again to work in runs", func(t *testing.T) {
+	t.Run("the last errors of servers are told for a run that none works on", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
 		id := r.submit("k")
 		blocker := func() string {
-			text, err := ops.FindBlocker(t.Context(), ops.New(c), r.run(id))
+			text, err := ops.FindBlocker(t.Context(), ops.New(c), r.record(id))
 			r.must(err)
 			return text
 		}
 		if got := blocker(); got != "" {
 			t.Fatalf("a run that can be opened waits for %q", got)
 		}
-		r.send("A", roster.ServerReport{LastError: "rejected: " + roster.OtherMode(center.ModeRun, center.ModeContinuous)})
-		if got, want := blocker(), ops.ServerName(r.uuid("A"))+" must start again to work in mode RUN"; got != want {
+		r.send("A", roster.ServerReport{LastError: "settings rejected"})
+		want := "no server works on it; the last errors are of " + ops.ServerName(r.uuid("A")) + ": settings rejected"
+		if got := blocker(); got != want {
 			t.Fatalf("the run waits for %q, want %q", got, want)
+		}
+		r.tick()
+		r.claim("A", "0")
+		if got := blocker(); got != "" {
+			t.Fatalf("a run that is swept waits for %q", got)
 		}
 	})
 	t.Run("R6 a run that waits for its time asks for a tick at that time", func(t *testing.T) {

@@ -60,11 +60,13 @@ func (r runSteps) submitAndOpen(key string) string {
 	return id
 }
 
-func (r runSteps) run(id string) runs.Run {
+func (r runSteps) run(id string) runs.Run { return r.record(id).Run }
+
+func (r runSteps) record(id string) runs.Record {
 	r.Helper()
 	run, err := ops.New(r.c).Runs().Get(r.Context(), id)
 	r.must(err)
-	return run.Run
+	return run
 }
 
 // wantState checks the state of a run. It returns the run.

@@ -219,8 +219,8 @@ var runMutants = []mutant{
 		"TestConformance/.*/mode_change",
 	},
 	{
-		"R14", "nothing says that a run waits for servers that work in mode CONTINUOUS",
-		"otherMode", "if !s.Overdue && ",
+		"R14", "nothing says why servers do not work on a run",
+		"lastErrors", "if !s.Overdue && ",
 		"if s.Overdue && ",
 		"TestConformance/.*/submission",
 	},

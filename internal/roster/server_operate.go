@@ -239,8 +239,3 @@ func forceDrain(ctx context.Context, l *LockTx, uuid, actor string) (skipped []p
 	p := rebalancing{actor: actor, leaving: uuid, forced: queues, reason: "by an operator"}
 	return setState(ctx, l, newState{uuid, StateDraining}, p)
 }
-
-// OtherMode ends the last error of a server that began before the mode of its task type changed.
-func OtherMode(wanted, works string) string {
-	return fmt.Sprintf("mode (%s) takes effect when the worker starts again: it works in mode %s", wanted, works)
-}

@@ -106,7 +106,7 @@ func (w *waiter) look(ctx context.Context) (ended bool, err error) {
 	}
 	var blocker string
 	if err == nil && !r.Ended() {
-		blocker, err = ops.FindBlocker(ctx, w.c, r.Run)
+		blocker, err = ops.FindBlocker(ctx, w.c, r)
 	}
 	if err != nil {
 		return false, err
