@@ -49,7 +49,8 @@ func TestTablesAreDescribed(t *testing.T) {
 }
 
 // known returns what a database can tell. It does not tell which columns of a view may be NULL. SQLite has no type for
-// times, and no types for the computed columns of a view.
+// times, and no types for the computed columns of a view. The page has a column where it reads well, and the database
+// has a new one at the end.
 func known(all map[string]relation, d schema.Dialect) map[string]relation {
 	plain := map[string]relation{}
 	for name, r := range all {
@@ -66,6 +67,7 @@ func known(all map[string]relation, d schema.Dialect) map[string]relation {
 			}
 			r.Columns[i] = c
 		}
+		slices.Sort(r.Columns)
 		plain[name] = r
 	}
 	return plain
