@@ -38,7 +38,7 @@ func writesAsBefore(t *testing.T, url string, latest int64) {
 		execute(t, db, `DELETE FROM `+table)
 		execute(t, db, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM copied`)
 		if got := texts(t, db, `SELECT COUNT(*) FROM `+table); got[0] != "1" {
-			t.Errorf("%s: %v rows", table, got)
+			t.Errorf("%s has %s rows, want the one of oneRowEach", table, got[0])
 		}
 		execute(t, db, `DROP TABLE copied`)
 	}
