@@ -9,6 +9,9 @@ import (
 	"github.com/dutyrota/rota/internal/plan"
 )
 
+// ServerColumns are the columns of a server that its history keeps.
+const ServerColumns = serverColumns
+
 // BeginLocked begins a transaction and takes the lock row in one attempt: by waiting for it or, with checkOnly, by
 // checking that it is free. The caller rolls the transaction back.
 func (r *Roster) BeginLocked(t testing.TB, taskType string, checkOnly bool) (*sql.Tx, error) {

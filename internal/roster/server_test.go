@@ -1,10 +1,15 @@
 package roster_test
 
 import (
+	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
@@ -26,6 +31,27 @@ func TestExpirySparesServersWithANewHeartbeat(t *testing.T) {
 			t.Fatalf("live servers after an expiry from a stale read: got %d, %v, want 2", alive, err)
 		}
 	})
+}
+
+// A column that a migration adds to the servers is kept in their history, too.
+func TestHistoryKeepsAllColumns(t *testing.T) {
+	t.Parallel()
+	c := centertest.Open(t, testdb.URL(t, testdb.SQLite), center.Options{})
+	rows, err := c.DB().QueryContext(t.Context(), "SELECT * FROM schedule_server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err := errors.Join(err, rows.Err()); err != nil {
+		t.Fatal(err)
+	}
+	kept := strings.FieldsFunc(roster.ServerColumns, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	slices.Sort(columns)
+	slices.Sort(kept)
+	if diff := cmp.Diff(columns, kept); diff != "" {
+		t.Errorf("columns of schedule_server (-table +history):\n%s", diff)
+	}
 }
 
 const web1, web2 = "web1:1:00000000", "web2:1:00000000"
