@@ -123,10 +123,22 @@ var planMutants = []mutant{
 		"TestPlanRoundsUpWithinTheLimit",
 	},
 	{
-		"P7", "a queue that no server may take has no place in its owner's limit",
-		"newFlow", "f.count(owner, 1)",
-		"f.count(owner, 0)",
-		"TestPlanCountsAQueueThatNoServerMayTake",
+		"P7", "a queue that its owner must not keep has no place in the owner's limit",
+		"newFlow", "if s := g.server(k); s < n {",
+		"if s := g.server(k); k < len(g.servers) {",
+		"TestPlanCountsAQueueThatNoServerMayTake|TestPlanCases|TestPlanKeepsToTheLimit",
+	},
+	{
+		"P7", "a queue without an owner gets the room that another one needs",
+		"flowQuotas", "\tf.even(f.relief)\n",
+		"",
+		"TestPlanCases|TestPlanKeepsToTheLimit",
+	},
+	{
+		"P7", "a queue without an owner gets the room of a queue that makes room elsewhere",
+		"place", "g.ownerless = n\n",
+		"_ = n\n",
+		"TestPlanKeepsToTheLimit -rapid.checks=3000",
 	},
 	{
 		"P7", "in a plan by load, a queue that no server may take does not count",
@@ -328,8 +340,8 @@ var planMutants = []mutant{
 	},
 	{
 		"P14", "pinned queues are not shared with a server that joins",
-		"flowQuotas", "for f.chains.improve() {",
-		"for false && f.chains.improve() {",
+		"even", "for f.chains.improve(gain) {",
+		"for false && f.chains.improve(gain) {",
 		"TestPlanEvensByAChain|TestPlanLeavesNoChain",
 	},
 	{

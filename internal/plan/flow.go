@@ -26,13 +26,11 @@ type flow struct {
 	chains chains
 }
 
-// split is how many rows of a group each of its servers gets.
+// split is how many rows of a group each of its places gets.
 type split struct {
-	*group
-	number    int   // of the group
-	n, own    []int // of the group's servers: the rows that it gets, and the rows that it owns and may keep
-	ownerless int   // the rows that have no owner
-	displaced []int // the owners of the other rows, which may not keep them
+	places
+	number int   // of the group
+	n, own []int // of the places: the rows that it gets, and the rows that it owns
 
 	seen int // the last search for a chain that reached the group
 	from int // in that search: the place of the server that gives a row of the group, -1 at the beginning of the chain
@@ -45,15 +43,12 @@ type slot struct {
 }
 
 // flowQuotas returns the quotas of the groups.
-func (p *planning) flowQuotas(owners []int) []quota {
-	f := newFlow(p.roster, owners)
-	f.keepOwn()
+func (p *planning) flowQuotas() []quota {
+	f := newFlow(p.roster)
+	f.even(f.relief)
 	f.place()
-	f.giveSurplus()
 	for again := true; again; again = f.choose() {
-		for f.chains.improve() {
-			continue
-		}
+		f.even(f.gain)
 		for f.saveMove() || f.saveOne() {
 			continue
 		}
@@ -61,35 +56,34 @@ func (p *planning) flowQuotas(owners []int) []quota {
 	p.measure = f
 	list := make([]quota, len(f.splits))
 	for i, g := range f.splits {
-		list[i] = quota{g.group, g.n}
+		list[i] = quota{g.places, g.n}
 	}
 	return list
 }
 
-func newFlow(r *roster, owners []int) *flow {
+// newFlow returns a flow in which each row is with its owner.
+func newFlow(r *roster) *flow {
 	n := len(r.weights)
 	f := &flow{tally: newTally(r), slots: make([][]slot, n)}
 	f.chains = chains{flow: f, seen: make([]int, n), via: make([]slot, n)}
 	for _, rows := range r.groups {
-		k := len(rows.servers)
-		g := &split{group: rows, number: len(f.splits), n: make([]int, k), own: make([]int, k)}
+		g := &split{places: r.placesOf(rows), number: len(f.splits)}
 		f.splits = append(f.splits, g)
-		for k, s := range g.servers {
-			f.slots[s] = append(f.slots[s], slot{g, k})
-		}
+		g.own = make([]int, len(g.servers)+len(g.unfit))
 		for _, i := range g.rows {
-			switch owner := r.rows[i].owner; {
-			case r.stuck(i):
-				f.count(owner, 1) // it takes the room of a row that moves or has no owner
-			case owners[i] != none:
-				g.own[g.index(owners[i])]++
-			case owner == none:
-				g.ownerless++
-			default:
-				g.displaced = append(g.displaced, owner)
+			if owner := r.rows[i].owner; owner != none {
+				g.own[g.place(owner)]++
+			}
+		}
+		g.n = slices.Clone(g.own)
+		for k, own := range g.own {
+			if s := g.server(k); s < n {
+				f.slots[s] = append(f.slots[s], slot{g, k})
+				f.count(s, own)
 			}
 		}
 	}
+	f.rank(false)
 	return f
 }
 
@@ -104,47 +98,30 @@ func (f *flow) rule(from, to int) Rule {
 	return Totals
 }
 
-// keepOwn lets each server keep what it owns, within its limit. The rows with the least choice come first.
-func (f *flow) keepOwn() {
-	for _, g := range f.splits {
-		for k, s := range g.servers {
-			n := g.own[k]
-			if most := f.limits.QueuesPerServer; most > 0 {
-				n = min(n, max(0, most-f.has[s].queues))
-				g.displaced = append(g.displaced, slices.Repeat([]int{s}, g.own[k]-n)...)
-			}
-			g.n[k] = n
-			f.count(s, n)
-		}
-	}
-}
-
-// place gives the other rows to the servers that have the least for their weights, first the rows without an owner
-// (P4). A row that no server has room for stays with its owner (P7).
+// place gives the rows that no server may keep to the servers that have the least for their weights, first the rows
+// without an owner (P4). A row that no server has room for stays with its owner, and takes the room of another one
+// (P7).
 func (f *flow) place() {
 	f.rank(true)
 	for _, g := range f.splits {
-		for range g.ownerless {
+		for n := range g.ownerless {
 			if !f.placeOne(g) {
+				g.ownerless = n
 				break
 			}
 		}
 	}
 	f.rank(false)
 	for _, g := range f.splits {
-		for _, owner := range g.displaced {
-			if !f.placeOne(g) && owner < len(f.weights) {
-				f.stay(g, owner)
+		for k := len(g.servers); k < len(g.n); k++ {
+			for g.n[k] > 0 {
+				f.give(g, k, -1)
+				if !f.placeOne(g) {
+					f.give(g, k, 1)
+					break
+				}
 			}
 		}
-	}
-}
-
-// stay leaves a row with its owner, in addition to the rows that the owner gets. It counts there, and cannot move.
-func (f *flow) stay(g *split, owner int) {
-	f.change(owner, func() { f.count(owner, 1) })
-	if k := g.index(owner); k >= 0 {
-		g.own[k]--
 	}
 }
 
@@ -158,10 +135,12 @@ func (f *flow) placeOne(g *split) bool {
 	return f.limits.QueuesPerServer > 0 && f.chains.makeRoom(g)
 }
 
-// give gives a server of the group so many more of its rows.
+// give gives a server so many more rows of a group.
 func (f *flow) give(g *split, k, n int) {
 	g.n[k] += n
-	f.change(g.servers[k], func() { f.count(g.servers[k], n) })
+	if s := g.server(k); s < len(f.has) {
+		f.change(s, func() { f.count(s, n) })
+	}
 }
 
 // rank sorts the servers by what they have. Of takers that are equal, the server comes first whose process has less of
@@ -228,14 +207,29 @@ func (f *flow) gain(from, to int) int {
 	return f.has[from].gives().compare(f.has[to].takes())
 }
 
-// giveSurplus moves rows from one server to another as long as that makes the servers more even. It finds most of the
-// chains that have one step, without a search for each.
-func (f *flow) giveSurplus() {
+// relief returns 1, as gain does, if the server that is to give a row is over its limit, and 0 otherwise. Such moves
+// come before the rows without an owner (P7). Suppose that each server may have one row. A owns row 0. Row 1 has no
+// owner and may only go to A, so that A gets it and is to give row 0 to B. If the next plan gave the room of B to a row
+// without an owner, A would have two rows for good.
+func (f *flow) relief(from, _ int) int { return min(max(0, f.beyond(from)), 1) }
+
+// even moves rows from one server to another, and along chains, as long as gain is more than 0 for the servers at both
+// ends.
+func (f *flow) even(gain func(from, to int) int) {
+	f.giveSurplus(gain)
+	for f.chains.improve(gain) {
+		continue
+	}
+}
+
+// giveSurplus moves rows from one server to another. It finds most of the chains that have one step, without a search
+// for each.
+func (f *flow) giveSurplus(gain func(from, to int) int) {
 	for _, g := range slices.Backward(f.splits) {
 		for k, s := range g.servers {
 			for g.n[k] > 0 {
 				to := f.next(g)
-				if to == none || f.gain(s, to) <= 0 {
+				if to == none || gain(s, to) <= 0 {
 					break
 				}
 				f.give(g, k, -1)

@@ -10,8 +10,8 @@ type chains struct {
 	via    []slot // of the servers: the group whose row it takes in that search
 }
 
-// improve moves a row along a chain that makes the servers more even. It reports whether there was one.
-func (c *chains) improve() bool {
+// improve moves a row along a chain for whose ends gain is more than 0. It reports whether there was one.
+func (c *chains) improve(gain func(from, to int) int) bool {
 	f := c.flow
 	var takers []int // the first one of each zone
 	for _, list := range f.takers.kinds {
@@ -27,7 +27,7 @@ func (c *chains) improve() bool {
 		}
 		c.search++ // one for all givers of the zone: what could not help a server that has more cannot help this one
 		for _, from := range givers {
-			gains := func(to int) bool { return f.hasRoom(to) && f.gain(from, to) > 0 }
+			gains := func(to int) bool { return f.hasRoom(to) && gain(from, to) > 0 }
 			if f.has[from].queues == 0 || c.seen[from] == c.search {
 				continue
 			}
@@ -100,6 +100,6 @@ func (c *chains) shift(from, to int) {
 			return
 		}
 		c.flow.give(via.split, via.from, -1)
-		s = via.servers[via.from]
+		s = via.server(via.from)
 	}
 }

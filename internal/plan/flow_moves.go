@@ -47,6 +47,9 @@ func newSaving(f *flow) *saving {
 	}
 	for s, has := range f.has {
 		for _, slot := range f.slots[s] {
+			if slot.at >= len(slot.servers) {
+				continue // rows that must not come back, and that stay because no chain leads away from the server
+			}
 			group, n, own := len(f.has)+slot.number, slot.n[slot.at], slot.own[slot.at]
 			takes, gives := saveStep{group, s, 1, slot, 1}, saveStep{s, group, 0, slot, -1}
 			if n < own {
@@ -114,8 +117,8 @@ func (f *flow) saveMove() bool {
 
 // displaces reports whether a server owns a row that it does not keep. Without one, no move can be saved.
 func (g *split) displaces() bool {
-	for k, n := range g.n {
-		if n < g.own[k] {
+	for k := range g.servers {
+		if g.n[k] < g.own[k] {
 			return true
 		}
 	}

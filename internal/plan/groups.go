@@ -80,3 +80,43 @@ func (g *group) index(server int) int {
 	}
 	return -1
 }
+
+// places are what a plan divides the rows of a group among: the group's servers, and the owners that must not keep rows
+// of it. These keep them all the same where no other server has room (P7).
+type places struct {
+	*group
+	unfit     []int // these owners, ascending
+	ownerless int   // how many rows have no owner, and are to get one
+}
+
+// placesOf returns the places of a group.
+func (r *roster) placesOf(g *group) places {
+	p := places{group: g}
+	for _, i := range g.rows {
+		if owner := r.rows[i].owner; owner == none {
+			p.ownerless++
+		} else if k, there := slices.BinarySearch(p.unfit, owner); !there && p.index(owner) < 0 {
+			p.unfit = slices.Insert(p.unfit, k, owner)
+		}
+	}
+	return p
+}
+
+// place returns the place of a server, or -1: first the group's servers, then the other owners.
+func (p *places) place(server int) int {
+	if k := p.index(server); k >= 0 {
+		return k
+	}
+	if k, there := slices.BinarySearch(p.unfit, server); there {
+		return len(p.servers) + k
+	}
+	return -1
+}
+
+// server returns the server at a place.
+func (p *places) server(k int) int {
+	if k < len(p.servers) {
+		return p.servers[k]
+	}
+	return p.unfit[k-len(p.servers)]
+}

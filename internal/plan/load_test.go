@@ -82,15 +82,11 @@ func TestPlanByLoadProperties(t *testing.T) {
 			t.Fatalf("planning again changes %+v", again)
 		}
 		r.Limits.Loads.Budget = -1
-		for range len(r.Queues) + 2 { // a queue can wait for the hand-over of another, which makes room
-			rebalance(t, r)
-			r.ReleaseAll("")
-		}
+		rebalance(t, r)
+		r.ReleaseAll("")
+		settle(t, r)
 		checkPlaced(t, r)
 		checkLimit(t, before, r)
-		if again := r.Plan(); len(again) > 0 {
-			t.Fatalf("after the hand-overs, planning again changes %+v", again)
-		}
 		before.Queues, before.Servers = rapid.Permutation(before.Queues).Draw(t, "rows"), rapid.Permutation(before.Servers).Draw(t, "live")
 		if again := before.Plan(); fmt.Sprint(again) != fmt.Sprint(changes) {
 			t.Fatalf("the order of the input matters: %v, %v", changes, again)
@@ -122,25 +118,6 @@ func checkPlaced(t *rapid.T, r *plantest.Roster) {
 					t.Fatalf("%s has %d queues, more than %d, and %s has room: %v", q.Owner, owned[q.Owner], limit, s.UUID, owned)
 				}
 			}
-		}
-	}
-}
-
-// checkLimit checks that no server has got queues beyond max_queues_per_server.
-func checkLimit(t *rapid.T, before, after *plantest.Roster) {
-	count := func(r *plantest.Roster) map[string]int {
-		n := map[string]int{}
-		for _, q := range r.Queues {
-			if !q.Removing && q.Owner != "" {
-				n[q.Owner]++
-			}
-		}
-		return n
-	}
-	was := count(before)
-	for s, n := range count(after) {
-		if limit := after.Limits.QueuesPerServer; limit > 0 && n > max(limit, was[s]) {
-			t.Fatalf("%s had %d queues and has %d, more than %d", s, was[s], n, limit)
 		}
 	}
 }

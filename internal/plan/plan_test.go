@@ -182,6 +182,18 @@ var planCases = []struct {
 		[]string{"-", "B", "A"},
 	},
 	{
+		"P7 a queue that no server has room for takes room of its owner",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "B"}, {ID: "2"}},
+		hung(hung(servers("A", "B"), "A", "0", "1"), "B", "2"), 1,
+		[]string{"A", "B", "-"},
+	},
+	{
+		"P7 a queue that makes room for another keeps the room where it goes",
+		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1"}, {ID: "2"}},
+		hung(hung(servers("A", "B"), "A", "2"), "B", "1"), 1,
+		[]string{"A>B", "A", "-"},
+	},
+	{
 		"P9 no queue is requested for a server on which its call hangs",
 		[]plan.Queue{{ID: "0", Owner: "A"}, {ID: "1", Owner: "A"}, {ID: "2", Owner: "A", Requester: "B"}},
 		hung(servers("A", "B"), "B", "1", "2"), 0,

@@ -31,14 +31,9 @@ func (p *planning) assignOwnerless() {
 		p.grantByLoad()
 		return
 	}
-	for gave := true; gave; {
-		gave = false
-		for i, s := range p.assign() {
-			if p.rows[i].owner == none && s != none {
-				p.grant(i, s)
-				// A server can be over its limit then, and what it is to give makes room.
-				gave = p.restricted && p.limits.QueuesPerServer > 0
-			}
+	for i, s := range p.assign() {
+		if p.rows[i].owner == none && s != none {
+			p.grant(i, s)
 		}
 	}
 }
@@ -70,47 +65,47 @@ func (p *planning) destinations() []int {
 	return p.assign()
 }
 
-// assign returns for each row the position of the server that should own it, or none if no server has room: the owner
+// assign returns for each row the position of the server that should own it, or none if no server has room. The owner
 // then keeps the queue, even an owner that is over its limit or may not own queues (P7).
 func (p *planning) assign() []int {
 	assigned := slices.Repeat([]int{none}, len(p.rows))
 	if len(p.weights) == 0 || len(p.rows) == 0 {
 		return assigned
 	}
-	owners := p.holders()
-	for _, q := range p.quotas(owners) {
-		q.keep(assigned, owners)
+	for _, q := range p.quotas() {
+		q.keep(assigned, p.rows)
 		p.assignRest(assigned, q)
 	}
 	return assigned
 }
 
-// quota is how many rows of a group each of its servers should get.
+// quota is how many rows of a group each of its places should have.
 type quota struct {
-	*group
-	room []int // of the group's servers: how many more rows it gets; in the beginning all that it should get
+	places
+	room []int // of the places: how many more rows it gets; in the beginning all that it should have
 }
 
 // quotas returns the quotas of the rows. While any server may get any row, all rows are one group, and the quotas are
 // the shares of the servers (P2).
-func (p *planning) quotas(owners []int) []quota {
+func (p *planning) quotas() []quota {
 	if p.restricted {
-		return p.flowQuotas(owners)
+		return p.flowQuotas()
 	}
-	return []quota{{p.groups[0], p.exactShares(owners)}}
+	return []quota{{p.placesOf(p.groups[0]), p.exactShares(p.holders())}}
 }
 
 // keep assigns to each server its own queues, up to its quota: first the queues at its own round-robin position, then
 // the others in order (P3).
-func (q quota) keep(assigned, owners []int) {
-	n := len(q.servers)
+func (q *quota) keep(assigned []int, rows []row) {
+	n := max(1, len(q.servers))
 	for _, ownPosition := range []bool{true, false} {
 		for _, i := range q.rows {
-			if owners[i] == none || assigned[i] != none {
+			owner := rows[i].owner
+			if owner == none || assigned[i] != none {
 				continue
 			}
-			if k := q.index(owners[i]); (i%n == k) == ownPosition && q.room[k] > 0 {
-				assigned[i] = owners[i]
+			if k := q.place(owner); (i%n == k) == ownPosition && k < len(q.room) && q.room[k] > 0 {
+				assigned[i] = owner
 				q.room[k]--
 			}
 		}
@@ -127,9 +122,9 @@ func (q quota) keep(assigned, owners []int) {
 func (p *planning) assignRest(assigned []int, q quota) {
 	n, left := len(q.servers), 0
 	after := make([]int, n)
-	for k, room := range q.room {
+	for k := range after {
 		after[k] = (k + 1) % n
-		left += room
+		left += q.room[k]
 	}
 	for _, ownerless := range []bool{true, false} {
 		for _, i := range q.rows {
@@ -138,6 +133,12 @@ func (p *planning) assignRest(assigned []int, q quota) {
 			}
 			if assigned[i] != none || (p.rows[i].owner == none) != ownerless {
 				continue
+			}
+			if ownerless {
+				if q.ownerless == 0 {
+					break // the room is for rows that make room elsewhere
+				}
+				q.ownerless--
 			}
 			k := i % n
 			for ; q.room[k] == 0; k = after[k] {

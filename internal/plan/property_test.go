@@ -96,6 +96,57 @@ func drawHung(t *rapid.T, r *plantest.Roster) {
 	}
 }
 
+// drawCrowded draws a roster with little room, in which few servers may get a queue.
+func drawCrowded(t *rapid.T) *plantest.Roster {
+	r := &plantest.Roster{Queues: plantest.Numbered(0, rapid.IntRange(1, 9).Draw(t, "queues"))}
+	r.Limits.QueuesPerServer = rapid.IntRange(1, 3).Draw(t, "limit")
+	r.Join([]string{"A", "B", "C", "D"}[:rapid.IntRange(1, 4).Draw(t, "servers")]...)
+	weighted := rapid.Bool().Draw(t, "weighted")
+	for i := range r.Servers {
+		s := &r.Servers[i]
+		s.Host, s.Weight, s.Eligible = s.UUID, 1, rapid.IntRange(0, 7).Draw(t, "eligible") > 0
+		if weighted {
+			s.Weight = rapid.IntRange(0, 4).Draw(t, "weight")
+		}
+	}
+	name := rapid.SampledFrom([]string{"", "A", "A", "B", "C", "D"})
+	for i := range r.Queues {
+		r.Queues[i].Owner, r.Queues[i].Requester = name.Draw(t, "owner"), name.Draw(t, "requester")
+		r.Queues[i].Pin = drawHosts(t)
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "more") {
+	case 0:
+		drawHung(t, r)
+	case 1:
+		drawLabels(t, r)
+		drawTotals(t, r)
+	}
+	return r
+}
+
+// P7, P8: no plan gives a server queues beyond its limit, however little room there is.
+func TestPlanKeepsToTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := drawCrowded(t)
+		before.Limits.Servers = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "max servers")
+		if rapid.Bool().Draw(t, "by load") {
+			byLoad(before, drawLoads(t, before))
+		}
+		r := before.Clone()
+		rebalance(t, r)
+		if again := r.Plan(); len(again) > 0 {
+			t.Fatalf("planning again changes %+v: %v", again, r.Rows())
+		}
+		r.ReleaseAll("")
+		checkLimit(t, before, r)
+		settle(t, r)
+		checkLimit(t, before, r)
+		if why := plantest.Unsettled(r.Queues, r.Servers, r.Limits); why != "" && r.Limits.Servers == 0 {
+			t.Fatalf("%s: %v", why, r.Rows())
+		}
+	})
+}
+
 // P8 and P9 hold over arbitrary rosters.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -126,19 +177,9 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatalf("planning again changes %+v", again)
 		}
 		r.ReleaseAll("")
-		if r.Limits.QueuesPerServer > 0 && len(hungOn(r)) > 0 {
-			// A queue can wait for the hand-over of another, which makes room on the only server that may get it.
-			for range r.Queues {
-				rebalance(t, r)
-				rebalance(t, staying)
-				r.ReleaseAll("")
-				staying.ReleaseAll("")
-			}
-		}
 		checkBalance(t, staying, live, eligible)
-		if again := r.Plan(); len(again) > 0 {
-			t.Fatalf("after the hand-overs, planning again changes %+v", again)
-		}
+		checkLimit(t, before, r)
+		settle(t, r)
 		before.Queues, before.Servers = rapid.Permutation(before.Queues).Draw(t, "rows"), rapid.Permutation(before.Servers).Draw(t, "live")
 		if diff := cmp.Diff(changes, before.Plan()); diff != "" {
 			t.Fatalf("the order of the input matters:\n%s", diff)
@@ -166,6 +207,43 @@ func checkRemoving(t *rapid.T, after []plan.Queue, live map[string]bool) {
 	for _, q := range after {
 		if q.Removing && (q.Requester != "" || q.Owner != "" && !live[q.Owner]) {
 			t.Fatalf("queue %s is being removed: %+v", q.ID, q)
+		}
+	}
+}
+
+// settle plans until nothing changes. All moves are done: so planning again changes nothing, with the two exceptions of P8.
+func settle(t *rapid.T, r *plantest.Roster) {
+	rounds := 0
+	for changes := r.Plan(); len(changes) > 0; changes = r.Plan() {
+		granted := slices.ContainsFunc(changes, func(c plan.Change) bool { return c.OldOwner == "" && c.Owner != "" })
+		waited := granted && r.Limits.Loads != nil && r.Limits.QueuesPerServer > 0
+		chosen := r.Limits.Servers > 0 && len(hungOn(r)) > 0
+		if !waited && !chosen {
+			t.Fatalf("after the hand-overs, planning again changes %+v: %v", changes, r.Rows())
+		}
+		if rounds++; rounds > len(r.Queues) {
+			t.Fatalf("after %d rounds, planning again changes %+v: %v", rounds, changes, r.Rows())
+		}
+		rebalance(t, r)
+		r.ReleaseAll("")
+	}
+}
+
+// checkLimit checks that no server has got queues beyond max_queues_per_server.
+func checkLimit(t *rapid.T, before, after *plantest.Roster) {
+	count := func(r *plantest.Roster) map[string]int {
+		n := map[string]int{}
+		for _, q := range r.Queues {
+			if !q.Removing && q.Owner != "" {
+				n[q.Owner]++
+			}
+		}
+		return n
+	}
+	was := count(before)
+	for s, n := range count(after) {
+		if limit := after.Limits.QueuesPerServer; limit > 0 && n > max(limit, was[s]) {
+			t.Fatalf("%s had %d queues and has %d, more than %d", s, was[s], n, limit)
 		}
 	}
 }

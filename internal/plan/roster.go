@@ -185,12 +185,6 @@ func (r *roster) mayGet(row, s int) bool {
 	return s != none && s < len(r.weights) && !r.groupOf[row].bars(s)
 }
 
-// stuck reports whether the row stays with its owner because no server that gets queues may get it (P7).
-func (r *roster) stuck(row int) bool {
-	owner := r.rows[row].owner
-	return owner != none && owner < len(r.weights) && len(r.groupOf[row].servers) == 0
-}
-
 // holder returns the position of the server that has the row, or none if it gets no queues or must not get the row: the
 // owner, or with loads the server to which the owner hands the row over.
 func (r *roster) holder(row int) int {
