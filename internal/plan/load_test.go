@@ -72,10 +72,10 @@ func TestPlanByLoadProperties(t *testing.T) {
 		checkOwners(t, before.Queues, r.Queues, live, eligible)
 		checkRemoving(t, r.Queues, live)
 		checkHung(t, changes, r)
-		moves := len(loadMoves(before))
-		budget := r.Limits.Loads.Budget
-		if budget >= 0 && moves > budget {
-			t.Fatalf("%d moves by load, the budget is %d", moves, budget)
+		// A move can make up for what an earlier one was for, which is then named load (P8).
+		moves, budget := len(loadMoves(before)), r.Limits.Loads.Budget
+		if others := len(changes) - moves; budget >= 0 && moves > budget+others {
+			t.Fatalf("%d moves by load, the budget is %d, other moves: %d", moves, budget, others)
 		}
 		r.Limits.Loads.Budget = min(budget, 0) // nothing is left of a budget
 		if again := r.Plan(); len(again) > 0 {
