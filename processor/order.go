@@ -150,17 +150,14 @@ func (o *keyOrder) keep(indexes []int32) {
 	}
 }
 
-// leaveBehind adds the keys of the items that the page does not execute, and those that the select was to leave out, to
-// the keys that the pass leaves behind. It reports whether they are at most as many as given.
+// leaveBehind adds the keys of the items that the page does not execute to the keys that the pass leaves behind. It
+// reports whether they are at most as many as given.
 func (o *keyOrder) leaveBehind(most int) bool {
 	for i, key := range o.keys {
 		if o.left[i] {
 			b, blocked := o.blocked[key]
 			o.behind.left.add(key, blocked && b.index >= 0)
 		}
-	}
-	for _, key := range o.leftOut {
-		o.behind.left.add(key, true)
 	}
 	return len(o.behind.left.waits) <= most
 }

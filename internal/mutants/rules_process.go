@@ -364,8 +364,8 @@ var processMutants = []mutant{
 	},
 	{
 		"X10", "the pass forgets the keys that a select has left out",
-		"leaveBehind", "o.behind.left.add(key, true)",
-		"_ = key",
+		"prepare", "for key, k := range c.lane.held.take(c.began) {",
+		"o.behind.leftOut = nil; for key, k := range c.lane.held.take(c.began) {",
 		"TestAKeyThatWasLeftOutIsHeldBehindThePage",
 	},
 	{
