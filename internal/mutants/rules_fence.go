@@ -225,12 +225,6 @@ var fenceMutants = []mutant{
 		"TestDataFloor",
 	},
 	{
-		"F11", "another number of queues does not wait, seen by processes",
-		"fenceBelow", "AND epoch < ?`",
-		"AND epoch < 0 * ?`",
-		"TestFaults/postgres/data-repartitioned",
-	},
-	{
 		"F11", "a raise below the floor passes",
 		"Raise", "if q.Epoch < lowest {",
 		"if lowest < 0 {",

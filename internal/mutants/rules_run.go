@@ -197,7 +197,7 @@ var runMutants = []mutant{
 	{
 		"R15", "a sweep of a run that no tick has found ends without a record",
 		"begin", "at < 0 || c.RunID != open",
-		"at < 0",
+		"at < 0 || open == \"\"",
 		"TestSweepOfTheNextRunIsSuspendedUntilATickFindsIt",
 	},
 	{
