@@ -147,8 +147,8 @@ func (m *backlogMeter) due(s processor.Selection) (at time.Time) {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// forget drops the counts of queues that are not held any more, or under another epoch, and the failures in data
-// databases of which no queue is held.
+// forget drops the counts of queues that the server does not hold any more, or holds under another epoch. It drops the
+// failures in a data database when the server holds no queue of it.
 func (m *backlogMeter) forget(selections []processor.Selection) {
 	epochs, databases := map[string]int64{}, map[string]bool{ofWrites: len(selections) > 0}
 	part := 0.0

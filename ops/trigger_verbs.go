@@ -231,7 +231,8 @@ type expression struct {
 	text       *string
 }
 
-// expressions are the arguments of which exactly one is given: each kind of trigger has one.
+// expressions are the arguments that say when a trigger is due. Each kind of trigger has one, and a user gives exactly
+// one.
 func (a *ApplyTrigger) expressions() []expression {
 	return []expression{
 		{runs.TriggerCron, "cron", &a.Cron}, {runs.TriggerEvery, "every", &a.Every}, {runs.TriggerOnce, "at", &a.At},

@@ -257,7 +257,7 @@ func (b *batch) discardFailed(u *update) {
 	}
 }
 
-// finishDeath records a dead item of which the store has no record yet, and discards it.
+// finishDeath records a dead item, if the store has no record of it yet, and then discards it.
 func (b *batch) finishDeath(u *update) error {
 	if !u.saved {
 		u.unfinished = b.capabilities.discarder

@@ -126,7 +126,8 @@ func (m mutant) try(source *module) (result string, err error) {
 	defer func() { err = errors.Join(err, os.WriteFile(p.file, []byte(p.text), 0o600)) }()
 	// SQLite is the quickest, and most mutants are noticed there. The others are tried on all databases.
 	for _, environment := range [][]string{{"ROTA_TEST_DATABASES=sqlite"}, nil} {
-		out, err := goIn(dir, environment, append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=5m"}, args...)...)
+		out, err := goIn(dir, environment,
+			append([]string{"test", "-vet=off", "-failfast", "-count=1", "-timeout=5m"}, args...)...)
 		switch {
 		case strings.Contains(out, "[build failed]"):
 			return "", fmt.Errorf("%s: does not compile:\n%s", m.name(), out)

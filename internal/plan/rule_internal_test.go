@@ -2,8 +2,8 @@ package plan
 
 import "testing"
 
-// The table has each rule, and value has each for which a queue may wait: those in rank from Ineligible to
-// QueuesPerServer, of which waitsFor takes the last.
+// The table has a name for each rule. A queue may wait for the rules in rank from Ineligible to QueuesPerServer, and
+// value has a text for each of these.
 func TestEachRuleHasItsTexts(t *testing.T) {
 	for rule := Removed; int(rule) < len(ruleTexts); rule++ {
 		if texts := ruleTexts[rule]; texts.name == "" || texts.move == "" {
