@@ -19,9 +19,9 @@ var embedded embed.FS
 // known holds the migrations of this program. Only tests replace it.
 var known = mustRead(embedded)
 
-// edition counts the edits of migration 1 until it was frozen. [Check] refuses the databases that an earlier edition
-// made. The first edition had no mark in the database.
-const edition = "47"
+// edition counts the edits of migration 1 before the first release. [Check] refuses the databases that an earlier
+// edition made. The first edition had no mark in the database. From the first release on, the edition stays as it is.
+const edition = "48"
 
 // Migration is one step of the schema.
 type Migration struct {

@@ -19,8 +19,8 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
-// upgradeScenarios are upgrades while the workers work. The roster is the restored dump of a first release. The
-// previous version is a commit, and the next version is this program with one more migration of the tables.
+// upgradeScenarios are upgrades while the workers work. The roster is the restored dump of the first release. The
+// previous version is the newest release, and the next version is this program with one more migration of the tables.
 var upgradeScenarios = []scenario{
 	{name: "upgrade", play: upgrade, kinds: upgradeKinds, upgrade: true, always: true},
 	{name: "cursor-upgrade", play: upgrade, kinds: upgradeKinds, upgrade: true, variant: inOrder},
@@ -31,10 +31,6 @@ var upgradeScenarios = []scenario{
 }
 
 var upgradeKinds = slices.Concat(everywhere, []string{testdb.TiDB})
-
-// previousCommit is the last commit before migration 1 of the tables was frozen. After the first release it is the tag of
-// the release before. In a clone that has not got it, the previous version is this program without that migration.
-const previousCommit = "e543a480"
 
 // upgrade goes to the next version in the order of docs/operating.md: first the tables, then one worker after the other.
 // Workers of both versions die meanwhile, and one of the previous version starts on the new tables. Then all workers go
@@ -187,7 +183,7 @@ func (s *scene) versions() (before, after version) {
 		s.t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(buildDir, "source")); err != nil {
-		s.t.Logf("the clone has no commit %s: the previous version is this one", previousCommit)
+		s.t.Log("the clone has no tag of a release: the previous version is this one")
 	}
 	return both[0], both[1]
 }
@@ -219,9 +215,11 @@ var buildVersions = sync.OnceValues(func() (both [2]version, err error) {
 	return both, err
 })
 
-// previousSource returns the source tree of the previous version.
+// previousSource returns the source tree of the newest release that this version follows. Without a release, or in a
+// clone without its tag, it returns that of this program.
 func previousSource(root string) (dir string, err error) {
-	if execute("git", "-C", root, "cat-file", "-e", previousCommit+"^{commit}") != nil {
+	tag, err := exec.Command("git", "-C", root, "describe", "--tags", "--abbrev=0", "--match=v[0-9]*", "HEAD~").Output()
+	if err != nil {
 		return root, nil
 	}
 	dir = filepath.Join(buildDir, "source")
@@ -229,7 +227,7 @@ func previousSource(root string) (dir string, err error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
-	if err := execute("git", "-C", root, "archive", "-o", archive, previousCommit); err != nil {
+	if err := execute("git", "-C", root, "archive", "-o", archive, strings.TrimSpace(string(tag))); err != nil {
 		return "", err
 	}
 	return dir, execute("tar", "-C", dir, "-xf", archive)

@@ -1,7 +1,8 @@
 -- The roster on MySQL and MariaDB: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- This file never changes, because databases have been made by it: a change of the tables is another migration.
+-- From the first release on this file never changes, because databases have been made by it. A change of the tables is
+-- another migration then.
 --
 -- MySQL commits each DDL statement by itself, so a migration that is killed has done a part of its work. Every
 -- statement can therefore run again. Indexes are inside CREATE TABLE, because there is no CREATE INDEX IF NOT EXISTS.

@@ -1,7 +1,8 @@
 -- The roster on PostgreSQL: all tables, indexes and the view. docs/tables.md describes them at length.
 -- Oldest companion: version 1, this one. There is no older one.
 --
--- This file never changes, because databases have been made by it: a change of the tables is another migration.
+-- From the first release on this file never changes, because databases have been made by it. A change of the tables is
+-- another migration then.
 --
 -- Identifiers are COLLATE "C": they sort by their bytes, as on every other database, because the order of queue
 -- ids is the order in which rows are locked. Times are UTC with microseconds. Columns that end in _ms are milliseconds.
