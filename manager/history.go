@@ -64,7 +64,7 @@ func (h *historian) check() *job {
 	return &job{
 		name: "check the history",
 		call: func(ctx context.Context) (err error) {
-			found, err = h.ownPlanner().CheckHistory(ctx, known, h.cfg.Retention)
+			found, err = h.ownPlanner().CheckHistory(ctx, known)
 			if err != nil || !found.Lost {
 				return err
 			}

@@ -24,9 +24,6 @@ func (w *world) modelRaise() int64 {
 	return 1000
 }
 
-// modelKept is how long the history of servers is kept.
-const modelKept = time.Hour
-
 // copied returns a copy that no step changes.
 func (d database) copied() database {
 	d.servers, d.rows = slices.Clone(d.servers), slices.Clone(d.rows)
@@ -111,7 +108,7 @@ func (d *database) toHistory(s serverRow) {
 
 // historyRows are what the tables have of all that a process may remember.
 func (w *world) historyRows() roster.Rows {
-	r := roster.Rows{Queues: map[string]roster.Ownership{}, Sessions: map[string]roster.Remains{}, Now: w.dbNow()}
+	r := roster.Rows{Queues: map[string]roster.Ownership{}, Sessions: map[string]roster.Remains{}}
 	for _, q := range w.db.rows {
 		if !q.gone {
 			r.Queues[q.id] = roster.Ownership{Owner: q.cur, Epoch: q.epoch}
@@ -129,7 +126,7 @@ func (w *world) historyRows() roster.Rows {
 // checkHistory is CheckHistory, and what the job does with the former sessions that it finds.
 func (w *world) checkHistory(c *call) {
 	rows := w.historyRows()
-	proofs := c.memory.Contradictions(rows, "", modelKept)
+	proofs := c.memory.Contradictions(rows, "")
 	c.check = roster.HistoryCheck{Lost: len(proofs) > 0, Rows: rows.Queues}
 	for _, p := range proofs {
 		if p.Epoch > w.db.floor && !c.check.Raised {

@@ -11,21 +11,20 @@ import (
 	"github.com/dutyrota/rota/runs"
 )
 
-// Clean deletes events, histories of servers, backlogs and ended runs that are older than the retention by the
-// database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call
+// Clean deletes events, histories of servers, backlogs and ended runs of all own_signs that are older than the retention
+// by the database's clock, and returns the number of deleted rows. One call deletes at most about 1,000 rows of each: call
 // Clean periodically.
 func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted int, err error) {
-	for _, t := range []struct{ table, key, time string }{
-		{"schedule_event", "event_id", "event_time"},
-		{"schedule_server_history", "uuid", "left_time"},
-	} {
-		n, err := cleanTable(ctx, c.db, t.table, t.key, t.time, retention)
-		if err != nil {
-			return deleted, fmt.Errorf("clean %s: %w", t.table, err)
-		}
-		deleted += n
+	deleted, err = cleanEvents(ctx, c.db, retention)
+	if err != nil {
+		return 0, fmt.Errorf("clean schedule_event: %w", err)
 	}
-	n, err := c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM schedule_backlog WHERE measured_at < {ago %d}`,
+	n, err := c.roster.CleanServers(ctx, retention, runs.CleanRows)
+	if err != nil {
+		return deleted, fmt.Errorf("clean schedule_server_history: %w", err)
+	}
+	deleted += n
+	n, err = c.db.Exec(ctx, fmt.Sprintf(`DELETE FROM schedule_backlog WHERE measured_at < {ago %d}`,
 		retention.Milliseconds()))
 	if err != nil {
 		return deleted, fmt.Errorf("clean schedule_backlog: %w", err)
@@ -35,15 +34,15 @@ func (c *Client) Clean(ctx context.Context, retention time.Duration) (deleted in
 	return deleted + n, sqldb.Wrap(err, "clean schedule_run")
 }
 
-// cleanTable reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
+// cleanEvents reads the keys first and deletes by key: a DELETE with a range locks the rows that it scans, and not every
 // database supports LIMIT in it.
-func cleanTable(ctx context.Context, db *sqldb.DB, table, key, column string, retention time.Duration) (int, error) {
-	keys, err := sqldb.Records[any](ctx, db, fmt.Sprintf(`SELECT %s FROM %s WHERE %s < {ago %d} ORDER BY %s LIMIT %d`,
-		key, table, column, retention.Milliseconds(), column, runs.CleanRows))
+func cleanEvents(ctx context.Context, db *sqldb.DB, retention time.Duration) (int, error) {
+	keys, err := sqldb.Records[any](ctx, db, fmt.Sprintf(`SELECT event_id FROM schedule_event
+		WHERE event_time < {ago %d} ORDER BY event_time LIMIT %d`, retention.Milliseconds(), runs.CleanRows))
 	if err != nil || len(keys) == 0 {
 		return 0, err
 	}
-	return db.Exec(ctx, fmt.Sprintf(`DELETE FROM %s WHERE %s IN (%s)`, table, key, sqldb.Marks(len(keys))), keys...)
+	return db.Exec(ctx, `DELETE FROM schedule_event WHERE event_id IN (`+sqldb.Marks(len(keys))+`)`, keys...)
 }
 
 // Clean deletes failed items of all own_signs and task types that are past the retention by the database's clock: items

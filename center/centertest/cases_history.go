@@ -15,9 +15,6 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
-// kept is how long the history of servers is kept in these cases.
-const kept = time.Hour
-
 // historySteps are what the processes of a task type remember, and what they do when rows contradict it.
 type historySteps struct {
 	*fixture
@@ -69,6 +66,16 @@ func (h historySteps) note(name string) {
 	h.memories[name].Note(v, h.uuid(name))
 }
 
+// expireLongAgo expires a server whose last heartbeat, and whose expiry, are of the year 2020.
+func (h historySteps) expireLongAgo(name string) {
+	h.Helper()
+	h.makeSilent(name)
+	h.rebalanceExpiring("A")
+	h.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000', heartbeat_time = '2020-01-01 00:00:00.000000'"+
+		" WHERE uuid = '%s'", h.uuid(name))
+	h.beats[name].Last = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+}
+
 // gone makes a process remember the heartbeats of a session whose row is gone.
 func (h historySteps) gone(name string) { h.memories[name].EndSession(*h.beats[name]) }
 
@@ -76,7 +83,7 @@ func (h historySteps) gone(name string) { h.memories[name].EndSession(*h.beats[n
 func (h historySteps) check(name string) roster.HistoryCheck {
 	h.Helper()
 	known := h.memories[name].Snapshot()
-	found, err := h.c.Roster().Planner(h.task, h.uuid(name)).CheckHistory(h.Context(), known, kept)
+	found, err := h.c.Roster().Planner(h.task, h.uuid(name)).CheckHistory(h.Context(), known)
 	h.must(err)
 	h.memories[name].Settle(known, found)
 	return found
@@ -200,12 +207,32 @@ func testHistoryWitnesses(t *testing.T, c *center.Center) {
 		h.gone("B")
 		h.want(h.check("B"), false, false, false)
 	})
-	t.Run("H7 a server that was silent for the retention proves nothing", func(t *testing.T) {
+	t.Run("H7 a server that the retention has deleted from the history proves nothing", func(t *testing.T) {
 		h := newHistory(t, c, "lost-retention")
-		h.exec("DELETE FROM schedule_server WHERE uuid = '%s'", h.uuid("B"))
-		h.beats["B"].Last = h.beats["B"].Last.Add(-kept)
+		h.expireLongAgo("B")
+		other, err := c.In("lost-retention-other") // whose workers keep the history for a shorter time
+		h.must(err)
+		_, err = ops.New(other).Clean(t.Context(), time.Hour)
+		h.must(err)
+		if n := h.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", h.uuid("B")); n != 0 {
+			t.Fatalf("the history has %d rows of B, want none", n)
+		}
 		h.gone("B")
 		h.want(h.check("B"), false, false, false)
+		h.exec("DELETE FROM schedule_server WHERE uuid = '%s'", h.uuid("A"))
+		h.gone("A") // its heartbeats are later than all that the retention has deleted
+		h.want(h.check("A"), true, true, false)
+	})
+	t.Run("H7 a heartbeat of the time before the clock was set back keeps a server in the history", func(t *testing.T) {
+		h := newHistory(t, c, "lost-ahead")
+		h.expireLongAgo("B")
+		h.exec("UPDATE schedule_server_history SET heartbeat_time = '%s' WHERE uuid = '%s'",
+			time.Now().UTC().Add(24*time.Hour).Format("2006-01-02 15:04:05.000000"), h.uuid("B"))
+		_, err := ops.New(h.c).Clean(t.Context(), time.Hour)
+		h.must(err)
+		if n := h.readInt("SELECT COUNT(*) FROM schedule_server_history WHERE uuid = '%s'", h.uuid("B")); n != 1 {
+			t.Fatalf("the history has %d rows of B, want 1", n)
+		}
 	})
 }
 
@@ -316,7 +343,7 @@ func testRaisedEpochs(t *testing.T, c *center.Center) {
 		h := newHistory(t, c, "raise-too-high")
 		h.exec("UPDATE schedule_task_running SET epoch_high = 999999999990 WHERE task_type = '%s'", h.task)
 		h.setEpochs(0)
-		_, err := h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), h.memories["A"].Snapshot(), kept)
+		_, err := h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), h.memories["A"].Snapshot())
 		wantErrors(t, map[string]error{"no epoch is left below 1000000000000": err})
 	})
 	t.Run("H8 the doctor reports a loss until an operator acknowledges it", func(t *testing.T) {
@@ -466,10 +493,10 @@ func testQueuesBelowTheFloor(t *testing.T, c *center.Center) {
 		var both sync.WaitGroup
 		both.Go(func() {
 			known := h.memories["A"].Snapshot()
-			checks[0], errs[0] = h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), known, kept)
+			checks[0], errs[0] = h.c.Roster().Planner(h.task, h.uuid("A")).CheckHistory(t.Context(), known)
 		})
 		both.Go(func() {
-			checks[1], errs[1] = h.c.Roster().Planner(other.task, other.uuid("C")).CheckHistory(t.Context(), memory.Snapshot(), kept)
+			checks[1], errs[1] = h.c.Roster().Planner(other.task, other.uuid("C")).CheckHistory(t.Context(), memory.Snapshot())
 		})
 		both.Wait()
 		h.must(errors.Join(errs[:]...))

@@ -70,7 +70,7 @@ func testRetention(t *testing.T, c *center.Center) {
 	r.join("A", "B")
 	r.must(c.Roster().Server(r.task, r.uuid("B")).Leave(t.Context(), nil, roster.Reservation{}))
 	r.exec("UPDATE schedule_event SET event_time = '2020-01-01 00:00:00.000000' WHERE task_type = '%s' AND kind = 'JOINED'", r.task)
-	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
+	r.exec("UPDATE schedule_server_history SET left_time = '2020-01-01 00:00:00.000000', heartbeat_time = '2020-01-01 00:00:00.000000' WHERE uuid = '%s'", r.uuid("B"))
 	n, err := ops.New(c).Clean(t.Context(), time.Hour)
 	r.must(err)
 	if n < 3 {

@@ -184,9 +184,15 @@ var handoverMutants = []mutant{
 	},
 	{
 		"H7", "a missing server proves something after any time",
-		"lostBy", "!found && now.Sub(b.Last) < retention",
-		"!found && retention > 0",
+		"lostBy", "!found && b.Last.After(complete)",
+		"!found && !complete.IsZero()",
 		"TestBeatsAreLost",
+	},
+	{
+		"H7", "the retention deletes servers without a note",
+		"noteHistorySince", "SET history_since = ?",
+		"SET history_since = CASE WHEN 1 = 0 THEN ? END",
+		"TestConformance",
 	},
 	{
 		"H7", "the proof is forgotten with the session",

@@ -40,10 +40,8 @@ type HistoryCheck struct {
 // that the lost history may have used (H8). Of several servers that find one loss, the first does so, and the others
 // add their names to its report. Plans then raise the epochs of the queues, each task type under its own lock row.
 // CheckHistory also deletes the rows of the process's former sessions, which no process renews, as an expiry does.
-//
-// retention is how long the history of servers is kept.
-func (p Planner) CheckHistory(ctx context.Context, m Memory, retention time.Duration) (c HistoryCheck, err error) {
-	proofs, rows, err := p.contradictions(ctx, p.roster.DB, m, retention)
+func (p Planner) CheckHistory(ctx context.Context, m Memory) (c HistoryCheck, err error) {
+	proofs, rows, err := p.contradictions(ctx, p.roster.DB, m)
 	if err != nil || len(proofs) == 0 {
 		return HistoryCheck{Rows: rows}, sqldb.Wrap(err, "check the history of %s$%s", p.taskType, p.roster.OwnSign)
 	}
@@ -51,7 +49,7 @@ func (p Planner) CheckHistory(ctx context.Context, m Memory, retention time.Dura
 		return c, err
 	}
 	err = p.roster.UnderLock(ctx, p.taskType, func(ctx context.Context, l *LockTx) error {
-		proofs, rows, err := p.contradictions(ctx, l, m, retention)
+		proofs, rows, err := p.contradictions(ctx, l, m)
 		c = HistoryCheck{Rows: rows}
 		if err != nil || len(proofs) == 0 {
 			return err
@@ -89,13 +87,13 @@ func withdraw(ctx context.Context, l *LockTx, proofs []Contradiction) error {
 }
 
 // contradictions compares what a process remembers with the rows. It also returns the rows of its queues.
-func (p Planner) contradictions(ctx context.Context, q sqldb.Eacher, m Memory, retention time.Duration,
+func (p Planner) contradictions(ctx context.Context, q sqldb.Eacher, m Memory,
 ) ([]Contradiction, map[string]Ownership, error) {
 	r, err := p.rows(ctx, q, m)
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Contradictions(r, p.taskType, retention), r.Queues, nil
+	return m.Contradictions(r, p.taskType), r.Queues, nil
 }
 
 // Loss is a loss of history that no operator has acknowledged.

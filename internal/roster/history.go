@@ -150,7 +150,7 @@ type Remains struct {
 type Rows struct {
 	Queues   map[string]Ownership // by id
 	Sessions map[string]Remains   // by uuid
-	Now      time.Time            // by the database's clock
+	Complete time.Time            // the history of servers has all servers that sent a later heartbeat
 }
 
 // Contradiction is a proof that the database has lost history.
@@ -160,11 +160,11 @@ type Contradiction struct {
 	UUID  string // of a session whose row is still there; empty: none
 }
 
-// Contradictions compares the memory with the rows. The history of servers is kept for the retention.
-func (m *Memory) Contradictions(r Rows, taskType string, retention time.Duration) (list []Contradiction) {
+// Contradictions compares the memory with the rows.
+func (m *Memory) Contradictions(r Rows, taskType string) (list []Contradiction) {
 	for _, b := range m.ended {
 		left, found := r.Sessions[b.UUID]
-		if text := b.lostBy(left, found, r.Now, retention); text != "" {
+		if text := b.lostBy(left, found, r.Complete); text != "" {
 			c := Contradiction{Text: text, Epoch: b.Floor + 1}
 			if left.Registered {
 				c.UUID = b.UUID
@@ -182,13 +182,14 @@ func (m *Memory) Contradictions(r Rows, taskType string, retention time.Duration
 	return list
 }
 
-// lostBy says how the remains of a session prove that its heartbeats are lost; empty: they do not. The history of
-// servers is deleted after a time: a session that was silent for longer proves nothing by missing.
-func (b Beats) lostBy(r Remains, found bool, now time.Time, retention time.Duration) string {
+// lostBy says how the remains of a session prove that its heartbeats are lost; empty: they do not. Old rows of the
+// history of servers are deleted: a session proves something by missing only if it has sent a heartbeat since the time
+// from which on the history is complete.
+func (b Beats) lostBy(r Remains, found bool, complete time.Time) string {
 	last := len(b.Tokens) - 1
 	at := slices.Index(b.Tokens, r.Token)
 	switch {
-	case !found && now.Sub(b.Last) < retention:
+	case !found && b.Last.After(complete):
 		return fmt.Sprintf("the registration of %s is lost, which sent heartbeats until %s", b.UUID, clock(b.Last))
 	case found && at >= 0 && at < last:
 		return fmt.Sprintf("heartbeats of %s from %s to %s are lost", b.UUID, clock(r.Heartbeat), clock(b.Last))
@@ -211,13 +212,58 @@ func (p Planner) rows(ctx context.Context, q sqldb.Eacher, m Memory) (r Rows, er
 			r.Sessions[b.UUID] = left
 		}
 	}
-	if r.Now, _, err = sqldb.Record[time.Time](ctx, q, `SELECT {now}`); err != nil {
-		return r, err
+	// It is read after the sessions, so that it covers a row that is deleted meanwhile.
+	r.Complete, _, err = sqldb.Record[time.Time](ctx, q, `SELECT history_since FROM schedule_environment
+		WHERE own_sign = ?`, p.roster.OwnSign)
+	if err != nil {
+		return r, fmt.Errorf("ask since when the history of servers is complete: %w", err)
 	}
 	if r.Queues, err = p.ownerships(ctx, q, slices.Sorted(maps.Keys(m.queues))); err != nil {
 		return r, fmt.Errorf("read the epochs of the queues: %w", err)
 	}
 	return r, nil
+}
+
+// CleanServers deletes servers from the history that left before the retention, in all environments, at most as many as
+// most, and returns their number. It first notes in their environments since when the history is complete, so that no
+// process takes a row that is missing for lost history (H7). A server whose last heartbeat is later, because the clock
+// was set back since, stays until the retention of that has passed, too.
+func (r *Roster) CleanServers(ctx context.Context, retention time.Duration, most int) (deleted int, err error) {
+	type server struct {
+		UUID, OwnSign string
+		Heartbeat     time.Time
+	}
+	list, err := sqldb.Records[server](ctx, r.DB, fmt.Sprintf(`SELECT uuid, own_sign, heartbeat_time
+		FROM schedule_server_history WHERE left_time < {ago %[1]d} AND heartbeat_time < {ago %[1]d}
+		ORDER BY left_time LIMIT %[2]d`, retention.Milliseconds(), most))
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	uuids, newest := make([]string, len(list)), map[string]time.Time{}
+	for i, s := range list {
+		uuids[i] = s.UUID
+		if s.Heartbeat.After(newest[s.OwnSign]) {
+			newest[s.OwnSign] = s.Heartbeat
+		}
+	}
+	for _, sign := range slices.Sorted(maps.Keys(newest)) {
+		if err := r.In(sign).noteHistorySince(ctx, newest[sign]); err != nil {
+			return 0, err
+		}
+	}
+	return r.DB.Exec(ctx, `DELETE FROM schedule_server_history WHERE uuid IN (`+sqldb.Marks(len(uuids))+`)`,
+		sqldb.Args(uuids)...)
+}
+
+// noteHistorySince notes that rows of servers are deleted whose last heartbeats are not later than a time.
+func (r *Roster) noteHistorySince(ctx context.Context, since time.Time) error {
+	if err := r.insertEnvironment(ctx); err != nil {
+		return err
+	}
+	_, err := r.DB.Exec(ctx, `UPDATE schedule_environment SET history_since = ?
+		WHERE own_sign = ? AND (history_since IS NULL OR history_since < ?)`+r.DB.Limits,
+		r.DB.Time(since), r.OwnSign, r.DB.Time(since))
+	return sqldb.Wrap(err, "note since when the history of servers of %s is complete", r.OwnSign)
 }
 
 // remainsOf reads what the tables have of a session.

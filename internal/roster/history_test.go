@@ -37,18 +37,19 @@ func TestBeatsAreLost(t *testing.T) {
 	for _, c := range []struct {
 		token string
 		found bool
-		after time.Duration
+		since time.Duration // from the last heartbeat until the history of servers is complete
 		want  string
 	}{
 		{"third", true, 0, ""},
 		{"sent, and not acknowledged", true, 0, ""},
 		{"second", true, 0, "heartbeats of host:1:00000001 from"},
-		{"first", true, 99 * time.Hour, "heartbeats of host:1:00000001 from"},
-		{"", false, 0, "the registration of host:1:00000001 is lost"},
-		{"", false, 59 * time.Minute, "the registration of host:1:00000001 is lost"},
+		{"first", true, time.Hour, "heartbeats of host:1:00000001 from"},
+		{"", false, -time.Hour, "the registration of host:1:00000001 is lost"},
+		{"", false, -time.Microsecond, "the registration of host:1:00000001 is lost"},
+		{"", false, 0, ""},
 		{"", false, time.Hour, ""},
 	} {
-		got := b.lostBy(Remains{Token: c.token, Heartbeat: last}, c.found, last.Add(c.after), time.Hour)
+		got := b.lostBy(Remains{Token: c.token, Heartbeat: last}, c.found, last.Add(c.since))
 		if !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q, want %q", c, got, c.want)
 		}

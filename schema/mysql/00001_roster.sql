@@ -163,16 +163,18 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
 -- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
 -- acknowledged. The row is never deleted.
 CREATE TABLE IF NOT EXISTS schedule_environment (
-    own_sign    VARCHAR(50)  NOT NULL PRIMARY KEY, -- environment
-    balanced_at DATETIME(6)  NULL,                 -- when a server last compared the totals of the processes
-    balanced_by VARCHAR(150) NULL,                 -- server that did
-    version     BIGINT       NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
-    epoch_floor BIGINT       NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
-    lost_at     DATETIME(6)  NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
-    lost_task   VARCHAR(100) NULL,                 -- task type of that server
-    lost_report TEXT         NULL,                 -- what is known of the loss, for people
+    own_sign      VARCHAR(50)  NOT NULL PRIMARY KEY, -- environment
+    balanced_at   DATETIME(6)  NULL,                 -- when a server last compared the totals of the processes
+    balanced_by   VARCHAR(150) NULL,                 -- server that did
+    version       BIGINT       NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    epoch_floor   BIGINT       NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
+    lost_at       DATETIME(6)  NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
+    lost_task     VARCHAR(100) NULL,                 -- task type of that server
+    lost_report   TEXT         NULL,                 -- what is known of the loss, for people
+    history_since DATETIME(6)  NULL,                 -- the history has all servers that sent a later heartbeat, or NULL: it has all servers
     CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000),
     CONSTRAINT ck_schedule_environment_lost_at CHECK (lost_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
+    CONSTRAINT ck_schedule_environment_history_since CHECK (history_since BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_environment_balanced_at CHECK (balanced_at BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000)
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

@@ -161,16 +161,18 @@ CREATE TABLE schedule_task_running (
 -- updates this row, so that one server at a time does so. It also says whether the database has lost history that it had
 -- acknowledged. The row is never deleted.
 CREATE TABLE schedule_environment (
-    own_sign    TEXT    NOT NULL PRIMARY KEY, -- environment
-    balanced_at TEXT    NULL,                 -- when a server last compared the totals of the processes
-    balanced_by TEXT    NULL,                 -- server that did
-    version     BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
-    epoch_floor BIGINT  NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
-    lost_at     TEXT    NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
-    lost_task   TEXT    NULL,                 -- task type of that server
-    lost_report TEXT    NULL,                 -- what is known of the loss, for people
+    own_sign      TEXT    NOT NULL PRIMARY KEY, -- environment
+    balanced_at   TEXT    NULL,                 -- when a server last compared the totals of the processes
+    balanced_by   TEXT    NULL,                 -- server that did
+    version       BIGINT  NOT NULL DEFAULT 0,   -- rises whenever a server moves queues to even the totals
+    epoch_floor   BIGINT  NOT NULL DEFAULT 0,   -- all queues have epochs above it: history that was lost may have used those below
+    lost_at       TEXT    NULL,                 -- when a server found that history was lost, NULL for never or acknowledged
+    lost_task     TEXT    NULL,                 -- task type of that server
+    lost_report   TEXT    NULL,                 -- what is known of the loss, for people
+    history_since TEXT    NULL,                 -- the history has all servers that sent a later heartbeat, or NULL: it has all servers
     CONSTRAINT ck_schedule_environment_epoch_floor CHECK (epoch_floor BETWEEN 0 AND 1000000000000 AND epoch_floor = CAST(epoch_floor AS INTEGER)),
     CONSTRAINT ck_schedule_environment_lost_at CHECK (datetime(substr(lost_at, 1, 19)) IS substr(lost_at, 1, 19) AND rtrim(substr(lost_at, 20), '0123456789') IN ('', '.')),
+    CONSTRAINT ck_schedule_environment_history_since CHECK (datetime(substr(history_since, 1, 19)) IS substr(history_since, 1, 19) AND rtrim(substr(history_since, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_environment_balanced_at CHECK (datetime(substr(balanced_at, 1, 19)) IS substr(balanced_at, 1, 19) AND rtrim(substr(balanced_at, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_environment_version CHECK (version BETWEEN 0 AND 1000000000000000000 AND version = CAST(version AS INTEGER))
 );
