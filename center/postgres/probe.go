@@ -16,17 +16,22 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 		return nil, err
 	}
 	var version int
-	var name, readOnly, source string
+	var name, encoding, readOnly, source string
 	var standby bool
 	err := db.QueryRowContext(ctx, `SELECT CAST(current_setting('server_version_num') AS integer),
-		current_setting('server_version'), current_setting('transaction_read_only'), pg_is_in_recovery(),
+		current_setting('server_version'), current_setting('server_encoding'),
+		current_setting('transaction_read_only'), pg_is_in_recovery(),
 		(SELECT source FROM pg_settings WHERE name = 'default_transaction_read_only')`).
-		Scan(&version, &name, &readOnly, &standby, &source)
+		Scan(&version, &name, &encoding, &readOnly, &standby, &source)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("ask for the version: %w", err)
 	case version < 140000:
 		err = fmt.Errorf("PostgreSQL %s is too old: 14 or newer is needed", name)
+	case encoding != "UTF8":
+		err = fmt.Errorf("server_encoding of this database (%s) must be UTF8: a text that it cannot store, such as that of "+
+			"an error, would fail the statements of all workers; use a database that was created with ENCODING 'UTF8' "+
+			"TEMPLATE template0", encoding)
 	case standby:
 		err = sqldb.TakesNoWrites("this PostgreSQL is a standby (a replica): connect to the primary")
 	case readOnly == "on" && source == "client":

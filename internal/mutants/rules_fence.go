@@ -135,6 +135,12 @@ var fenceMutants = []mutant{
 		"TestOtherProductsThanPostgreSQLAreRefused",
 	},
 	{
+		"F8", "a database that lacks an emoji is accepted",
+		"probe", `case encoding != "UTF8":`,
+		`case encoding == "":`,
+		"TestOtherEncodingsAreRefused",
+	},
+	{
 		"F2", "a fence in another roster passes for a lost queue",
 		"owned", "return b.rows().Check(ctx, b.Queues) == nil",
 		"return b.rows().Check(ctx, b.Queues) != nil && ctx.Err() != nil",
