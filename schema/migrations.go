@@ -100,6 +100,25 @@ func Checks(d Dialect) []ColumnCheck {
 }
 
 func readChecks(files fs.FS, dir string) (list []ColumnCheck) {
+	readLines(files, dir, func(table, line string) {
+		m := columnCheck.FindStringSubmatch(line)
+		if m == nil {
+			return
+		}
+		check := ColumnCheck{table, strings.TrimPrefix(m[1], table+"_"), m[2]}
+		if check.Condition != "" {
+			list = append(list, check)
+			return
+		}
+		list = slices.DeleteFunc(list, func(c ColumnCheck) bool {
+			return c.Table == check.Table && c.Column == check.Column
+		})
+	})
+	return list
+}
+
+// readLines calls read with the lines that define or change a table.
+func readLines(files fs.FS, dir string, read func(table, line string)) {
 	for _, step := range mustGlob(files, dir+"/*.sql") {
 		text, err := fs.ReadFile(files, step)
 		if err != nil {
@@ -110,19 +129,11 @@ func readChecks(files fs.FS, dir string) (list []ColumnCheck) {
 			line = strings.TrimSuffix(line, "\n")
 			if m := beginTable.FindStringSubmatch(line); m != nil {
 				table = m[1] + m[2]
-			} else if m := columnCheck.FindStringSubmatch(line); m != nil {
-				check := ColumnCheck{table, strings.TrimPrefix(m[1], table+"_"), m[2]}
-				if check.Condition != "" {
-					list = append(list, check)
-					continue
-				}
-				list = slices.DeleteFunc(list, func(c ColumnCheck) bool {
-					return c.Table == check.Table && c.Column == check.Column
-				})
+			} else {
+				read(table, line)
 			}
 		}
 	}
-	return list
 }
 
 // mustGlob panics if the pattern is malformed.

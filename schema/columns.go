@@ -1,0 +1,54 @@
+package schema
+
+import (
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Kind is what a column holds. The dialects have other types for it: SQLite keeps times as texts.
+type Kind string
+
+// The kinds of columns.
+const (
+	Text     Kind = "text"
+	Number   Kind = "number" // a whole number
+	Fraction Kind = "fraction"
+	Flag     Kind = "flag"
+	Time     Kind = "time"
+)
+
+// Column is a column of a table.
+type Column struct {
+	Table, Name string
+	Kind        Kind
+	Null        bool // it may be NULL
+}
+
+// kinds are the kinds by the types of PostgreSQL.
+var kinds = map[string]Kind{
+	"text": Text, "bigint": Number, "double precision": Fraction, "boolean": Flag, "timestamptz(6)": Time,
+}
+
+var beginColumn = regexp.MustCompile(
+	`^    (?:ADD COLUMN )?(\w+)\s+(text|bigint|double precision|boolean|timestamptz\(6\))(?:\s|,|$)(.*)`)
+
+// columns holds the result of Columns.
+var columns = sync.OnceValue(func() []Column { return readColumns(embedded) })
+
+// Columns returns the columns of the tables after all migrations, in the order of the migrations. All dialects have the
+// same. What is done for each column of a kind derives from it.
+func Columns() []Column { return slices.Clone(columns()) }
+
+func readColumns(files fs.FS) (list []Column) {
+	readLines(files, postgres.dir, func(table, line string) {
+		if m := beginColumn.FindStringSubmatch(line); m != nil {
+			definition, _, _ := strings.Cut(m[3], "--")
+			null := !strings.Contains(definition, "NOT NULL") && !strings.Contains(definition, "PRIMARY KEY")
+			list = append(list, Column{table, m[1], kinds[m[2]], null})
+		}
+	})
+	return list
+}
