@@ -27,7 +27,8 @@ type Connection struct {
 // the flag config names the file.
 type File struct {
 	Connection
-	HTTP              string // host:port to serve probes on. Empty means no probes.
+	HTTP              string // host:port to serve the probes, the metrics and /scale on. Empty means not at all.
+	Probes            string // host:port to serve the probes alone on, in addition. Empty means not at all.
 	Console           bool   // HTTP also serves the console, to clients on the same host, who may look.
 	ExitOnUnreachable bool   // the worker exits if it cannot reach the database at its start
 	Process           manager.Config

@@ -70,11 +70,12 @@ var keys = append(slices.Clone(connectionKeys),
 	key{
 		name: "http",
 		help: "host:port for /livez, /readyz, /metrics, /scale; not served if empty",
-		set: func(f *File, text string) error {
-			f.HTTP = text
-			_, _, err := net.SplitHostPort(text)
-			return rule(err == nil, "must be host:port, such as 127.0.0.1:9090")
-		},
+		set:  func(f *File, text string) error { return setAddress(&f.HTTP, text) },
+	},
+	key{
+		name: "probes",
+		help: "host:port for /livez and /readyz alone, which no other client can keep busy; not served if empty",
+		set:  func(f *File, text string) error { return setAddress(&f.Probes, text) },
 	},
 	key{
 		name: "console", switches: true,
@@ -184,6 +185,16 @@ func rule(met bool, text string) error {
 func setBool(to *bool, text string) (err error) {
 	*to, err = strconv.ParseBool(text)
 	return rule(err == nil, "must be true or false")
+}
+
+// setAddress sets the address of a listener.
+func setAddress(to *string, text string) error {
+	*to = text
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return rule(err == nil, "must be host:port, such as 127.0.0.1:9090, with a port of at most 65535")
 }
 
 // setTimeout sets a time-out of the database. A negative one is none.

@@ -2,157 +2,95 @@ package daemon
 
 import (
 	"net"
-	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
 )
 
-// connections bounds the open connections of a server, in all and of each
-// address. When there are too many, the one that has been idle for the longest
-// time makes room: idle connections of one client must not keep another out.
-// netutil.LimitListener of golang.org/x/net has one limit and lets new
-// connections wait for idle ones.
-type connections struct {
-	most, perAddress int
-
-	mu    sync.Mutex
-	room  *sync.Cond
-	open  map[net.Conn]string // the address
-	count map[string]int
-	idle  []net.Conn // the oldest first
-	ended bool
-}
-
-// limitConnections returns a listener with at most n open connections, and at most half as many of one address. If an
-// address has that many and none of them is idle, its next connection is closed at once. If there are n in all and none
-// is idle, further connections wait in the kernel. The ConnState of the server says which connections are idle.
-func limitConnections(l net.Listener, server *http.Server, n int) net.Listener {
-	c := &connections{most: n, perAddress: max(1, n/2), open: map[net.Conn]string{}, count: map[string]int{}}
-	c.room = sync.NewCond(&c.mu)
-	server.ConnState = c.note
-	return &limitedListener{Listener: l, connections: c}
-}
-
-// note keeps which connections are idle.
-func (c *connections) note(conn net.Conn, state http.ConnState) {
-	if s, ok := conn.(interface{ NetConn() net.Conn }); ok { // of TLS
-		conn = s.NetConn()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forgetIdleLocked(conn)
-	if _, open := c.open[conn]; open && state == http.StateIdle {
-		c.idle = append(c.idle, conn)
-		c.room.Broadcast()
-	}
-}
-
-func (c *connections) forgetIdleLocked(conn net.Conn) {
-	for i, other := range c.idle {
-		if other == conn {
-			c.idle = append(c.idle[:i:i], c.idle[i+1:]...)
-			return
-		}
-	}
-}
-
-// waitForRoom returns when there is room for a connection, and false after close.
-func (c *connections) waitForRoom() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.ended && len(c.open) >= c.most && !c.dropIdleLocked("") {
-		c.room.Wait()
-	}
-	return !c.ended
-}
-
-// dropIdleLocked closes the connection that has been idle for the longest time. If an address is given, it looks only
-// at the connections of that address.
-func (c *connections) dropIdleLocked(address string) bool {
-	for _, conn := range c.idle {
-		if address == "" || c.open[conn] == address {
-			c.forgetLocked(conn)
-			_ = conn.(*limitedConn).Conn.Close() // the server notices that it is closed
-			return true
-		}
-	}
-	return false
-}
-
-func (c *connections) forgetLocked(conn net.Conn) {
-	address, open := c.open[conn]
-	if !open {
-		return
-	}
-	c.forgetIdleLocked(conn)
-	delete(c.open, conn)
-	if c.count[address]--; c.count[address] == 0 {
-		delete(c.count, address)
-	}
-	c.room.Broadcast()
-}
-
-// add reports whether a connection may stay.
-func (c *connections) add(conn net.Conn, address string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.count[address] >= c.perAddress && !c.dropIdleLocked(address) {
-		return false
-	}
-	c.open[conn] = address
-	c.count[address]++
-	return true
-}
-
-type limitedListener struct {
+// newestWins is a listener with a limit of open connections. The next connection takes the place of the oldest one of
+// the address that has the most. So a client that opens many connections, and sends half a request on each, takes
+// places from itself alone; and where many addresses do so together, a request whose answer takes milliseconds is over
+// long before its connection is the oldest.
+//
+// A new connection never waits, and what the open ones do does not matter. To let it wait, as netutil.LimitListener of
+// golang.org/x/net does, would give the places to the clients that keep them for the longest time.
+type newestWins struct {
 	net.Listener
-	connections *connections
+	most int
+
+	mu   sync.Mutex
+	open []*placedConn // the oldest first
 }
 
 // Accept implements net.Listener.
-func (l *limitedListener) Accept() (net.Conn, error) {
-	for {
-		if !l.connections.waitForRoom() {
-			return nil, net.ErrClosed
-		}
-		conn, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		limited := &limitedConn{Conn: conn, connections: l.connections}
-		if l.connections.add(limited, hostOf(conn.RemoteAddr())) {
-			return limited, nil
-		}
-		_ = conn.Close()
-	}
-}
-
-func hostOf(a net.Addr) string {
-	host, _, err := net.SplitHostPort(a.String())
+func (l *newestWins) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
 	if err != nil {
-		return a.String()
+		return nil, err
 	}
-	return host
+	placed := &placedConn{Conn: conn, address: placeOf(conn.RemoteAddr()), of: l}
+	if oldest := l.add(placed); oldest != nil {
+		_ = oldest.Close() // its server notices that
+	}
+	return placed, nil
 }
 
-// Close implements net.Listener.
-func (l *limitedListener) Close() error {
-	c := l.connections
-	c.mu.Lock()
-	c.ended = true
-	c.room.Broadcast()
-	c.mu.Unlock()
-	return l.Listener.Close()
+// add returns the connection that must make room, or nil.
+func (l *newestWins) add(conn *placedConn) (oldest *placedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.most {
+		oldest = l.oldestOfMostLocked()
+		l.removeLocked(oldest)
+	}
+	l.open = append(l.open, conn)
+	return oldest
 }
 
-type limitedConn struct {
+// oldestOfMostLocked returns the oldest connection of the addresses that have the most.
+func (l *newestWins) oldestOfMostLocked() (oldest *placedConn) {
+	count, most := map[string]int{}, 0
+	for _, conn := range l.open {
+		count[conn.address]++
+		most = max(most, count[conn.address])
+	}
+	i := slices.IndexFunc(l.open, func(conn *placedConn) bool { return count[conn.address] == most })
+	return l.open[i]
+}
+
+func (l *newestWins) removeLocked(conn *placedConn) {
+	if i := slices.Index(l.open, conn); i >= 0 { // net/http may close a connection twice
+		l.open = slices.Delete(l.open, i, i+1)
+	}
+}
+
+// placedConn is a connection that has a place of a newestWins.
+type placedConn struct {
 	net.Conn
-	connections *connections
+	address string
+	of      *newestWins
 }
 
 // Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	c.connections.mu.Lock()
-	c.connections.forgetLocked(c)
-	c.connections.mu.Unlock()
+func (c *placedConn) Close() error {
+	c.of.mu.Lock()
+	c.of.removeLocked(c)
+	c.of.mu.Unlock()
 	return c.Conn.Close()
+}
+
+// networkBits are the bits of an IPv6 address that name a network: a host may have all addresses of its network.
+const networkBits = 64
+
+// placeOf returns what counts as one address: an IPv4 address, or the network of an IPv6 address.
+func placeOf(a net.Addr) string {
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return a.String()
+	}
+	ip := at.Addr().Unmap().WithZone("")
+	if ip.Is4() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip, networkBits).Masked().String()
 }

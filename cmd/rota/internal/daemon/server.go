@@ -14,7 +14,10 @@ import (
 )
 
 // maxConnections is more than a few people, scrapers and probes need.
-const maxConnections = 64
+const maxConnections = 128
+
+// probePatience is how long a probe of Kubernetes waits by default for an answer.
+const probePatience = time.Second
 
 // NewServer returns a server that limits the time for which a client can hold a connection.
 func NewServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
@@ -27,6 +30,15 @@ func NewServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          stdlog.New(serverLog{log}, "", 0),
 	}
+}
+
+// NewProbeServer returns a server for probes. A request that is not there after half of a probe's patience is given up,
+// and an answer ends its connection.
+func NewProbeServer(handler http.Handler, log logrus.FieldLogger) *http.Server {
+	s := NewServer(handler, log)
+	s.ReadHeaderTimeout, s.ReadTimeout, s.WriteTimeout = probePatience/2, probePatience/2, 5*time.Second
+	s.SetKeepAlivesEnabled(false)
+	return s
 }
 
 // serverLog logs what net/http writes: panics, and connections that clients break off. The latter are frequent on a
@@ -52,7 +64,7 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 // Serve serves on a bounded number of connections until ctx ends, over TLS if there is the file of a certificate. At
 // the end clients get a second for their last answer.
 func Serve(ctx context.Context, server *http.Server, l net.Listener, cert, key string) (err error) {
-	l = limitConnections(l, server, maxConnections)
+	l = &newestWins{Listener: l, most: maxConnections}
 	closed := make(chan struct{})
 	context.AfterFunc(ctx, func() {
 		defer close(closed)

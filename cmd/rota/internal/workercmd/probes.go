@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,31 +40,109 @@ func (p probes) String() string {
 	return "/livez, /readyz, /metrics and /scale"
 }
 
-// serveProbes serves /livez as long as the process runs, and the probes. stop returns when all goroutines have ended.
-func serveProbes(ctx context.Context, address string, p probes, log logrus.FieldLogger) (stop func(), err error) {
-	listener, err := daemon.Listen(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("serve http: %w", err)
-	}
-	log.WithField("address", listener.Addr().String()).Info("serving " + p.String())
-	return daemon.Start(ctx, daemon.NewServer(p.handler(log), log), listener, func(err error) {
-		log.WithError(err).Error("stopped serving " + p.String())
-	}), nil
+// front is where a worker serves: all of its pages at one address, and the probes alone at another one, where no client
+// of the pages can keep them busy. It listens before the worker opens the roster, and so a busy port leaves no trace
+// there.
+type front struct {
+	log   logrus.FieldLogger
+	doors []*door
 }
 
-func (p probes) handler(log logrus.FieldLogger) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
-	mux.Handle("GET /readyz", &readiness{ready: p.ready, log: log})
+// door is one address of a front.
+type door struct {
+	listener   net.Listener
+	probesOnly bool
+	shown      atomic.Pointer[http.Handler]
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*d.shown.Load()).ServeHTTP(w, r) }
+
+// listenAt listens at the address of the pages and at that of the probes. An empty address is none.
+func listenAt(ctx context.Context, pages, probesAlone string, log logrus.FieldLogger) (*front, error) {
+	f := &front{log: log}
+	for _, at := range []struct{ key, address string }{{"http", pages}, {"probes", probesAlone}} {
+		if at.address == "" {
+			continue
+		}
+		listener, err := daemon.Listen(ctx, at.address)
+		if err != nil {
+			f.close()
+			return nil, fmt.Errorf("serve %s: %w", at.key, err)
+		}
+		f.doors = append(f.doors, &door{listener: listener, probesOnly: at.key == "probes"})
+	}
+	f.show(probes{waiting: true, ready: func(context.Context) error {
+		return notReady{"the worker is starting", errors.New("the roster is not open yet")}
+	}})
+	return f, nil
+}
+
+func (f *front) close() {
+	for _, d := range f.doors {
+		_ = d.listener.Close() // nobody has connected
+	}
+}
+
+// show serves these probes from now on.
+func (f *front) show(p probes) {
+	all, alone := p.handlers(f.log)
+	for _, d := range f.doors {
+		if d.probesOnly {
+			d.shown.Store(&alone)
+		} else {
+			d.shown.Store(&all)
+		}
+	}
+}
+
+// say logs where the worker serves what.
+func (f *front) say(p probes) {
+	for _, d := range f.doors {
+		what := p.String()
+		if d.probesOnly {
+			what = "/livez and /readyz alone"
+		}
+		f.log.WithField("address", d.listener.Addr().String()).Info("serving " + what)
+	}
+}
+
+// serve serves as long as the process runs. stop returns when all goroutines have ended.
+func (f *front) serve(ctx context.Context) (stop func()) {
+	stops := make([]func(), len(f.doors))
+	for i, d := range f.doors {
+		server := daemon.NewServer(d, f.log)
+		if d.probesOnly {
+			server = daemon.NewProbeServer(d, f.log)
+		}
+		stops[i] = daemon.Start(ctx, server, d.listener, func(err error) {
+			f.log.WithError(err).WithField("address", d.listener.Addr().String()).Error("stopped serving")
+		})
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// handlers returns a handler of all pages, and one of /livez and /readyz alone.
+func (p probes) handlers(log logrus.FieldLogger) (all, alone http.Handler) {
+	mux, probesMux := http.NewServeMux(), http.NewServeMux()
+	ready := &readiness{ready: p.ready, log: log}
+	for _, mux := range []*http.ServeMux{mux, probesMux} {
+		mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answerOK(w) })
+		mux.Handle("GET /readyz", ready)
+	}
 	if p.waiting {
-		return mux
+		return mux, probesMux
 	}
 	mux.Handle("GET /metrics", p.metrics)
 	mux.Handle("GET /scale", p.scale)
 	if p.console != nil {
 		mux.Handle("/", p.console)
 	}
-	return mux
+	return mux, probesMux
 }
 
 // notReady is why a worker is not ready: a text that anybody may read, and its

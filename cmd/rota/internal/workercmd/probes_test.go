@@ -29,7 +29,8 @@ func TestReadyzHidesTheCause(t *testing.T) {
 	const cause = "UPDATE schedule_server: dial tcp 10.1.2.3:5432: web1:4711:1a2b3c4d"
 	var log bytes.Buffer
 	var err error
-	h := probes{ready: func(context.Context) error { return err }, metrics: http.NotFoundHandler(), scale: http.NotFoundHandler()}.handler(daemon.NewLogger(&log))
+	p := probes{ready: func(context.Context) error { return err }, metrics: http.NotFoundHandler(), scale: http.NotFoundHandler()}
+	_, h := p.handlers(daemon.NewLogger(&log))
 	get := func(status int, want string) {
 		t.Helper()
 		w := httptest.NewRecorder()

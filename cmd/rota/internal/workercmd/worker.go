@@ -73,6 +73,7 @@ type worker struct {
 	programs []runner                            // of the tasks that have one
 	serve    []func(*center.Center) manager.Task // one per task of the file
 	log      *logrus.Logger
+	front    *front
 }
 
 // newWorker reads and validates the file before the worker connects to anything.
@@ -103,6 +104,11 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 func (w *worker) run(ctx context.Context) (err error) {
 	ctx, release := daemon.DrainOnSignal(ctx, w.log)
 	defer release()
+	w.front, err = listenAt(ctx, w.file.HTTP, w.file.Probes, w.log)
+	if err != nil {
+		return err
+	}
+	defer w.front.serve(ctx)()
 	c, err := w.open(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil // a signal came before the start
@@ -125,18 +131,13 @@ func (w *worker) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if w.file.HTTP != "" {
-		pages, err := w.console(c)
-		if err != nil {
-			return err
-		}
-		stop, err := serveProbes(ctx, w.file.HTTP,
-			probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}, w.log)
-		if err != nil {
-			return err
-		}
-		defer stop()
+	pages, err := w.console(c)
+	if err != nil {
+		return err
 	}
+	p := probes{ready: ready(m, c), metrics: w.metrics(mx), scale: console.ScaleHandler(c), console: pages}
+	w.front.show(p)
+	w.front.say(p)
 	defer daemon.NotifySystemd(ctx.Done(), m.Ready, w.log)()
 	watching, stopWatch := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -151,8 +152,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
-// open opens the roster. While it waits for the database, it serves /livez, because a restart would not bring the
-// database back.
+// open opens the roster. While it waits for the database, /livez answers, because a restart would not bring the database
+// back.
 func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	o := w.file.Options
 	o.Logger, o.FailUnreachable = daemon.LibraryLogger(w.log), true
@@ -160,16 +161,12 @@ func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	if !errors.Is(err, center.ErrUnreachable) || w.file.ExitOnUnreachable {
 		return c, err
 	}
-	if w.file.HTTP != "" {
-		away := err
-		stop, err := serveProbes(ctx, w.file.HTTP, probes{waiting: true, ready: func(context.Context) error {
-			return notReady{"the database is unreachable", away}
-		}}, w.log)
-		if err != nil {
-			return nil, err
-		}
-		defer stop()
-	}
+	away := err
+	p := probes{waiting: true, ready: func(context.Context) error {
+		return notReady{"the database is unreachable", away}
+	}}
+	w.front.show(p)
+	w.front.say(p)
 	o.FailUnreachable = false
 	return center.Open(ctx, anydb.URL(w.file.Database), o)
 }
