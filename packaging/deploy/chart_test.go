@@ -100,12 +100,13 @@ var sets = map[string][]string{
 	"without sidecar":    {required, "witness: {enabled: false}"},
 	"without migration":  {required, "migrate: {enabled: false}"},
 	"without budget":     {required, "worker: {podDisruptionBudget: {enabled: false}}"},
-	"own autoscaler":     {required, "worker: {replicas: null, service: {enabled: true}}"},
+	"own autoscaler":     {required, "worker: {replicas: null, service: {enabled: true}}\nnetworkPolicy: {workerFrom: [{podSelector: {}}]}"},
 	"none":               {required, "worker: {replicas: 0}"},
 	"owner of tables":    {required, "migrate: {existingSecret: owner, key: url}"},
 	"owner beside a URL": {everything, "migrate: {existingSecret: owner, key: url}"},
 	"map of authorities": {required, "caCertificates: {configMap: authority}"},
-	"forwarded console":  {required, "console: {enabled: true}\nnetworkPolicy: {enabled: true}"},
+	"forwarded console":  {required, "console: {enabled: true}"},
+	"without policies":   {required, "networkPolicy: {enabled: false}\nworker: {service: {enabled: true}}"},
 	"tagged proxy":       {everything, "image: {digest: '', tag: '1'}\nconsole: {oidc: {image: {digest: 'sha256:" + strings.Repeat("a", 64) + "', pullPolicy: Always}}}"},
 }
 
@@ -252,13 +253,14 @@ func TestLint(t *testing.T) {
 func TestObjects(t *testing.T) {
 	t.Parallel()
 	want := map[string]string{
-		"required": "Deployment/shop Job/shop-migrate PodDisruptionBudget/shop",
+		"required": "Deployment/shop Job/shop-migrate NetworkPolicy/shop PodDisruptionBudget/shop",
 		"everything": "ConfigMap/shop ConfigMap/shop-migrate Deployment/shop Deployment/shop-console HorizontalPodAutoscaler/shop " +
 			"Job/shop-migrate NetworkPolicy/shop NetworkPolicy/shop-console PodDisruptionBudget/shop PodMonitor/shop " +
 			"Secret/shop-database Secret/shop-migrate Service/shop Service/shop-console",
-		"without migration":  "Deployment/shop PodDisruptionBudget/shop",
-		"without budget":     "Deployment/shop Job/shop-migrate",
-		"own autoscaler":     "Deployment/shop Job/shop-migrate PodDisruptionBudget/shop Service/shop",
+		"without migration":  "Deployment/shop NetworkPolicy/shop PodDisruptionBudget/shop",
+		"without budget":     "Deployment/shop Job/shop-migrate NetworkPolicy/shop",
+		"own autoscaler":     "Deployment/shop Job/shop-migrate NetworkPolicy/shop PodDisruptionBudget/shop Service/shop",
+		"without policies":   "Deployment/shop Job/shop-migrate PodDisruptionBudget/shop Service/shop",
 		"forwarded console":  "Deployment/shop Deployment/shop-console Job/shop-migrate NetworkPolicy/shop NetworkPolicy/shop-console PodDisruptionBudget/shop",
 		"owner beside a URL": "",
 	}

@@ -86,6 +86,7 @@ func (p *process) output() string {
 }
 
 var (
+	probesAddress  = regexp.MustCompile(`"address":"([^"]+)".*"msg":"serving /livez and /readyz alone`)
 	workerAddress  = regexp.MustCompile(`"address":"([^"]+)".*"msg":"serving /livez, /readyz, /metrics`)
 	consoleAddress = regexp.MustCompile(`console of \w+: http://(\S+)/\n`)
 )

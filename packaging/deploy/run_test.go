@@ -71,7 +71,7 @@ func (n *node) start(t *testing.T, pod, name string) *process {
 		if strings.HasPrefix(arg, "/") {
 			arg = n.root + arg
 		}
-		args = append(args, strings.NewReplacer(":9090", "127.0.0.1:0", ":8330", ":0").Replace(arg))
+		args = append(args, strings.NewReplacer(":9090", "127.0.0.1:0", ":9091", "127.0.0.1:0", ":8330", ":0").Replace(arg))
 	}
 	for _, e := range c.Env {
 		env = append(env, e.Name+"="+e.Value)
@@ -103,7 +103,7 @@ func TestContainersRun(t *testing.T) {
 			if name != "without sidecar" {
 				stops = append(stops, n.start(t, "shop", "witness"))
 			}
-			n.wantServed(t, stops[0].address(workerAddress))
+			n.wantServed(t, stops[0].address(workerAddress), stops[0].address(probesAddress))
 			console := n.start(t, "shop-console", "console")
 			wantConsole(t, "http://"+console.address(consoleAddress)+"/", name != "forwarded")
 			for _, p := range append(stops, console) {
@@ -127,22 +127,29 @@ func (n *node) makeOrders(t *testing.T) {
 	}
 }
 
-// wantServed checks what a worker serves.
-func (n *node) wantServed(t *testing.T, address string) {
+// wantServed checks what a worker serves at the address of its pages and at that of its probes.
+func (n *node) wantServed(t *testing.T, pages, probes string) {
 	t.Helper()
 	c := n.container(t, "shop", "worker")
-	paths := []string{c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path, of[monitoring.PodMonitor](n.all)[0].Spec.PodMetricsEndpoints[0].Path}
-	if slices.Sort(paths); !slices.Equal(paths, []string{"/livez", "/metrics", "/readyz"}) {
-		t.Errorf("asked for %v", paths)
+	live, ready := c.LivenessProbe.HTTPGet, c.ReadinessProbe.HTTPGet
+	metrics := of[monitoring.PodMonitor](n.all)[0].Spec.PodMetricsEndpoints[0]
+	if got := live.Path + live.Port.String() + " " + ready.Path + ready.Port.String() + " " + metrics.Path + *metrics.Port; got != "/livezprobes /readyzprobes /metricshttp" {
+		t.Errorf("asked for %s", got)
 	}
-	for _, p := range paths {
-		eventually(t, p+" is served", func() bool {
-			status, _ := get(t, "http://"+address+p)
+	for _, url := range []string{probes + live.Path, probes + ready.Path, pages + metrics.Path} {
+		eventually(t, url+" is served", func() bool {
+			status, _ := get(t, "http://"+url)
 			return status == 200
 		})
 	}
-	if port := c.Ports[0]; !slices.Contains(c.Args, ":"+strconv.Itoa(int(port.ContainerPort))) {
-		t.Errorf("the worker has the port %d, and the arguments %v", port.ContainerPort, c.Args)
+	if c.LivenessProbe.TimeoutSeconds < 2 || c.ReadinessProbe.TimeoutSeconds < 3 { // /readyz waits 2 s for the database
+		t.Errorf("the probes wait %d s and %d s", c.LivenessProbe.TimeoutSeconds, c.ReadinessProbe.TimeoutSeconds)
+	}
+	for name, flag := range map[string]string{"http": "--http", "probes": "--probes"} {
+		i := slices.IndexFunc(c.Ports, func(p core.ContainerPort) bool { return p.Name == name })
+		if at := c.Args[slices.Index(c.Args, flag)+1]; at != ":"+strconv.Itoa(int(c.Ports[i].ContainerPort)) {
+			t.Errorf("the worker has the port %d for %s, and serves at %s", c.Ports[i].ContainerPort, name, at)
+		}
 	}
 }
 

@@ -47,6 +47,8 @@ func TestBadValues(t *testing.T) {
 		"autoscaling: {enabled: true}":                              "autoscaling.backlogs",
 		"autoscaling: {backlogs: [{metric: m}]}":                    "/autoscaling/backlogs/0",
 		"networkPolicy: {workerFrom: {}}":                           "/networkPolicy/workerFrom",
+		"podMonitor: {enabled: true}":                               "networkPolicy.workerFrom",
+		"worker: {service: {enabled: true}}":                        "networkPolicy.workerFrom",
 		"podMonitor: {interval: often}":                             "/podMonitor/interval",
 		"console: {service: {port: 0}}":                             "/console/service/port",
 		"console: {oidc: {issuerURL: id.example.com}}":              "/console/oidc/issuerURL",
