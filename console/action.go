@@ -134,7 +134,8 @@ func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 	if !c.Everywhere {
 		return nil
 	}
-	for _, sign := range v.viewer.ownSigns(ctx) {
+	all := v.viewer.patient()
+	for _, sign := range all.ownSigns(ctx) {
 		actor, err := v.viewer.options.Access(v.request.WithContext(context.WithValue(ctx, environmentKey{}, sign)))
 		for _, taskType := range c.TaskTypes {
 			if err != nil || !actor.may(right, taskType) {
@@ -142,7 +143,7 @@ func (v *view) mayChange(ctx context.Context, right Right, c *change) error {
 			}
 		}
 	}
-	return v.viewer.Err
+	return all.Err
 }
 
 // makeChange makes the change, and leads to the page that shows the result.

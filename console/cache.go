@@ -17,22 +17,24 @@ const (
 	shortLife  = 2 * time.Second
 	longLife   = 5 * time.Second
 	manyQueues = 1000
-	// maxAge is the greatest age of what a page shows while the database answers.
+	// maxAge is the age from which a page says at a part itself how old it is.
 	maxAge = 10 * time.Second
-	// readLimit is how long a query may take, with the wait for its turn.
-	readLimit = time.Second
-	// patience is how long a viewer waits for a query: a little longer than it may take, and so the viewer learns its
-	// error.
-	patience = readLimit + 100*time.Millisecond
+	// readLimit is how long a query may take, with the wait for its turn. A database that takes a second for each
+	// statement answers in less: a run is about ten of them.
+	readLimit = 30 * time.Second
+	// patience is how long a page waits for all its queries together. What has not answered by then is in the next
+	// update of the page.
+	patience = 500 * time.Millisecond
+	// longPatience is how long an answer waits that must have all its parts.
+	longPatience = 20 * time.Second
 	// maxQueries is how many queries run at a time.
 	maxQueries = 4
 	// maxCached is how many results are kept. The least recently used go first.
 	maxCached = 256
 )
 
-// errLate is the error of a query that has not ended while its viewer waited, and has no result of the last ten
-// seconds.
-var errLate = errors.New("the database has not answered yet")
+// errBusy is the error of a query that has not got its turn.
+var errBusy = fmt.Errorf("%d other queries have been waiting for the database for too long", maxQueries)
 
 // cache keeps the last result of each query, for all viewers. Requests for the same data wait for the same query.
 type cache struct {
@@ -51,9 +53,15 @@ type part struct {
 	err     error     // of the last run; nil if it succeeded
 	failing time.Time // when the first of the runs ended that have failed since value was read
 
-	tried   time.Time // when the last run began
+	tried   time.Time // when the last run began that has ended
 	changes int       // how many changes had been made here by then
+	asking  time.Time // when the run began that is under way; zero if none is
+
+	outdated bool // a change was made here since, and the query has not ended that began after it
 }
+
+// known reports whether the query has ever succeeded.
+func (p part) known() bool { return p.value != nil }
 
 func newCache() *cache {
 	parts, err := simplelru.NewLRU[string, part](maxCached, nil)
@@ -72,8 +80,8 @@ type request struct {
 }
 
 // get returns the result of a query. It runs the query if the last run is older than its life or than a change, and
-// waits for it with the given patience. If the query fails, or takes longer, get returns the last result with an
-// error.
+// waits for it with the given patience. If the query takes longer, get returns the last result, and the query goes on
+// for the next viewer. If it fails, get returns the last result with the error.
 func (c *cache) get(ctx context.Context, r request, patience time.Duration) part {
 	p, changes := c.find(r.key)
 	if p.fresh(r.life, changes) {
@@ -90,9 +98,8 @@ func (c *cache) get(ctx context.Context, r request, patience time.Duration) part
 	case <-enough.C:
 	case <-ctx.Done():
 	}
-	if p.err == nil && time.Since(p.at) > maxAge {
-		p.err, p.failing = errLate, time.Now()
-	}
+	p, _ = c.find(r.key) // says since when the query is under way
+	p.outdated = p.changes != changes
 	return p
 }
 
@@ -117,14 +124,19 @@ func (c *cache) run(ctx context.Context, r request, changes int) part {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.limit)
 	defer cancel()
-	p.tried, p.changes = time.Now(), changes
+	p.asking = time.Now()
+	c.keep(r.key, p)
+	p.tried, p.changes, p.asking = p.asking, changes, time.Time{}
 	var value any
 	select {
 	case c.slots <- struct{}{}:
 		value, p.err = r.query(ctx)
 		<-c.slots
 	case <-ctx.Done():
-		p.err = ctx.Err()
+		p.err = errBusy
+	}
+	if errors.Is(p.err, context.DeadlineExceeded) {
+		p.err = fmt.Errorf("no answer within %s", r.limit)
 	}
 	switch {
 	case p.err == nil:

@@ -16,6 +16,9 @@ import (
 	"github.com/dutyrota/rota/ops"
 )
 
+// waits is the patience of a viewer who learns the result of each query, or its error.
+const waits = readLimit + 100*time.Millisecond
+
 // slowQuery is a query that counts its runs. It returns the time of its beginning.
 type slowQuery struct {
 	runs atomic.Int64
@@ -51,7 +54,7 @@ func look(c *cache, r request, viewers int, span time.Duration, check func(part)
 	for range viewers {
 		all.Go(func() {
 			for end := time.Now().Add(span); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-				check(c.get(context.Background(), r, patience))
+				check(c.get(context.Background(), r, waits))
 			}
 		})
 	}
@@ -79,25 +82,48 @@ func TestOneQueryForAllViewers(t *testing.T) {
 	}
 }
 
-// A viewer who does not wait sees the last result until it is ten seconds old, and then none.
+// A viewer who does not wait sees the last result, with its age and since when the query is under way. Before the first
+// result, the viewer sees that it is not known. The part of a page is fine until it is ten seconds old.
 func TestImpatientViewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, c := &slowQuery{took: time.Hour}, newCache()
 		r := request{"q", shortLife, 2 * time.Hour, q.run}
 		see := func() part { return c.get(t.Context(), r, diagnosisPatience) }
-		if p := see(); !errors.Is(p.err, errLate) || p.value != nil {
-			t.Errorf("before the first result a viewer sees %+v", p)
+		began := time.Now()
+		for range 3 {
+			if p := see(); p.known() || p.fine() || p.err != nil || !p.asking.Equal(began) {
+				t.Errorf("before the first result a viewer sees %+v, want a query that began at %s", p, began)
+			}
 		}
 		time.Sleep(time.Hour)
 		read := see().at
 		for age := time.Since(read); age < 2*maxAge; age = time.Since(read) {
 			p := see()
-			if late := errors.Is(p.err, errLate); late != (time.Since(read) > maxAge) {
+			if !p.known() || p.err != nil || p.asking.IsZero() || p.fine() != (time.Since(read) <= maxAge) {
 				t.Errorf("after %s a viewer sees %+v", time.Since(read), p)
 			}
 			time.Sleep(time.Second)
 		}
 		time.Sleep(2 * time.Hour)
+	})
+}
+
+// A viewer who has waited for a query that began before a change learns that the result is from before.
+func TestResultFromBeforeAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q, c := &slowQuery{took: time.Second}, newCache()
+		r := q.request("q", shortLife)
+		if p := c.get(t.Context(), r, waits); !p.fine() {
+			t.Errorf("before the change: %+v", p)
+		}
+		c.outdate()
+		if p := c.get(t.Context(), r, patience); p.fine() || !p.known() || !p.outdated {
+			t.Errorf("while the database is asked after the change: %+v", p)
+		}
+		time.Sleep(time.Second)
+		if p := c.get(t.Context(), r, patience); !p.fine() {
+			t.Errorf("after the change: %+v", p)
+		}
 	})
 }
 
@@ -107,7 +133,7 @@ func TestPartsOutliveAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q, c := &slowQuery{took: time.Millisecond}, newCache()
 		r := q.request("q", shortLife)
-		last := c.get(t.Context(), r, patience)
+		last := c.get(t.Context(), r, waits)
 		before, away := q.runs.Load(), errors.New("connection refused")
 		q.err.Store(&away)
 		time.Sleep(shortLife)
@@ -122,13 +148,13 @@ func TestPartsOutliveAnOutage(t *testing.T) {
 		}
 		q.err.Store(nil)
 		time.Sleep(shortLife)
-		if p := c.get(t.Context(), r, patience); p.err != nil || !p.failing.IsZero() || p.value == last.value {
+		if p := c.get(t.Context(), r, waits); p.err != nil || !p.failing.IsZero() || p.value == last.value {
 			t.Errorf("after the outage: %+v", p)
 		}
 	})
 }
 
-// Queries that hang end after a second, and no viewer waits for longer, also if all of them begin at once. They do
+// Queries that hang end after thirty seconds, and no viewer waits for longer, also if all of them begin at once. They do
 // not hold up other queries for longer than that.
 func TestQueriesAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,8 +163,8 @@ func TestQueriesAreLimited(t *testing.T) {
 		for i := range 3 * maxQueries {
 			all.Go(func() {
 				begin := time.Now()
-				p := c.get(t.Context(), q.request(fmt.Sprint(i), shortLife), patience)
-				if took := time.Since(begin); took > patience || p.value != nil || p.err == nil {
+				p := c.get(t.Context(), q.request(fmt.Sprint(i), shortLife), waits)
+				if took := time.Since(begin); took > waits || p.value != nil || p.err == nil {
 					t.Errorf("a viewer waited for %s: %+v", took, p)
 				}
 			})
@@ -148,7 +174,7 @@ func TestQueriesAreLimited(t *testing.T) {
 			t.Errorf("%d queries ran at a time, want %d", n, maxQueries)
 		}
 		healthy := &slowQuery{took: time.Millisecond}
-		if p := c.get(t.Context(), healthy.request("healthy", shortLife), patience); p.err != nil {
+		if p := c.get(t.Context(), healthy.request("healthy", shortLife), waits); p.err != nil {
 			t.Errorf("a healthy query after those that hang: %+v", p)
 		}
 	})
@@ -160,7 +186,7 @@ func TestResultsAreForgotten(t *testing.T) {
 		c, q := newCache(), &slowQuery{took: time.Millisecond}
 		runs := func(key string) int64 {
 			before := q.runs.Load()
-			c.get(t.Context(), q.request(key, time.Hour), patience)
+			c.get(t.Context(), q.request(key, time.Hour), waits)
 			return q.runs.Load() - before
 		}
 		for i := range 2 * maxCached {
@@ -179,7 +205,7 @@ func TestResultsAreForgotten(t *testing.T) {
 func TestAChangeShowsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, q := newCache(), &slowQuery{took: 100 * time.Millisecond}
-		see := func() (begun time.Time) { return c.get(t.Context(), q.request("q", shortLife), patience).at }
+		see := func() (begun time.Time) { return c.get(t.Context(), q.request("q", shortLife), waits).at }
 		see()
 		changed := time.Now()
 		c.outdate()
@@ -191,7 +217,7 @@ func TestAChangeShowsAtOnce(t *testing.T) {
 		go func() {
 			defer close(other)
 			slow := &slowQuery{took: 300 * time.Millisecond} // begins before the change, and ends after the next query
-			c.get(t.Context(), slow.request("q", shortLife), patience)
+			c.get(t.Context(), slow.request("q", shortLife), waits)
 		}()
 		time.Sleep(50 * time.Millisecond)
 		changed = time.Now()
@@ -214,8 +240,8 @@ func TestAgeOfAPage(t *testing.T) {
 	v.note("old", part{value: 1, at: now.Add(-4 * time.Second)})
 	v.note("failed", part{err: errors.New("away"), failing: now.Add(-time.Second)})
 	v.note("middle", part{value: 1, at: now.Add(-2 * time.Second)})
-	if want := now.Add(-4 * time.Second); !v.AsOf.Equal(want) || !v.Failing.Equal(now.Add(-time.Second)) {
-		t.Errorf("the page is as of %s, want %s; the database is away since %s", v.AsOf, want, v.Failing)
+	if want := now.Add(-4 * time.Second); !v.asOf().Equal(want) || !v.failing().Equal(now.Add(-time.Second)) {
+		t.Errorf("the page is as of %s, want %s; the database is away since %s", v.asOf(), want, v.failing())
 	}
 }
 

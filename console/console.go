@@ -53,7 +53,8 @@ type console struct {
 }
 
 // Handler returns a handler that serves the pages of the environment of c, and below in/NAME/ those of the other
-// environments of its database. c must stay open for as long as the handler is used, and for a second longer.
+// environments of its database. c must stay open for as long as the handler is used. A query that is under
+// way then fails, and nobody waits for it.
 func Handler(c *center.Center, o Options) (http.Handler, error) {
 	if c == nil {
 		return nil, errors.New("console: no center")
@@ -102,7 +103,8 @@ func (s *console) lookers(next http.Handler) http.Handler {
 // page is the content of one address.
 type page struct {
 	template string
-	// make returns what the page says of an address with this query, unless it sets the viewer's error.
+	// make returns what the page says of an address with this query, unless it sets the viewer's error. Without Data the
+	// page says that it is being read.
 	make func(context.Context, *viewer, url.Values) content
 }
 
@@ -129,13 +131,17 @@ func (s *console) serve(p page) http.Handler {
 			v.refuse(ctx, w, deny(w, err), err)
 			return
 		}
-		if !v.viewer.mayEnter(ctx, query.Get("task")) {
+		if formatOf(r) != formatHTML {
+			v.viewer = v.viewer.patient()
+		}
+		enters := v.viewer.mayEnter(ctx, query.Get("task"))
+		switch {
+		case enters:
+			v.content = p.make(ctx, v.viewer, query)
+		case v.viewer.knows("tasks"):
 			v.refuse(ctx, w, http.StatusForbidden, errNotAllowed)
 			return
-		}
-		if v.content = p.make(ctx, v.viewer, query); v.viewer.Err != nil {
-			v.fail(ctx, w, v.viewer.Err)
-			return
+		default: // it is not known yet whether the actor may see any row
 		}
 		v.write(ctx, w)
 	})

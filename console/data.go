@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,14 +46,12 @@ func (v *viewer) dataOf(ctx context.Context, taskType string) (rows []dataRow) {
 	}
 	p := v.cache.get(ctx, request{v.partKey("data"), v.life(), dataLimit, func(ctx context.Context) (any, error) {
 		return v.client.DataDatabases().List(ctx)
-	}}, diagnosisPatience)
-	if !errors.Is(p.err, errLate) {
-		v.note("data", p)
-	}
+	}}, min(diagnosisPatience, time.Until(v.until)))
+	v.note("data", p)
 	list, _ := p.value.([]ops.DataRecord)
 	for _, name := range names {
 		d := ops.DataRecord{Name: name, State: ops.DataNew, Reason: "it is being read"}
-		if p.value != nil {
+		if p.known() {
 			d.Reason = ""
 		}
 		if i := slices.IndexFunc(list, func(r ops.DataRecord) bool { return r.Name == name }); i >= 0 {

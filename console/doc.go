@@ -21,15 +21,19 @@
 //
 // The pages read through a cache that all viewers share. The result of a query serves them for two seconds, and for
 // five in a roster of more than 1,000 queues. Viewers that need the same data then wait for the same query, so that
-// what viewers cost the database does not grow with their number. A query may take a second; the checks of the doctor,
-// which are many queries, ten. A page is as old as its oldest part, and says so. An earlier cache let queries rest for
-// minutes while a small query said that nothing had changed. It was cheaper, but failed items did not change that
-// query's result, and the page said "1 s old" beside a list of five minutes ago.
+// what viewers cost the database does not grow with their number. A page is as old as its oldest part, and says so. An
+// earlier cache let queries rest for minutes while a small query said that nothing had changed. It was cheaper, but
+// failed items did not change that query's result, and the page said "1 s old" beside a list of five minutes ago.
 //
 // The cache holds the 256 results that were used last. A list has at most 1,000 rows.
 //
-// If a query fails, the pages show what it returned last, and since when the database has not answered. They stay
-// usable in the middle of an outage. Only a page that nobody has looked at before has nothing to show then.
+// A page waits half a second for all its queries together, and then shows what it knows. A query goes on without it,
+// for the next update: it may take thirty seconds, and the checks of the doctor, which are more than a hundred
+// statements, three minutes. A part that has never been read says "Checking". One that is older than ten seconds, or
+// older than a change, says its age. If the query has failed, it says why, and since when. An earlier version let a
+// query take a second, and answered 503 without its result: with a second of latency nobody ever saw a page. Not known
+// is a state of its own: no page says of it that there is nothing, or that nothing is wrong. JSON and CSV have no place
+// for that, so that they wait for their rows, or fail.
 //
 // # Changes
 //

@@ -42,6 +42,9 @@ func showEvents(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	list := v.eventsOf(ctx, ops.EventFilter{TaskType: p.Task, Kind: p.Kind, QueueID: p.Queue, Server: p.Server},
 		p.Pages.limit())
+	if !v.knows("events") {
+		return content{Title: "Events"}
+	}
 	p.Rows = cutPage(&p.Pages, newestFirst(list), len(list) == p.Pages.limit())
 	return content{"Events", p, list}
 }

@@ -95,7 +95,7 @@ func (s *site) do(r *http.Request) reply {
 	return reply{w.Code, string(body), w.Result().Header}
 }
 
-// get returns a page. A query may take longer on a busy machine than the console lets it: get then looks again.
+// get returns a page with all its parts. On a busy machine a part may not be there at once: get then looks again.
 func (s *site) get(target string) reply {
 	s.Helper()
 	return s.await(request(http.MethodGet, target))
@@ -104,7 +104,7 @@ func (s *site) get(target string) reply {
 func (s *site) await(request *http.Request) reply {
 	s.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if r := s.do(request); r.code != http.StatusServiceUnavailable || time.Now().After(deadline) {
+		if r := s.do(request); r.code != http.StatusServiceUnavailable && !checking(r) || time.Now().After(deadline) {
 			return r
 		}
 	}

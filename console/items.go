@@ -82,6 +82,9 @@ func showItems(ctx context.Context, v *viewer, query url.Values) content {
 	}
 	p.Choose = p.Task != "" && v.Actor.may(Operate, p.Task)
 	matching := v.itemsOf(ctx, ops.ItemFilter{TaskType: p.Task, QueueID: p.Queue, State: p.State, Text: p.Query}, maxItems)
+	if !v.knows("items") {
+		return content{Title: "Failed items"}
+	}
 	p.Full = len(matching) == maxItems
 	p.Groups = groupErrors(matching)
 	p.Items = cutPage(&p.Pages, matching, false)

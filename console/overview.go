@@ -18,8 +18,7 @@ type overview struct {
 	diagnosis
 	Headline string
 	Tasks    []taskRow
-	Trouble  int   // task types with trouble
-	RunsErr  error // why no runs are known: the rest of the page is of use in an outage that began before they were read
+	Trouble  int // task types with trouble
 }
 
 // taskRow is a task type in the list.
@@ -50,15 +49,11 @@ func (t taskRow) Lost() int64 { return t.Overdue + t.Orphan + t.Unassigned }
 func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
 	tasks := v.tasks(ctx)
 	v.allServers(ctx) // for the samples
-	if v.Err != nil {
-		return content{}
-	}
 	o := overview{Tasks: make([]taskRow, len(tasks))}
 	latest := v.latestRuns(ctx, runs.Filter{})
-	o.RunsErr, v.Err = v.Err, nil
 	for i, t := range tasks {
 		o.Tasks[i] = taskRow{
-			t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt["tasks"]),
+			t, v.samples.ofTask(t.TaskType), marksOf(t), backlogOfTask(t, v.readAt("tasks")),
 			newestRun(latest, t.TaskType),
 		}
 		if o.Tasks[i].Bad() {
@@ -69,7 +64,7 @@ func showOverview(ctx context.Context, v *viewer, _ url.Values) content {
 		return cmp.Or(cmp.Compare(rank(a.Marks), rank(b.Marks)), cmp.Compare(a.TaskType, b.TaskType))
 	})
 	o.diagnosis = v.diagnose(ctx)
-	o.Headline = headline(o)
+	o.Headline = v.headline(o)
 	return content{"Overview", o, tasks}
 }
 
@@ -82,8 +77,25 @@ func newestRun(list []runs.Record, taskType string) *runs.Record {
 	return &list[i]
 }
 
-// headline says what is wrong in one sentence, for readers who stop there.
-func headline(o overview) string {
+// headline says what is wrong in one sentence, for readers who stop there. What is not known is never said to be right,
+// and what was right at the last answer of a database that is away is said in the past tense.
+func (v *viewer) headline(o overview) string {
+	since := v.failing()
+	switch known := v.knows("tasks", "findings"); {
+	case known && !since.IsZero():
+		return "Not known since " + since.UTC().Format("15:04:05") + ". Before: " + verdict(o)
+	case known:
+		return verdict(o)
+	case o.Trouble > 0:
+		return human.Count(o.Trouble, "task type", "task types") + " with trouble"
+	case !since.IsZero():
+		return "Not known"
+	}
+	return "Checking"
+}
+
+// verdict is the headline for what was read.
+func verdict(o overview) string {
 	problems, notes := 0, 0
 	for _, f := range o.Bad {
 		if f.Bad() {
@@ -95,10 +107,6 @@ func headline(o overview) string {
 	switch {
 	case len(o.Tasks) == 0:
 		return "No task type has been registered"
-	case o.Err != nil && o.Trouble > 0:
-		return human.Count(o.Trouble, "task type", "task types") + " with trouble"
-	case o.Err != nil:
-		return "The checks have not ended yet"
 	case problems > 0:
 		return human.Count(problems, "problem", "problems")
 	case notes > 0:

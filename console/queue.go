@@ -67,12 +67,15 @@ const maxEvents = 500
 func showQueue(ctx context.Context, v *viewer, query url.Values) content {
 	t := v.taskNamed(ctx, query.Get("task"))
 	queues, servers := v.queuesOf(ctx, t.TaskType), v.serversOf(ctx, t.TaskType)
+	if v.Err != nil || !v.knows("tasks", "queues") {
+		return content{Title: fmt.Sprintf("%s, queue %s", t.TaskType, query.Get("queue"))}
+	}
 	i := slices.IndexFunc(queues, func(q ops.QueueRecord) bool { return q.QueueID == query.Get("queue") })
 	if i < 0 {
 		v.Err = cmp.Or(v.Err, fmt.Errorf("%w queue %q of %s", errUnknown, query.Get("queue"), t.TaskType))
 		return content{}
 	}
-	q, named, read := queues[i], nameOwners(servers, queues), v.readAt[queuesKey(t.TaskType)]
+	q, named, read := queues[i], nameOwners(servers, queues), v.readAt("queues")
 	p := queuePage{
 		Task: t.TaskType, Splittable: t.Splittable, Queue: q, Owner: named.Of(q.CurServer), Next: named.Of(q.ReqServer),
 		Mark: conditionOf(q), Since: ownedSince(q, read), Left: backlogOfQueue(q, read), Span: query.Get("span"),

@@ -37,7 +37,7 @@ func (v *viewer) calendarOf(ctx context.Context, taskType string) (c calendar) {
 	if len(list) == 0 {
 		return c
 	}
-	today := v.AsOf.UTC().Truncate(24 * time.Hour)
+	today := v.asOf().UTC().Truncate(24 * time.Hour)
 	if newest := slices.MaxFunc(list,
 		func(a, b runs.Day) int { return strings.Compare(a.Day, b.Day) }).Day; newest > today.Format(time.DateOnly) {
 		today, _ = time.Parse(time.DateOnly, newest) // the database's clock is ahead of this one

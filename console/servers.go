@@ -69,9 +69,15 @@ func showServers(ctx context.Context, v *viewer, query url.Values) content {
 				slices.Reverse(gone)
 				return gone, err
 			})
+		if !v.knows("gone") {
+			return content{Title: "Servers"}
+		}
 		return content{"Servers", p, p.Gone}
 	}
 	list := v.allServers(ctx)
+	if !v.knows("servers") {
+		return content{Title: "Servers"}
+	}
 	rates := v.samples.ofServers()
 	var shown []ops.ServerRecord
 	processes := map[string]*process{}

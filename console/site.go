@@ -87,7 +87,7 @@ func (s *site) environment(ctx context.Context, sign string) (http.Handler, erro
 	if handler != nil {
 		return handler, nil
 	}
-	v := viewer{console: s.main}
+	v := (&viewer{console: s.main}).patient()
 	signs := v.ownSigns(ctx)
 	if v.Err != nil {
 		return nil, v.Err

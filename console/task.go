@@ -51,18 +51,18 @@ func (q queueRow) Bad() bool { return q.Mark.Kind == "bad" }
 func showTask(ctx context.Context, v *viewer, query url.Values) content {
 	t := v.taskNamed(ctx, query.Get("task"))
 	queues, servers := v.queuesOf(ctx, t.TaskType), v.serversOf(ctx, t.TaskType)
-	if v.Err != nil {
-		return content{}
+	if v.Err != nil || !v.knows("tasks") {
+		return content{Title: t.TaskType}
 	}
 	named := nameOwners(servers, queues)
 	p := taskPage{
 		TaskRecord: t, Marks: marksOf(t), Spark: v.samples.ofTask(t.TaskType),
-		Backlog: backlogOfTask(t, v.readAt["tasks"]), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query),
+		Backlog: backlogOfTask(t, v.readAt("tasks")), Owners: named.List, Filter: query.Get("status"), Pages: pageOf(query),
 	}
-	p.Sentence = sentence(t, servers)
+	p.Sentence = sentence(t, servers, v.knows("servers"))
 	p.Named = slices.ContainsFunc(queues, hasName)
 	p.strip(named, queues)
-	p.list(named, queues, v.readAt[queuesKey(t.TaskType)])
+	p.list(named, queues, v.readAt("queues"))
 	p.Settings = v.settingsOf(ctx, t.TaskType, servers)
 	p.Data = v.dataOf(ctx, t.TaskType)
 	p.Found = slices.DeleteFunc(v.diagnose(ctx).Bad, func(f found) bool { return f.TaskType != t.TaskType })
@@ -72,8 +72,8 @@ func showTask(ctx context.Context, v *viewer, query url.Values) content {
 // hasName reports whether a queue has a name, and not a number.
 func hasName(q ops.QueueRecord) bool { return q.QueueTotal == nil }
 
-// sentence says what the task type is.
-func sentence(t ops.TaskRecord, servers []ops.ServerRecord) string {
+// sentence says what the task type is. The servers may not be known yet.
+func sentence(t ops.TaskRecord, servers []ops.ServerRecord, known bool) string {
 	hosts := map[string]bool{}
 	for _, s := range servers {
 		hosts[s.HostName] = true
@@ -82,7 +82,11 @@ func sentence(t ops.TaskRecord, servers []ops.ServerRecord) string {
 	if t.Mode == center.ModeRun {
 		kind = "In runs"
 	}
-	return fmt.Sprintf("%s, %s, served by %s on %s", kind, human.Count(t.QueueTotal, "queue", "queues"),
+	kind += ", " + human.Count(t.QueueTotal, "queue", "queues")
+	if !known {
+		return kind
+	}
+	return fmt.Sprintf("%s, served by %s on %s", kind,
 		human.Count(len(servers), "server", "servers"), human.Count(len(hosts), "host", "hosts"))
 }
 

@@ -109,6 +109,9 @@ const shownNext = 10
 func showTrigger(ctx context.Context, v *viewer, query url.Values) content {
 	name := query.Get("trigger")
 	list := v.allTriggers(ctx)
+	if v.Err != nil || !v.knows("triggers") {
+		return content{Title: "Trigger " + name}
+	}
 	i := slices.IndexFunc(list, func(t runs.TriggerRecord) bool { return t.Name == name })
 	if i < 0 {
 		v.Err = cmp.Or(v.Err, fmt.Errorf("%w trigger %q in own_sign %s", errUnknown, name, v.client.OwnSign()))

@@ -18,6 +18,9 @@ type triggersPage struct {
 // showTriggers returns the page of triggers.
 func showTriggers(ctx context.Context, v *viewer, _ url.Values) content {
 	list, found := v.allTriggers(ctx), v.latestRuns(ctx, runs.Filter{})
+	if !v.knows("triggers") {
+		return content{Title: "Triggers"}
+	}
 	p := triggersPage{Rows: list}
 	for _, t := range list {
 		// The time line moves each minute, so that the page does not change with each read.

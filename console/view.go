@@ -39,7 +39,8 @@ type view struct {
 // newView returns the response to a request, and the error of one that the actor may not make.
 func (s *console) newView(r *http.Request, template string) (*view, error) {
 	actor, err := s.options.Access(r)
-	return &view{viewer: &viewer{console: s, Actor: actor}, request: r, template: template, Path: r.URL.Path}, err
+	v := &viewer{console: s, Actor: actor, until: time.Now().Add(patience)}
+	return &view{viewer: v, request: r, template: template, Path: r.URL.Path}, err
 }
 
 func count(yes bool) int {
@@ -51,17 +52,32 @@ func count(yes bool) int {
 
 // write sends the page, or says that the client has it already.
 func (v *view) write(ctx context.Context, w http.ResponseWriter) {
-	if format := formatOf(v.request); format != formatHTML {
-		v.writeRecords(ctx, w, format)
-		return
+	format := formatOf(v.request)
+	if format == formatHTML {
+		v.Nav = v.viewer.nav(ctx)
 	}
-	v.Nav = v.viewer.nav(ctx)
 	err := v.viewer.Err
-	if err == nil {
+	switch {
+	case err != nil:
+	case format != formatHTML:
+		v.writeRecords(ctx, w, format)
+	case v.Data == nil:
+		v.template = "checking"
+		fallthrough
+	default:
+		v.tell(ctx)
 		err = v.show(ctx, w, http.StatusOK)
 	}
 	if err != nil {
 		v.fail(ctx, w, err)
+	}
+}
+
+// tell logs why the page lacks parts.
+func (v *view) tell(ctx context.Context) {
+	if s := v.Lacking(); s != nil && s.Reason != "" {
+		v.viewer.options.Logger.LogAttrs(ctx, slog.LevelWarn, "show a page of the console", slog.String("path", v.Path),
+			slog.String("error", s.Reason))
 	}
 }
 
@@ -163,10 +179,10 @@ func (v *view) refuse(ctx context.Context, w http.ResponseWriter, status int, er
 func (v *view) OwnSign() string { return v.viewer.client.OwnSign() }
 
 // AsOf returns when the oldest part of the page was read.
-func (v *view) AsOf() time.Time { return v.viewer.AsOf }
+func (v *view) AsOf() time.Time { return v.viewer.asOf() }
 
 // Failing returns since when the database does not answer; the zero time if it does.
-func (v *view) Failing() time.Time { return v.viewer.Failing }
+func (v *view) Failing() time.Time { return v.viewer.failing() }
 
 // Who returns the name of the actor.
 func (v *view) Who() string { return v.viewer.Actor.Name }

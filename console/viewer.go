@@ -18,27 +18,38 @@ type viewer struct {
 	*console
 	Actor Actor
 
-	AsOf    time.Time // when the oldest part of what was read was read
-	Failing time.Time // since when the database does not answer; zero if it does
-	Err     error     // why there is no page: the first error of its parts, after which no query runs
+	until    time.Time // until when it waits for the database; zero: not at all
+	complete bool      // without all parts there is no answer
+	parts    map[string]part
 
-	readAt map[string]time.Time // when the results of queries were read, by their keys
+	Err error // why there is no answer, after which no query runs
 }
 
-// load returns the result of a query of the environment of the viewer. key names the query with its parameters. If
-// the query fails, load returns the result of its last success, with the failure noted in the viewer. Without one, the
-// viewer has the error.
+// patient returns the viewer of an answer that is of no use without all its parts: of records, and of a change.
+func (v *viewer) patient() *viewer {
+	w := *v
+	w.until, w.complete, w.parts = time.Now().Add(longPatience), true, nil
+	return &w
+}
+
+// load returns the result of a query of the environment of the viewer. key names the query with its parameters, and
+// begins with the name of the part of the page. While the database does not answer, load returns the result of the last
+// success. Without one it returns no value, and the part is not known.
 func load[T any](ctx context.Context, v *viewer, key string, query func(context.Context) (T, error)) (value T) {
 	if v.Err != nil {
 		return value
 	}
 	p := v.cache.get(ctx, request{v.partKey(key), v.life(), readLimit, func(ctx context.Context) (any, error) {
 		return query(ctx)
-	}}, patience)
+	}}, time.Until(v.until))
 	v.note(key, p)
-	value, ok := p.value.(T)
-	if !ok {
-		v.Err = p.err
+	if p.err != nil && statusOf(p.err, http.StatusServiceUnavailable) != http.StatusServiceUnavailable {
+		v.Err = p.err // the database has answered: there is no such thing
+		return value
+	}
+	value, known := p.value.(T)
+	if !known && v.complete {
+		v.Err = cmp.Or(p.err, errChecking)
 	}
 	return value
 }
@@ -101,20 +112,6 @@ func (v *viewer) knownTasks() []ops.TaskRecord {
 	return tasks
 }
 
-// note keeps the age of a part of the page, that of the oldest part, and since when the database does not answer.
-func (v *viewer) note(key string, p part) {
-	if v.readAt == nil {
-		v.readAt = map[string]time.Time{}
-	}
-	v.readAt[key] = p.at
-	if p.value != nil && (v.AsOf.IsZero() || p.at.Before(v.AsOf)) {
-		v.AsOf = p.at
-	}
-	if p.err != nil && (v.Failing.IsZero() || p.failing.Before(v.Failing)) {
-		v.Failing = p.failing
-	}
-}
-
 // visible returns the rows of the task types that the actor may look at. Rows of no task type need the right to look
 // at all.
 func visible[T any](v *viewer, rows []T, taskTypeOf func(T) string) []T {
@@ -163,11 +160,14 @@ func (v *viewer) tasks(ctx context.Context) []ops.TaskRecord {
 		func(ctx context.Context) ([]ops.TaskRecord, error) { return v.client.Tasks().List(ctx, "") })
 }
 
-// taskNamed returns a task type.
+// taskNamed returns a task type, if the task types are known.
 func (v *viewer) taskNamed(ctx context.Context, name string) ops.TaskRecord {
 	tasks := v.tasks(ctx)
 	if i := slices.IndexFunc(tasks, func(t ops.TaskRecord) bool { return t.TaskType == name }); i >= 0 {
 		return tasks[i]
+	}
+	if !v.knows("tasks") {
+		return ops.TaskRecord{TaskType: name}
 	}
 	v.Err = cmp.Or(v.Err, fmt.Errorf("%w task type %q: no worker has registered it in %s", errUnknown, name,
 		v.client.OwnSign()))
@@ -192,11 +192,9 @@ func (v *viewer) serversOf(ctx context.Context, taskType string) []ops.ServerRec
 		func(s ops.ServerRecord) bool { return s.TaskType != taskType })
 }
 
-func queuesKey(taskType string) string { return "queues\x00" + taskType }
-
 // queuesOf returns the queues of a task type.
 func (v *viewer) queuesOf(ctx context.Context, taskType string) []ops.QueueRecord {
-	return load(ctx, v, queuesKey(taskType), func(ctx context.Context) ([]ops.QueueRecord, error) {
+	return load(ctx, v, "queues\x00"+taskType, func(ctx context.Context) ([]ops.QueueRecord, error) {
 		return v.client.Queues().List(ctx, ops.QueueFilter{TaskType: taskType})
 	})
 }
@@ -211,8 +209,12 @@ func (v *viewer) allTriggers(ctx context.Context) []runs.TriggerRecord {
 
 // ownSigns returns the environments of the database.
 func (v *viewer) ownSigns(ctx context.Context) []string {
-	main := viewer{console: v.main, Err: v.Err}
+	main := *v
+	main.console, main.parts = v.main, nil
 	signs := load(ctx, &main, "own signs", v.main.client.OwnSigns)
+	if p, asked := main.parts["own signs"]; asked {
+		v.note("own signs", p)
+	}
 	v.Err = main.Err
 	return signs
 }
@@ -224,11 +226,15 @@ type nav struct {
 	DeadItems                   int64
 }
 
-// nav returns what the top of each page shows, of the task types that the actor may look at.
+// nav returns what the top of each page shows, of the task types that the actor may look at. It is empty until these
+// are known.
 func (v *viewer) nav(ctx context.Context) (n nav) {
 	for _, t := range v.tasks(ctx) {
 		n.DeadItems += t.DeadItems
 		n.OpenRuns += count(t.RunID != nil)
+	}
+	if !v.knows("tasks") && !v.Actor.may(Look, "") {
+		return nav{}
 	}
 	n.Servers, n.Triggers, n.Signs = len(v.allServers(ctx)), len(v.allTriggers(ctx)), v.ownSigns(ctx)
 	if !slices.Contains(n.Signs, v.main.client.OwnSign()) { // no worker has come yet

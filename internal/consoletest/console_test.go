@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -194,5 +195,55 @@ func TestLayout(t *testing.T) {
 			b.checkLayout(name)
 			b.shot(name)
 		}
+	}
+}
+
+// While the database takes a second for each statement, a page is there at once, and fills itself part by part. While
+// the database is away, the page says of each part since when and why. Two people see the same.
+func TestSlowDatabase(t *testing.T) {
+	for _, kind := range testdb.Kinds(t) {
+		if kind == testdb.SQLite {
+			continue // a file is never slow
+		}
+		t.Run(kind, func(t *testing.T) {
+			url := testdb.URL(t, kind)
+			r := newRoster(t, url)
+			r.worker()
+			through, proxy := testdb.Through(t, url)
+			console := r.console(through)
+			first, second := openBrowser(t, console), openBrowser(t, console)
+			proxy.Delay(500 * time.Millisecond) // in each direction
+			first.open("")
+			if text := eval[string](first, "document.querySelector('h1').innerText"); text != "Checking" {
+				t.Errorf("the first page of a slow database says %q", text)
+			}
+			first.checkLayout("slow")
+			first.shot("slow-first-" + kind)
+			second.open("task?task=settle")
+			second.shot("slow-second-" + kind)
+			first.awaitText("#task-settle", "settle")
+			second.await("the strip is full", `document.querySelectorAll("#strip a.o1").length === 8`)
+			second.shot("slow-filled-" + kind)
+			if eval[bool](second, `!!document.querySelector(".banner")`) {
+				t.Error("a slow database is said to be away")
+			}
+			endFirst, endSecond := first.fails(), second.fails()
+			proxy.Refuse(true)
+			proxy.Cut()
+			second.open("items")
+			second.awaitText(".part", "no answer since")
+			second.checkLayout("away")
+			second.shot("away-items-" + kind)
+			first.awaitText(".banner", "The database does not answer in time")
+			first.shot("away-first-" + kind)
+			proxy.Refuse(false)
+			proxy.Delay(0)
+			second.awaitText("main", "No item has failed")
+			first.awaitText("h1", "wrong")
+			first.await("the banner goes", `!document.querySelector(".banner")`)
+			first.shot("back-" + kind)
+			endFirst()
+			endSecond()
+		})
 	}
 }
