@@ -11,11 +11,12 @@ import (
 	"github.com/pressly/goose/v3/database"
 )
 
-// Dialect names a family of databases: [Postgres], [MySQL] or [SQLite]. Every function refuses the zero value.
+// Dialect names a kind of database: [Postgres], [MySQL], [MariaDB], [SQLite] or [TiDB]. Every function refuses the zero
+// value.
 type Dialect string
 
 // grammars are the dialects that Rota supports.
-var grammars = []*grammar{&postgres, &mysql, &sqlite, &tidb}
+var grammars = []*grammar{&postgres, &mysql, &mariadb, &sqlite, &tidb}
 
 // grammar holds what differs between the dialects, apart from the migrations.
 type grammar struct {
@@ -122,7 +123,7 @@ func dollars(query string) string {
 	return b.String()
 }
 
-// MySQL is MySQL 8 and newer and MariaDB 10.6 and newer, through go-sql-driver/mysql.
+// MySQL is MySQL 8 and newer, through go-sql-driver/mysql.
 const MySQL Dialect = "mysql"
 
 var mysql = grammar{
@@ -182,12 +183,22 @@ DEALLOCATE PREPARE ddl;`, m[2] == "DROP", has, m[5], quoted.Replace(strings.Trim
 
 var quoted = strings.NewReplacer(`\`, `\\`, `'`, `''`)
 
+// MariaDB is MariaDB 10.6 and newer, through go-sql-driver/mysql.
+const MariaDB Dialect = "mariadb"
+
+var mariadb = func() grammar { // all statements are those of MySQL
+	g := mysql
+	g.name = MariaDB
+	return g
+}()
+
 // TiDB is TiDB 8.5 and newer, through go-sql-driver/mysql.
 const TiDB Dialect = "tidb"
 
-// Family returns the dialect whose SQL the database mostly understands: [MySQL] for TiDB, otherwise d itself.
+// Family returns the dialect whose SQL the database mostly understands: [MySQL] for MariaDB and TiDB, otherwise d
+// itself.
 func (d Dialect) Family() Dialect {
-	if d == TiDB {
+	if d == MariaDB || d == TiDB {
 		return MySQL
 	}
 	return d
@@ -213,10 +224,8 @@ var tidb = grammar{
 	raced:     never,
 }
 
-// tidbWords takes out the defaults that are expressions, so that an INSERT by hand must name these columns, and makes a
-// constraint a comparison.
-var tidbWords = strings.NewReplacer(" DEFAULT ('')", "", " DEFAULT (UTC_TIMESTAMP(6))", "",
-	"IS NULL END)", "IS NULL END = TRUE)")
+// tidbWords takes out the defaults that are expressions, so that an INSERT by hand must name these columns.
+var tidbWords = strings.NewReplacer(" DEFAULT ('')", "", " DEFAULT (UTC_TIMESTAMP(6))", "")
 
 // forTiDB turns the statements for MySQL into those for TiDB, which lists CHECK constraints in one place only.
 func forTiDB(statements string) string {

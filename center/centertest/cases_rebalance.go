@@ -155,7 +155,7 @@ func testPlaceBesideFence(t *testing.T, c *center.Center) {
 	}
 	r := newFixture(t, c, center.Settings{Queues: 500})
 	r.join("A", "B")
-	if c.Dialect() == schema.MySQL {
+	if c.Dialect().Family() == schema.MySQL {
 		r.exec("ANALYZE TABLE schedule_queue")
 	}
 	cursor := "x"

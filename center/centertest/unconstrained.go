@@ -34,7 +34,7 @@ var constraints = map[schema.Dialect]string{
 }
 
 func dropConstraints(t *testing.T, c *center.Center) {
-	query := constraints[c.Dialect()]
+	query := constraints[c.Dialect().Family()]
 	if query == "" {
 		return
 	}

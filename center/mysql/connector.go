@@ -112,7 +112,7 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 		// long as it runs. The variable of MySQL limits SELECT only. MariaDB does not read the second comment.
 		delete(cfg.Params, "max_statement_time") // the driver sets the URL's after or before it
 		delete(cfg.Params, "max_execution_time")
-		cfg.Params["time_zone"] += " /*M!100300 , max_statement_time = 10 */ /*!80000 , max_execution_time = 10000 */"
+		cfg.Params["time_zone"] += " /*M!100300 , max_statement_time = 10 */ /*" + ofMySQL + " , max_execution_time = 10000 */"
 	}
 	if role == sqldb.RoleSchema {
 		// A statement that changes a table waits for all users of the table, by default for a day. New users of the
@@ -126,6 +126,9 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 	}
 }
 
+// ofMySQL begins a comment that MySQL and TiDB read, and MariaDB does not.
+const ofMySQL = "!80000"
+
 // limitIdle makes the server end a transaction whose client is silent (F6). MariaDB and TiDB have a setting for it.
 // MySQL has one for idle connections only, in a transaction or not. Each reads only its own comment.
 func limitIdle(cfg *driver.Config, limit time.Duration) {
@@ -134,7 +137,7 @@ func limitIdle(cfg *driver.Config, limit time.Duration) {
 	}
 	atMost(cfg, "M!100300", idleVariable, limit)
 	atMost(cfg, "T!", idleVariableOfTiDB, limit)
-	atMost(cfg, "!80000", "wait_timeout", limit)
+	atMost(cfg, ofMySQL, "wait_timeout", limit)
 }
 
 // replyGrace is how much longer than the server a client waits for a statement that takes too long: the server's error
@@ -167,6 +170,9 @@ func atMost(cfg *driver.Config, comment, name string, limit time.Duration) {
 			seconds = min(seconds, n)
 		}
 	}
-	cfg.Params["time_zone"] += fmt.Sprintf(" /*%[1]s , %[2]s = IF(@@%[2]s > 0 AND @@%[2]s < %[3]v, @@%[2]s, %[3]v) */",
-		comment, name, seconds)
+	limited := fmt.Sprintf("IF(@@%[1]s > 0 AND @@%[1]s < %[2]v, @@%[1]s, %[2]v)", name, seconds)
+	if comment == ofMySQL {
+		limited = "CAST(" + limited + " AS SIGNED)" // it is a DECIMAL, and MySQL wants an integer
+	}
+	cfg.Params["time_zone"] += fmt.Sprintf(" /*%s , %s = %s */", comment, name, limited)
 }

@@ -5,9 +5,10 @@ import (
 	"github.com/dutyrota/rota/schema"
 )
 
+// dialect is the dialect of MySQL. Those of MariaDB and TiDB are copies of it with other fields.
 var dialect = &sqldb.Dialect{
 	Name:    schema.MySQL,
-	Version: `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN VERSION() ELSE CONCAT('MySQL ', VERSION()) END`,
+	Version: `SELECT CONCAT('MySQL ', VERSION())`,
 	Tables: `SELECT REPLACE(table_type, 'BASE ', ''), table_name FROM information_schema.tables
 		WHERE table_schema = DATABASE() ORDER BY table_type DESC, table_name`,
 	Now: "UTC_TIMESTAMP(6)",
@@ -19,11 +20,12 @@ var dialect = &sqldb.Dialect{
 	QueuesIn: ` FROM ` + ids + `
 		STRAIGHT_JOIN {queues} AS q ON q.task_type = ? AND q.own_sign = ? AND q.queue_id = v.id`,
 	// Without FORCE INDEX, MySQL reads another index: to find one of a thousand servers, it reads all servers before it.
-	ByKey:         " FORCE INDEX (PRIMARY)",
-	Share:         " LOCK IN SHARE MODE", // MariaDB has no FOR SHARE
-	SkipLocked:    " FOR UPDATE SKIP LOCKED",
+	ByKey: " FORCE INDEX (PRIMARY)",
+	// OF, because MySQL refuses to lock the rows of JSON_TABLE (error 3569).
+	Share:         " FOR SHARE OF q",
+	SkipLocked:    " FOR UPDATE OF q SKIP LOCKED",
 	ServersIn:     serversIn,
-	LockServers:   " FOR UPDATE",
+	LockServers:   " FOR UPDATE OF s",
 	DeleteServers: `DELETE s` + serversIn,
 	// MySQL evaluates the assignments from left to right (L6): the comparison of the epochs comes before the new epoch.
 	UpsertBacklog: ` ON DUPLICATE KEY UPDATE items = IF(epoch <= VALUES(epoch), VALUES(items), items),
@@ -53,9 +55,6 @@ var dialect = &sqldb.Dialect{
 	Classify: classify,
 	Denied:   denied,
 }
-
-// galera is the dialect of a cluster whose nodes all accept writes.
-var galera = dialect.WithWriteFence()
 
 // ids is a table of the ids of a JSON array.
 const ids = `JSON_TABLE(?, '$[*]' COLUMNS (

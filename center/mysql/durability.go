@@ -19,13 +19,14 @@ type durability struct {
 
 // Global variables.
 const (
-	flushLog   = "innodb_flush_log_at_trx_commit"
-	syncBinlog = "sync_binlog"
+	flushLog    = "innodb_flush_log_at_trx_commit"
+	syncBinlog  = "sync_binlog"
+	sessionList = "performance_schema" // without which MySQL does not show them
 )
 
 // durabilityNotes returns what an operator should know about commits that the server may lose.
 func durabilityNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
-	settings, err := show(ctx, db, "GLOBAL VARIABLES", flushLog, syncBinlog, "log_bin", wsrepOn, lockMode)
+	settings, err := show(ctx, db, "GLOBAL VARIABLES", flushLog, syncBinlog, "log_bin", wsrepOn, lockMode, sessionList)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the durability: %w", err)
 	}
@@ -41,7 +42,8 @@ func durabilityNotes(ctx context.Context, db *sql.DB) ([]sqldb.Note, error) {
 }
 
 // readReplicas counts the replicas that are connected. MariaDB's status shows their number to every user. On MySQL each
-// replica has a thread, which a user without the right PROCESS does not see.
+// replica has a session, which a user without the right PROCESS does not see. MySQL cannot read the processlist of the
+// information schema while a session runs a statement with a character of four bytes (error 3854).
 func (d *durability) readReplicas(ctx context.Context, db *sql.DB) error {
 	const (
 		semiSync, semiSyncOld = "rpl_semi_sync_source_status", "rpl_semi_sync_master_status"
@@ -56,12 +58,15 @@ func (d *durability) readReplicas(ctx context.Context, db *sql.DB) error {
 		d.replicas, err = strconv.Atoi(n)
 		return err
 	}
+	if !isOn(d.settings["log_bin"]) {
+		return nil
+	}
 	var rights int
-	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM information_schema.processlist
+	err = db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM performance_schema.processlist
 		WHERE command LIKE 'Binlog Dump%'),
 		(SELECT COUNT(*) FROM information_schema.user_privileges WHERE privilege_type = 'PROCESS')`).
 		Scan(&d.replicas, &rights)
-	d.hidden = rights == 0 && isOn(d.settings["log_bin"])
+	d.hidden = rights == 0 || !isOn(d.settings[sessionList])
 	return err
 }
 
@@ -98,8 +103,8 @@ func (d durability) notes() (list []sqldb.Note) {
 	const hint = "semi-synchronous replication (rpl_semi_sync_master_enabled; on MySQL rpl_semi_sync_source_enabled)"
 	switch {
 	case d.hidden && !d.semiSync:
-		add(false, replicas, "to let it look: GRANT PROCESS ON *.* to this user", "this user may not see whether replicas "+
-			"follow asynchronously: a promotion of one "+twice)
+		add(false, replicas, "to let it look: GRANT PROCESS ON *.* to this user, and performance_schema = ON in the "+
+			"server's configuration", "this user may not see whether replicas follow asynchronously: a promotion of one "+twice)
 	case d.replicas > 0 && d.semiSync:
 		ok(fmt.Sprintf("replicas that follow: %d; a commit waits for one of them (semi-synchronous)", d.replicas))
 	case d.replicas > 0:

@@ -7,6 +7,7 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 func TestErrorClasses(t *testing.T) {
@@ -40,11 +41,12 @@ func TestOldServersAreRefused(t *testing.T) {
 		"x":                      `MySQL "x": cannot read the version`,
 	} {
 		got := ""
-		if err := checkVersion(version); err != nil {
+		_, err := askVendor(t.Context(), testdb.Answering(t, map[string][]any{"VERSION()": {version, ""}}))
+		if err != nil {
 			got = err.Error()
 		}
 		if got != want {
-			t.Errorf("checkVersion(%s): got %q, want %q", version, got, want)
+			t.Errorf("%s: got %q, want %q", version, got, want)
 		}
 	}
 }

@@ -35,17 +35,13 @@ func probe(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	if err := checkBinaryLog(ctx, db); err != nil {
 		return nil, err
 	}
-	return replication(ctx, db)
+	return replication(ctx, db, d)
 }
 
 var versionStart = regexp.MustCompile(`^(\d+)\.(\d+)`)
 
-// checkVersion returns an error if version, the result of VERSION(), is too old.
-func checkVersion(version string) error {
-	kind, least := "MySQL", [2]int{8, 0}
-	if strings.Contains(version, "MariaDB") {
-		kind, least = "MariaDB", [2]int{10, 6}
-	}
+// checkVersion returns an error if version, the result of VERSION(), is less than leastMajor.leastMinor.
+func checkVersion(kind, version string, leastMajor, leastMinor int) error {
 	m := versionStart.FindStringSubmatch(version)
 	if m == nil {
 		return fmt.Errorf("%s %q: cannot read the version", kind, version)
@@ -55,8 +51,8 @@ func checkVersion(version string) error {
 	if err := errors.Join(errMajor, errMinor); err != nil {
 		return fmt.Errorf("%s %q: cannot read the version: %w", kind, version, err)
 	}
-	if major < least[0] || major == least[0] && minor < least[1] {
-		return fmt.Errorf("%s %s is too old: %d.%d or newer is needed", kind, version, least[0], least[1])
+	if major < leastMajor || major == leastMajor && minor < leastMinor {
+		return fmt.Errorf("%s %s is too old: %d.%d or newer is needed", kind, version, leastMajor, leastMinor)
 	}
 	return nil
 }
@@ -174,28 +170,28 @@ const (
 
 func isOn(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }
 
-// replication asks how the server shares its data with others, and returns its dialect.
-func replication(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
+// replication asks a server with the dialect d how it shares its data with others, and returns its dialect.
+func replication(ctx context.Context, db *sql.DB, d *sqldb.Dialect) (*sqldb.Dialect, error) {
 	values, err := show(ctx, db, "VARIABLES", wsrepOn, singlePrimary)
 	if err != nil {
 		return nil, fmt.Errorf("ask for the replication: %w", err)
 	}
-	return writers(values)
+	return writers(values, d)
 }
 
 // writers returns the dialect by what the variables say about the servers that accept writes. A server without Galera
 // or Group Replication does not know the variables. Group Replication with several primaries has stale reads as Galera
 // has them, and a variable of its own against them, with which Rota is not tested: writers refuses it (F8).
-func writers(values map[string]string) (*sqldb.Dialect, error) {
+func writers(values map[string]string, d *sqldb.Dialect) (*sqldb.Dialect, error) {
 	if mode, known := values[singlePrimary]; known && !isOn(mode) {
 		return nil, fmt.Errorf("this server is set to a Group Replication with several primaries (%s = %s), "+
 			"in which the fence does not hold: "+
 			"switch the group to single-primary mode", singlePrimary, mode)
 	}
 	if isOn(values[wsrepOn]) {
-		return galera, nil
+		return d.WithWriteFence(), nil
 	}
-	return dialect, nil
+	return d, nil
 }
 
 // node asks the node of Galera behind a connection for its name and for the setting of the session.

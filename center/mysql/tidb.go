@@ -24,6 +24,7 @@ var tidb = func() *sqldb.Dialect {
 		SUBSTRING_INDEX(SUBSTRING_INDEX(TIDB_VERSION(), '\n', 1), 'Release Version: v', -1))`
 	d.Share = " FOR UPDATE"
 	d.SkipLocked = " FOR UPDATE NOWAIT"
+	d.LockServers = " FOR UPDATE"
 	d.QueuesIn = ` FROM {queues} AS q WHERE q.queue_id IN ({ids}) AND q.task_type = ? AND q.own_sign = ?`
 	d.ServersIn = servers
 	d.DeleteServers = `DELETE s` + servers

@@ -36,5 +36,8 @@ func askVendor(ctx context.Context, db *sql.DB) (*sqldb.Dialect, error) {
 	if err := vendors.Refuse(version, comment); err != nil {
 		return nil, err
 	}
-	return dialect, checkVersion(version)
+	if isMariaDB(version) {
+		return mariadb, checkVersion("MariaDB", version, 10, 6)
+	}
+	return dialect, checkVersion("MySQL", version, 8, 0)
 }

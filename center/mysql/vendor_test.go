@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/internal/testdb"
 )
 
@@ -12,6 +13,7 @@ import (
 func TestOtherProductsThanMySQLAreRefused(t *testing.T) {
 	t.Parallel()
 	for says, product := range map[[2]string]string{
+		{"9.7.4-2", "(Debian)"}:                                             "",
 		{"8.4.0", "MySQL Community Server - GPL"}:                           "",
 		{"8.0.36-0ubuntu0.22.04.1", "(Ubuntu)"}:                             "",
 		{"8.0.35-27", "Percona Server (GPL), Release 27, Revision 2f8eeab"}: "",
@@ -29,8 +31,11 @@ func TestOtherProductsThanMySQLAreRefused(t *testing.T) {
 		{"5.7.99", "Doris version doris-2.0.3-rc06-37d31a5"}: "Apache Doris",
 		{"8.0.33", "StarRocks version 3.3.0"}:                "StarRocks",
 	} {
-		_, err := askVendor(t.Context(), testdb.Answering(t, map[string][]any{"VERSION()": {says[0], says[1]}}))
+		d, err := askVendor(t.Context(), testdb.Answering(t, map[string][]any{"VERSION()": {says[0], says[1]}}))
 		wantProduct(t, says[0], err, product)
+		if want := map[bool]*sqldb.Dialect{true: mariadb, false: dialect}[strings.Contains(says[0], "MariaDB")]; err == nil && d != want {
+			t.Errorf("%s: dialect %s, want %s", says[0], d.Name, want.Name)
+		}
 	}
 }
 

@@ -52,7 +52,11 @@ var tables = map[schema.Dialect][]string{
 // openStore creates the tables where they are missing, in the roster's database.
 func openStore(ctx context.Context, c *center.Center) (store, error) {
 	s := store{c.DB(), c.Dialect()}
-	for _, table := range tables[s.dialect] {
+	own, found := tables[s.dialect]
+	if !found {
+		own = tables[s.dialect.Family()]
+	}
+	for _, table := range own {
 		if _, err := s.db.ExecContext(ctx, table); err != nil {
 			return s, err
 		}

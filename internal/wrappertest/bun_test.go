@@ -16,7 +16,7 @@ import (
 )
 
 func overBun(c *center.Center) *bun.DB {
-	switch c.Dialect() {
+	switch c.Dialect().Family() {
 	case schema.Postgres:
 		return bun.NewDB(c.DB(), pgdialect.New())
 	case schema.MySQL:

@@ -139,8 +139,8 @@ CREATE TABLE IF NOT EXISTS schedule_task_running (
     version            BIGINT       NOT NULL DEFAULT 0,      -- rises whenever the row is locked
     CONSTRAINT ck_schedule_task_running_queue_total CHECK (queue_total BETWEEN 0 AND 100000),
     CONSTRAINT ck_schedule_task_running_requested_total CHECK (requested_total BETWEEN 1 AND 100000),
-    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN JSON_VALID(removing) THEN JSON_TYPE(removing) = 'ARRAY' ELSE removing IS NULL END),
-    CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN JSON_VALID(skipped) THEN JSON_TYPE(skipped) = 'ARRAY' ELSE skipped IS NULL END),
+    CONSTRAINT ck_schedule_task_running_removing CHECK (CASE WHEN JSON_VALID(removing) THEN JSON_TYPE(removing) = 'ARRAY' ELSE removing IS NULL END = 1),
+    CONSTRAINT ck_schedule_task_running_skipped CHECK (CASE WHEN JSON_VALID(skipped) THEN JSON_TYPE(skipped) = 'ARRAY' ELSE skipped IS NULL END = 1),
     CONSTRAINT ck_schedule_task_running_partition_version CHECK (partition_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_membership_version CHECK (membership_version BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_task_running_planned_version CHECK (planned_version BETWEEN 0 AND 1000000000000000000),

@@ -143,7 +143,7 @@ func (r *steps) analyze() error {
 	analyze := map[schema.Dialect]string{
 		schema.Postgres: "ANALYZE", schema.MySQL: "ANALYZE TABLE schedule_server, schedule_queue", schema.SQLite: "SELECT 1",
 	}
-	_, err := r.c.DB().ExecContext(r.ctx, analyze[r.c.Dialect()])
+	_, err := r.c.DB().ExecContext(r.ctx, analyze[r.c.Dialect().Family()])
 	return err
 }
 

@@ -80,8 +80,9 @@ var syntaxes = map[schema.Dialect]syntax{
 		binaries:    []string{"BYTEA"},
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
-	schema.MySQL: mysqlSyntax,
-	schema.TiDB:  mysqlSyntax.explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
+	schema.MySQL:   mysqlSyntax,
+	schema.MariaDB: mysqlSyntax,
+	schema.TiDB:    mysqlSyntax.explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
 	schema.SQLite: {
 		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
 		explain: "EXPLAIN QUERY PLAN ", planLines: true,
