@@ -33,7 +33,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 # Short tests explore less of the models, make fewer random histories, and run no variants of the suite.
-test: $(WITH_DATABASES) ## run the tests on all databases, in about seven minutes on two cores; gets PostgreSQL and MariaDB by itself, see internal/testdb
+test: $(WITH_DATABASES) ## run the tests on all databases, in about seven minutes on two cores; gets PostgreSQL, MySQL and MariaDB by itself, see internal/testdb
 	$(WITH_DATABASES) -- go test -short $(OVERLAP) -timeout 60m ./...
 
 quick: ## run the same on SQLite alone, in about two minutes on two cores
@@ -53,7 +53,7 @@ nightly: check fuzz lint cross tidy site benchonce ## run all checks; what comes
 check: $(WITH_DATABASES) ## run all tests at full length with long fault scenarios, again under the race detector, and those of the other modules
 	ROTA_FAULTS=long $(WITH_DATABASES) -- go test $(OVERLAP) -timeout 60m ./...
 	ROTA_TEST_DATABASES=postgres $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) -timeout 60m ./...
-	ROTA_TEST_DATABASES=mysql $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) ./center/mysql ./internal/sqldb
+	ROTA_TEST_DATABASES=mysql,mariadb $(WITH_DATABASES) -- go test -race $(PLAIN) -short $(OVERLAP) ./center/mysql ./internal/sqldb
 	for module in $(filter-out internal/consoletest packaging/deploy,$(MODULES)); do \
 		$(WITH_DATABASES) -- go -C $$module test -p 1 -timeout 60m ./... || exit 1; done
 	$(MAKE) --no-print-directory deploy-check pages
@@ -75,7 +75,7 @@ mutants: $(WITH_DATABASES) ## break one rule after another and see a test notice
 # Set the duration and the first seed: MINUTES=60 SEED=1 make faults.
 faults: $(WITH_DATABASES) ## play all fault scenarios again and again, for MINUTES (10), and check the histories
 	go test -c -o $(BIN)/faults ./internal/faults
-	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql \
+	cd internal/faults && ROTA_FAULTS_MINUTES=$(or $(MINUTES),10) ROTA_FAULTS_SEED=$(SEED) ROTA_TEST_DATABASES=postgres,mysql,mariadb \
 		$(abspath $(WITH_DATABASES)) -- $(abspath $(BIN))/faults -test.run 'TestCampaign$$' -test.timeout 0
 
 # Each part starts servers, and writes what the tests find on them to docs/engines: `go test ./docs -update` makes the
@@ -100,11 +100,12 @@ failover = $(call tests,TestFaults$$/./^$(PLAY)$$,./internal/faults)
 # The fault plays with proxies and signals, without those that stop or change a server.
 SHORT  := (cursor-|run-)?(kill|kill-before-commit|pause-in-item|partition-of-one|partition-of-all|replies-lost-at-random|upgrade)
 
-# ROTA_ENGINE_URL=mysql://... make engine. TiDB has the URL of MySQL, and needs ROTA_TEST_DATABASES=tidb beside it.
+# ROTA_ENGINE_URL=mysql://... make engine. MariaDB and TiDB have the URL of MySQL, and need ROTA_TEST_DATABASES=mariadb or
+# ROTA_TEST_DATABASES=tidb beside it.
 ifdef ROTA_ENGINE_URL
 ROTA_TEST_DATABASES ?= $(if $(filter mysql:%,$(value ROTA_ENGINE_URL)),mysql,postgres)
 export ROTA_TEST_DATABASES
-export ROTA_TEST_$(subst tidb,TIDB,$(subst mysql,MYSQL,$(subst postgres,POSTGRES,$(ROTA_TEST_DATABASES))))_URL := $(value ROTA_ENGINE_URL)
+export ROTA_TEST_$(shell echo '$(ROTA_TEST_DATABASES)' | tr a-z A-Z)_URL := $(value ROTA_ENGINE_URL)
 endif
 engine: $(WITH_DATABASES) $(RECORD) ## the same on a server of yours, which is not stopped; see docs/engines.md
 	$(call tests,TestConformance$$|TestData|TestFaults$$/./^$(SHORT)$$|TestRun$$/./^whole$$,./center ./internal/faults ./cmd/rota/internal/demo)
@@ -123,7 +124,7 @@ $(BIN)/postgres-%/ready:
 	touch $@
 
 engine-mariadb:
-	ROTA_TEST_DATABASES=mysql $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
+	ROTA_TEST_DATABASES=mariadb $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
 
 # What is beside the PostgreSQL server: see internal/testdb.
 engine-pgbouncer engine-standby: export ROTA_TEST_ALSO = $(@:engine-%=%)
@@ -149,7 +150,7 @@ engine-lagging: $(WITH_DATABASES) $(RECORD)
 	$(failover)
 
 engine-galera: export ROTA_TEST_ALSO = galera
-engine-galera: export ROTA_TEST_DATABASES = mysql
+engine-galera: export ROTA_TEST_DATABASES = mariadb
 engine-galera: RESULT = docs/engines/galera.json
 engine-galera: PLAY = failover-galera
 engine-galera: $(WITH_DATABASES) $(RECORD)

@@ -11,6 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	testdb.EveryEngine()
 	goleak.VerifyTestMain(m)
 }
 

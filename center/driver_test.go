@@ -61,7 +61,7 @@ func countMessages(sent []byte) map[byte]int {
 // minutes.
 func TestHeartbeatEndsWhenPacketsAreLost(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.MariaDB} {
 		t.Run(kind, func(t *testing.T) {
 			url, p := testdb.Through(t, testdb.URL(t, kind))
 			c := centertest.Open(t, url, center.Options{})
@@ -147,14 +147,22 @@ func TestRowsAffectedCountsMatchedRows(t *testing.T) {
 // for another 50 s. The roster's own statements wait for 1 s, and end after 10 s. On MySQL itself only a SELECT ends.
 func TestMySQLEndsStatements(t *testing.T) {
 	t.Parallel()
-	c := centertest.Open(t, testdb.URL(t, testdb.MySQL), center.Options{})
-	for name, pool := range map[string]*sql.DB{"store": c.Store(), "heartbeat": c.HeartbeatPool()} {
-		var lock, idle int
-		var statement float64
-		must(t, pool.QueryRowContext(t.Context(), "SELECT @@innodb_lock_wait_timeout, @@idle_transaction_timeout, @@max_statement_time").Scan(&lock, &idle, &statement))
-		if lock != 1 || idle != 10 || statement != 10 {
-			t.Errorf("%s: innodb_lock_wait_timeout, idle_transaction_timeout and max_statement_time: got %d, %d and %v s, want 1, 10 and 10 s", name, lock, idle, statement)
-		}
+	for kind, test := range map[string]struct{ query, want string }{
+		testdb.MySQL: {"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_execution_time)", "1 10000"},
+		testdb.MariaDB: {
+			"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_statement_time, @@idle_transaction_timeout)", "1 10.000000 10",
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
+			for name, pool := range map[string]*sql.DB{"store": c.Store(), "heartbeat": c.HeartbeatPool()} {
+				var got string
+				must(t, pool.QueryRowContext(t.Context(), test.query).Scan(&got))
+				if got != test.want {
+					t.Errorf("%s: %s: got %s, want %s", name, test.query, got, test.want)
+				}
+			}
+		})
 	}
 }
 
@@ -193,21 +201,31 @@ func TestAbandonedStatementsEnd(t *testing.T) {
 // which has only a limit for idle connections.
 func TestMySQLLimitsIdleTransactionsOfDealers(t *testing.T) {
 	t.Parallel()
-	url := testdb.URL(t, testdb.MySQL)
-	for limit, want := range map[time.Duration]int{-1: 0, 0: 60, 2500 * time.Millisecond: 3} {
-		c := centertest.Open(t, url, center.Options{IdleTxTimeout: limit})
-		var idle, wait, usual int
-		err := c.DB().QueryRowContext(t.Context(), "SELECT @@idle_transaction_timeout, @@wait_timeout, @@global.wait_timeout").Scan(&idle, &wait, &usual)
-		if err != nil || idle != want || wait != usual {
-			t.Errorf("IdleTxTimeout %s: %d s for a transaction, want %d; %d s for a connection, want %d; %v", limit, idle, want, wait, usual, err)
-		}
+	for kind, test := range map[string]struct {
+		query              string
+		none, usual, brief string
+	}{
+		testdb.MySQL:   {"SELECT @@wait_timeout", "28800", "60", "3"},
+		testdb.MariaDB: {"SELECT CONCAT_WS(' ', @@idle_transaction_timeout, @@wait_timeout)", "0 28800", "60 28800", "3 28800"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			url := testdb.URL(t, kind)
+			for limit, want := range map[time.Duration]string{-1: test.none, 0: test.usual, 2500 * time.Millisecond: test.brief} {
+				c := centertest.Open(t, url, center.Options{IdleTxTimeout: limit})
+				var got string
+				must(t, c.DB().QueryRowContext(t.Context(), test.query).Scan(&got))
+				if got != want {
+					t.Errorf("IdleTxTimeout %s: %s: got %s, want %s", limit, test.query, got, want)
+				}
+			}
+		})
 	}
 }
 
 // F10: MariaDB ends the long statements of dealers itself. A shorter limit in the URL stays in force.
-func TestMySQLLimitsStatementsOfDealers(t *testing.T) {
+func TestMariaDBLimitsStatementsOfDealers(t *testing.T) {
 	t.Parallel()
-	url := testdb.URL(t, testdb.MySQL)
+	url := testdb.URL(t, testdb.MariaDB)
 	for _, tt := range []struct {
 		limit time.Duration
 		url   string
@@ -234,9 +252,9 @@ func TestMySQLLimitsStatementsOfDealers(t *testing.T) {
 }
 
 // F6: a shorter limit of the server or of the URL stays in force, and a longer one does not.
-func TestMySQLKeepsAShorterIdleLimit(t *testing.T) {
+func TestMariaDBKeepsAShorterIdleLimit(t *testing.T) {
 	t.Parallel()
-	server, err := testdb.StartServer(testdb.MySQL) // its own, because a global variable changes
+	server, err := testdb.StartServer(testdb.MariaDB) // its own, because a global variable changes
 	must(t, err)
 	t.Cleanup(func() { must(t, server.Close()) })
 	url, _, err := testdb.Create(t.Context(), server.URL())

@@ -16,7 +16,7 @@ import (
 // transaction of REPEATABLE READ that locks a row that has changed since its first read fails with 1020.
 func snapshotIsolation(t *testing.T) (url string) {
 	t.Helper()
-	url = testdb.Own(t, testdb.MySQL).URL()
+	url = testdb.Own(t, testdb.MariaDB).URL()
 	c, err := center.Open(t.Context(), anydb.URL(url), center.Options{})
 	if err != nil {
 		t.Fatal(err)

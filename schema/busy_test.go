@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,14 +22,16 @@ import (
 var waiters = map[string]string{
 	testdb.Postgres: `SELECT COUNT(*) FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
-	testdb.MySQL: `SELECT COUNT(*) FROM information_schema.processlist
-		WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`,
+	testdb.MySQL:   `SELECT COUNT(*) FROM performance_schema.processlist` + waiting,
+	testdb.MariaDB: `SELECT COUNT(*) FROM information_schema.processlist` + waiting,
 }
+
+const waiting = ` WHERE db = DATABASE() AND state = 'Waiting for table metadata lock'`
 
 // A statement that changes a table waits until no transaction uses the table. All later statements wait behind it, the
 // heartbeats too.
 func TestMigrationsLetOthersPass(t *testing.T) {
-	for _, kind := range []string{testdb.Postgres, testdb.MySQL} {
+	for _, kind := range slices.Sorted(maps.Keys(waiters)) {
 		t.Run(kind, func(t *testing.T) { testMigrationLetsOthersPass(t, testdb.URL(t, kind), waiters[kind]) })
 	}
 }

@@ -39,8 +39,12 @@ func dump(t *testing.T, db *sql.DB, d Dialect, target string) string {
 	case Postgres:
 		return output(t, "pg_dump", "--no-owner", "--no-privileges", "--column-inserts", "--dbname", target)
 	}
-	return output(t, "mariadb-dump", "--protocol=tcp", "--compact", "--complete-insert", "--skip-extended-insert",
-		"--host", u.Hostname(), "--port", u.Port(), "--user", u.User.Username(), strings.TrimPrefix(u.Path, "/"))
+	program, options := "mariadb-dump", []string(nil)
+	if d == MySQL {
+		program, options = testdb.Program(testdb.MySQL, "mysqldump"), []string{"--set-gtid-purged=OFF", "--no-tablespaces"}
+	}
+	return output(t, program, append(options, "--protocol=tcp", "--compact", "--complete-insert", "--skip-extended-insert",
+		"--host", u.Hostname(), "--port", u.Port(), "--user", u.User.Username(), strings.TrimPrefix(u.Path, "/"))...)
 }
 
 func dumpSQLite(t *testing.T, db *sql.DB) string {

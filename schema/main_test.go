@@ -13,6 +13,8 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
+
+	"github.com/dutyrota/rota/internal/testdb"
 )
 
 // These variables make this binary a process that migrates the database of the URL to a version, and ends.
@@ -29,6 +31,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testdb.EveryEngine()
 	goleak.VerifyTestMain(m)
 }
 
@@ -67,7 +70,15 @@ func openURL(target string) (*sql.DB, Dialect, error) {
 	c.Net, c.Addr, c.User, c.DBName, c.ParseTime = "tcp", u.Host, u.User.Username(), strings.TrimPrefix(u.Path, "/"), true
 	c.Passwd, _ = u.User.Password()
 	db, err := sql.Open("mysql", c.FormatDSN())
-	return db, MySQL, err
+	if err != nil {
+		return nil, "", err
+	}
+	d, version := MySQL, ""
+	// A server that cannot be asked has the statements of MySQL, too.
+	if db.QueryRow("SELECT VERSION()").Scan(&version) == nil && strings.Contains(version, "MariaDB") {
+		d = MariaDB
+	}
+	return db, d, nil
 }
 
 // open returns a handle that is closed before the database is dropped.
@@ -175,7 +186,7 @@ func relations(t *testing.T, db *sql.DB, d Dialect) []string {
 		Postgres: `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1`,
 		MySQL:    `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() ORDER BY 1`,
 		SQLite:   `SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY 1`,
-	}[d])
+	}[d.Family()])
 }
 
 func fileName(g *grammar, m Migration) string {

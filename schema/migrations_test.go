@@ -35,7 +35,7 @@ func TestDialectsHaveTheSameMigrations(t *testing.T) {
 const sums = "testdata/sums.json"
 
 var update = flag.Bool("update", false,
-	"note the check sums of the migrations in "+sums+", and dump version 1 to "+released+", with pg_dump and mariadb-dump")
+	"note the check sums of the migrations in "+sums+", and dump version 1 to "+released+", with pg_dump, mysqldump and mariadb-dump")
 
 // Until the first release, changes of the tables edit migration 1. From then on no migration is edited.
 func TestAnEditedMigrationHasANewEdition(t *testing.T) {

@@ -23,7 +23,9 @@ func init() { centertest.Database = overOwnConnector }
 func TestConformanceOfConnector(t *testing.T) {
 	centertest.Variant(t)
 	t.Parallel()
-	centertest.Run(t, testdb.URL(t, testdb.MySQL))
+	for _, kind := range []string{testdb.MySQL, testdb.MariaDB} {
+		t.Run(kind, func(t *testing.T) { centertest.Run(t, testdb.URL(t, kind)) })
+	}
 }
 
 // A statement ends with its context when the network is dead, and the pool heals.

@@ -115,9 +115,17 @@ func must(t *testing.T, err error) {
 // A session has the variables that the same role has with URL, whatever the program's own connector has set.
 func TestConnectorSetsVariables(t *testing.T) {
 	t.Parallel()
-	url := testdb.URL(t, testdb.MySQL)
-	const query = `SELECT CONCAT_WS(' ', @@time_zone, @@autocommit, @@sql_mode, @@innodb_lock_wait_timeout, @@net_write_timeout,
-		@@idle_transaction_timeout, @@max_statement_time, @@lock_wait_timeout, @@tx_isolation)`
+	for kind, query := range map[string]string{
+		testdb.MySQL: `SELECT CONCAT_WS(' ', @@time_zone, @@autocommit, @@sql_mode, @@innodb_lock_wait_timeout, @@net_write_timeout,
+			@@wait_timeout, @@max_execution_time, @@lock_wait_timeout, @@transaction_isolation)`,
+		testdb.MariaDB: `SELECT CONCAT_WS(' ', @@time_zone, @@autocommit, @@sql_mode, @@innodb_lock_wait_timeout, @@net_write_timeout,
+			@@idle_transaction_timeout, @@max_statement_time, @@lock_wait_timeout, @@tx_isolation)`,
+	} {
+		t.Run(kind, func(t *testing.T) { testConnectorSetsVariables(t, testdb.URL(t, kind), query) })
+	}
+}
+
+func testConnectorSetsVariables(t *testing.T, url, query string) {
 	for _, role := range roles {
 		options := sqldb.PoolOptions{IdleTxTimeout: time.Minute}
 		cfg := ownConfig(t, url)

@@ -42,7 +42,7 @@ func TestForcedSettings(t *testing.T) {
 
 // A limit of the URL is for dealers. The driver sets variables in random order.
 func TestStatementLimitOfTheURL(t *testing.T) {
-	url := testdb.URL(t, testdb.MySQL) + "?max_statement_time=600"
+	url := testdb.URL(t, testdb.MariaDB) + "?max_statement_time=600"
 	for role, want := range map[sqldb.Role]float64{sqldb.RoleStore: 10, sqldb.RoleHeartbeat: 10, sqldb.RoleDealers: 600} {
 		for range 10 {
 			var got float64

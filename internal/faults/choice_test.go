@@ -73,7 +73,7 @@ func choose(list []play, word string, seed uint64) map[string]bool {
 // TestChoice checks that each choice contains each kind of database and each family, and that some seed chooses each
 // play.
 func TestChoice(t *testing.T) {
-	all := plays([]string{testdb.Postgres, testdb.MySQL, testdb.SQLite})
+	all := plays(everywhere)
 	for _, word := range []string{"", "long"} {
 		ever := map[string]bool{}
 		for seed := range uint64(500) {

@@ -71,7 +71,7 @@ func (s *scene) prepareData(kind string, n int) {
 
 // shardKind returns the kind of a data database: the kinds of servers take turns.
 func shardKind(t *testing.T, kind string, i int) string {
-	other := map[string]string{testdb.Postgres: testdb.MySQL, testdb.MySQL: testdb.Postgres}[kind]
+	other := map[string]string{testdb.Postgres: testdb.MySQL, testdb.MySQL: testdb.Postgres, testdb.MariaDB: testdb.Postgres}[kind]
 	if i%2 == 1 && slices.Contains(testdb.Kinds(t), other) {
 		return other
 	}

@@ -22,7 +22,7 @@ import (
 var failoverScenarios = rushed(
 	scenario{
 		name: "failover-workers", play: failover("one server", workerFaults...),
-		kinds: []string{testdb.Postgres, testdb.MySQL, testdb.TiDB}, proxied: true,
+		kinds: []string{testdb.Postgres, testdb.MySQL, testdb.MariaDB, testdb.TiDB}, proxied: true,
 	},
 	scenario{
 		name: "failover-file", play: failover("one file", workerKilled, workerStopped), kinds: []string{testdb.SQLite},

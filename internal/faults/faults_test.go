@@ -50,7 +50,7 @@ type scenario struct {
 	checked func(History, []Violation) // receives the violations that Check found; may be nil
 }
 
-var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.SQLite}
+var everywhere = []string{testdb.Postgres, testdb.MySQL, testdb.MariaDB, testdb.SQLite}
 
 func scenarios() (list []scenario) {
 	families := []struct {

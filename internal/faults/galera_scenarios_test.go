@@ -21,7 +21,7 @@ var galeraScenarios = []scenario{
 	{name: "galera-node-dies", play: nodeDies, kinds: galeraKinds, galera: true, slow: true},
 }
 
-var galeraKinds = []string{testdb.MySQL}
+var galeraKinds = []string{testdb.MariaDB}
 
 // nodesLag: large transactions keep the nodes behind each other, while a worker dies and others start and leave.
 func nodesLag(s *stage) {

@@ -149,8 +149,9 @@ func planNotAllowed(s *stage) {
 func statementTimeout(s *stage) {
 	s.exec(map[schema.Dialect]string{
 		schema.Postgres: `ALTER ROLE app SET statement_timeout = 150`,
-		schema.MySQL:    `SET GLOBAL max_statement_time = 0.15`,
-	}[s.c.Dialect().Family()])
+		schema.MySQL:    `SET GLOBAL max_execution_time = 150`, // only of a SELECT
+		schema.MariaDB:  `SET GLOBAL max_statement_time = 0.15`,
+	}[s.c.Dialect()])
 	for _, w := range s.workers {
 		w.proxy.Cut() // open connections keep the old setting
 	}

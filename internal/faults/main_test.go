@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	testdb.EveryEngine()
 	flag.Parse()
 	// Scenarios wait more than they compute, so that several can share a processor. TiDB computes more.
 	parallel := "6"

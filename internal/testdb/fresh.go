@@ -91,7 +91,7 @@ func drop(ctx context.Context, server *url.URL, name string) error {
 	}
 	defer db.Close()
 	force := " WITH (FORCE)"
-	if server.Scheme == MySQL {
+	if server.Scheme != Postgres {
 		force = ""
 		if err := cut(ctx, db, name); err != nil {
 			return err
@@ -101,9 +101,13 @@ func drop(ctx context.Context, server *url.URL, name string) error {
 	return err
 }
 
-// cut kills the connections to a database of MariaDB. DROP DATABASE would wait for them.
+// cut kills the connections to a database of MySQL or MariaDB. DROP DATABASE would wait for them.
 func cut(ctx context.Context, db *sql.DB, name string) error {
-	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ? ORDER BY id", name)
+	sessions, err := processlist(ctx, db)
+	if err != nil {
+		return err
+	}
+	rows, err := db.QueryContext(ctx, "SELECT id FROM "+sessions+" WHERE db = ? ORDER BY id", name)
 	if err != nil {
 		return err
 	}
@@ -116,6 +120,14 @@ func cut(ctx context.Context, db *sql.DB, name string) error {
 		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // fails if the connection has just ended
 	}
 	return rows.Err()
+}
+
+// processlist returns the table of the sessions of a MySQL or a MariaDB server. MySQL has that of MariaDB, too, and
+// cannot read it while a session runs a statement with a character of four bytes.
+func processlist(ctx context.Context, db *sql.DB) (table string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT CASE WHEN VERSION() LIKE '%MariaDB%' THEN 'information_schema.processlist'
+		ELSE 'performance_schema.processlist' END`).Scan(&table)
+	return table, err
 }
 
 func open(u *url.URL) (*sql.DB, error) {

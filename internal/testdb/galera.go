@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -13,12 +12,10 @@ import (
 const galeraNodes = 3
 
 // Galera returns the nodes of a private Galera cluster of MariaDB servers on this host. They end with the test. Without
-// the packages galera-4, rsync and mariadb-server, and without MySQL among the wanted databases, it skips the test.
+// the packages galera-4, rsync and mariadb-server, and without MariaDB among the wanted databases, it skips the test.
 func Galera(t testing.TB) []*Server {
 	t.Helper()
-	if !slices.Contains(Kinds(t), MySQL) {
-		t.Skipf("ROTA_TEST_DATABASES omits %s", MySQL)
-	}
+	skipUnwanted(t, MariaDB)
 	provider, err := galeraProvider()
 	if err != nil {
 		t.Skipf("no Galera cluster here: %v (on Debian: apt-get install mariadb-server galera-4 rsync)", err)
@@ -30,8 +27,8 @@ func Galera(t testing.TB) []*Server {
 	nodes := make([]*Server, len(members))
 	for i, env := range members { // a cluster takes in one node after the other
 		server, err := start(plan{
-			kind: MySQL, role: galera, env: env,
-			url: func(port int) string { return fmt.Sprintf(engines[MySQL].url, port) },
+			kind: MariaDB, role: galera, env: env,
+			url: func(port int) string { return fmt.Sprintf(engines[MariaDB].url, port) },
 		})
 		nodes[i] = kept(t, server, err)
 	}
@@ -40,8 +37,8 @@ func Galera(t testing.TB) []*Server {
 
 // galeraProvider returns the path of the library with which MariaDB replicates.
 func galeraProvider() (string, error) {
-	if !Installed(MySQL) {
-		return "", fmt.Errorf("%s is not installed", engines[MySQL].daemon)
+	if !Installed(MariaDB) {
+		return "", fmt.Errorf("%s is not installed", engines[MariaDB].daemon)
 	}
 	if _, err := exec.LookPath("rsync"); err != nil {
 		return "", err

@@ -31,8 +31,7 @@ type Server struct {
 	answers *bufio.Reader
 }
 
-// StartServer starts a private server of the kind [Postgres] or [MySQL] from installed binaries and returns when it
-// answers. Commits survive a crash of the server but not a crash of the machine.
+// StartServer starts a private server of a kind of database from installed binaries and returns when it answers. Commits survive a crash of the server but not a crash of the machine.
 func StartServer(kind string) (*Server, error) {
 	return start(plan{kind: kind, url: func(port int) string { return fmt.Sprintf(engines[kind].url, port) }})
 }
@@ -148,12 +147,18 @@ func launch(p plan, dir string) (*Server, error) {
 	// Pass no environment on: a PGDATA or TMPDIR in it is for another server.
 	cmd.Env = append([]string{
 		"KIND=" + cmp.Or(p.role, p.kind), "DIR=" + dir, "PORT=" + strconv.Itoa(port), "LC_ALL=C",
-		"PATH=" + strings.Join(searchPath(), string(filepath.ListSeparator)),
+		"PATH=" + keeperPath(p.kind),
 	}, p.env...)
-	if err := isolate(cmd, p.disk, dir, script); err != nil {
+	if err := isolate(cmd, p, dir, script); err != nil {
 		return nil, err
 	}
 	return converse(cmd, &Server{url: p.url(port), dir: dir, keeper: cmd})
+}
+
+// keeperPath returns the PATH of a keeper. The cache has no tools such as cp.
+func keeperPath(kind string) string {
+	dirs := append(searchPath(kind), filepath.SplitList(os.Getenv("PATH"))...)
+	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // converse starts the keeper and waits until its server answers.

@@ -30,7 +30,33 @@ postgres | standby)
 	# Ask through the socket in DIR: another server may have taken PORT first.
 	ping() { pg_isready -h "$DIR" -p "$PORT" -q; }
 	;;
-mysql | galera)
+mysql)
+	stop=TERM kill=KILL
+	# A copy takes a tenth of the time.
+	prepare() {
+		data=$(dirname "$(command -v mysqld)")/data
+		if [ -d "$data" ]; then
+			cp -R "$data" "$DIR/data"
+			return
+		fi
+		echo "CREATE USER root@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION; CREATE DATABASE test" >"$DIR/init"
+		daemon command --initialize-insecure --init-file="$DIR/init"
+	}
+	serve() { daemon exec --skip-name-resolve $SERVE; }
+	# Usage: daemon exec|command OPTION ... Of the performance schema, only the list of sessions is on.
+	daemon() {
+		how=$1
+		shift
+		$how mysqld --no-defaults --user="$(id -un)" --datadir="$DIR/data" --tmpdir="$DIR" --socket="$DIR/socket" \
+			--pid-file="$DIR/pid" --port="$PORT" --bind-address=127.0.0.1 --mysqlx=OFF --secure-file-priv= \
+			--skip-log-bin --innodb-flush-method=nosync --innodb-flush-log-at-trx-commit=1 --innodb-doublewrite=0 \
+			--innodb-buffer-pool-size=64M --innodb-redo-log-capacity=16M --innodb-fast-shutdown=2 \
+			--performance-schema-instrument=%=OFF --max-connections=300 --default-time-zone=+00:00 \
+			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin "$@"
+	}
+	ping() { mysqladmin --no-defaults --socket="$DIR/socket" -u root ping; }
+	;;
+mariadb | galera)
 	stop=TERM kill=KILL
 	prepare() {
 		if [ $KIND = galera ] && [ -z "$FIRST" ]; then
@@ -59,7 +85,7 @@ mysql | galera)
 			--character-set-server=utf8mb4 --collation-server=utf8mb4_bin $SERVE "$@"
 	}
 	ping() {
-		if [ $KIND = mysql ]; then
+		if [ $KIND = mariadb ]; then
 			mariadb-admin --no-defaults --socket="$DIR/socket" -u root ping
 		else
 			mariadb --no-defaults --socket="$DIR/socket" -u root -e "SHOW STATUS LIKE 'wsrep_local_state_comment'" | grep Synced

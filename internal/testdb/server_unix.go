@@ -12,11 +12,11 @@ import (
 )
 
 // isolate gives the keeper a process group of its own and, for root, an unprivileged user that owns the directory,
-// and a disk of the given megabytes. With its own group, the keeper does not get the Ctrl-C for the tests before they
-// have ended.
-func isolate(cmd *exec.Cmd, disk int, dir, script string) error {
+// and a disk of the plan's megabytes. With its own group, the keeper does not get the Ctrl-C for the tests before they
+// have ended. No other user may read the cache of root, so that what is there runs as root.
+func isolate(cmd *exec.Cmd, p plan, dir, script string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if os.Geteuid() != 0 {
+	if os.Geteuid() != 0 || engines[p.kind].cached {
 		return nil
 	}
 	nobody, err := unprivileged(dir, script)
@@ -24,8 +24,8 @@ func isolate(cmd *exec.Cmd, disk int, dir, script string) error {
 		return err
 	}
 	cmd.SysProcAttr.Credential = nobody
-	if disk > 0 {
-		onDisk(cmd, disk, script)
+	if p.disk > 0 {
+		onDisk(cmd, p.disk, script)
 	}
 	return nil
 }

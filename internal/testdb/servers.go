@@ -139,6 +139,12 @@ func awaitReplication(primary, condition string) error {
 	})
 }
 
+// Version returns what the server at a URL says of its version.
+func Version(server string) (version string, err error) {
+	err = withServer(server, func(db *sql.DB) error { return db.QueryRow("SELECT VERSION()").Scan(&version) })
+	return version, err
+}
+
 // withServer calls f with a pool to the server.
 func withServer(server string, f func(*sql.DB) error) error {
 	u, err := url.Parse(server)

@@ -75,8 +75,8 @@ func Replicated(t testing.TB) (primary, replica *Server) {
 	var servers [2]*Server
 	for i := range servers {
 		server, err := start(plan{
-			kind: MySQL, env: []string{fmt.Sprintf("SERVE=--log-bin --server-id=%d", i+1)},
-			url: func(port int) string { return fmt.Sprintf(engines[MySQL].url, port) },
+			kind: MariaDB, env: []string{fmt.Sprintf("SERVE=--log-bin --server-id=%d", i+1)},
+			url: func(port int) string { return fmt.Sprintf(engines[MariaDB].url, port) },
 		})
 		servers[i] = kept(t, server, err)
 	}

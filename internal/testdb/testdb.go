@@ -1,10 +1,13 @@
-// Package testdb gives tests fresh, empty databases on PostgreSQL, MariaDB and SQLite.
+// Package testdb gives tests fresh, empty databases on PostgreSQL, MySQL, MariaDB and SQLite.
 //
-// ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL name the servers. Their users need the right to create databases. If a
-// variable is unset, the first use in a process starts a private throw-away server from installed binaries. It ends
-// with the process, also if the process is killed. A test fails if it cannot get its database: a suite that skips
-// unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
+// ROTA_TEST_POSTGRES_URL, ROTA_TEST_MYSQL_URL and ROTA_TEST_MARIADB_URL name the servers. Their users need the right to
+// create databases. If a variable is unset, the first use in a process starts a private throw-away server from installed
+// binaries. It ends with the process, also if the process is killed. A test fails if it cannot get its database: a suite
+// that skips unreachable databases proves nothing. ROTA_TEST_DATABASES, a comma-separated list of kinds, selects fewer
 // databases.
+//
+// MySQL and MariaDB understand most of each other's SQL, and differ where it matters. The tests of packages that hold
+// SQL of ours run on both (see [EveryEngine]), all others on one of them.
 //
 // ROTA_TEST_BIN names the directory of the programs of another version of a server. ROTA_TEST_ALSO names what clusters
 // need and [Needs] does not have, so that package run installs it. With pgbouncer, standby or patroni in it, the
@@ -26,11 +29,12 @@ import (
 	"testing"
 )
 
-// The kinds of database. Tests of MySQL run on MariaDB. TiDB is for make engine-tidb: only a list in
-// ROTA_TEST_DATABASES names it, and tests whose SQL is that of one kind do not know it.
+// The kinds of database. TiDB is for make engine-tidb: only a list in ROTA_TEST_DATABASES names it, and tests whose SQL
+// is that of one kind do not know it.
 const (
 	Postgres = "postgres"
 	MySQL    = "mysql"
+	MariaDB  = "mariadb"
 	SQLite   = "sqlite"
 	TiDB     = "tidb"
 )
@@ -55,8 +59,25 @@ func Each(t *testing.T, f func(t *testing.T, url string)) {
 	}
 }
 
-// Kinds returns the kinds of database on which the tests run: all three, unless ROTA_TEST_DATABASES names fewer.
+// Kinds returns the kinds of database on which the tests of a package run: PostgreSQL, MySQL and SQLite, and after
+// [EveryEngine] MariaDB, too. ROTA_TEST_DATABASES selects fewer. MariaDB stands in for a MySQL that it does not name.
 func Kinds(t testing.TB) []string {
+	t.Helper()
+	kinds := wanted(t)
+	if !everyEngine && slices.Contains(kinds, MySQL) {
+		kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == MariaDB })
+	}
+	return kinds
+}
+
+var everyEngine bool
+
+// EveryEngine makes the tests of a package run on MySQL and on MariaDB. The TestMain of a package that holds SQL of ours
+// calls it, before it runs the tests.
+func EveryEngine() { everyEngine = true }
+
+// wanted is [Wanted] for tests.
+func wanted(t testing.TB) []string {
 	t.Helper()
 	kinds, err := Wanted()
 	if err != nil {
@@ -65,13 +86,19 @@ func Kinds(t testing.TB) []string {
 	return kinds
 }
 
+// skipUnwanted skips the test if ROTA_TEST_DATABASES omits the kind.
+func skipUnwanted(t testing.TB, kind string) {
+	t.Helper()
+	if !slices.Contains(wanted(t), kind) {
+		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
+	}
+}
+
 // URL returns the URL of a fresh, empty database of the given kind. When the test ends, URL cuts the connections that
 // are still open to it and drops it. URL skips the test if ROTA_TEST_DATABASES omits the kind.
 func URL(t testing.TB, kind string) string {
 	t.Helper()
-	if !slices.Contains(Kinds(t), kind) {
-		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
-	}
+	skipUnwanted(t, kind)
 	if kind == SQLite {
 		return "sqlite:" + filepath.Join(ownDir(t), "rota.db")
 	}
@@ -87,9 +114,7 @@ func URL(t testing.TB, kind string) string {
 // binaries.
 func Own(t testing.TB, kind string) *Server {
 	t.Helper()
-	if !slices.Contains(Kinds(t), kind) {
-		t.Skipf("ROTA_TEST_DATABASES omits %s", kind)
-	}
+	skipUnwanted(t, kind)
 	if os.Getenv(Variable(kind)) != "" && !Installed(kind) {
 		t.Skipf("%s is not installed here; %s names a server that the test cannot stop", kind, Variable(kind))
 	}
@@ -116,6 +141,7 @@ func kept(t testing.TB, server *Server, err error) *Server {
 var shared = map[string]func() (*Server, error){
 	Postgres: sync.OnceValues(func() (*Server, error) { return given(Postgres) }),
 	MySQL:    sync.OnceValues(func() (*Server, error) { return given(MySQL) }),
+	MariaDB:  sync.OnceValues(func() (*Server, error) { return given(MariaDB) }),
 	TiDB:     sync.OnceValues(func() (*Server, error) { return given(TiDB) }),
 }
 
@@ -131,9 +157,10 @@ func given(kind string) (*Server, error) {
 	return &Server{url: url}, nil
 }
 
-// Wanted is [Kinds] for programs that are not tests.
+// Wanted returns the kinds of database that tests may use: all but TiDB, unless ROTA_TEST_DATABASES names others.
 func Wanted() ([]string, error) {
-	usual, all := []string{Postgres, MySQL, SQLite}, []string{Postgres, MySQL, SQLite, TiDB}
+	usual := []string{Postgres, MySQL, MariaDB, SQLite}
+	all := append(slices.Clone(usual), TiDB)
 	list := os.Getenv("ROTA_TEST_DATABASES")
 	if list == "" {
 		return usual, nil

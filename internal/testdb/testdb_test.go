@@ -54,10 +54,10 @@ func TestDatabasesAreDropped(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	for list, want := range map[string]string{
-		"":                "postgres mysql sqlite",
+		"":                "postgres mysql mariadb sqlite",
 		"sqlite":          "sqlite",
 		"mysql, postgres": "mysql postgres",
-		"sqlite,oracle":   `ROTA_TEST_DATABASES names "oracle": want a comma-separated list of postgres, mysql, sqlite, tidb`,
+		"sqlite,oracle":   `ROTA_TEST_DATABASES names "oracle": want a comma-separated list of postgres, mysql, mariadb, sqlite, tidb`,
 	} {
 		t.Setenv("ROTA_TEST_DATABASES", list)
 		kinds, err := Wanted()

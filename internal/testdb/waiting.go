@@ -27,6 +27,10 @@ func Waiting(t testing.TB, url string, db *sql.DB) (n int) {
 // take turns.
 func waitingInInnoDB(t testing.TB, db *sql.DB) (n int) {
 	t.Helper()
+	sessions, err := processlist(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
 	conn, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +45,7 @@ func waitingInInnoDB(t testing.TB, db *sql.DB) (n int) {
 		conn.QueryRowContext(t.Context(), `SELECT GET_LOCK('rota_test_innodb_trx', 60)`).Scan(&turn),
 		conn.QueryRowContext(t.Context(), `SELECT SLEEP(0.15)`).Scan(&ignored),
 		conn.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM information_schema.innodb_trx x
-			JOIN information_schema.processlist p
+			JOIN `+sessions+` p
 			ON p.id = x.trx_mysql_thread_id WHERE p.db = DATABASE() AND x.trx_state = 'LOCK WAIT'`).Scan(&n),
 		conn.QueryRowContext(t.Context(), `SELECT RELEASE_LOCK('rota_test_innodb_trx')`).Scan(&ignored),
 	)

@@ -3,11 +3,13 @@
 package main
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/dutyrota/rota/internal/testdb"
@@ -16,10 +18,31 @@ import (
 // policy is the script that packages of Debian call before they start a service.
 const policy = "/usr/sbin/policy-rc.d"
 
+//go:embed get-mysql.sh
+var getMySQL string
+
 // install installs the missing packages of the servers, and of the languages of examples/workers, on Debian and as
-// root. Elsewhere it does nothing, and the errors of testdb.StartServer, testdb.Language and testdb.Python say what is
-// missing.
-func install(kinds []string, signals <-chan os.Signal) (err error) {
+// root, and unpacks MySQL into the user's cache, on Debian. Elsewhere it does nothing, and the errors of
+// testdb.StartServer, testdb.Language and testdb.Python say what is missing.
+func install(kinds []string, signals <-chan os.Signal) error {
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		return nil
+	}
+	if err := installPackages(kinds, signals); err != nil {
+		return err
+	}
+	if !slices.Contains(kinds, testdb.MySQL) || testdb.Installed(testdb.MySQL) || testdb.MySQLCache() == "" {
+		return nil
+	}
+	command := exec.Command("/bin/sh", "-c", getMySQL, "get-mysql.sh", testdb.MySQLCache())
+	command.Stdout, command.Stderr = os.Stderr, os.Stderr
+	if err := execute(command, signals); err != nil {
+		return fmt.Errorf("unpack MySQL into %s: %w", testdb.MySQLCache(), err)
+	}
+	return nil
+}
+
+func installPackages(kinds []string, signals <-chan os.Signal) (err error) {
 	servers, err := testdb.Also()
 	if err != nil {
 		return err
@@ -34,7 +57,7 @@ func install(kinds []string, signals <-chan os.Signal) (err error) {
 		}
 	}
 	names = append(names, testdb.MissingLanguages()...)
-	if _, err := exec.LookPath("apt-get"); len(names) == 0 || err != nil || os.Geteuid() != 0 {
+	if len(names) == 0 || os.Geteuid() != 0 {
 		return nil
 	}
 	restore, err := forbidServices(policy)

@@ -6,8 +6,9 @@
 //
 // For each wanted kind of database (see package testdb) it uses the server whose URL is in the environment. If there
 // is none, it starts a private server from installed binaries. If none are installed, it installs the packages first,
-// on Debian and as root. The command gets the URLs in ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL. Run passes
-// signals on to the command and exits with its exit code. The private servers end with this process, also if it is
+// on Debian and as root, and unpacks MySQL into the user's cache, on Debian. It prints the versions of the servers that
+// it starts. The command gets the URLs in ROTA_TEST_POSTGRES_URL, ROTA_TEST_MYSQL_URL and ROTA_TEST_MARIADB_URL. Run
+// passes signals on to the command and exits with its exit code. The private servers end with this process, also if it is
 // killed. go run passes no signals on: where signals matter, build the program first, as the Makefile does.
 package main
 
@@ -59,9 +60,25 @@ func run(args []string, signals <-chan os.Signal) (code int, err error) {
 		return 0, err
 	}
 	for kind, url := range servers.URLs {
+		if err := printVersion(kind, url); err != nil {
+			return 0, err
+		}
 		command.Env = append(command.Env, testdb.Variable(kind)+"="+url)
 	}
 	return exitCode(execute(command, signals))
+}
+
+// printVersion prints what a server says of its version: that of MySQL is the newest that the archive had.
+func printVersion(kind, url string) error {
+	if kind == testdb.Pooler {
+		return nil
+	}
+	version, err := testdb.Version(url)
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w", kind, err)
+	}
+	fmt.Fprintf(os.Stderr, "%s: %s\n", kind, version)
+	return nil
 }
 
 // missing returns the kinds of database that need a server and have no URL.

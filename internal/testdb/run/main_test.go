@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 // self is a command that runs this program without the URL of any server.
 func self(args ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], args...)
-	command.Env = append(os.Environ(), "RUN_MAIN=yes", "ROTA_TEST_POSTGRES_URL=", "ROTA_TEST_MYSQL_URL=")
+	command.Env = append(os.Environ(), "RUN_MAIN=yes", "ROTA_TEST_POSTGRES_URL=", "ROTA_TEST_MYSQL_URL=",
+		"ROTA_TEST_MARIADB_URL=")
 	return command
 }
 
@@ -66,9 +67,10 @@ func TestExitCode(t *testing.T) {
 
 func TestGivenServersAreUsed(t *testing.T) {
 	t.Parallel()
-	const given = "postgres://here mysql://there"
-	command := self("--", "sh", "-c", `echo "$ROTA_TEST_POSTGRES_URL $ROTA_TEST_MYSQL_URL"`)
-	command.Env = append(command.Env, "ROTA_TEST_POSTGRES_URL=postgres://here", "ROTA_TEST_MYSQL_URL=mysql://there")
+	const given = "postgres://here mysql://there mysql://elsewhere"
+	command := self("--", "sh", "-c", `echo "$ROTA_TEST_POSTGRES_URL $ROTA_TEST_MYSQL_URL $ROTA_TEST_MARIADB_URL"`)
+	command.Env = append(command.Env, "ROTA_TEST_POSTGRES_URL=postgres://here", "ROTA_TEST_MYSQL_URL=mysql://there",
+		"ROTA_TEST_MARIADB_URL=mysql://elsewhere")
 	output, err := command.Output()
 	if got := strings.TrimSpace(string(output)); err != nil || got != given {
 		t.Errorf("the command sees %s, want %s (%v)", got, given, err)
@@ -103,7 +105,7 @@ func start(t *testing.T) (command *exec.Cmd, servers []string) {
 	if len(kinds) == 0 {
 		t.Skip("no server is installed here")
 	}
-	command = self("--", "sh", "-c", `echo $$ $ROTA_TEST_POSTGRES_URL $ROTA_TEST_MYSQL_URL; exec sleep 1000`)
+	command = self("--", "sh", "-c", `echo $$ $ROTA_TEST_POSTGRES_URL $ROTA_TEST_MYSQL_URL $ROTA_TEST_MARIADB_URL; exec sleep 1000`)
 	command.Env = append(command.Env, "ROTA_TEST_DATABASES="+strings.Join(kinds, ","))
 	output, err := command.StdoutPipe()
 	if err != nil {

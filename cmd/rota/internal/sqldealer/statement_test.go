@@ -7,10 +7,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/dutyrota/rota/internal/testdb"
 	"github.com/dutyrota/rota/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	testdb.EveryEngine()
+	goleak.VerifyTestMain(m)
+}
 
 var dialects = []schema.Dialect{schema.Postgres, schema.MySQL, schema.SQLite}
 
