@@ -3,7 +3,7 @@
 //
 //	bench [-short] [-out DIR] [all|rows|moves|split|scale|plan|costs|choices|idle]...
 //
-// It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MYSQL_URL, or starts private servers.
+// It uses the servers of ROTA_TEST_POSTGRES_URL and ROTA_TEST_MARIADB_URL, or starts private servers.
 package main
 
 import (

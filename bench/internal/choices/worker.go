@@ -38,7 +38,7 @@ var dialects = map[string]dialect{
 			return `UPDATE work SET state = 'DONE' WHERE state = 'NEW' AND id = ANY($1)`, []any{pq.Array(ids)}
 		},
 	},
-	stage.MySQL: {
+	stage.MariaDB: {
 		create:  `CREATE TABLE work (id bigint PRIMARY KEY, state varchar(10) NOT NULL, note varchar(100) NOT NULL)`,
 		fill:    `INSERT INTO work (id, state, note) SELECT seq, IF(mod(seq, %d) = 0, 'NEW', 'DONE'), 'something that makes a row' FROM seq_1_to_%d`,
 		index:   `CREATE INDEX IF NOT EXISTS work_new ON work (state, id)`,

@@ -57,7 +57,7 @@ func (p peer) rows(o Options, workers int, work time.Duration) int {
 }
 
 func peers() []peer {
-	both := []string{stage.Postgres, stage.MySQL}
+	both := []string{stage.Postgres, stage.MariaDB}
 	return []peer{
 		{hand, both, 2, 4, sharded, byHand},
 		{rota, both, 2, 4, sharded, byRota(false)},

@@ -60,7 +60,7 @@ var dialects = map[string]dialect{
 			return `UPDATE ` + table + ` SET state = 1 WHERE state = 0 AND id = ANY($1)`, []any{pq.Array(ids)}
 		},
 	},
-	stage.MySQL: {
+	stage.MariaDB: {
 		create: []string{
 			fmt.Sprintf(`CREATE TABLE work_sharded (id bigint PRIMARY KEY, state smallint NOT NULL DEFAULT 0, note varchar(100) NOT NULL,
 				part bigint AS (mod(id DIV %d, %d)) VIRTUAL, INDEX (state, part, id))`, block, queues),

@@ -40,7 +40,7 @@ func grow(ctx context.Context, s *stage.Server, size Size, o Options, r *Result)
 	if err := f.plan(ctx, servers[0]); err != nil {
 		return g, err
 	}
-	analyze := map[string]string{stage.Postgres: "ANALYZE", stage.MySQL: "ANALYZE TABLE schedule_server, schedule_queue"}
+	analyze := map[string]string{stage.Postgres: "ANALYZE", stage.MariaDB: "ANALYZE TABLE schedule_server, schedule_queue"}
 	if err := f.db.Do(ctx, analyze[s.Kind]); err != nil {
 		return g, err
 	}

@@ -18,12 +18,12 @@ import (
 // The kinds of database, as package testdb names them.
 const (
 	Postgres = testdb.Postgres
-	MySQL    = testdb.MySQL
+	MariaDB  = testdb.MariaDB
 )
 
 // Name returns the name of a kind of database for people.
 func Name(kind string) string {
-	return map[string]string{Postgres: "PostgreSQL", MySQL: "MariaDB", testdb.TiDB: "TiDB"}[kind]
+	return map[string]string{Postgres: "PostgreSQL", MariaDB: "MariaDB", testdb.TiDB: "TiDB"}[kind]
 }
 
 // Server is a database server: a private server, or the server of the environment (see package testdb).
@@ -56,7 +56,7 @@ func (s *Server) readVersion(ctx context.Context) error {
 		return err
 	}
 	defer db.Close(ctx)
-	query := map[string]string{Postgres: "SHOW server_version", MySQL: "SELECT VERSION()", testdb.TiDB: "SELECT VERSION()"}[s.Kind]
+	query := map[string]string{Postgres: "SHOW server_version", MariaDB: "SELECT VERSION()", testdb.TiDB: "SELECT VERSION()"}[s.Kind]
 	if err := db.QueryRowContext(ctx, query).Scan(&s.Version); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func Progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", 
 
 // StartAll calls [Start] for each kind. The caller closes the servers with [CloseAll].
 func StartAll(ctx context.Context) (servers []*Server, err error) {
-	for _, kind := range []string{Postgres, MySQL} {
+	for _, kind := range []string{Postgres, MariaDB} {
 		s, err := Start(ctx, kind)
 		if err != nil {
 			return nil, errors.Join(err, CloseAll(servers))

@@ -53,7 +53,7 @@ func (d *Database) Measure(ctx context.Context, f func() error) (Usage, error) {
 }
 
 // ownStatements is the number of statements of Measure itself, as each kind of server counts them.
-var ownStatements = map[string]float64{Postgres: 2, MySQL: 1}
+var ownStatements = map[string]float64{Postgres: 2, MariaDB: 1}
 
 // flush waits until the counters include this session and the sessions that have just ended.
 func (d *Database) flush(ctx context.Context) error {
@@ -138,7 +138,7 @@ func (s *Server) process() int {
 	if err != nil {
 		return 0
 	}
-	want := map[string]string{Postgres: "-p\x00" + u.Port() + "\x00", MySQL: "--port=" + u.Port() + "\x00"}[s.Kind]
+	want := map[string]string{Postgres: "-p\x00" + u.Port() + "\x00", MariaDB: "--port=" + u.Port() + "\x00"}[s.Kind]
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is valid
 	for _, path := range lines {
 		text, err := os.ReadFile(path)
