@@ -198,7 +198,7 @@ func (sy syntax) scanned(plan string) (tables []string) {
 	eachNode(tree, func(node map[string]any) {
 		kind, _ := node["Node Type"].(string)
 		operator, _ := node["id"].(string) // of TiDB, such as TopN_8
-		sorts = sorts || node["filesort"] != nil || strings.HasSuffix(kind, "Sort") ||
+		sorts = sorts || node["filesort"] != nil || node["access_type"] == "sort" || strings.HasSuffix(kind, "Sort") ||
 			strings.HasPrefix(operator, "TopN_") || strings.HasPrefix(operator, "Sort_")
 		if name := tableOfNode(node); name != "" {
 			if all = append(all, name); scans(node) {
@@ -231,8 +231,11 @@ func tableOfNode(node map[string]any) string {
 
 // scans reports whether a node of a plan reads a table, or a whole index, without a condition on an index.
 func scans(node map[string]any) bool {
-	if access, ok := node["access_type"].(string); ok { // MySQL
-		return access == "ALL" || access == "index"
+	if access, ok := node["index_access_type"].(string); ok { // MySQL 9
+		return access == "index_scan"
+	}
+	if access, ok := node["access_type"].(string); ok { // MariaDB and MySQL 8; "table" is that of MySQL 9
+		return access == "ALL" || access == "index" || access == "table"
 	}
 	if operator, ok := node["id"].(string); ok { // TiDB
 		return strings.Contains(operator, "FullScan_")

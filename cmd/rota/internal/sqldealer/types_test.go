@@ -72,7 +72,6 @@ var typeCases = map[schema.Dialect][]typeCase{
 		{kind: "BINARY(16)", start: `\x00`, values: []string{"x'00112233445566778899aabbccddeeff'", "x'30112233445566778899aabbccddeeff'", "x'ff112233445566778899aabbccddeeff'"}},
 		{kind: "VARBINARY(16)", start: `\x00`, values: []string{"x'00ff'", "x'61'", "x'6162'", "x'ff00'"}},
 		{kind: "BLOB", start: `\x00`, values: []string{"x'00ff'", "x'61'", "x'ff00'"}},
-		{kind: "UUID", start: "00000000-0000-0000-0000-000000000000", values: []string{"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"}},
 		{kind: "DATE", start: "1900-01-01", values: []string{"'1969-12-31'", "'2026-01-01'"}},
 		{kind: "TIME(6)", start: "00:00:00", values: []string{"'00:00:01'", "'12:00:00.123456'", "'23:59:59'", "'100:00:00'"}},
 		{kind: "DATETIME(6)", start: "1970-01-01", values: []string{"'2026-01-01 00:00:00'", "'2026-01-01 00:00:00.000001'", "'2026-03-29 02:30:00.123456'"}},
@@ -81,6 +80,9 @@ var typeCases = map[schema.Dialect][]typeCase{
 		{kind: "YEAR", start: "1970", values: []string{"2026", "2027"}},
 		{kind: "ENUM('z', 'a')", values: []string{"'z'", "'a'"}, noCursor: `run select: column "k" of type ENUM cannot be {{cursor}} or {{after}}: it is ordered by the number of the value`},
 		{kind: "SET('z', 'a')", values: []string{"'z'", "'z,a'"}, noCursor: `run select: column "k" of type SET cannot be {{cursor}} or {{after}}: it is ordered by the number of the value`},
+	},
+	schema.MariaDB: { // beside those of MySQL
+		{kind: "UUID", start: "00000000-0000-0000-0000-000000000000", values: []string{"'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'"}},
 		{kind: "INET6", start: "::", values: []string{"'::1'", "'::2'"}},
 	},
 	schema.SQLite: {
@@ -98,6 +100,14 @@ var typeCases = map[schema.Dialect][]typeCase{
 	},
 }
 
+// typesOf returns the cases of a dialect, after those of its family.
+func typesOf(d schema.Dialect) []typeCase {
+	if f := d.Family(); f != d {
+		return slices.Concat(typeCases[f], typeCases[d])
+	}
+	return typeCases[d]
+}
+
 // Each column type works as key, position and cursor, exactly, or is refused with its name.
 func TestColumnTypes(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
@@ -105,7 +115,7 @@ func TestColumnTypes(t *testing.T) {
 		if s.Dialect() == schema.Postgres {
 			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
 		}
-		for i, c := range typeCases[s.Dialect().Family()] {
+		for i, c := range typesOf(s.Dialect()) {
 			t.Run(strings.TrimSpace(c.kind+" "+strings.Join(c.values, " ")), func(t *testing.T) {
 				typeTable{shop{t, s.Center}, c, fmt.Sprintf("t%d", i)}.test()
 			})
@@ -206,7 +216,7 @@ func TestHeldKeysOfEachType(t *testing.T) {
 		if s.Dialect() == schema.Postgres {
 			s.exec("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
 		}
-		for i, c := range typeCases[s.Dialect().Family()] {
+		for i, c := range typesOf(s.Dialect()) {
 			if strings.Contains(c.noCursor, "has no type") { // SQLite takes the held text for a number
 				continue
 			}
