@@ -318,6 +318,7 @@ func (a *alerter) tell(ctx context.Context, c *condition.Condition, settings Set
 	case condition.Standby.Name:
 		c.Text, err = a.standbyText(ctx, settings.MaxInFlight)
 	}
+	c.Text = a.cfg.Redact(c.Text)
 	if err != nil {
 		return false, err
 	}

@@ -49,6 +49,12 @@ type Config struct {
 	// Defaults to no output.
 	Logger *slog.Logger
 
+	// Redact returns a text without the secrets of this process, such as the token in the URL of a service. It is called
+	// with the text of each error of a dealer and of each alert, before that is logged or written to the roster, by several
+	// goroutines at once. Logger gets texts of databases, too, and needs a handler of its own against secrets in them.
+	// Defaults to the text itself.
+	Redact func(text string) string
+
 	// Grace is how long the manager waits for a call of a dealer after it has cancelled the call's context. Defaults to
 	// 5 s.
 	Grace time.Duration
@@ -110,6 +116,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Redact == nil {
+		c.Redact = func(text string) string { return text }
 	}
 	if c.Grace == 0 {
 		c.Grace = 5 * time.Second

@@ -69,7 +69,7 @@ func (f failure) passes() bool {
 // blame finds the items of a failed batch that have failed, and records them. The items are still in flight, so no
 // other call uses their records.
 func (b *batch) blame() {
-	named := namedFailures(b.err, b.size())
+	named := namedFailures(b.err, b.size(), b.env.Redact)
 	if b.capabilities.cursored || b.capabilities.atomic {
 		named = nil
 	}

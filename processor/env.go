@@ -58,6 +58,10 @@ type Env struct {
 	// the owners of its queue have crashed (S14), its executor holds the only value. Nil serves one processor.
 	Alone chan struct{}
 
+	// Redact returns a text of an error of the dealer without its secrets. It is called where the error is returned,
+	// before its text is cut, logged or stored. Nil returns the text.
+	Redact func(text string) string
+
 	// Hooks are called around selects and batches: the first of them outside of the others.
 	Hooks []Hooks
 
@@ -122,6 +126,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.DataError == nil {
 		e.DataError = func(error) bool { return false }
+	}
+	if e.Redact == nil {
+		e.Redact = func(text string) string { return text }
 	}
 	if e.Alone == nil {
 		e.Alone = make(chan struct{}, 1)

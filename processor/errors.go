@@ -23,7 +23,7 @@ type itemError struct {
 // keeps the first. An i outside the batch turns the error into an error of the whole batch.
 func (f *Failures) Add(i int, err error) {
 	if err != nil {
-		f.list = append(f.list, itemError{i, brief(err)})
+		f.list = append(f.list, itemError{i, err})
 	}
 }
 
@@ -62,19 +62,24 @@ func (e *partialError) Unwrap() []error {
 	return all
 }
 
-// namedFailures returns the item errors that err carries, or nil if it carries none or one outside a batch of n items.
-func namedFailures(err error, n int) []itemError {
+// namedFailures returns the item errors that err carries, each of them brief, or nil if it carries none or one outside a
+// batch of n items.
+func namedFailures(err error, n int, redact func(string) string) []itemError {
 	e, ok := errors.AsType[*partialError](err)
 	if !ok || e.list[0].index < 0 || e.list[len(e.list)-1].index >= n {
 		return nil
 	}
-	return e.list
+	list := make([]itemError, len(e.list))
+	for i, f := range e.list {
+		list[i] = itemError{f.index, brief(f.err, redact)}
+	}
+	return list
 }
 
 // maxErrorText bounds the text of an error, in bytes: some fail with the page of a web server, once per item.
 const maxErrorText = 2000
 
-// briefError is an error whose text is cut. What it wraps still says what the error means.
+// briefError is an error whose text is cut or redacted. What it wraps still says what the error means.
 type briefError struct {
 	text string
 	err  error
@@ -83,16 +88,20 @@ type briefError struct {
 func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.err }
 
-// brief returns err with a text of at most maxErrorText, and a remark that it was cut.
-func brief(err error) error {
+// brief returns err with the text that redact makes of its own, of at most maxErrorText and with a remark if it was cut.
+// A text is redacted before it is cut, because no one knows the half of a secret.
+func brief(err error, redact func(string) string) error {
 	if err == nil {
 		return nil
 	}
-	text := err.Error()
-	if len(text) <= maxErrorText {
+	text := redact(err.Error())
+	if len(text) > maxErrorText {
+		text = fmt.Sprintf("%s... (cut, %d bytes)", strings.ToValidUTF8(text[:maxErrorText], ""), len(text))
+	}
+	if text == err.Error() {
 		return err
 	}
-	return &briefError{fmt.Sprintf("%s... (cut, %d bytes)", strings.ToValidUTF8(text[:maxErrorText], ""), len(text)), err}
+	return &briefError{text, err}
 }
 
 // lasting returns what a record keeps of err: not more than its text if that was cut, because the error may hold it.

@@ -38,8 +38,8 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 	if d == nil {
 		return nil, errors.New("create processor: no TaskDealer")
 	}
-	src := newSource(d)
 	env = env.withDefaults()
+	src := newSource(d, env.Redact)
 	u := &setup{
 		env: env, source: src, capabilities: src.capabilities(), memory: newMemory(),
 		lines: failureLines{logger: env.Logger},

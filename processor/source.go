@@ -57,10 +57,11 @@ type typedSource[T any] struct {
 	atomic      bool
 	seed        maphash.Seed
 	fingerprint func(T) uint64
+	redact      func(string) string
 }
 
-func newSource[T any](d TaskDealer[T]) *typedSource[T] {
-	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed()}
+func newSource[T any](d TaskDealer[T], redact func(string) string) *typedSource[T] {
+	t := &typedSource[T]{dealer: d, seed: maphash.MakeSeed(), redact: redact}
 	offers := Capabilities{true, true, true, true, true, true}
 	if c, ok := d.(Capable); ok {
 		offers = c.Capabilities()
@@ -129,7 +130,7 @@ func (t *typedSource[T]) capabilities() capabilities {
 }
 
 func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Queue) (_ items, err error) {
-	defer caught(&err)
+	defer t.caught(&err)
 	var list []T
 	if t.setSelector != nil {
 		list, err = t.setSelector.SelectSet(ctx, s, owned)
@@ -140,7 +141,7 @@ func (t *typedSource[T]) selectItems(ctx context.Context, s Selection, owned []Q
 }
 
 func (t *typedSource[T]) peek(ctx context.Context, idle []Selection) (named []string, err error) {
-	defer caught(&err)
+	defer t.caught(&err)
 	return t.peeker.Peek(ctx, idle)
 }
 
@@ -153,12 +154,12 @@ type typedItems[T any] struct {
 func (i *typedItems[T]) size() int { return len(i.list) }
 
 func (i *typedItems[T]) execute(ctx context.Context, from, to int) (err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	return i.dealer.Execute(ctx, i.list[from:to:to])
 }
 
 func (i *typedItems[T]) queuesOf(index map[string]int32) (of []int32, unknown string, err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	of = make([]int32, len(i.list))
 	for n, item := range i.list {
 		id := i.setSelector.QueueOf(item)
@@ -183,7 +184,7 @@ func (i *typedItems[T]) pick(indexes []int32) items {
 }
 
 func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	for _, item := range i.list[from:to] {
 		if i.keyed != nil {
 			dst = append(dst, i.keyed.Key(item))
@@ -195,7 +196,7 @@ func (i *typedItems[T]) keys(dst []string, from, to int) (_ []string, err error)
 }
 
 func (i *typedItems[T]) place(n int) (_ string, err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	if i.paged != nil {
 		return i.paged.Position(i.list[n]), nil
 	}
@@ -203,7 +204,7 @@ func (i *typedItems[T]) place(n int) (_ string, err error) {
 }
 
 func (i *typedItems[T]) orderKeys() (keys []uint64, err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	keys = make([]uint64, len(i.list))
 	for n, item := range i.list {
 		if key := i.ordered.OrderKey(item); key != "" {
@@ -214,7 +215,7 @@ func (i *typedItems[T]) orderKeys() (keys []uint64, err error) {
 }
 
 func (i *typedItems[T]) orderKey(n int) (_ string, err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	return i.ordered.OrderKey(i.list[n]), nil
 }
 
@@ -222,7 +223,7 @@ func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 	if i.fingerprint == nil {
 		return nil, nil
 	}
-	defer caught(&err)
+	defer i.caught(&err)
 	all = make([]uint64, n)
 	for k, item := range i.list[:n] {
 		all[k] = i.fingerprint(item)
@@ -231,7 +232,7 @@ func (i *typedItems[T]) fingerprints(n int) (all []uint64, err error) {
 }
 
 func (i *typedItems[T]) discard(ctx context.Context, n int, cause error) (err error) {
-	defer caught(&err)
+	defer i.caught(&err)
 	return i.discarder.Discard(ctx, i.list[n], cause)
 }
 
@@ -239,7 +240,7 @@ func (i *typedItems[T]) traceParents(from, to int) (parents []string, err error)
 	if i.traced == nil {
 		return nil, nil
 	}
-	defer caught(&err)
+	defer i.caught(&err)
 	for _, item := range i.list[from:to] {
 		if parent := i.traced.TraceParent(item); parent != "" {
 			parents = append(parents, parent)
@@ -260,11 +261,11 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// caught turns a panic into an error, and cuts the text of an error. It does so here, where errors enter the package,
-// so that they are short wherever they are logged or stored. The caller defers it.
-func caught(err *error) {
+// caught turns a panic into an error, and redacts and cuts the text of an error. It does so here, where errors enter the
+// package, so that they are short and without secrets wherever they are logged or stored. The caller defers it.
+func (s *typedSource[T]) caught(err *error) {
 	if v := recover(); v != nil {
 		*err = &panicError{v, debug.Stack()}
 	}
-	*err = brief(*err)
+	*err = brief(*err, s.redact)
 }

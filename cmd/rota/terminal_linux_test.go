@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/failures"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -116,7 +117,7 @@ func TestLogOnATerminal(t *testing.T) {
 	for _, noColor := range []string{"", "1"} {
 		t.Setenv("NO_COLOR", noColor)
 		shown := newTerminal(t).shown(t, func(screen *os.File) {
-			log := daemon.NewLogger(screen)
+			log := daemon.NewLogger(screen, redact.URLs)
 			log.WithError(errors.New(hostile)).WithField("server", hostile).Warn("expired " + hostile)
 		})
 		wantStylingOnly(t, "the log", shown)

@@ -47,6 +47,7 @@ func TestBadValues(t *testing.T) {
 		"autoscaling: {enabled: true}":                              "autoscaling.backlogs",
 		"autoscaling: {backlogs: [{metric: m}]}":                    "/autoscaling/backlogs/0",
 		"networkPolicy: {workerFrom: {}}":                           "/networkPolicy/workerFrom",
+		"console: {enabled: true, oidc: {issuerURL: 'https://id', existingSecret: oidc, redirectURL: 'https://r/oauth2/callback', emailDomains: [r]}}": "networkPolicy.consoleFrom",
 		"podMonitor: {enabled: true}":                               "networkPolicy.workerFrom",
 		"worker: {service: {enabled: true}}":                        "networkPolicy.workerFrom",
 		"podMonitor: {interval: often}":                             "/podMonitor/interval",

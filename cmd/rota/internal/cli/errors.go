@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
@@ -31,7 +32,7 @@ var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, ops.ErrChoice
 // Report writes an error to stderr, one line per error, and returns the exit code.
 func Report(err error, stderr io.Writer) int {
 	for line := range strings.Lines(err.Error() + hint(err)) {
-		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(strings.TrimSpace(line))) //nolint:errcheck // stderr is the last channel
+		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(redact.URLs(strings.TrimSpace(line)))) //nolint:errcheck // stderr is the last channel
 	}
 	return exitCode(err)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/ops"
 )
@@ -48,7 +49,7 @@ database is away, the pages show what they read last.`,
 			if err := s.check(); err != nil {
 				return cli.Usage(err)
 			}
-			log := daemon.NewLogger(cmd.ErrOrStderr())
+			log := daemon.NewLogger(cmd.ErrOrStderr(), redact.URLs)
 			options, err := s.options(log)
 			if err != nil {
 				return cli.Usage(err)

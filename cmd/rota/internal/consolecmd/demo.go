@@ -14,6 +14,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/demo"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/console"
 )
 
@@ -76,6 +77,6 @@ func serveDemo(ctx context.Context, c *center.Center) (address string, stop func
 	if err != nil {
 		return "", nil, fmt.Errorf("serve the console: %w", err)
 	}
-	server := daemon.NewServer(handler, daemon.NewLogger(io.Discard))
+	server := daemon.NewServer(handler, daemon.NewLogger(io.Discard, redact.URLs))
 	return fmt.Sprintf("http://%s/", listener.Addr()), daemon.Start(ctx, server, listener, func(error) {}), nil
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 
 	"github.com/sirupsen/logrus"
@@ -14,11 +15,11 @@ import (
 
 const logTime = "2006-01-02T15:04:05.000Z07:00"
 
-// NewLogger writes text to a terminal and JSON to anything else.
-func NewLogger(out io.Writer) *logrus.Logger {
+// NewLogger writes text to a terminal and JSON to anything else. Each text passes redact.
+func NewLogger(out io.Writer, redact func(string) string) *logrus.Logger {
 	log := logrus.New()
 	log.SetOutput(out)
-	log.SetFormatter(newFormatter(cli.IsTerminal(out), os.Getenv("NO_COLOR") == ""))
+	log.SetFormatter(redactor{newFormatter(cli.IsTerminal(out), os.Getenv("NO_COLOR") == ""), redact})
 	return log
 }
 
@@ -34,6 +35,33 @@ func newFormatter(terminal, color bool) logrus.Formatter {
 	default:
 		return text
 	}
+}
+
+// redactor redacts the message and the fields of a line.
+type redactor struct {
+	logrus.Formatter
+	redact func(string) string
+}
+
+// Format implements logrus.Formatter.
+func (f redactor) Format(e *logrus.Entry) ([]byte, error) {
+	safe := *e
+	safe.Message, safe.Data = f.redact(e.Message), maps.Clone(e.Data)
+	for name, value := range safe.Data {
+		switch value := value.(type) {
+		case string:
+			safe.Data[name] = f.redact(value)
+		case error:
+			safe.Data[name] = f.redact(value.Error())
+		case []string:
+			texts := make([]string, len(value))
+			for i, text := range value {
+				texts[i] = f.redact(text)
+			}
+			safe.Data[name] = texts
+		}
+	}
+	return f.Formatter.Format(&safe)
 }
 
 // messageEscaper escapes the messages for logrus's coloured text, which quotes

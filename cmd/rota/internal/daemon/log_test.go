@@ -11,6 +11,8 @@ import (
 	"testing/slogtest"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 )
 
 // The library's lines keep the rules of slog on their way to logrus. There are two differences: logrus writes fields of
@@ -19,7 +21,7 @@ func TestLibraryLoggerKeepsTheRulesOfSlog(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(*testing.T) slog.Handler {
 		out.Reset()
-		return LibraryLogger(NewLogger(&out)).Handler()
+		return LibraryLogger(NewLogger(&out, redact.URLs)).Handler()
 	}, func(t *testing.T) map[string]any {
 		var line map[string]any
 		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
@@ -74,7 +76,7 @@ func TestLibraryLoggerWritesLinesLikeTheProgram(t *testing.T) {
 // written returns what f logs, without the time.
 func written(terminal bool, f func(*logrus.Logger)) string {
 	var out bytes.Buffer
-	log := NewLogger(&out)
+	log := NewLogger(&out, redact.URLs)
 	log.SetLevel(logrus.DebugLevel)
 	log.SetFormatter(&logrus.JSONFormatter{DisableTimestamp: true})
 	if terminal {

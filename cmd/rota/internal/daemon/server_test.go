@@ -13,6 +13,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/sirupsen/logrus/hooks/test"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 )
 
 // A page that panics is logged with its stack. A connection that breaks off is not: a port that others reach has many.
@@ -46,7 +48,7 @@ func TestServerOutlivesSilentClients(t *testing.T) {
 		if r.URL.Path == "/" {
 			_, _ = w.Write(make([]byte, 64<<20)) // more than the kernel holds for a client that does not read
 		}
-	}), NewLogger(io.Discard))
+	}), NewLogger(io.Discard, redact.URLs))
 	server.ReadHeaderTimeout, server.WriteTimeout = 200*time.Millisecond, time.Second
 	t.Cleanup(Start(t.Context(), server, listener, func(err error) { t.Error(err) }))
 	for i := range maxConnections {
@@ -83,7 +85,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestServerLogIsJSON(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	NewServer(nil, NewLogger(&log)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
+	NewServer(nil, NewLogger(&log, redact.URLs)).ErrorLog.Print("http: panic serving 127.0.0.1:9: oops\n")
 	if got := log.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"http: panic serving 127.0.0.1:9: oops"`) {
 		t.Errorf("%s", got)
 	}
@@ -100,7 +102,7 @@ func TestServeWaitsForLastAnswers(t *testing.T) {
 	server := NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(asked)
 		<-answer
-	}), NewLogger(io.Discard))
+	}), NewLogger(io.Discard, redact.URLs))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- Serve(ctx, server, listener, "", "") }()
 	answered := make(chan error, 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/cmd/rota/internal/sqldealer"
 	"github.com/dutyrota/rota/config"
 )
@@ -40,7 +41,7 @@ func TestWorkerWarnsHourlyOfAMissingIndex(t *testing.T) {
 		}
 		dealer.Use(c.DB())
 		var log bytes.Buffer
-		w := &worker{dealers: []placed{{task, dealer}}, log: daemon.NewLogger(&log)}
+		w := &worker{dealers: []placed{{task, dealer}}, log: daemon.NewLogger(&log, redact.URLs)}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {

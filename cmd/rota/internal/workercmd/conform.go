@@ -13,6 +13,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/internal/escape"
 	"github.com/dutyrota/rota/internal/human"
@@ -106,7 +107,7 @@ func (o *conformFlags) run(cmd *cobra.Command, args []string) error {
 // conform checks a service or a command.
 func (o *conformFlags) conform(cmd *cobra.Command, args []string, report func(program.Finding)) error {
 	if !strings.HasPrefix(args[0], "http://") && !strings.HasPrefix(args[0], "https://") {
-		log := daemon.NewLogger(cmd.ErrOrStderr())
+		log := daemon.NewLogger(cmd.ErrOrStderr(), redact.URLs)
 		return program.ConformCommand(cmd.Context(), args, o.options, log, report)
 	}
 	if len(args) > 1 {

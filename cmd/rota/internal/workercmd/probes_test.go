@@ -12,12 +12,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 )
 
 // A client that is slow, idle or sends endless headers cannot hold a connection for ever.
 func TestProbesHaveTimeLimits(t *testing.T) {
 	t.Parallel()
-	s := daemon.NewServer(http.NotFoundHandler(), daemon.NewLogger(&bytes.Buffer{}))
+	s := daemon.NewServer(http.NotFoundHandler(), daemon.NewLogger(&bytes.Buffer{}, redact.URLs))
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= readyTimeout || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 		t.Errorf("%+v", s)
 	}
@@ -30,7 +31,7 @@ func TestReadyzHidesTheCause(t *testing.T) {
 	var log bytes.Buffer
 	var err error
 	p := probes{ready: func(context.Context) error { return err }, metrics: http.NotFoundHandler(), scale: http.NotFoundHandler()}
-	_, h := p.handlers(daemon.NewLogger(&log))
+	_, h := p.handlers(daemon.NewLogger(&log, redact.URLs))
 	get := func(status int, want string) {
 		t.Helper()
 		w := httptest.NewRecorder()
@@ -65,7 +66,7 @@ func TestMetricsHideTheCause(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	w := httptest.NewRecorder()
-	metricsHandler(daemon.NewLogger(&log), brokenCollector{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	metricsHandler(daemon.NewLogger(&log, redact.URLs), brokenCollector{}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "10.1.2.3") || !strings.Contains(log.String(), "10.1.2.3") {
 		t.Errorf("%d, log %s, body\n%.200s", w.Code, log.String(), w.Body.String())
 	}

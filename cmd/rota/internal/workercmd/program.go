@@ -65,6 +65,7 @@ func (w *worker) newProgram(task config.Task) (runner, error) {
 	if err != nil {
 		return nil, fmt.Errorf(".http%w", err)
 	}
+	w.secrets.Add(secret)
 	p, err := program.NewHTTP(program.HTTPOptions{
 		URL: service.URL, Secret: []byte(secret), CAFile: service.CAFile, Connections: service.Connections,
 	})

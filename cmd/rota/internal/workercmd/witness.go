@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/internal/witness"
 	"github.com/dutyrota/rota/ops"
@@ -44,7 +45,7 @@ the database, and needs Linux.`,
 		Args: cli.Arguments(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.WithRoster(cmd, func(ctx context.Context, c *ops.Client) error {
-				return runWitness(ctx, c, dir, daemon.NewLogger(cmd.ErrOrStderr()))
+				return runWitness(ctx, c, dir, daemon.NewLogger(cmd.ErrOrStderr(), redact.URLs))
 			})
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
@@ -15,6 +16,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/console"
 	"github.com/dutyrota/rota/manager"
@@ -56,7 +58,7 @@ or the time is over, nobody works them.`,
 			if err != nil {
 				return cli.Usage(err)
 			}
-			return w.run(cmd.Context())
+			return w.secrets.Error(w.run(cmd.Context()))
 		},
 	}
 	cli.AddConnectionFlags(cmd)
@@ -72,6 +74,7 @@ type worker struct {
 	dealers  []placed                            // of the tasks whose items SQL selects
 	programs []runner                            // of the tasks that have one
 	serve    []func(*center.Center) manager.Task // one per task of the file
+	secrets  *redact.Redactor
 	log      *logrus.Logger
 	front    *front
 }
@@ -88,7 +91,8 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{path: path, file: file, log: daemon.NewLogger(cmd.ErrOrStderr())}
+	w := &worker{path: path, file: file, secrets: secretsOf(file)}
+	w.log = daemon.NewLogger(cmd.ErrOrStderr(), w.secrets.Text)
 	var errs []error
 	for _, task := range file.Tasks {
 		p, err := w.addProgram(task)
@@ -99,6 +103,20 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 		}
 	}
 	return w, errors.Join(errs...)
+}
+
+// secretsOf returns what knows the secrets of a file. The secrets of services are added when they are read.
+func secretsOf(file *config.File) *redact.Redactor {
+	r := &redact.Redactor{}
+	r.Add(os.Getenv("PGPASSWORD")) // lib/pq takes it where a URL has no password
+	r.AddDatabase(file.Database)
+	for _, d := range file.Data {
+		r.AddDatabase(d.URL)
+	}
+	for _, t := range file.Tasks {
+		r.AddService(t.Program.HTTP.URL)
+	}
+	return r
 }
 
 func (w *worker) run(ctx context.Context) (err error) {
@@ -126,7 +144,7 @@ func (w *worker) run(ctx context.Context) (err error) {
 		return err
 	}
 	process := w.file.Process
-	process.Logger = daemon.LibraryLogger(w.log)
+	process.Logger, process.Redact = daemon.LibraryLogger(w.log), w.secrets.Text
 	m, mx, err := metrics.NewManager(c, process, tasks...)
 	if err != nil {
 		return err
