@@ -166,9 +166,9 @@ func (p *planner) finishRepartition() *job {
 const unservedText = "no worker has served the task type for longer than judge_dead_interval: its queues wait. " +
 	"Start a worker, or pause or delete the task type"
 
-// audit returns the job that repairs rows that were edited by hand, evens the totals of the processes (P15), deletes
-// old rows, reminds of lost history (H8), and looks for task types that have no server, once per audit interval and
-// roster (S4).
+// audit returns the job that repairs rows that were edited by hand or written while the clock was ahead (S17), evens the
+// totals of the processes (P15), deletes old rows, reminds of lost history (H8), and looks for task types that have no
+// server, once per audit interval and roster (S4).
 func (p *planner) audit(r heartbeatReply) *job {
 	maxAge := 2 * p.settings.HeartbeatInterval
 	expireAfter := p.settings.ExpireOwnSignInterval
@@ -181,6 +181,9 @@ func (p *planner) audit(r heartbeatReply) *job {
 		call: func(ctx context.Context) (err error) {
 			planner := p.ownPlanner()
 			if turn, err = planner.Audit(ctx); err != nil || !turn {
+				return err
+			}
+			if _, err = p.roster.Engine().Scheduler.CorrectTriggers(ctx, p.taskType); err != nil {
 				return err
 			}
 			if err = planner.BalanceTotals(ctx); err != nil {

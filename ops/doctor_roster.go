@@ -126,7 +126,11 @@ func (d rosterCheck) invalidValues(ctx context.Context) error {
 		d.add(condition.InvalidValue, "servers ignore a value or use its bound: %s", v).Subject = v.Table + " " + v.Row +
 			" " + v.Column
 	}
-	return nil
+	late, err := d.c.Triggers().Late(ctx, d.task)
+	for _, t := range late {
+		d.add(condition.InvalidValue, "%s", t).Subject = "schedule_trigger " + t.Name + " next_fire_at"
+	}
+	return err
 }
 
 // maxAlerts is how many alerts Diagnose reads.

@@ -293,16 +293,13 @@ func (sw *Sweeps) Fail(ctx context.Context, s Sweep, p Progress, cause string, f
 	return err == nil, err
 }
 
-// maxRetryDelay bounds the doubling.
-const maxRetryDelay = 24 * time.Hour
-
 // retryDelay returns the pause of a queue after its n-th failure.
 func retryDelay(first time.Duration, n int) time.Duration {
 	pause := first
-	for ; n > 1 && pause < maxRetryDelay; n-- {
+	for ; n > 1 && pause < roster.LongestQueuePause; n-- {
 		pause *= 2
 	}
-	return max(first, min(pause, maxRetryDelay))
+	return max(first, min(pause, roster.LongestQueuePause))
 }
 
 // Cursor returns the saved cursor of a queue in a run. It returns ErrFenced if the sweep no longer belongs to the

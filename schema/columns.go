@@ -25,6 +25,7 @@ type Column struct {
 	Table, Name string
 	Kind        Kind
 	Null        bool // it may be NULL
+	Key         bool // it belongs to the primary key
 }
 
 // kinds are the kinds by the types of PostgreSQL.
@@ -32,8 +33,11 @@ var kinds = map[string]Kind{
 	"text": Text, "bigint": Number, "double precision": Fraction, "boolean": Flag, "timestamptz(6)": Time,
 }
 
-var beginColumn = regexp.MustCompile(
-	`^    (?:ADD COLUMN )?(\w+)\s+(text|bigint|double precision|boolean|timestamptz\(6\))(?:\s|,|$)(.*)`)
+var (
+	beginColumn = regexp.MustCompile(
+		`^    (?:ADD COLUMN )?(\w+)\s+(text|bigint|double precision|boolean|timestamptz\(6\))(?:\s|,|$)(.*)`)
+	primaryKey = regexp.MustCompile(`^    PRIMARY KEY \((.*)\)`)
+)
 
 // columns holds the result of Columns.
 var columns = sync.OnceValue(func() []Column { return readColumns(embedded) })
@@ -46,8 +50,14 @@ func readColumns(files fs.FS) (list []Column) {
 	readLines(files, postgres.dir, func(table, line string) {
 		if m := beginColumn.FindStringSubmatch(line); m != nil {
 			definition, _, _ := strings.Cut(m[3], "--")
-			null := !strings.Contains(definition, "NOT NULL") && !strings.Contains(definition, "PRIMARY KEY")
-			list = append(list, Column{table, m[1], kinds[m[2]], null})
+			key := strings.Contains(definition, "PRIMARY KEY")
+			list = append(list, Column{table, m[1], kinds[m[2]], !key && !strings.Contains(definition, "NOT NULL"), key})
+		}
+		if m := primaryKey.FindStringSubmatch(line); m != nil {
+			names := strings.Split(m[1], ", ")
+			for i, c := range list {
+				list[i].Key = c.Key || c.Table == table && slices.Contains(names, c.Name)
+			}
 		}
 	})
 	return list

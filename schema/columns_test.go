@@ -36,13 +36,14 @@ func TestKindsOfColumns(t *testing.T) {
 	t.Parallel()
 	list := Columns()
 	for _, want := range []Column{
-		{"schedule_server", "uuid", Text, false},
-		{"schedule_server", "witness", Text, true},
-		{"schedule_server", "heartbeat_time", Time, false},
-		{"schedule_server", "watching_since", Time, true},
-		{"schedule_event", "event_id", Number, false},
-		{"schedule_task_type", "rate_per_second", Fraction, false},
-		{"schedule_run", "paused", Flag, false},
+		{"schedule_server", "uuid", Text, false, true},
+		{"schedule_server", "witness", Text, true, false},
+		{"schedule_server", "heartbeat_time", Time, false, false},
+		{"schedule_server", "watching_since", Time, true, false},
+		{"schedule_event", "event_id", Number, false, true},
+		{"schedule_task_type", "rate_per_second", Fraction, false, false},
+		{"schedule_run", "paused", Flag, false, false},
+		{"schedule_run_item", "item_no", Number, false, true},
 	} {
 		if !slices.Contains(list, want) {
 			t.Errorf("%+v is missing", want)

@@ -223,7 +223,7 @@ func testHistoryWitnesses(t *testing.T, c *center.Center) {
 		h.gone("A") // its heartbeats are later than all that the retention has deleted
 		h.want(h.check("A"), true, true, false)
 	})
-	t.Run("H7 a heartbeat of the time before the clock was set back keeps a server in the history", func(t *testing.T) {
+	t.Run("H7 a heartbeat in the future keeps a server in the history", func(t *testing.T) {
 		h := newHistory(t, c, "lost-ahead")
 		h.expireLongAgo("B")
 		h.exec("UPDATE schedule_server_history SET heartbeat_time = '%s' WHERE uuid = '%s'",

@@ -105,6 +105,9 @@ var groups = map[string]group{
 	// cases_invalid.go; RunUnconstrained has the others
 	"S13 constraints": {run: testConstraints},
 
+	// cases_times.go
+	"S17 times": {run: testTimesAhead},
+
 	// cases_repartition.go
 	"repartition":          {run: testRepartition},
 	"repartition requests": {run: testRepartitionRequests},

@@ -69,6 +69,36 @@ var serverMutants = []mutant{
 		"TestHandOverIsNoticedAtOnce",
 	},
 	{
+		"S17", "an audit does not notice that the clock was set back",
+		"Audit", "} else if back {",
+		"} else if back && ctx.Err() != nil {",
+		"TestConformance",
+	},
+	{
+		"S17", "an event of the future stays",
+		"corrections", "case c.meaning == event && (setBack || !t.large):",
+		"case c.meaning == event && setBack && !t.large:",
+		"TestConformance",
+	},
+	{
+		"S17", "a failed item waits for a time that its task type does not allow",
+		"corrections", "case c.meaning == due && (setBack || !c.kept):",
+		"case c.meaning == due && setBack:",
+		"TestConformance",
+	},
+	{
+		"S17", "the servers do not read the corrected items again",
+		"correct", "item_version = item_version + 1",
+		"item_version = item_version",
+		"TestConformance",
+	},
+	{
+		"S17", "a trigger waits for a slot that its schedule does not have",
+		"lateTriggers", "next.Before(r.NextFireAt)",
+		"next.After(r.NextFireAt)",
+		"TestConformance",
+	},
+	{
 		"S9", "every standby server raises the alert",
 		"lasting", "return e, found && e.OpenUntil.After(e.Now.Add(-age)), err",
 		"return e, found && age < 0, err",

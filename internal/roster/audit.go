@@ -19,7 +19,17 @@ const AuditInterval = 30 * time.Second
 // Audit plans from unlocked reads, once per audit interval and roster (S4). If the rows differ from the plan, for
 // example because a row was edited by hand, it rebalances. It calls OnInvalid for each invalid value (S13). It reports
 // whether it was this server's turn.
+//
+// If the database's clock was set back since the last audit, it first corrects the times of the roster (S17).
 func (p Planner) Audit(ctx context.Context) (turn bool, err error) {
+	// The stamp below ends what shows that the clock was set back.
+	if back, err := p.setBack(ctx); err != nil {
+		return false, err
+	} else if back {
+		if err := p.correctTimes(ctx, true); err != nil {
+			return false, fmt.Errorf("after the clock was set back: %w", err)
+		}
+	}
 	n, err := p.roster.DB.Exec(ctx, `UPDATE schedule_task_running SET audited_at = {now} WHERE `+ofTask+` AND `+
 		auditDue("audited_at")+p.roster.DB.Limits, p.taskType, p.roster.OwnSign)
 	if err != nil || n == 0 {
@@ -37,7 +47,7 @@ func (p Planner) audit(ctx context.Context) error {
 	if err := p.reportInvalid(ctx); err != nil {
 		return err
 	}
-	if err := p.correctTimes(ctx); err != nil {
+	if err := p.correctTimes(ctx, false); err != nil {
 		return err
 	}
 	reader := p.roster.Reader(p.taskType)
@@ -81,31 +91,6 @@ func (p Planner) reportInvalid(ctx context.Context) error {
 		return withdrawRepartition(ctx, l, p.actor, err)
 	})
 }
-
-// correctTimes brings times back that are further in the future than any that a server writes: they were edited by
-// hand, or the clock was set back since. InvalidValues has reported them.
-func (p Planner) correctTimes(ctx context.Context) error {
-	const noReservation = `UPDATE schedule_queue SET reserved_for = NULL, reserved_until = NULL`
-	end := fmt.Sprintf(`UPDATE schedule_task_running SET load_moves_until = {ago -%d}`, budgetTime.Milliseconds())
-	for _, c := range []struct{ update, valid string }{
-		{end, soonMoves},
-		{noReservation, soonReserved},
-		{`UPDATE schedule_task_running SET reserved_until = {now}`, soonReserved}, // a plan is due
-	} {
-		_, err := p.roster.DB.Exec(ctx, c.update+` WHERE `+ofTask+` AND NOT (`+c.valid+`)`+p.roster.DB.Limits,
-			p.taskType, p.roster.OwnSign)
-		if err != nil {
-			return fmt.Errorf("correct times in the future: %w", err)
-		}
-	}
-	return nil
-}
-
-// The latest times that a server writes, as conditions on the lock row or on a row of schedule_queue.
-var (
-	soonMoves    = fmt.Sprintf(`load_moves_until <= {ago -%d}`, budgetTime.Milliseconds())
-	soonReserved = fmt.Sprintf(`reserved_until <= {ago -%d}`, MaxReturn.Milliseconds())
-)
 
 // InvalidValue is a value in a row of the roster that no server can work with. The CHECK constraints of the tables
 // refuse it; it is there if a table has lost its constraints, or if the database does not enforce them.
@@ -164,21 +149,16 @@ func (p Planner) InvalidValues(ctx context.Context) (list []InvalidValue, err er
 // checkedTable is a table whose rows all servers of a roster read. The rows of runs are read one by one.
 type checkedTable struct {
 	name  string
-	key   string               // the column that names the row for people
-	where string               // the rows, with parameters for the task type and the own_sign
-	flags bool                 // only the booleans are checked: the settings have rules of their own
-	times []schema.ColumnCheck // times that may not be far in the future; the audit corrects them
+	key   string // the column that names the row for people
+	where string // the rows, with parameters for the task type and the own_sign
+	flags bool   // only the booleans are checked: the settings have rules of their own
 }
 
 var checkedTables = []checkedTable{
 	{name: "schedule_task_type", key: "task_type", where: `task_type = ? AND '' <> ?`, flags: true},
-	{name: "schedule_task_running", key: "own_sign", where: ofTask, times: []schema.ColumnCheck{
-		{Column: "load_moves_until", Condition: soonMoves}, {Column: "reserved_until", Condition: soonReserved},
-	}},
+	{name: "schedule_task_running", key: "own_sign", where: ofTask},
 	{name: "schedule_server", key: "uuid", where: ofTask},
-	{name: "schedule_queue", key: "queue_id", where: ofTask, times: []schema.ColumnCheck{
-		{Column: "reserved_until", Condition: soonReserved},
-	}},
+	{name: "schedule_queue", key: "queue_id", where: ofTask},
 	{name: "schedule_trigger", key: "name", where: `target = ? AND own_sign = ?`},
 	{name: "schedule_backfill", key: "backfill_id", where: ofTask},
 }
@@ -199,15 +179,15 @@ func (t checkedTable) findInvalid(ctx context.Context, p Planner, list *[]Invali
 			add(c, ruleOf(c))
 		}
 	}
-	for _, c := range t.times {
-		add(c, "be at most an hour from now: it was edited, or the clock was set back since; the next audit corrects it")
+	for _, c := range laterTimes(t.name) {
+		add(c, "not be so far in the future: it was edited, or the clock was set back since; the next audit corrects it")
 	}
 	if len(rules) == 0 {
 		return nil // PostgreSQL has a type for booleans
 	}
 	invalidColumn := "CASE" + invalid.String() + " END"
 	type value struct{ Row, Column, Value string }
-	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, CASE%[3]s END FROM %[4]s
+	found, err := sqldb.Records[value](ctx, p.roster.DB, fmt.Sprintf(`SELECT %[1]s, %[2]s, CASE%[3]s END FROM %[4]s q
 		WHERE %[5]s AND %[2]s IS NOT NULL ORDER BY %[1]s LIMIT %[6]d`, t.key, invalidColumn, values.String(), t.name, t.where,
 		max(0, mostInvalid-len(*list))), p.taskType, p.roster.OwnSign)
 	for _, v := range found {
