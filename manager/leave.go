@@ -2,8 +2,11 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"time"
 )
 
 // leaving announces that the server leaves, and works on for up to 1.25 heartbeats until the requesters know of it, so
@@ -50,16 +53,23 @@ func (s *session) drainAll(ctx context.Context) (notDrained []string) {
 	return nil
 }
 
+// leaveLimit is the least time that a server has for its attempts to leave: a database that is away, or swallows what it
+// is sent, must not hold up the end of the process until a supervisor kills it.
+const leaveLimit = 5 * time.Second
+
 // handOverAll removes the server from the roster and hands over what it still owns. It repeats that while the database
-// does not answer, until the lease expires: after that the other servers take over anyway.
+// does not answer, until the lease expires: after that the other servers take over anyway. A failure is an error of the
+// server.
 func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 	for _, h := range s.proc.Queues() {
 		if h.Drained {
 			s.reconciler.stages.noteDrained(h.Queue.ID)
 		}
 	}
+	by := time.Now().Add(max(s.reg.lease.left(), leaveLimit))
+	var cause error
 	for {
-		call, cancel := s.withTimeout(ctx)
+		call, cancel := context.WithDeadline(ctx, by)
 		err := s.own().Leave(call, notDrained, s.cfg.reservation())
 		cancel()
 		if err == nil {
@@ -69,11 +79,51 @@ func (s *session) handOverAll(ctx context.Context, notDrained []string) {
 			}
 			return
 		}
+		if cause == nil || !errors.Is(err, context.DeadlineExceeded) {
+			cause = err // the end of the time says less than what failed before
+		}
 		if !s.roster.IsTransient(err) || !s.reg.lease.valid() {
-			s.log.LogAttrs(ctx, slog.LevelWarn, "leaving failed; the other servers take over after judge_dead_interval",
-				slog.Any("error", err))
+			s.server.fail(s.server.notLeft(cause))
 			return
 		}
 		sleep(ctx, s.settings.HeartbeatInterval/4)
 	}
+}
+
+// NotLeftError says that servers of a process are still in the roster although the process has ended. Nothing is lost:
+// after JudgeDeadInterval the servers of other processes take over what they own, or at once if a witness tells that
+// the process has ended. Run returns it.
+type NotLeftError struct {
+	TaskTypes         []string
+	JudgeDeadInterval time.Duration // the longest of the servers
+	Err               error         // why the first of them has not left
+}
+
+// Error implements error.
+func (e *NotLeftError) Error() string {
+	return fmt.Sprintf("%v; the other workers take over the queues of %s after judge_dead_interval (%s)",
+		e.Err, strings.Join(e.TaskTypes, ", "), e.JudgeDeadInterval)
+}
+
+// Unwrap returns the error of the first attempt.
+func (e *NotLeftError) Unwrap() error { return e.Err }
+
+// notLeft returns the error of a server that is still in the roster.
+func (s *server) notLeft(err error) error {
+	return &NotLeftError{TaskTypes: []string{s.taskType}, JudgeDeadInterval: s.settings.JudgeDeadInterval, Err: err}
+}
+
+// joinNotLeft makes one error of those of all servers that are still in the roster. err is the error that Run returns.
+func (m *Manager) joinNotLeft(err error) error {
+	first, ok := errors.AsType[*NotLeftError](err)
+	if !ok {
+		return err
+	}
+	for _, s := range m.servers {
+		if e, ok := errors.AsType[*NotLeftError](s.err); ok && e != first {
+			first.TaskTypes = append(first.TaskTypes, e.TaskTypes...)
+			first.JudgeDeadInterval = max(first.JudgeDeadInterval, e.JudgeDeadInterval)
+		}
+	}
+	return err
 }

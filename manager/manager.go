@@ -214,7 +214,8 @@ func validate(tasks []Task) error {
 //
 // Run returns an error if defining or joining a task fails with an error that is not transient, or if a dealer does not
 // return in time. It hands the other tasks over first. A dealer that ignores its context for longer than the grace goes
-// on after Run has returned.
+// on after Run has returned. If the database does not take the hand-over, because it is away or swallows what it is
+// sent, Run returns a *NotLeftError within drain_timeout, the grace and the time of a lease.
 func (m *Manager) Run(ctx context.Context) error {
 	serving, ctx := errgroup.WithContext(ctx)
 	if err := m.witness.open(); err != nil {
@@ -234,7 +235,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if err == nil {
 		m.witness.release()
 	}
-	return err
+	return m.joinNotLeft(err)
 }
 
 // Ready returns nil if every task has joined, its lease is valid, and its dealer does not fail all the time. Otherwise

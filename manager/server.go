@@ -34,7 +34,8 @@ type server struct {
 	told     chan struct{}                    // capacity 1: a hint says that queues or requests have changed (X9)
 	rejected atomic.Pointer[rejectedSettings] // nil while the settings in the row are in force
 
-	lateReplies int // how many sessions in succession ended because no reply came in time; for the server's own goroutine
+	unleft      error // why a session that has ended is still in the roster, until the next one; for the server's own goroutine
+	lateReplies int   // how many sessions in succession ended because no reply came in time; for the server's own goroutine
 
 	session atomic.Pointer[session] // the present one, for executors, the lease and Status; nil before the first
 	state   atomic.Value            // the name of the state, for Ready
@@ -81,6 +82,9 @@ func (s *server) run(ctx context.Context) error {
 	for rejoin := true; rejoin; {
 		session := s.join(ctx)
 		rejoin = session != nil && session.run(ctx)
+	}
+	if s.unleft != nil {
+		s.fail(s.notLeft(s.unleft))
 	}
 	cancel()
 	select {
@@ -153,12 +157,16 @@ func (s *server) join(ctx context.Context) *session {
 			line.flush(ctx) // before the line that reports the success
 			session.log.LogAttrs(ctx, slog.LevelInfo, "joined")
 			s.session.Store(session)
+			s.unleft = nil // the others have taken over, or do so while this session works
 			s.heartbeater.add(session.reg)
 			return session
 		}
 		if first && !s.roster.IsTransient(err) {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
+		}
+		if errors.Is(err, center.ErrUnknownCommit) {
+			s.unleft = err // a row may be there
 		}
 		line.failed(ctx, err)
 		sleep(ctx, s.settings.HeartbeatInterval)
@@ -242,11 +250,12 @@ func (s *server) measureLink(ctx context.Context) error {
 	return nil
 }
 
-// fail keeps the first error, for run.
+// fail keeps the errors, for run.
 func (s *server) fail(err error) {
-	if s.err == nil {
-		s.err = err
+	if s.err != nil {
+		err = fmt.Errorf("%w; %w", s.err, err)
 	}
+	s.err = err
 }
 
 // env returns what connects the processor to the roster: the lease, the fence's batch in the contexts of Execute, and

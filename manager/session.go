@@ -426,6 +426,7 @@ func (s *session) giveUp(ctx context.Context) {
 	if err := s.own().Leave(call, notDrained(s.proc), roster.Reservation{}); err != nil {
 		const text = "giving the queues away failed; the other servers take over after judge_dead_interval"
 		s.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Any("error", err))
+		s.server.unleft = err
 	}
 	c := condition.Condition{
 		Kind: condition.LateReplies.Name, TaskType: s.taskType, Subject: s.server.host, Text: text,

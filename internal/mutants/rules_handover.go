@@ -27,6 +27,12 @@ var handoverMutants = []mutant{
 		"TestDecide",
 	},
 	{
+		"H4", "a server that has not left ends without an error",
+		"handOverAll", "s.server.fail(s.server.notLeft(cause))",
+		"_ = cause",
+		"TestRunReturnsThatItHasNotLeft",
+	},
+	{
 		"H4", "leave without a hand-over",
 		"Leave", "leaving: s.uuid, forced: forced",
 		"forced: forced",

@@ -32,7 +32,8 @@ func New() *cobra.Command {
 number of hosts: they share the queues.
 
 On the first SIGTERM or SIGINT the worker finishes what it has in flight, hands
-its queues over, and exits 0. On a second signal it stops at once and exits 1.
+its queues over, and exits 0. It exits 1 if the database does not take that: the
+others take over then. On a second signal it stops at once and exits 1.
 Under systemd, a unit of Type=notify has started when all tasks have joined.
 
 A value comes from the flag, else from the file of -c, else from the variable

@@ -1,0 +1,46 @@
+package manager_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/manager"
+)
+
+// H4: a program learns from Run that its servers are still in the roster, because the database has not answered. Run
+// returns within the time of a lease, and names all task types.
+func TestRunReturnsThatItHasNotLeft(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		const lease = 10 * time.Second // the default of judge_dead_interval
+		other := &store{items: map[int]bool{}}
+		m, err := manager.New(cl.c, manager.Config{Logger: cl.logger()},
+			manager.Serve("settle", &store{items: map[int]bool{}}, fast), manager.Serve("export", other, fast))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		w := cl.run(m)
+		time.Sleep(5 * time.Second)
+		block, err := cl.c.DB().BeginTx(cl.Context(), nil) // the only connection: no statement gets an answer
+		if err != nil {
+			cl.Fatal(err)
+		}
+		began := time.Now()
+		err = cl.leave(w)
+		e, ok := errors.AsType[*manager.NotLeftError](err)
+		if !ok {
+			cl.Fatalf("Run returned %v, want that the servers have not left", err)
+		}
+		slices.Sort(e.TaskTypes)
+		if !slices.Equal(e.TaskTypes, []string{"export", "settle"}) || e.JudgeDeadInterval != lease || e.Err == nil {
+			cl.Errorf("%+v: %v", e, err)
+		}
+		if took := time.Since(began); took > lease+10*time.Second { // the grace of the calls, and the attempts to leave
+			cl.Errorf("Run took %s", took)
+		}
+		if err := block.Rollback(); err != nil {
+			cl.Fatal(err)
+		}
+	})
+}
