@@ -45,6 +45,9 @@ var (
 	Unrecorded = kind("UNRECORDED", "alerts", Problem, Told,
 		"failed items cannot be recorded, so that another server would begin to count their attempts again",
 		"correct what the error says; a key must be valid UTF-8, not empty and without NUL")
+	Undiscarded = kind("UNDISCARDED", "alerts", Problem, Told,
+		"the Discard of dead items fails, so that selects return them again",
+		"correct what the error says: discard of the sql dealer, or Discard of your dealer; it is called again")
 	Outage = kind("OUTAGE", "alerts", Note, Watched,
 		"items fail and nothing succeeds, so that a server only samples them; where FAILING does not say so",
 		"correct what the error says; the log of the worker has more")

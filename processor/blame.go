@@ -292,9 +292,19 @@ func (b *batch) discard(u *update) error {
 	}
 	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })
 	if u.unfinished = err != nil; u.unfinished {
+		b.alertUndiscarded(u, err)
 		b.postpone(u)
 		return fmt.Errorf("discard item %s: %w", u.key, err)
 	}
 	b.lane.failures.keep(*u)
 	return nil
+}
+
+// alertUndiscarded sends an alert about dead items that Discard has not taken out of the source.
+func (b *batch) alertUndiscarded(u *update, err error) {
+	if b.classify(err) == failed {
+		b.remind(Alert{Kind: AlertUndiscarded, Queue: u.grant.queue.ID, Text: fmt.Sprintf(
+			"Discard fails for dead items of queue %s, so selects return them again: item %s: %v",
+			u.grant.queue.ID, u.key, err)})
+	}
 }

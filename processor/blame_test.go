@@ -199,16 +199,21 @@ func (b *bin) Discard(ctx context.Context, item string, cause error) error {
 	return b.err
 }
 
-// Discard is retried until it succeeds, and Execute is not called in between. The store has the death before (X2).
+// Discard is retried until it succeeds, and Execute is not called in between. The store has the death before, and an alert
+// says that Discard fails (X2).
 func TestDiscardIsRetriedUntilItSucceeds(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		b, m := &bin{newRows(w, "a1"), errors.New("no room")}, newMemory()
 		b.bad["a1"] = processor.Permanent(errBroken)
 		s := limited()
 		s.RetryMax = s.Retry
-		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind}, s, "a")
+		told := &alertBook{}
+		w.start(t, b, processor.Env{Items: failedItems{m}, Bind: bind, Alert: told.add}, s, "a")
 		w.expect(t, "0s [a1]", "0s discard a1: broken [a:7]")
 		m.expect(t, "load a", "save a1 1 true")
+		if text := told.text(); text != "UNDISCARDED of a; " {
+			t.Errorf("alerts: %s, want one", text)
+		}
 		b.mu.Lock()
 		b.err = nil
 		b.mu.Unlock()

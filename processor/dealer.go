@@ -221,10 +221,10 @@ type Traced[T any] interface {
 type Discarder[T any] interface {
 	// Discard takes a dead item out of the source, with the cause of its death. Most simply it changes a column that
 	// Select filters on. The executor of the last attempt calls it, after the store has the record of the death. The
-	// context is that of the batch, whose fence does not save the cursor of a Cursored dealer here: the cursor passes the
-	// item after the Discard (X3). After an error the processor calls Discard again, after the pauses of the retry
-	// policy, until it succeeds. If the commit of the last attempt got no reply, Discard is called only if a later select
-	// returns the item again (F5).
+	// context is that of the batch, whose fence does not save the cursor of a Cursored dealer here: the cursor passes
+	// the item after the Discard (X3). After an error the processor calls Discard again, after the pauses of the retry
+	// policy, until it succeeds, and sends the alert UNDISCARDED. If the commit of the last attempt got no reply,
+	// Discard is called only if a later select returns the item again (F5).
 	//
 	// A process may end before its Discard commits. So each new owner of a queue calls Discard once for each dead item
 	// that Select returns, however it died: also for those that died before the dealer was a Discarder. Then cause has

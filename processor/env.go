@@ -101,6 +101,10 @@ const AlertKey = "KEY_DIVIDED"
 // their attempts, and a dead item is not discarded. It is sent again half an hour later, for as long as that lasts.
 const AlertUnrecorded = "UNRECORDED"
 
+// AlertUndiscarded is the Kind of an Alert that says that Discard fails for dead items, so that selects return them
+// again and again. It is sent again half an hour later, for as long as that lasts.
+const AlertUndiscarded = "UNDISCARDED"
+
 // AlertParked is the Kind of an Alert that says that too many items of a queue have failed, back off or are dead. A
 // select is bounded by ten times fetch_number and may return only such items (X2), unless the dealer is Paged. The
 // alert is sent again with a select after a minute, for as long as that lasts.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -47,4 +49,38 @@ tasks:
 		p.signal(syscall.SIGTERM)
 		p.exit()
 	})
+}
+
+// A discard that fails is an alert, a finding of the doctor and a metric: otherwise the dead row comes back with each
+// select, and only a line of the log says so.
+func TestDiscardThatFailsIsNamed(t *testing.T) {
+	t.Parallel()
+	db, dir := openOrders(t, testdb.URL(t, testdb.SQLite), 1)
+	execute(t, db, "CREATE TABLE parcels (id INTEGER PRIMARY KEY, state VARCHAR(9) NOT NULL DEFAULT 'NEW' CHECK (state = 'NEW'))")
+	execute(t, db, "INSERT INTO parcels (id) VALUES (1)")
+	config, err := os.ReadFile(filepath.Join(dir, "rota.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "rota.yaml"), strings.Split(string(config), "tasks:")[0]+`tasks:
+  send:
+    queues: 1
+    sleep_time_nodata: 50ms
+    item_max_attempts: 1
+    item_retry: 50ms
+    dealer:
+      sql:
+        select: SELECT id FROM parcels WHERE state = 'NEW' ORDER BY id LIMIT {{limit}}
+        execute: UPDATE parcels SET state = 'SENT' WHERE id IN ({{keys}})
+        discard: UPDATE parcels SET state = 'LOST' WHERE id IN ({{keys}})
+        key: id
+`)
+	p := startWorker(t, dir)
+	eventually(t, "the doctor names it", func() bool {
+		stdout, _, _ := runRota(t, dir, "doctor", "-o", "csv")
+		return strings.Contains(stdout, "UNDISCARDED") && strings.Contains(stdout, "Discard fails for dead items of queue 0")
+	})
+	probe(t, p.address(), "/metrics", `rota_conditions{kind="UNDISCARDED",own_sign="BASE",status="PROBLEM",task_type="send"} 1`)
+	p.signal(syscall.SIGTERM)
+	p.exit()
 }

@@ -135,6 +135,12 @@ var processMutants = []mutant{
 		"TestDeathIsRecordedLater",
 	},
 	{
+		"X2", "a Discard that fails is reported nowhere",
+		"alertUndiscarded", "b.classify(err) == failed {",
+		"false {",
+		"TestDiscardIsRetriedUntilItSucceeds",
+	},
+	{
 		"X2", "a statement records an item twice",
 		"LastOfEach", "if !ok {",
 		"if !ok || true {",
