@@ -102,7 +102,7 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if err := roster.ValidName("own_sign", o.OwnSign, 50); err != nil {
+	if err := roster.ValidName("own_sign", o.OwnSign, roster.MaxOwnSign); err != nil {
 		return err
 	}
 	if o.IdleDealerConns < 0 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/viper"
+
+	"github.com/dutyrota/rota/internal/regular"
 )
 
 // urlSetting is a place in which the URL of a database may be set: itself, or as the path of a file that holds it.
@@ -81,7 +83,7 @@ const maxSecretFile = 64 << 10
 // A file that other users may write is refused: they could send the workers to another database. A file
 // that others may read is not: Docker and Kubernetes mount secrets readable for every user of the container.
 func readSecretFile(path, holds string) (string, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return "", withoutPath(err)
 	}
@@ -89,9 +91,6 @@ func readSecretFile(path, holds string) (string, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return "", fmt.Errorf("ask for the permissions: %w", err)
-	}
-	if info.IsDir() {
-		return "", errors.New("must be a file, not a directory")
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 { // Windows has no such bits
 		return "", fmt.Errorf("other users may write the file (%s): chmod o-w", info.Mode().Perm())

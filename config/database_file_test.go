@@ -47,7 +47,7 @@ func TestBadDatabaseFiles(t *testing.T) {
 	}
 	cases := map[string]string{
 		filepath.Join(folder, "none"):       "(FILE): no such file or directory",
-		folder:                              "(FILE): must be a file, not a directory",
+		folder:                              "(FILE): must be a regular file, not a directory",
 		write(t, ""):                        "(FILE): must hold one line: the URL of the database",
 		write(t, secretURL+"\nsecret"):      "(FILE): must hold one line: the URL of the database",
 		write(t, strings.Repeat("x", 1e5)):  "(FILE): must hold one line: the URL of the database",

@@ -48,7 +48,8 @@ var connectionKeys = []key{
 		help: "environment; several can share a database",
 		set: func(f *File, text string) error {
 			f.OwnSign = text
-			return nil
+			return rule(roster.ValidName(text, text, roster.MaxOwnSign) == nil,
+				fmt.Sprintf("must have at most %d bytes, and be printable, without white space around it", roster.MaxOwnSign))
 		},
 	},
 	{

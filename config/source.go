@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/regular"
 )
 
 // source is a parsed file and the problems found so far. The zero source is an empty file.
@@ -41,7 +43,7 @@ type problem struct {
 const notInFile = -1
 
 func open(path string, flags *pflag.FlagSet) (*source, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, withoutPath(err))
 	}
@@ -114,13 +116,14 @@ func (s *source) err() error {
 	slices.SortStableFunc(s.problems, func(a, b problem) int { return cmp.Compare(a.line, b.line) })
 	var errs []error
 	for _, p := range s.problems {
+		text := escape.Text(p.text) // a name of the file may have anything in it
 		switch {
 		case p.line == notInFile, s.path == "":
-			errs = append(errs, errors.New(p.text))
+			errs = append(errs, errors.New(text))
 		case p.line == 0:
-			errs = append(errs, fmt.Errorf("%s: %s", s.path, p.text))
+			errs = append(errs, fmt.Errorf("%s: %s", s.path, text))
 		default:
-			errs = append(errs, fmt.Errorf("%s:%d: %s", s.path, p.line, p.text))
+			errs = append(errs, fmt.Errorf("%s:%d: %s", s.path, p.line, text))
 		}
 	}
 	return errors.Join(errs...)

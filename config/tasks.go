@@ -10,6 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/escape"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -73,6 +75,9 @@ func (s taskSource) task(e entry) Task {
 	t := Task{Name: e.key}
 	path := "tasks." + e.key
 	before := len(s.problems)
+	if err := roster.ValidTaskType(t.Name); err != nil {
+		s.add(e.line, "tasks: %s", err)
+	}
 	entries := s.mapping(path, e.value)
 	s.checkKeys(path, entries, taskKeys)
 	for _, e := range entries {
@@ -86,8 +91,8 @@ func (s taskSource) task(e entry) Task {
 		return t // do not validate settings that lack a value
 	}
 	if err := t.Settings.Validate(); err != nil {
-		for line := range strings.Lines(err.Error()) {
-			s.add(e.line, "%s: %s", path, strings.TrimSpace(line))
+		for _, line := range escape.Errors(err) {
+			s.add(e.line, "%s: %s", path, line)
 		}
 		return t
 	}

@@ -202,6 +202,9 @@ func validate(tasks []Task) error {
 			return fmt.Errorf("task %s was given twice: a process serves a task type once", t.name)
 		}
 		settings[t.name] = t.settings
+		if err := roster.ValidTaskType(t.name); err != nil {
+			return err
+		}
 		if err := t.settings.Validate(); err != nil {
 			return fmt.Errorf("task %s: %w", t.name, err)
 		}

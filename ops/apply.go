@@ -49,7 +49,7 @@ var errKind = errors.New("the database and the settings must both number the que
 // Compare returns the difference between the row of a task type and s. A zero in s means the default. A worker
 // that starts does not compare zeros.
 func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings) (a SettingsDiff, err error) {
-	if err := errors.Join(roster.ValidName("task type", taskType, 100), s.Validate()); err != nil {
+	if err := errors.Join(roster.ValidTaskType(taskType), s.Validate()); err != nil {
 		return SettingsDiff{}, fmt.Errorf("task %s: %w", taskType, err)
 	}
 	row, err := t.Settings(ctx, taskType)

@@ -18,7 +18,7 @@ import (
 // in force, which the row has. For an own_sign without queues of the task type, Define clones the queues of BASE.
 // Several processes may call it at once.
 func (t *Tasks) Define(ctx context.Context, taskType string, s center.Settings) (center.Settings, error) {
-	if err := roster.ValidName("task type", taskType, 100); err != nil {
+	if err := roster.ValidTaskType(taskType); err != nil {
 		return center.Settings{}, err
 	}
 	if err := s.Validate(); err != nil {

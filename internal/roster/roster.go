@@ -90,6 +90,12 @@ func (r *Roster) In(ownSign string) *Roster {
 	return &other
 }
 
+// MaxOwnSign is the longest own_sign, in bytes.
+const MaxOwnSign = 50
+
+// ValidTaskType returns an error for a name that no task type can have. See ValidName.
+func ValidTaskType(name string) error { return ValidName("task type", name, 100) }
+
 // ValidName returns an error for a name that an operator cannot read in a SELECT or type into a command. what begins
 // the error; most is the maximum length in bytes.
 func ValidName(what, name string, most int) error {

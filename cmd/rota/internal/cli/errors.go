@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/internal/escape"
@@ -31,8 +30,10 @@ var usageErrors = []error{ops.ErrOtherTask, runs.ErrBackfillRange, ops.ErrChoice
 
 // Report writes an error to stderr, one line per error, and returns the exit code.
 func Report(err error, stderr io.Writer) int {
-	for line := range strings.Lines(err.Error() + hint(err)) {
-		fmt.Fprintf(stderr, "rota: %s\n", escape.Text(redact.URLs(strings.TrimSpace(line)))) //nolint:errcheck // stderr is the last channel
+	lines := escape.Errors(err)
+	lines[len(lines)-1] += hint(err)
+	for _, line := range lines {
+		fmt.Fprintf(stderr, "rota: %s\n", redact.URLs(line)) //nolint:errcheck // stderr is the last channel
 	}
 	return exitCode(err)
 }

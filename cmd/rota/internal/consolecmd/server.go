@@ -15,6 +15,7 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
 	"github.com/dutyrota/rota/console"
+	"github.com/dutyrota/rota/internal/regular"
 )
 
 // defaultConsole is where the console is without a flag.
@@ -80,7 +81,7 @@ func isLoopback(address string) (bool, error) {
 func (s *consoleServer) options(log *logrus.Logger) (o console.Options, err error) {
 	o = console.Options{Logger: daemon.LibraryLogger(log), ReadOnly: !s.allowChanges}
 	if s.tlsCert != "" {
-		if _, err := tls.LoadX509KeyPair(s.tlsCert, s.tlsKey); err != nil {
+		if err := s.checkPair(); err != nil {
 			return o, fmt.Errorf("--tls-cert and --tls-key: %w", err)
 		}
 	}
@@ -93,6 +94,20 @@ func (s *consoleServer) options(log *logrus.Logger) (o console.Options, err erro
 		o.Access = console.Loopback(console.Actor{Name: cli.AtHost("console"), May: everything})
 	}
 	return o, err
+}
+
+// checkPair returns an error if the files are no certificate and its key.
+func (s *consoleServer) checkPair() error {
+	cert, err := regular.ReadFile(s.tlsCert)
+	if err != nil {
+		return err
+	}
+	key, err := regular.ReadFile(s.tlsKey)
+	if err != nil {
+		return err
+	}
+	_, err = tls.X509KeyPair(cert, key)
+	return err
 }
 
 func everything(console.Right, string) bool { return true }

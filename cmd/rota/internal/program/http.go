@@ -16,11 +16,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/dutyrota/rota/internal/regular"
 	"github.com/dutyrota/rota/processor"
 )
 
@@ -68,7 +68,7 @@ func NewHTTP(o HTTPOptions) (*HTTP, error) {
 		MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
+		pem, err := regular.ReadFile(o.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("ca_file: %w", err)
 		}
