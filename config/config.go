@@ -65,6 +65,7 @@ type SQLDealer struct {
 // most one of them is set.
 type Program struct {
 	Command []string // a program and its arguments
+	Env     []string // the variables of the worker's environment that the command gets
 	HTTP    Service
 	Answers []string // the operations that it answers beside execute
 }

@@ -305,7 +305,7 @@ var refusals = map[string]struct{ file, want string }{
 	"a flag is a text":         {task(`queues: 1` + "\n" + `coalesce: "yes"`), "FILE:5: tasks.settle.coalesce (yes): must be true or false"},
 	"a number is a text":       {task(`queues: 1` + "\n" + `thread_number: "3"`), "FILE:5: tasks.settle.thread_number (3): must be a whole number"},
 	"duration without unit":    {task("queues: 1\ndrain_timeout: 30"), "FILE:5: tasks.settle.drain_timeout (30): must be a duration with its unit, such as 500ms, 2s or 5m"},
-	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are answers, command, http, sql"},
+	"unknown dealer":           {task("queues: 1\ndealer: {https: x}"), "FILE:5: tasks.settle.dealer.https: unknown key; the known keys are answers, command, env, http, sql"},
 	"command is empty":         {task("queues: 1\ndealer: {command: []}"), "FILE:5: tasks.settle.dealer.command: must name a program, and may have arguments: [python3, settle.py]"},
 	"command for a shell":      {task("queues: 1\ndealer: {command: python3 settle.py}"), "FILE:5: tasks.settle.dealer.command (python3 settle.py): must be a list, because no shell divides it: [python3, settle.py]"},
 	"command and http":         {task("queues: 1\ndealer: {command: a, http: https://h/}"), "FILE:5: tasks.settle.dealer: has both command and http: keep one"},

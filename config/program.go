@@ -33,6 +33,20 @@ func (s taskSource) command(path string, e entry) []string {
 	return list
 }
 
+// env reads the names of variables.
+func (s taskSource) env(path string, e entry) []string {
+	list := s.texts(path, e.value)
+	for _, name := range list {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			s.add(e.line, "%s (%s): must be names of variables without their values, such as [SHOP, AWS_REGION]", path, name)
+		case strings.HasPrefix(name, "ROTA_"):
+			s.add(e.line, "%s (%s): is the worker's own: give the program a variable of another name", path, name)
+		}
+	}
+	return list
+}
+
 // service reads the URL of a service, or a mapping with url and more. Its errors do not print the URL, which may have a
 // password.
 func (s taskSource) service(path string, e entry, to *Service) {

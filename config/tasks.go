@@ -29,7 +29,7 @@ func fields(s *center.Settings) map[string]any {
 
 var (
 	taskKeys   = append(slices.Sorted(maps.Keys(fields(&center.Settings{}))), "queues", "after", "after_any", "dealer")
-	dealerKeys = []string{"sql", "command", "http", "answers"}
+	dealerKeys = []string{"sql", "command", "http", "answers", "env"}
 )
 
 // sqlFields returns, for each key below "sql", a pointer to its field in d.
@@ -196,6 +196,8 @@ func (s taskSource) dealer(path string, n *yaml.Node, t *Task) {
 			s.fields(path, e.value, sqlFields(&t.SQL))
 		case "command":
 			t.Program.Command = s.command(path, e)
+		case "env":
+			t.Program.Env = s.env(path, e)
 		case "http":
 			s.service(path, e, &t.Program.HTTP)
 		case "answers":
@@ -204,6 +206,9 @@ func (s taskSource) dealer(path string, n *yaml.Node, t *Task) {
 	}
 	if len(t.Program.Command) > 0 && t.Program.HTTP.URL != "" {
 		s.add(n.Line, "%s: has both command and http: keep one", path)
+	}
+	if len(t.Program.Env) > 0 && len(t.Program.Command) == 0 {
+		s.add(find(entries, "env").line, "%s.env: needs command, the program that gets the variables", path)
 	}
 }
 

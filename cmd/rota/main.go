@@ -15,13 +15,19 @@ import (
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/consolecmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/doctorcmd"
+	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 	"github.com/dutyrota/rota/cmd/rota/internal/rostercmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/runcmd"
 	"github.com/dutyrota/rota/cmd/rota/internal/top"
 	"github.com/dutyrota/rota/cmd/rota/internal/workercmd"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	if err := environ.Restore(); err != nil {
+		os.Exit(cli.Report(err, os.Stderr))
+	}
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
 
 // run executes a command line and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 	"github.com/dutyrota/rota/schema"
 )
 
@@ -20,6 +21,9 @@ import (
 const runAsRota = "ROTA_TEST_BE_ROTA"
 
 func TestMain(m *testing.M) {
+	if err := environ.Restore(); err != nil { // it may be a worker that has hidden its environment, which says so
+		panic(err)
+	}
 	if os.Getenv(runAsRota) != "" {
 		main()
 	}
@@ -92,6 +96,10 @@ func TestBadInput(t *testing.T) {
 		"two of one name":       {args: "worker", file: head + "queues: 1" + goodDealer + "  settle: {queues: 2}", code: 2, want: "rota.yaml:10: tasks: settle is defined twice (first in line 3)"},
 		"no tasks":              {args: "worker", file: "database: sqlite:rota.db", code: 2, want: "rota.yaml: tasks: must name at least one task type"},
 		"no dealer":             {args: "worker", file: head + "queues: 1", code: 2, want: "rota.yaml: tasks.settle.dealer.sql is missing: give it select, execute and key"},
+		"no such variable":      {args: "worker", file: head + "queues: 1" + goodDealer + "      command: [sh]\n      env: [NO_SUCH]\n", code: 2, want: `rota.yaml: tasks.settle.dealer.env (NO_SUCH): the environment has no such variable`},
+		"the worker's variable": {args: "worker", file: head + "queues: 1" + goodDealer + "      command: [sh]\n      env: [ROTA_DATABASE]\n", code: 2, want: `rota.yaml:11: tasks.settle.dealer.env (ROTA_DATABASE): is the worker's own: give the program a variable of another name`},
+		"a variable's value":    {args: "worker", file: head + "queues: 1" + goodDealer + "      command: [sh]\n      env: [A=b]\n", code: 2, want: `rota.yaml:11: tasks.settle.dealer.env (A=b): must be names of variables without their values, such as [SHOP, AWS_REGION]`},
+		"env without a command": {args: "worker", file: head + "queues: 1" + goodDealer + "      env: [A]\n", code: 2, want: `rota.yaml:10: tasks.settle.dealer.env: needs command, the program that gets the variables`},
 		"no such program":       {args: "worker", file: head + "queues: 1" + goodDealer + "      command: [no-such-program]\n", code: 2, want: `rota.yaml: tasks.settle.dealer.command: exec: "no-such-program": executable file not found in $PATH`},
 		"a URL with a password": {args: "worker", file: head + "queues: 1" + goodDealer + "      http: https://u:secret@h/\n", code: 2, want: "rota.yaml: tasks.settle.dealer.http.url must have no user and no password: the log would show them; use a secret"},
 		"no such secret":        {args: "worker", file: head + "queues: 1" + goodDealer + "      http: {url: https://h/, secret_file: absent}\n", code: 2, want: "rota.yaml: tasks.settle.dealer.http.secret_file (absent): no such file or directory"},

@@ -87,9 +87,9 @@ func TestWorkerCheck(t *testing.T) {
 	writeFile(t, filepath.Join(s.dir, "secret"), "secret\n")
 	check := []string{"worker", "check", "--timeout", "1m", "--row", `{"id": 1, "amount": 5, "email": "x@example.com", "weight": 1}`}
 	for last, args := range map[string][]string{
-		"settle.py":  {"--fence", "UPDATE orders SET id = id WHERE id = 1", "python3", "settle.py"},
+		"settle.py":  {"--fence", "UPDATE orders SET id = id WHERE id = 1", "--env", "SHOP", "python3", "settle.py"},
 		"notify.mjs": {"--secret-file", "secret", "http://127.0.0.1:" + s.port + "/"},
-		"label.sh":   {"./label.sh"},
+		"label.sh":   {"--env", "LABELS", "./label.sh"},
 	} {
 		stdout, stderr, code := runRota(t, s.dir, slices.Concat(check, args)...)
 		if code != 0 || strings.Contains(stdout, "FAIL") || strings.Count(stdout, "ok  ") < 9 {

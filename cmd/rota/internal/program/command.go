@@ -5,20 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 )
 
 // Command executes batches in processes of a program. It starts a process when a batch finds all others busy, so that
 // there are as many as the worker executes batches at once, and keeps them.
 type Command struct {
 	args []string
+	env  []string
 	name string // of the program, for errors and the log
 	log  logrus.FieldLogger
 
@@ -38,14 +43,30 @@ const (
 	endPatience = 5 * time.Second
 )
 
-// NewCommand returns a Command for a program and its arguments, which no shell reads. It starts nothing. It returns an
-// error if there is no such program.
-func NewCommand(args []string, log logrus.FieldLogger) (*Command, error) {
+// NewCommand returns a Command for a program and its arguments, which no shell reads. The program gets the variables that
+// all programs get, those with the given names, and ROTA_PROTOCOL. NewCommand starts nothing. It returns an error if there
+// is no such program or variable.
+func NewCommand(args, variables []string, log logrus.FieldLogger) (*Command, error) {
 	if _, err := exec.LookPath(args[0]); err != nil {
+		return nil, fmt.Errorf("command: %w", err)
+	}
+	env, err := environment(variables)
+	if err != nil {
 		return nil, err
 	}
 	name := nameOf(args)
-	return &Command{args: args, name: name, log: log.WithField("program", name), all: map[*process]struct{}{}}, nil
+	return &Command{args: args, env: env, name: name, log: log.WithField("program", name), all: map[*process]struct{}{}}, nil
+}
+
+// environment returns the environment of a program: what all programs get, the variables with these names, and
+// ROTA_PROTOCOL.
+func environment(variables []string) ([]string, error) {
+	for _, name := range variables {
+		if _, there := os.LookupEnv(name); !there {
+			return nil, fmt.Errorf("env (%s): the environment has no such variable", name)
+		}
+	}
+	return append(environ.Select(os.Environ(), variables), "ROTA_PROTOCOL="+strconv.Itoa(Version)), nil
 }
 
 // nameOf returns the name of a program for people. The first argument tells apart the programs of one interpreter.
@@ -132,7 +153,7 @@ func (c *Command) tryTake() (p *process, pause time.Duration, err error) {
 	if pause := time.Until(c.startAt); pause > 0 {
 		return nil, pause, nil
 	}
-	p, err = start(c.args, c.log)
+	p, err = start(c.args, c.env, c.log)
 	if err != nil {
 		c.delayLocked()
 		return nil, 0, fmt.Errorf("start %s: %w", c.name, err)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 )
 
 // buffer is a log that several goroutines write.
@@ -41,7 +43,7 @@ func newCommand(t *testing.T) (*Command, *buffer) {
 	t.Helper()
 	log, out := logrus.New(), &buffer{}
 	log.SetOutput(out)
-	c, err := NewCommand([]string{os.Args[0], beProgram}, log)
+	c, err := NewCommand([]string{os.Args[0], beProgram}, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,25 +268,42 @@ func TestStderrIsBounded(t *testing.T) {
 	}
 }
 
-// A program does not see what configures the worker.
+// A program gets the variables that all get and those that its dealer names, and no other one.
 func TestEnvironment(t *testing.T) {
-	t.Parallel()
-	got := strings.Join(environment([]string{"PATH=/bin", "ROTA_DATABASE=secret", "NOTIFY_SOCKET=x", "LISTEN_FDS=1", "WATCHDOG_USEC=1", "SHOP=y"}), " ")
-	if want := "PATH=/bin SHOP=y ROTA_PROTOCOL=1"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	for name, value := range map[string]string{"LC_ALL": "C", "HOOK_SECRET": "x", "ROTA_DATABASE": "x", "NOTIFY_SOCKET": "x", "SHOP": "y", "PATH": "/bin"} {
+		t.Setenv(name, value)
+	}
+	env, err := environment([]string{"SHOP"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, entry := range env {
+		got[entry] = true
+		if name, _, _ := strings.Cut(entry, "="); !environ.Passed(name) && name != "SHOP" && name != "ROTA_PROTOCOL" {
+			t.Errorf("the program gets %s", entry)
+		}
+	}
+	for _, want := range []string{"PATH=/bin", "LC_ALL=C", "SHOP=y", "ROTA_PROTOCOL=1"} {
+		if !got[want] {
+			t.Errorf("%s is not in %v", want, env)
+		}
+	}
+	if _, err := environment([]string{"NO_SUCH_VARIABLE"}); errorText(err) != "env (NO_SUCH_VARIABLE): the environment has no such variable" {
+		t.Errorf("error %v", err)
 	}
 	c, log := newCommand(t)
 	c.mustExecute(t, "env")
 	c.Close()
-	if !strings.Contains(log.String(), "ROTA_PROTOCOL=1") {
-		t.Errorf("the program has another environment:\n%s", log)
+	if text := log.String(); !strings.Contains(text, "ROTA_PROTOCOL=1") || strings.Contains(text, "HOOK_SECRET") {
+		t.Errorf("the program has another environment:\n%s", text)
 	}
 }
 
 // A program that is missing is told before a worker starts.
 func TestNoSuchProgram(t *testing.T) {
 	t.Parallel()
-	if _, err := NewCommand([]string{"no-such-program"}, logrus.New()); errorText(err) != `exec: "no-such-program": executable file not found in $PATH` {
+	if _, err := NewCommand([]string{"no-such-program"}, nil, logrus.New()); errorText(err) != `command: exec: "no-such-program": executable file not found in $PATH` {
 		t.Errorf("error %v", err)
 	}
 }
@@ -294,7 +313,7 @@ func TestCloseKills(t *testing.T) {
 	t.Parallel()
 	log, out := logrus.New(), &buffer{}
 	log.SetOutput(out)
-	c, err := NewCommand([]string{"sleep", "3600"}, log)
+	c, err := NewCommand([]string{"sleep", "3600"}, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,7 @@ type ConformOptions struct {
 	Row     json.RawMessage // of each item
 	Fence   string          // a statement that changes one row; empty: the requests have no fence
 	Answers []string        // the operations that the program answers beside OpExecute
+	Env     []string        // the variables that a command gets besides those of all programs
 	Timeout time.Duration   // of each check
 }
 
@@ -40,7 +41,11 @@ type conformance struct {
 func ConformCommand(ctx context.Context, args []string, o ConformOptions, log logrus.FieldLogger,
 	report func(Finding),
 ) error {
-	p, err := start(args, log.WithField("program", nameOf(args)))
+	env, err := environment(o.Env)
+	if err != nil {
+		return err
+	}
+	p, err := start(args, env, log.WithField("program", nameOf(args)))
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func TestDealer(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	command, err := NewCommand([]string{os.Args[0], beProgram}, log)
+	command, err := NewCommand([]string{os.Args[0], beProgram}, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +263,7 @@ func TestWrongAnswerKills(t *testing.T) {
 	t.Parallel()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	c, err := NewCommand([]string{os.Args[0], beProgram, "greedy"}, log)
+	c, err := NewCommand([]string{os.Args[0], beProgram, "greedy"}, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}

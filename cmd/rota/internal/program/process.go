@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -36,10 +34,10 @@ type process struct {
 // The longest pause between the death of a process and the end of what holds its stderr.
 const stderrPatience = time.Second
 
-// start starts a program in a process group of its own.
-func start(args []string, log logrus.FieldLogger) (*process, error) {
+// start starts a program with an environment in a process group of its own.
+func start(args, env []string, log logrus.FieldLogger) (*process, error) {
 	p := &process{cmd: exec.Command(args[0], args[1:]...), exited: make(chan struct{}), logged: make(chan struct{})}
-	p.cmd.Env = environment(os.Environ())
+	p.cmd.Env = env
 	lead(p.cmd)
 	files, err := pipes(3)
 	if err != nil {
@@ -81,21 +79,6 @@ func pipes(n int) (list []pipe, err error) {
 		list = append(list, pipe{r, w})
 	}
 	return list, nil
-}
-
-// environment returns the environment of a program: that of the worker, without the variables that configure the
-// worker, which may hold passwords, and those with which systemd speaks to it.
-func environment(own []string) []string {
-	env := make([]string, 0, len(own)+1)
-	for _, entry := range own {
-		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "ROTA_") || strings.HasPrefix(name, "LISTEN_") || strings.HasPrefix(name, "WATCHDOG_") ||
-			name == "NOTIFY_SOCKET" {
-			continue
-		}
-		env = append(env, entry)
-	}
-	return append(env, "ROTA_PROTOCOL="+strconv.Itoa(Version))
 }
 
 // run starts the process and waits for its end. It keeps its thread, because Linux kills the process when the thread

@@ -28,7 +28,7 @@ func BenchmarkProgram(b *testing.B) {
 		Select:  "SELECT id, state, name, times FROM parcels WHERE {{index}} = 1 ORDER BY id LIMIT {{limit}}",
 		Execute: "UPDATE parcels SET times = times + 1 WHERE id IN ({{keys}})", Key: []string{"id"},
 	}
-	command, err := program.NewCommand([]string{"python3", "-c", done}, logrus.New())
+	command, err := program.NewCommand([]string{"python3", "-c", done}, nil, logrus.New())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -65,6 +65,7 @@ The log of a command, its stderr, is shown as a worker logs it.`,
 	flags.StringVar(&o.row, "row", `{"id": 1}`, "the columns of each row, as JSON")
 	flags.StringVar(&o.options.Fence, "fence", "", "a statement with WHERE that changes one row, if the program runs it")
 	flags.StringSliceVar(&o.options.Answers, "answers", nil, "what the program answers: select,discard,backlog,peek")
+	flags.StringSliceVar(&o.options.Env, "env", nil, "the variables that a command gets, as env of its dealer: SHOP,TOKEN")
 	flags.DurationVar(&o.options.Timeout, "timeout", 10*time.Second, "the most time of each check")
 	flags.StringVar(&o.service.SecretFile, "secret-file", "", "the file with the secret of a service")
 	flags.StringVar(&o.service.SecretVariable, "secret-variable", "", "the variable with the secret of a service")

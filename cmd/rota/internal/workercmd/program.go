@@ -54,9 +54,9 @@ func (w *worker) addProgram(task config.Task) (runner, error) {
 // newProgram returns the program of a task. Its errors continue the path of the dealer.
 func (w *worker) newProgram(task config.Task) (runner, error) {
 	if command := task.Program.Command; len(command) > 0 {
-		p, err := program.NewCommand(command, w.log.WithField("task_type", task.Name))
+		p, err := program.NewCommand(command, task.Program.Env, w.log.WithField("task_type", task.Name))
 		if err != nil {
-			return nil, fmt.Errorf(".command: %w", err)
+			return nil, fmt.Errorf(".%w", err)
 		}
 		return p, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/sirupsen/logrus"
@@ -16,6 +17,7 @@ import (
 	"github.com/dutyrota/rota/center/anydb"
 	"github.com/dutyrota/rota/cmd/rota/internal/cli"
 	"github.com/dutyrota/rota/cmd/rota/internal/daemon"
+	"github.com/dutyrota/rota/cmd/rota/internal/environ"
 	"github.com/dutyrota/rota/cmd/rota/internal/redact"
 	"github.com/dutyrota/rota/config"
 	"github.com/dutyrota/rota/console"
@@ -87,12 +89,18 @@ func newWorker(cmd *cobra.Command) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets := secretsOf(file)
+	if slices.ContainsFunc(file.Tasks, func(t config.Task) bool { return len(t.Program.Command) > 0 }) {
+		if err := environ.Hide(secrets.Text); err != nil {
+			return nil, err
+		}
+	}
 	cli.ShowConnection(cmd, file.Connection)
 	kinds, err := cli.Kinds(file.Connection)
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{path: path, file: file, secrets: secretsOf(file)}
+	w := &worker{path: path, file: file, secrets: secrets}
 	w.log = daemon.NewLogger(cmd.ErrOrStderr(), w.secrets.Text)
 	var errs []error
 	for _, task := range file.Tasks {
