@@ -50,16 +50,16 @@ const alertPause = time.Minute
 // given bound (X2). The select of a Paged dealer goes on behind them, so it misses none.
 func (w *watch) alertParked(c *selectCall, parked int64, most int) {
 	switch {
-	case parked <= int64(most) || c.capabilities.paged && !c.lane.pass.ignored:
+	case parked <= int64(most) || c.capabilities.Paged && !c.lane.pass.ignored:
 		w.parkedAt = time.Time{}
 	case c.now.Sub(w.parkedAt) >= alertPause:
 		w.parkedAt = c.now
 		text := fmt.Sprintf("at least %d items of queue %s have failed, back off or are dead: "+
 			"selects return at most %d items and may miss others", parked, c.queueIDs(), c.wanted+most)
-		if c.capabilities.ordered {
+		if c.capabilities.Ordered {
 			text += " (items that wait for one of their order key count too)"
 		}
-		if c.capabilities.paged {
+		if c.capabilities.Paged {
 			text += ", because Select ignores Selection.After"
 		}
 		c.env.Alert(Alert{Kind: AlertParked, Queue: c.selection.Queue.ID, Text: text})
@@ -116,7 +116,7 @@ func (w *watch) inspect(c *selectCall, returned items, p *page) error {
 		}
 	}
 	if p.unstarted() == 0 || c.lane.sweep != nil ||
-		p.marks != nil && (!c.capabilities.cursored || p.marks[p.next] != passed) {
+		p.marks != nil && (!c.capabilities.Cursored || p.marks[p.next] != passed) {
 		return nil
 	}
 	first, err := p.items.fingerprints(1)
@@ -175,7 +175,7 @@ func (w *watch) alertLimit(c *selectCall, p *page) {
 	text, asked := "", c.selection.Limit
 	parked := asked - c.wanted
 	switch {
-	case c.capabilities.cursored || c.capabilities.paged || len(c.selection.Held) > 0:
+	case c.capabilities.Cursored || c.capabilities.Paged || len(c.selection.Held) > 0:
 	case p.fetched > asked:
 		text = fmt.Sprintf("a select of queue %s returned %s, and was asked for %d at most",
 			c.queueIDs(), countItems(p.fetched), asked)

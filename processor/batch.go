@@ -65,7 +65,7 @@ func (b *batch) claimLocked(ctx context.Context, s *scheduler, l *lane, size int
 	if s.outage.open() {
 		b.quota = b.size()
 	}
-	b.serial = b.capabilities.cursored || l.isolated // X3, S14
+	b.serial = b.capabilities.Cursored || l.isolated // X3, S14
 	switch {
 	case b.page.unstarted() == 0:
 		s.placeLocked(l, now)
@@ -124,7 +124,7 @@ func (b *batch) callHooks() (context.Context, error) {
 func (b *batch) bind() (err error) {
 	b.bound = b.ctx
 	switch {
-	case b.capabilities.cursored:
+	case b.capabilities.Cursored:
 		if b.position.cursor, err = b.items.place(b.to - 1); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (b *batch) performRecorded() error {
 func (b *batch) conclude() {
 	b.now = time.Now()
 	b.took = b.now.Sub(b.began)
-	if b.err == nil && b.mark == ordinary && !b.capabilities.cursored && len(b.hookEnds) == 0 && b.lane.sweep == nil {
+	if b.err == nil && b.mark == ordinary && !b.capabilities.Cursored && len(b.hookEnds) == 0 && b.lane.sweep == nil {
 		b.result.done = b.size()
 		return
 	}
@@ -183,7 +183,7 @@ func (b *batch) conclude() {
 		b.outcome = b.classify(b.err)
 		b.logFailure("execute", b.outcome, b.err, slog.Int("items", b.size()))
 	}
-	if b.outcome == failed && b.capabilities.cursored && b.lane.sweep != nil {
+	if b.outcome == failed && b.capabilities.Cursored && b.lane.sweep != nil {
 		b.checkCommitted()
 	}
 	executeErr := b.err
@@ -246,7 +246,7 @@ func (b *batch) recordResult() {
 		b.result.failed = 1
 	case b.outcome == failed:
 		b.blame()
-	case b.outcome == done && b.capabilities.cursored:
+	case b.outcome == done && b.capabilities.Cursored:
 		b.saveCursor()
 	}
 	switch {
@@ -344,7 +344,7 @@ func (b *batch) evidence(round uint64) evidence {
 	e.known = b.result.first > 0 && b.result.first < round
 	e.expected = b.lane.sweep != nil && b.lane.sweep.expects(b)
 	e.probe, e.took, e.timeout = b.quota > 0, b.took, b.settings.BatchTimeout
-	if b.capabilities.keyed && !b.capabilities.cursored && !b.result.pause && !e.inconclusive && !e.known {
+	if b.capabilities.Keyed && !b.capabilities.Cursored && !b.result.pause && !e.inconclusive && !e.known {
 		for i, key := range b.keys[:min(len(b.keys), failuresToOpen)] { // more of them would prove nothing more
 			e.items = append(e.items, b.grantOf(i).queue.ID+"\x00"+key)
 		}
@@ -359,7 +359,7 @@ func (b *batch) continuePageLocked(s *scheduler) {
 	if !b.serial { // the lane may not have been ready when the breaker opened
 		goesOn = goesOn && (!s.outage.open() || b.quota > 0)
 	}
-	if b.capabilities.cursored {
+	if b.capabilities.Cursored {
 		goesOn = b.moveCursorLocked() && goesOn
 	}
 	if b.page.chains != nil {

@@ -70,7 +70,7 @@ func (f failure) passes() bool {
 // other call uses their records.
 func (b *batch) blame() {
 	named := namedFailures(b.err, b.size(), b.env.Redact)
-	if b.capabilities.cursored || b.capabilities.atomic {
+	if b.capabilities.Cursored || b.capabilities.atomic {
 		named = nil
 	}
 	if b.result.failed, b.result.named = b.size(), named; named != nil {
@@ -104,7 +104,7 @@ func (b *batch) suspectAll() {
 	}
 	b.result.retryNow = after == 0
 	retryAt := b.now.Add(after)
-	if b.capabilities.cursored { // moveCursorLocked counts the suspects
+	if b.capabilities.Cursored { // moveCursorLocked counts the suspects
 		b.result.retryAt = retryAt
 		return
 	}
@@ -136,7 +136,7 @@ func (b *batch) failItems(named []itemError) {
 		}
 		b.result.add(verdict, SweptItem{Key: u.key, Err: f.err, At: b.now}, u.record)
 		switch {
-		case b.capabilities.cursored && verdict == passOver: // the item is executed again
+		case b.capabilities.Cursored && verdict == passOver: // the item is executed again
 			b.result.pause = true
 		case verdict == doubt, verdict == passOver:
 			log.keep(u)
@@ -168,7 +168,7 @@ func (b *batch) alertUnrecorded(g *grant, err error) {
 
 // waitFor says when the item that a cursor waits for is selected again. It is the only item of its batch.
 func (b *batch) waitFor(u update) {
-	if !b.capabilities.cursored {
+	if !b.capabilities.Cursored {
 		return
 	}
 	if b.result.retryNow = u.dead && !u.unfinished; !b.result.retryNow {
@@ -202,7 +202,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	most := b.settings.ItemMaxAttempts
 	verdict := failure{
 		record: u.record, permanent: isPermanent(f.err), data: b.env.DataError(f.err), began: b.began, round: b.round,
-		doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.cursored,
+		doubted: b.doubted, sweeps: b.lane.sweep != nil, inOrder: b.capabilities.Cursored,
 	}.judge(most)
 	u.failed(b.rounds.Load(), f.err)
 	switch verdict {
@@ -218,7 +218,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 	u.doubtful, u.tries = false, 0
 	u.attempts++
 	if verdict == last {
-		u.dead, u.unfinished = true, b.capabilities.discarder
+		u.dead, u.unfinished = true, b.capabilities.Discarder
 		b.logLine(slog.LevelError, "item is dead",
 			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
@@ -230,7 +230,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 // updateOf returns the update of an item of the batch, without its record.
 func (b *batch) updateOf(n int) (u update, err error) {
 	u.index, u.grant, u.key = n, b.grantOf(n), b.keys[n]
-	if b.capabilities.ordered {
+	if b.capabilities.Ordered {
 		u.orderKey, err = b.items.orderKey(b.from + n)
 	}
 	return u, err
@@ -260,7 +260,7 @@ func (b *batch) discardFailed(u *update) {
 // finishDeath records a dead item, if the store has no record of it yet, and then discards it.
 func (b *batch) finishDeath(u *update) error {
 	if !u.saved {
-		u.unfinished = b.capabilities.discarder
+		u.unfinished = b.capabilities.Discarder
 		list := []update{*u}
 		err := b.lane.failures.save(b.bound, u.grant, list...)
 		if *u = list[0]; err != nil {
@@ -287,7 +287,7 @@ func (b *batch) postpone(u *update) {
 // selected, and discards it.
 func (b *batch) discard(u *update) error {
 	ctx := b.bound
-	if b.capabilities.cursored { // a fence must not save the cursor before the item is discarded (X3)
+	if b.capabilities.Cursored { // a fence must not save the cursor before the item is discarded (X3)
 		ctx = b.env.Bind(b.ctx, queuesOf(b.grants), nil)
 	}
 	err := b.inTime(ctx, func(ctx context.Context) error { return b.items.discard(ctx, b.from+u.index, u.cause) })

@@ -273,61 +273,6 @@ type Peeker interface {
 // Peeker.
 var ErrNoPeek = errors.New("the dealer does not peek")
 
-// Capable is an optional interface of a TaskDealer that has methods of capabilities without offering them, because they
-// follow from its configuration, or from the dealer that it wraps. The other capabilities have a no of their own:
-// ErrNoPeek, ErrNoBacklog, an empty TraceParent and a false Atomic.
-type Capable interface {
-	// Capabilities returns what the dealer offers of what it has the methods for. New calls it once. A type that embeds a
-	// Capable dealer and adds a capability must return that, too.
-	Capabilities() Capabilities
-}
-
-// Capabilities are the capabilities that a Capable dealer offers.
-type Capabilities struct{ Keyed, Cursored, Paged, Ordered, Discarder, SetSelector bool }
-
-// capabilities are the capabilities that a dealer offers.
-type capabilities struct {
-	keyed, cursored, discarder, setSelector, paged, peeker, ordered, atomic bool
-}
-
-// tracksItems reports whether failures are counted per item rather than per queue.
-func (a capabilities) tracksItems() bool { return a.keyed || a.cursored }
-
-// check returns an error if the capabilities contradict each other or the settings.
-func (a capabilities) check(s *Settings, databases int) error {
-	switch {
-	case databases > 1 && a.setSelector:
-		return errors.New("a dealer that is a SetSelector must have the items of all queues in one database")
-	case databases > 0 && a.cursored && s.Runs:
-		return errors.New("mode (RUN) keeps cursors in the roster, and a dealer that is Cursored and has its items in a " +
-			"data database keeps them there")
-	case a.discarder && !a.keyed:
-		return errors.New("a dealer that is a Discarder must be Keyed")
-	case a.paged && (!a.keyed || a.cursored):
-		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
-	case a.ordered && (!a.keyed || a.cursored || a.setSelector):
-		return errors.New("a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector")
-	case a.cursored && a.setSelector:
-		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
-	case s.Runs && a.setSelector:
-		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
-	case s.Splittable && a.cursored && databases > 0:
-		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items " +
-			"in a data database keeps them there")
-	case s.Splittable && a.setSelector:
-		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
-	case a.setSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):
-		return errors.New("queue_rate_per_second and queue_max_in_flight need a select per queue, " +
-			"and the dealer is a SetSelector")
-	case s.NotSleep && a.cursored:
-		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
-			"because its batches run one after another")
-	case s.NotSleep && !a.keyed:
-		return errors.New("processor_type (NOTSLEEP) needs a dealer that is Keyed, to recognize the items in flight")
-	}
-	return nil
-}
-
 type runKey struct{}
 
 // WithRun returns a context that carries a run, for RunOf. Package manager calls it for the contexts of Execute; a test

@@ -96,7 +96,7 @@ func (e *executor) beginLocked(c *call, w work) {
 	c.logCtx = c.ctx
 	c.settings, c.began, c.now, c.wakes = s.settings, e.now, e.now, s.wakes
 	c.round = s.rounds.Load()
-	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.cursored)
+	c.doubted = s.outage.doubts(e.now, s.settings, s.capabilities.Cursored)
 	for _, g := range c.grants {
 		g.inFlight++
 	}

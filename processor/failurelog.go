@@ -122,7 +122,7 @@ func (l *failureLog) lookUp(c *call, g *grant, keys []string, found map[string]r
 		return fmt.Errorf("find failed items: %w", err)
 	}
 	for _, i := range list {
-		if c.capabilities.keyed || i.Queue == g.queue.ID { // a cursor is the key of an item in its own queue only
+		if c.capabilities.Keyed || i.Queue == g.queue.ID { // a cursor is the key of an item in its own queue only
 			found[i.Key] = i.record(c, now)
 		}
 	}

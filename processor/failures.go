@@ -176,7 +176,7 @@ func (f *failures) replaceLocked(c *call, stored LoadedItems, now time.Time) {
 	for key := range f.records {
 		f.removeRecordLocked(key)
 	}
-	complete := f.dead.replaceLocked(stored.Dead, c.capabilities.discarder)
+	complete := f.dead.replaceLocked(stored.Dead, c.capabilities.Discarder)
 	f.partial.Store(stored.More || !complete)
 	for _, i := range stored.Items {
 		f.keepLocked(i.Key, i.record(c, now))
@@ -211,7 +211,7 @@ func (i FailedItem) record(c *call, now time.Time) record {
 		attempts: i.Attempts, dead: i.Dead, cause: errors.New(i.LastError), first: beforeRounds, last: beforeRounds,
 		retryAt: now.Add(i.RetryIn), stored: true, saved: !i.Started,
 	}
-	r.unfinished = c.capabilities.discarder && i.Dead
+	r.unfinished = c.capabilities.Discarder && i.Dead
 	if i.Attempts < 2 { // it may have opened the breaker of an outage
 		r.first, r.last = firstRound, firstRound
 	}

@@ -89,7 +89,7 @@ func (d *division) keep(c class, i int32, m mark) {
 // or not at all. It asks for keys only if there is something to distinguish. This is never so for a dealer that is
 // neither Keyed nor Cursored.
 func (c *selectCall) filterPage(p *page) (err error) {
-	if !c.capabilities.tracksItems() || !c.capabilities.ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
+	if !c.capabilities.tracksItems() || !c.capabilities.Ordered && len(c.inFlight) == 0 && c.cursor.suspects == 0 &&
 		c.quota == 0 && !slices.ContainsFunc(c.grants, func(g *grant) bool { return g.failures.any() }) {
 		if c.untested = p.unstarted(); c.quota > 0 && c.untested > 1 {
 			all := make([]int32, c.untested)
@@ -123,7 +123,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		}
 	}
 	switch {
-	case c.quota > 0 && c.capabilities.cursored:
+	case c.quota > 0 && c.capabilities.Cursored:
 		d.keepFirst()
 	case c.quota > 0:
 		c.more = d.keepSample(c.lane, c.quota)
@@ -132,7 +132,7 @@ func (c *selectCall) filterPage(p *page) (err error) {
 		d.of[retried] = d.of[retried][:min(most, len(d.of[retried]))]
 		d.of[dying] = d.of[dying][:min(most-len(d.of[retried]), len(d.of[dying]))]
 	}
-	if !c.capabilities.cursored {
+	if !c.capabilities.Cursored {
 		p.retries = len(d.of[retried]) + len(d.of[dying])
 	}
 	kept := slices.Concat(d.of[:]...)
@@ -169,7 +169,7 @@ func (c *selectCall) findKeysInFlight() (err error) {
 func (c *selectCall) divide(p *page, stored map[string]record) *division {
 	l, d := c.lane, &division{size: len(c.keys)}
 	f := filter{
-		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.cursored, cursor: c.cursor,
+		now: time.Now(), round: c.round, samples: c.quota > 0, inOrder: c.capabilities.Cursored, cursor: c.cursor,
 		sweeps: l.sweep != nil, givesUp: c.givesUp, executeNumber: c.settings.ExecuteNumber,
 	}
 	l.failures.mu.Lock()
@@ -277,7 +277,7 @@ const retryShare = 6
 func (c *selectCall) retriesAllowed(d *division, p *page) int {
 	others := len(d.of[fresh]) + len(d.of[suspected])
 	if others < c.wanted {
-		if c.capabilities.paged && p.fetched >= c.selection.Limit { // other items are behind the page
+		if c.capabilities.Paged && p.fetched >= c.selection.Limit { // other items are behind the page
 			return max(1, c.wanted/retryShare)
 		}
 		return c.wanted

@@ -200,7 +200,7 @@ const onlyPageBatches = 4
 func (s *scheduler) pageSizeLocked(l *lane, now time.Time) int {
 	executors := max(1, min(s.settings.ThreadNumber, s.inFlight.most))
 	pages := min(executors, len(s.ready.lanes)+s.selects+s.due.waiting(now, s.settings.ThreadNumber))
-	size := cmp.Or(l.pace, s.pace).pageSize(s.settings, executors, pages, s.capabilities.cursored)
+	size := cmp.Or(l.pace, s.pace).pageSize(s.settings, executors, pages, s.capabilities.Cursored)
 	if s.settings.RatePerSecond > 0 {
 		s.limiter.update(now, s.settings, s.grants)
 		allowed := s.limiter.share * pageTime.Seconds() / float64(pages)

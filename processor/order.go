@@ -29,7 +29,7 @@ type keyOrder struct {
 
 // newKeyOrderLocked returns the order of the next page; nil if the dealer is not Ordered.
 func (l *lane) newKeyOrderLocked(c capabilities) *keyOrder {
-	if !c.ordered {
+	if !c.Ordered {
 		return nil
 	}
 	if l.behind == nil {

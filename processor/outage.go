@@ -299,7 +299,7 @@ func (s *scheduler) observeLocked(e evidence, l *lane, grants []*grant) {
 		s.due.advance(e.now)
 	case breakerOpened:
 		for _, g := range s.grants {
-			g.lane.untried = s.capabilities.keyed && !s.capabilities.cursored
+			g.lane.untried = s.capabilities.Keyed && !s.capabilities.Cursored
 		}
 		s.limiter.probe(true)
 		s.dropReadyLocked(e.now)

@@ -54,7 +54,7 @@ func New[T any](d TaskDealer[T], env Env, s Settings) (*Processor, error) {
 func (u *setup) validate(s *Settings) error {
 	err := s.validate()
 	if err == nil {
-		err = u.capabilities.check(s, u.env.Databases)
+		err = u.capabilities.Check(*s, u.env.Databases)
 	}
 	if err != nil {
 		return fmt.Errorf("settings of task type %s: %w", u.env.TaskType, err)
@@ -134,6 +134,9 @@ func (p *Processor) Configure(s Settings) error {
 	p.scheduler.configureLocked(&s, time.Now())
 	return nil
 }
+
+// Capabilities returns what the dealer offers.
+func (p *Processor) Capabilities() Capabilities { return p.capabilities.Capabilities }
 
 // Reload makes the processor load the failed items of every queue again before its next select, after their records
 // were changed from outside. A queue that rests longer than sleep_time_nodata is selected after sleep_time_nodata.

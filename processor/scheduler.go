@@ -55,7 +55,7 @@ func newScheduler(u *setup, settings *Settings) *scheduler {
 	}
 	s.idle.cond = sync.NewCond(&s.mu)
 	s.peeks.off = !u.capabilities.peeker
-	if u.capabilities.setSelector {
+	if u.capabilities.SetSelector {
 		s.set = newLane(u.env.Items)
 	}
 	return s

@@ -111,7 +111,7 @@ func (c *selectCall) perform() error {
 	}
 	page := newPage(list, n, c.parts)
 	var foreign error
-	if c.capabilities.setSelector {
+	if c.capabilities.SetSelector {
 		foreign = page.assignQueues()
 		if e, ok := errors.AsType[*foreignError](foreign); ok {
 			text := "a select returned items of other queues: " + e.Error()
@@ -158,7 +158,7 @@ const enterPause = time.Second
 // enter makes sure that no earlier transaction of the queues takes effect after the select (F5, F11).
 func (c *selectCall) enter() error {
 	changed, err := c.env.Enter(c.ctx, queuesOf(c.grants), c.suspect)
-	c.cursor.unknown = c.cursor.unknown || changed && c.capabilities.cursored
+	c.cursor.unknown = c.cursor.unknown || changed && c.capabilities.Cursored
 	c.outside = err != nil
 	return err
 }
@@ -185,11 +185,11 @@ func (c *selectCall) loadCursor() (err error) {
 func (c *selectCall) limit() int {
 	c.wanted = c.selection.Limit
 	switch {
-	case c.capabilities.cursored: // the cursor has passed them
+	case c.capabilities.Cursored: // the cursor has passed them
 		return c.wanted
-	case c.quota > 0 && c.capabilities.paged:
+	case c.quota > 0 && c.capabilities.Paged:
 		c.wanted = c.settings.FetchNumber
-	case c.quota > 0 && c.capabilities.keyed:
+	case c.quota > 0 && c.capabilities.Keyed:
 		c.wanted = min(c.quota, 1+parkedRoom) * c.settings.FetchNumber
 	}
 	limit := c.wanted + c.roomForParked()
@@ -205,7 +205,7 @@ func (c *selectCall) roomForParked() int {
 	l, most := c.lane, parkedRoom*c.settings.FetchNumber
 	parked := int64(l.unrecorded)
 	for _, g := range c.grants {
-		if parked += g.failures.waiting(); c.capabilities.discarder {
+		if parked += g.failures.waiting(); c.capabilities.Discarder {
 			parked -= g.failures.dead.number.Load() // these are discarded, or are to be
 		}
 	}
@@ -240,7 +240,7 @@ func (c *selectCall) selectItems() (list items, err error) {
 		}()
 	}
 	var owned []Queue
-	if c.capabilities.setSelector {
+	if c.capabilities.SetSelector {
 		owned = queuesOf(c.grants)
 	}
 	err = c.inTime(ctx, func(ctx context.Context) (err error) {
@@ -280,7 +280,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 	if err = c.lane.watch.inspect(c, returned, p); err != nil {
 		return err
 	}
-	if !c.capabilities.cursored { // with cursors each batch has its own context
+	if !c.capabilities.Cursored { // with cursors each batch has its own context
 		p.bind(c.env.Bind)
 	}
 	if c.order != nil {
@@ -293,7 +293,7 @@ func (c *selectCall) preparePage(returned items, p *page) (err error) {
 // an outage the next select always goes on behind the page, so that the samples are of different items.
 func (c *selectCall) findStep(returned items, p *page) (err error) {
 	switch {
-	case !c.capabilities.paged:
+	case !c.capabilities.Paged:
 	case p.fetched < c.selection.Limit:
 		c.step = ends
 	case c.quota > 0 || c.untested < c.wanted:
@@ -342,7 +342,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	if c.loaded {
 		c.grants[0].moveCursorLocked(c.selection.Queue.Cursor, c.cursor.suspects)
 	}
-	if c.capabilities.paged && c.outcome == done {
+	if c.capabilities.Paged && c.outcome == done {
 		l.pass.advance(c)
 	}
 	s.stats.countSelect(c)
@@ -433,7 +433,7 @@ func (c *selectCall) noteEmptyLocked(s *scheduler) {
 // select, this is not certain: they may be selectable again.
 func (c *selectCall) empty() bool {
 	return len(c.inFlight) == 0 && c.found.unstarted() == 0 && !c.heldOnce &&
-		(!c.capabilities.paged || c.lane.pass.proves(c.step, c.selection.After))
+		(!c.capabilities.Paged || c.lane.pass.proves(c.step, c.selection.After))
 }
 
 // completesSweep reports whether the select shows that nothing is left. Failed items still match the user's condition.
@@ -463,7 +463,7 @@ func (c *selectCall) nextSelectAt(s *Settings) time.Time {
 		switch {
 		case retryAt.IsZero():
 			return latest
-		case c.capabilities.cursored:
+		case c.capabilities.Cursored:
 			return retryAt
 		}
 	}

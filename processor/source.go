@@ -123,9 +123,11 @@ func isValue(t reflect.Type) bool {
 
 func (t *typedSource[T]) capabilities() capabilities {
 	return capabilities{
-		keyed: t.keyed != nil, cursored: t.cursored != nil, discarder: t.discarder != nil, setSelector: t.setSelector != nil,
-		paged: t.paged != nil, peeker: t.peeker != nil && t.setSelector == nil,
-		ordered: t.ordered != nil, atomic: t.ordered != nil && t.atomic,
+		Capabilities: Capabilities{
+			Keyed: t.keyed != nil, Cursored: t.cursored != nil, Paged: t.paged != nil, Ordered: t.ordered != nil,
+			Discarder: t.discarder != nil, SetSelector: t.setSelector != nil,
+		},
+		peeker: t.peeker != nil && t.setSelector == nil, atomic: t.ordered != nil && t.atomic,
 	}
 }
 

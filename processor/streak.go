@@ -79,7 +79,7 @@ func (s *queueStreak) failing(after int, c capabilities) bool {
 	case s.carried:
 		return true
 	}
-	return s.calls >= int64(after) && (s.wide || c.cursored || len(s.items) == manyItems)
+	return s.calls >= int64(after) && (s.wide || c.Cursored || len(s.items) == manyItems)
 }
 
 // observe counts a call for the queue of g. A failed batch is a success of the queue if one of its items is done. A

@@ -75,7 +75,7 @@ func (w *sweep) fingerprint(c *selectCall, p *page) (err error) {
 		return err
 	}
 	decisive := p.fingerprints
-	if c.capabilities.cursored {
+	if c.capabilities.Cursored {
 		decisive = decisive[:1]
 	}
 	c.repeated = w.trail.covers(decisive, p.fetched)
@@ -122,7 +122,7 @@ func (w *sweep) endsWithLocked(s *scheduler, c *selectCall) bool {
 // the end of its pass. A cursor has no such selects.
 func (w *sweep) notePassLocked(c *selectCall) {
 	switch p := &c.lane.pass; {
-	case c.capabilities.cursored:
+	case c.capabilities.Cursored:
 	case c.outcome != done, c.untested > 0, c.found == nil:
 		w.onlyFailed = false
 	case c.found.fetched < c.selection.Limit:
@@ -147,7 +147,7 @@ func (w *sweep) countRepeatsLocked(c *selectCall) int {
 // countBatchLocked counts the items of a batch, and fails the sweep if the batch cannot be blamed on items (R11).
 func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 	n := int64(b.size())
-	if b.capabilities.cursored {
+	if b.capabilities.Cursored {
 		w.waiting, w.onlyFailed = 1, b.outcome == failed && n == 1
 	}
 	wait, _ := s.sweepsWaitLocked(b.now)
@@ -161,11 +161,11 @@ func (w *sweep) countBatchLocked(s *scheduler, b *batch) {
 		w.ItemsDone += int64(b.result.done)
 	default:
 		w.ItemsFailed += int64(b.result.failed - b.result.waiting)
-		if !b.result.pause || !b.capabilities.cursored { // else the other items are executed again, from the cursor on
+		if !b.result.pause || !b.capabilities.Cursored { // else the other items are executed again, from the cursor on
 			w.ItemsDone += int64(b.result.done)
 		}
 		w.addErrorLocked(b.err)
-		w.keepFailedLocked(b.result.passed, b.capabilities.cursored)
+		w.keepFailedLocked(b.result.passed, b.capabilities.Cursored)
 		if b.result.pause {
 			s.failSweepLocked(b.lane, b.err)
 		}

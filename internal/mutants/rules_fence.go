@@ -280,8 +280,8 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "the cursor is from before the raise",
-		"enter", "changed && c.capabilities.cursored",
-		"changed && !c.capabilities.cursored",
+		"enter", "changed && c.capabilities.Cursored",
+		"changed && !c.capabilities.Cursored",
 		"TestCursorIsLoadedAfterTheRaise",
 	},
 	{

@@ -22,7 +22,7 @@ var processMutants = []mutant{
 	},
 	{
 		"X2", "discarded items hide others",
-		"roomForParked", "waiting(); c.capabilities.discarder {",
+		"roomForParked", "waiting(); c.capabilities.Discarder {",
 		"waiting(); false {",
 		"TestDiscardedItemsAreNotParked",
 	},

@@ -1,0 +1,90 @@
+package processor
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+)
+
+// Capable is an optional interface of a TaskDealer that has methods of capabilities without offering them, because they
+// follow from its configuration, or from the dealer that it wraps. The other capabilities have a no of their own:
+// ErrNoPeek, ErrNoBacklog, an empty TraceParent and a false Atomic.
+type Capable interface {
+	// Capabilities returns what the dealer offers of what it has the methods for. New calls it once. A type that embeds a
+	// Capable dealer and adds a capability must return that, too.
+	Capabilities() Capabilities
+}
+
+// Capabilities are capabilities that a dealer offers: those that settings can contradict.
+type Capabilities struct{ Keyed, Cursored, Paged, Ordered, Discarder, SetSelector bool }
+
+// capabilities are all capabilities that a dealer offers.
+type capabilities struct {
+	Capabilities
+	peeker, atomic bool
+}
+
+// tracksItems reports whether failures are counted per item rather than per queue.
+func (a Capabilities) tracksItems() bool { return a.Keyed || a.Cursored }
+
+// String lists the capabilities by name, with commas. ParseCapabilities reads it.
+func (a Capabilities) String() string {
+	var names []string
+	for field, value := range reflect.ValueOf(a).Fields() {
+		if value.Bool() {
+			names = append(names, field.Name)
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// ParseCapabilities returns the capabilities that a list names. It ignores names that it does not know: the list may be
+// that of a program of a later version.
+func ParseCapabilities(list string) (a Capabilities) {
+	for name := range strings.SplitSeq(list, ",") {
+		if field := reflect.ValueOf(&a).Elem().FieldByName(name); field.IsValid() {
+			field.SetBool(true)
+		}
+	}
+	return a
+}
+
+// CursorsInData reports whether the dealer's cursors of mode CONTINUOUS are in data databases, beside its items.
+// databases is Env.Databases.
+func (a Capabilities) CursorsInData(databases int) bool { return a.Cursored && databases > 0 }
+
+// Check returns an error if the capabilities contradict each other or the settings. databases is Env.Databases.
+// Configure calls it, and so can a program that has only the list of another process's dealer.
+func (a Capabilities) Check(s Settings, databases int) error {
+	switch {
+	case databases > 1 && a.SetSelector:
+		return errors.New("a dealer that is a SetSelector must have the items of all queues in one database")
+	case a.CursorsInData(databases) && s.Runs:
+		return errors.New("mode (RUN) keeps cursors in the roster, and a dealer that is Cursored and has its items in a " +
+			"data database keeps them there")
+	case a.Discarder && !a.Keyed:
+		return errors.New("a dealer that is a Discarder must be Keyed")
+	case a.Paged && (!a.Keyed || a.Cursored):
+		return errors.New("a dealer that is Paged must be Keyed and not Cursored")
+	case a.Ordered && (!a.Keyed || a.Cursored || a.SetSelector):
+		return errors.New("a dealer that is Ordered must be Keyed, and neither Cursored nor a SetSelector")
+	case a.Cursored && a.SetSelector:
+		return errors.New("a dealer that is Cursored must not be a SetSelector: each queue has its own cursor")
+	case s.Runs && a.SetSelector:
+		return errors.New("mode (RUN) needs a select per queue, and the dealer is a SetSelector")
+	case s.Splittable && a.CursorsInData(databases):
+		return errors.New("splittable (true) needs cursors in the roster, and a dealer that is Cursored and has its items " +
+			"in a data database keeps them there")
+	case s.Splittable && a.SetSelector:
+		return errors.New("splittable (true) needs a select per queue, and the dealer is a SetSelector")
+	case a.SetSelector && (s.QueueRatePerSecond > 0 || s.QueueMaxInFlight > 0):
+		return errors.New("queue_rate_per_second and queue_max_in_flight need a select per queue, " +
+			"and the dealer is a SetSelector")
+	case s.NotSleep && a.Cursored:
+		return errors.New("processor_type (NOTSLEEP) must be SLEEP for a dealer that is Cursored, " +
+			"because its batches run one after another")
+	case s.NotSleep && !a.Keyed:
+		return errors.New("processor_type (NOTSLEEP) needs a dealer that is Keyed, to recognize the items in flight")
+	}
+	return nil
+}
