@@ -195,10 +195,6 @@ func queueFailureText(id string, f *processor.QueueFailure) string {
 	return text
 }
 
-// probeMax is the longest pause between two probes of a queue while its circuit breaker is open. It bounds how late the
-// server notices the end of an outage.
-const probeMax = 30 * time.Second
-
 // checkOutage notes that nothing has succeeded for half a minute, unless the alert FAILING already says so. It logs the
 // end of the outage.
 func (a *alerter) checkOutage(ctx context.Context, failing *FailingError) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/processor"
@@ -124,17 +125,24 @@ func (s *server) define(ctx context.Context) (err error) {
 		const text = "%s is %s in the database, which is in force, and %s in this program's settings"
 		s.log.LogAttrs(ctx, slog.LevelWarn, fmt.Sprintf(text, d.Name, d.Row, d.Given))
 	}
+	if s.proc, err = s.newProcessor(); err != nil {
+		s.tellRefusal(ctx, err)
+	}
+	return err
+}
+
+// newProcessor makes the processor, unless this process cannot work by the settings in force.
+func (s *server) newProcessor() (*processor.Processor, error) {
 	if err := s.settings.Validate(); err != nil {
-		return fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
+		return nil, fmt.Errorf("task %s: settings in schedule_task_type: %w", s.taskType, err)
 	}
 	databases, err := s.checkDatabases()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	env := s.env()
 	env.Databases = databases
-	s.proc, err = s.task.newProcessor(env, processorSettings(*s.settings))
-	return err
+	return s.task.newProcessor(env, fit.Processor(*s.settings))
 }
 
 func (s *server) defineOnce(ctx context.Context) (Settings, error) {
@@ -161,6 +169,9 @@ func (s *server) join(ctx context.Context) *session {
 			s.heartbeater.add(session.reg)
 			return session
 		}
+		if errors.Is(err, roster.ErrUnsuited) || errors.Is(err, roster.ErrRestart) {
+			s.tellRefusal(ctx, err)
+		}
 		if first && !s.roster.IsTransient(err) {
 			s.fail(fmt.Errorf("task %s: %w", s.taskType, err))
 			return nil
@@ -183,8 +194,12 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		}
 	}
 	if !first {
-		if _, err := s.defineOnce(ctx); err != nil {
+		row, err := s.defineOnce(ctx)
+		if err != nil {
 			return nil, err
+		}
+		if row.Mode != s.settings.Mode {
+			return nil, fmt.Errorf("%w: mode was %s and is %s", roster.ErrRestart, s.settings.Mode, row.Mode)
 		}
 	}
 	session := newSession(s)
@@ -203,7 +218,7 @@ func (s *server) register(ctx context.Context, first bool) (*session, error) {
 		ThreadNumber: s.settings.ThreadNumber, JudgeDeadInterval: s.settings.JudgeDeadInterval,
 		HeartbeatToken: session.reg.token, LibraryVersion: libraryVersion(), Weight: s.cfg.Weight,
 		HungQueues: session.hung.ids(), GivenSettings: s.task.settings.Given(),
-		Database: s.settings.Database, Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name,
+		Database: s.settings.Database, Offers: s.proc.Capabilities(), Labels: s.cfg.Labels, Process: s.process, Name: s.cfg.Name,
 		Witness: s.witness.lockID(),
 	})
 	if err != nil {

@@ -2,15 +2,13 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
-	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
-	"github.com/dutyrota/rota/processor"
 )
 
 // unknownVersion makes the configurer read the settings after the first heartbeat.
@@ -64,17 +62,9 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	first := c.settingsVersion == unknownVersion
 	c.settingsVersion = version
 	c.view.invalidate() // the version also rises with the limits of a queue, which hold whatever the settings are
-	err := row.Validate()
-	if err == nil && row.Mode != c.settings.Mode && !first {
-		const text = "mode (%s) takes effect when the worker starts again: it works in mode %s"
-		err = fmt.Errorf(text, row.Mode, c.settings.Mode)
-	}
-	if err == nil && row.Database != c.settings.Database {
-		const text = "database (%q) takes effect when the worker starts again: it goes by %q"
-		err = fmt.Errorf(text, row.Database, c.settings.Database)
-	}
+	err := fit.Check(c.proc.Capabilities(), *c.settings, row)
 	if err == nil {
-		err = c.proc.Configure(processorSettings(row))
+		err = c.proc.Configure(fit.Processor(row))
 	}
 	if err != nil {
 		c.log.LogAttrs(ctx, slog.LevelError, "settings in schedule_task_type rejected", slog.Any("error", err))
@@ -82,7 +72,6 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 		return
 	}
 	c.rejected.Store(nil)
-	row.Mode = c.settings.Mode // of a process, it never changes
 	if i := intervalsOf(&row); i != intervalsOf(c.settings) {
 		c.reg.wanted.Store(&i)
 		c.heartbeater.soon()
@@ -91,20 +80,5 @@ func (c *configurer) apply(ctx context.Context, row Settings, version int64) {
 	c.window.reset()
 	if !first {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "settings in schedule_task_type applied")
-	}
-}
-
-func processorSettings(s Settings) processor.Settings {
-	return processor.Settings{
-		ThreadNumber: s.ThreadNumber, FetchNumber: s.FetchNumber, ExecuteNumber: s.ExecuteNumber,
-		SleepTimeNoData: s.SleepTimeNoData, SleepTimeInterval: s.SleepTimeInterval,
-		Runs: s.Mode == center.ModeRun, NotSleep: s.ProcessorType == center.ProcessorNotSleep,
-		RatePerSecond: s.RatePerSecond, QueueRatePerSecond: s.QueueRatePerSecond, QueueMaxInFlight: s.QueueMaxInFlight,
-		BatchTimeout: s.BatchTimeout, MaxCrashes: s.MaxRecoveries,
-		Retry: s.ItemRetry, RetryFactor: s.ItemRetryFactor, RetryJitter: s.ItemRetryJitter, RetryMax: s.ItemRetryMax,
-		ProbeMax: probeMax, ItemMaxAttempts: s.ItemMaxAttempts, CountInOutage: s.CountInOutage,
-		Splittable:   s.Splittable,
-		DeadPasses:   s.OnDead == center.OnDeadPass,
-		FailingAfter: s.FailingAfter, SweepMaxRepeats: s.SweepMaxRepeats, Parameter: s.TaskParameter,
 	}
 }

@@ -24,7 +24,7 @@ func TestRejectedSettingsAreReported(t *testing.T) {
 		cl.serveAlerted(new(alertLog), idle{}, manager.Settings{Queues: 1})
 		time.Sleep(5 * time.Second)
 		for set, want := range map[string]string{
-			"processor_type = 'NOTSLEEP'":            "settings rejected: settings of task type settle: processor_type (NOTSLEEP) needs",
+			"processor_type = 'NOTSLEEP'":            "settings rejected: processor_type (NOTSLEEP) needs a dealer that is Keyed",
 			"permit_run_start_time = '0 0 0 30 2 ?'": "settings rejected: permit_run_start_time",
 			"mode = 'RUN'":                           "settings rejected: mode (RUN) takes effect when the worker starts again",
 			"thread_number = 20000":                  "settings rejected: thread_number (20000) must be between 1 and 10000",

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/processor"
 	"github.com/dutyrota/rota/runs"
 )
 
@@ -40,6 +42,8 @@ type SettingsDiff struct {
 	// Version is the version of the row that was compared; 0 if there is none. QueuesVersion is that of the number of
 	// queues, the partition_version.
 	Version, QueuesVersion int64
+
+	row center.Settings // the settings in force; zero if the task type has no row
 }
 
 // errKind means that the row has named queues and the settings have numbered ones, or the other way round.
@@ -64,7 +68,7 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	}
 	a = SettingsDiff{
 		TaskType: taskType, Settings: s, Exists: true, Changes: settingChanges(row, s), Wanted: s.Queues,
-		Named: len(s.QueueNames) > 0,
+		Named: len(s.QueueNames) > 0, row: row,
 	}
 	tasks, err := t.List(ctx, taskType)
 	if err != nil {
@@ -119,7 +123,8 @@ func (d *SettingsDiff) compareQueues(taskType string, row, s center.Settings) er
 var ErrChanged = roster.ErrChanged
 
 // Apply writes the difference. It writes the settings first, in one transaction that raises their version. Then it
-// changes the queues: their number behind a barrier (N1), names one by one (N2). It returns ErrChanged if Compare
+// changes the queues: their number behind a barrier (N1), names one by one (N2). It refuses settings that a registered
+// server of any own_sign would reject, and names the server. It returns ErrChanged if Compare
 // has read another version of the settings, or of the number of queues, than the transaction that writes them.
 // Workers use the settings from their next heartbeats on. Apply creates a missing task type with its queues.
 func (t *Tasks) Apply(ctx context.Context, d SettingsDiff, actor string) error {
@@ -192,7 +197,10 @@ func (t *Tasks) applySettings(ctx context.Context, d SettingsDiff, actor string)
 		if err := checkModeChange(ctx, l, d); err != nil {
 			return err
 		}
-		if err := checkDatabaseChange(ctx, l, d); err != nil {
+		refused, err := l.Unsuited(ctx, true, func(offers processor.Capabilities) error {
+			return fit.Check(offers, d.row, d.Settings)
+		})
+		if err = cmp.Or(err, refused); err != nil {
 			return err
 		}
 		return recordEverywhere(ctx, l, roster.Event{Kind: EventSettings, Actor: actor, Reason: changesText(d.Changes)})
@@ -373,21 +381,6 @@ func UpstreamsFirst(tasks []TaskSettings) []TaskSettings {
 	return upstreamsFirst(tasks, func(t, other TaskSettings) bool {
 		return slices.ContainsFunc(t.Settings.After, func(a runs.After) bool { return a.Upstream == other.Name })
 	})
-}
-
-// checkDatabaseChange refuses another data database for queues while servers serve the task type in any own_sign (F11):
-// two owners of a queue could fence it in different databases.
-func checkDatabaseChange(ctx context.Context, l *roster.LockTx, d SettingsDiff) error {
-	if !slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return c.Name == "database" }) {
-		return nil
-	}
-	server, found, err := sqldb.Record[string](ctx, l, `SELECT uuid FROM schedule_server WHERE task_type = ?
-		ORDER BY uuid LIMIT 1`, l.TaskType)
-	if err == nil && found {
-		err = fmt.Errorf("database changes only while no worker serves the task type, and %s does: stop all, change it, "+
-			"and start them again", server)
-	}
-	return err
 }
 
 // checkModeChange refuses to end mode RUN while the task type has open runs or backfills, dependants or triggers in any

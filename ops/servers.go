@@ -86,6 +86,8 @@ type ServerRecord struct {
 	// HungQueues are queues that it does not get, because calls of its process's former session are in flight for them
 	// (P9).
 	HungQueues []string `json:"hung_queues"`
+	// Capabilities lists what its dealer offers that settings and queues can contradict, such as Keyed,Cursored.
+	Capabilities string `json:"capabilities"`
 
 	// GivenSettings are the settings that the program gives explicitly, as text, by their names in rota.yaml. The row in
 	// schedule_task_type is in force. Nil if the program does not report them.

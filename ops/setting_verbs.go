@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/fit"
 	"github.com/dutyrota/rota/internal/human"
 	"github.com/dutyrota/rota/runs"
 )
@@ -199,9 +200,12 @@ func differences(d SettingsDiff) []runs.Difference {
 
 // settingsSay says what each change causes.
 func settingsSay(d SettingsDiff, ownSign string) (list []string) {
-	atStart := func(c runs.Difference) bool { return c.Name == "database" }
-	if slices.ContainsFunc(d.Changes, atStart) {
-		list = append(list, "Stop all workers of all environments before: database changes only while none serves it.")
+	atStart := func(c runs.Difference) bool { return fit.AtStart(c.Name) }
+	for _, c := range d.Changes {
+		if atStart(c) {
+			list = append(list, fmt.Sprintf("Stop all workers of all environments before: %s changes only while none serves it.",
+				c.Name))
+		}
 	}
 	if slices.ContainsFunc(d.Changes, func(c runs.Difference) bool { return !atStart(c) }) {
 		list = append(list, "Workers of all environments adopt the settings with their next heartbeats.")

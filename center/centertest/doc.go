@@ -47,6 +47,7 @@
 //	cases_walk.go           random histories against a roster in memory (P5)
 //	cases_repartition.go    another number of queues (N1)
 //	cases_queue.go          named queues are added and removed (N2)
+//	cases_suit.go           what the dealers of servers rule out (N1, N3)
 //
 // Operators and dealers:
 //

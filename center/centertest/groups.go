@@ -118,6 +118,9 @@ var groups = map[string]group{
 	"N3 requests": {run: testResizeRequests},
 	"N3 runs":     {run: testResizeInRun, about: Session},
 
+	// cases_suit.go
+	"N3 suit": {run: testSuit},
+
 	// cases_limits.go
 	"X11 limits":          {run: testQueueLimits, about: Session},
 	"repartition cursors": {run: testRepartitionCursors},

@@ -268,14 +268,14 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F11", "a server registers that has read another setting",
-		"checkDatabase", "row != s.Database",
-		"row == s.Database+s.UUID",
+		"suits", "row.Database != s.Database",
+		"row.Database == s.Database+s.UUID",
 		"TestDatabaseChangesWithoutServers",
 	},
 	{
 		"F11", "the database of queues changes under a server",
-		"checkDatabaseChange", "if err == nil && found {",
-		"if err == nil && found && server == \"\" {",
+		"AtStart", `name == "database"`,
+		`name == "databases"`,
 		"TestDatabaseChangesWithoutServers",
 	},
 	{

@@ -153,6 +153,42 @@ var handoverMutants = []mutant{
 		"TestConformance",
 	},
 	{
+		"N3", "a queue is split although a dealer cannot work the parts",
+		"mustBeSplittable", "return l.Unsuited(ctx, false, d.suits)",
+		"return nil, nil",
+		"TestConformance/.*/N3_suit",
+	},
+	{
+		"N3", "a server registers that cannot work the parts of a queue",
+		"suits", "if row.Totals <= 1 && !row.Splittable {",
+		"if true {",
+		"TestConformance/.*/N3_suit",
+	},
+	{
+		"N3", "settings that a live worker would reject are written",
+		"applySettings", "if err = cmp.Or(err, refused); err != nil {",
+		"if err != nil {",
+		"TestConformance/.*/N3_suit",
+	},
+	{
+		"N3", "the servers of other environments are not asked before a setting changes",
+		"Unsuited", "if !everywhere {",
+		"if true {",
+		"TestConformance/.*/N3_suit",
+	},
+	{
+		"N1", "another number of queues loses the cursors of a data database",
+		"mustHaveNoCursors", "if refused != nil {",
+		"if refused != nil && n > 0 {",
+		"TestConformance/.*/N3_suit",
+	},
+	{
+		"N3", "nobody is told of a worker that does not register",
+		"join", "errors.Is(err, roster.ErrUnsuited)",
+		"errors.Is(err, center.ErrFenced)",
+		"TestUnsuitedWorkerDoesNotReturn",
+	},
+	{
 		"N3", "a server drains all queues that are to be split at once",
 		"MarkChanging", "q.Changing = slices.Contains(v.Removing, q.ID)",
 		"q.Changing = slices.Contains(v.Removing, q.ID) || v.Resizing[q.ID] > 0",

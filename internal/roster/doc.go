@@ -122,4 +122,5 @@
 //	server_operate.go                     operators: weight, pause, drain,
 //	repartition.go queue.go               another number of queues, and named queues
 //	resize.go split.go backlog.go         requests to split and merge queues, and how that is done
+//	suit.go                               what the dealers of servers rule out
 package roster

@@ -116,7 +116,7 @@ func validTotal(total int) bool { return total >= 1 && total <= MaxQueues }
 // withdrawRepartition withdraws the request because the number of queues cannot change: it is invalid, or queues have
 // got cursors or names while the servers drained. It returns any other error as it is.
 func withdrawRepartition(ctx context.Context, l *LockTx, actor string, why error) error {
-	if !errors.Is(why, errCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
+	if !errors.Is(why, errCursors) && !errors.Is(why, errDataCursors) && !errors.Is(why, errNamedQueues) && !errors.Is(why, errInvalidTotal) {
 		return why
 	}
 	err := l.setLockRow(ctx, `requested_total = NULL, partition_version = partition_version + 1`)
@@ -191,11 +191,24 @@ var errInvalidTotal = errors.New("the requested number of queues is invalid")
 var errCursors = errors.New("the queues have cursors, which belong to their number: " +
 	"set cursor_value to '' first, and each source is read from its beginning")
 
+// errDataCursors means that queues may have cursors in a data database.
+var errDataCursors = errors.New("the queues may have cursors, which belong to their number")
+
+// mustHaveNoCursors returns errCursors if queues have cursors in the roster, and errDataCursors if a server keeps
+// cursors in a data database, which only its transactions read.
 func mustHaveNoCursors(ctx context.Context, l *LockTx) error {
 	n, err := sqldb.Value[int](ctx, l, `SELECT COUNT(*) FROM schedule_queue WHERE `+ofTask+` AND cursor_value <> ''`,
 		l.TaskType, l.OwnSign)
-	if err == nil && n > 0 {
-		err = errCursors
+	if err != nil || n > 0 {
+		return cmp.Or(err, errCursors)
+	}
+	d, _, err := readDivision(ctx, l)
+	if err != nil {
+		return err
+	}
+	refused, err := l.Unsuited(ctx, false, d.keepsCursors)
+	if refused != nil {
+		err = fmt.Errorf("%w: %w", errDataCursors, refused)
 	}
 	return err
 }

@@ -145,23 +145,19 @@ func resizableQueues(ctx context.Context, l *LockTx) (sizedQueues, error) {
 	return readSizedQueues(ctx, l)
 }
 
-// mustBeSplittable returns why the settings do not let queues be split and merged; nil if they do.
+// mustBeSplittable returns why the settings, or the dealers of the servers, do not let queues be split and merged; nil
+// if they do.
 func mustBeSplittable(ctx context.Context, l *LockTx) (refused, err error) {
-	type settings struct {
-		Splittable bool
-		Database   string
-	}
-	s, err := sqldb.Value[settings](ctx, l, `SELECT splittable, data_database FROM schedule_task_type WHERE task_type = ?`,
-		l.TaskType)
+	d, _, err := readDivision(ctx, l)
 	switch {
 	case err != nil:
-		return nil, sqldb.Wrap(err, "read the settings")
-	case !s.Splittable:
+		return nil, err
+	case !d.Splittable:
 		return errors.New("splittable is not set: set it if each select divides by the total of its queue"), nil
-	case s.Database != "" && CheckDataName(s.Database) != nil:
-		return fmt.Errorf("its items are in several data databases (%s): the parts of a queue stay in one", s.Database), nil
+	case d.databases() > 1:
+		return fmt.Errorf("its items are in several data databases (%s): the parts of a queue stay in one", d.Database), nil
 	}
-	return nil, nil
+	return l.Unsuited(ctx, false, d.suits)
 }
 
 // family returns the queues that share the items of q under a total, which is a divisor of its own, sorted by index.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dutyrota/rota/internal/plan"
 	"github.com/dutyrota/rota/internal/sqldb"
+	"github.com/dutyrota/rota/processor"
 )
 
 // ServerInfo is one registration of one process for one task type.
@@ -31,6 +32,8 @@ type ServerInfo struct {
 
 	// Database is the setting data_database that the process goes by (F11).
 	Database string
+	// Offers is what the dealer can do.
+	Offers processor.Capabilities
 
 	// HungQueues are queues with calls of a former session in flight. The server gets none of them before
 	// ClearHungQueues (P9).
@@ -68,7 +71,7 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		if err != nil {
 			return err
 		}
-		if err := s.checkDatabase(ctx, l); err != nil {
+		if err := s.suits(ctx, l); err != nil {
 			return err
 		}
 		reg = Registration{
@@ -78,13 +81,13 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 		_, err = l.Exec(ctx, `INSERT INTO schedule_server (uuid, task_type, own_sign, ip, host_name, pid, thread_number,
 				state, register_time, heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since,
 				library_version, hung_queues, given_settings, weight, planner_version, witness, name, process, labels,
-				last_error, max_in_flight, max_in_flight_target)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '',
+				capabilities, last_error, max_in_flight, max_in_flight_target)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, {now}, {now}, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '',
 				`+firstShare+`, `+firstShare+`)`,
 			s.UUID, l.TaskType, l.OwnSign, s.IP, s.Host, s.PID, s.ThreadNumber, StateStandby,
 			s.HeartbeatToken, s.JudgeDeadInterval.Milliseconds(), l.Dialect.Time(since),
 			s.LibraryVersion, sqldb.List(s.HungQueues), sqldb.Texts(s.GivenSettings), s.weight(), l.plannerVersion,
-			sqldb.Null(s.Witness), s.Name, s.Process, s.Labels.String(), l.TaskType, l.TaskType)
+			sqldb.Null(s.Witness), s.Name, s.Process, s.Labels.String(), s.Offers.String(), l.TaskType, l.TaskType)
 		if err != nil {
 			return err
 		}
@@ -99,19 +102,30 @@ func (r *Roster) Register(ctx context.Context, s ServerInfo) (reg Registration, 
 	return reg, nil
 }
 
-// ErrDatabase means that the setting database has changed since a process read it. Two servers with different ones
-// would fence a queue in different databases.
-var ErrDatabase = errors.New("the setting database has changed since this process started: start it again")
+// ErrRestart means that a setting has changed that takes effect when a process starts. With different databases two
+// servers would fence a queue in different databases.
+var ErrRestart = errors.New("a setting has changed since this process started: start it again")
 
-// checkDatabase returns ErrDatabase if the server goes by another data_database than the row. The row does not change
-// while a server is registered.
-func (s ServerInfo) checkDatabase(ctx context.Context, l *LockTx) error {
-	row, found, err := sqldb.Record[string](ctx, l, `SELECT data_database FROM schedule_task_type WHERE task_type = ?`,
-		l.TaskType)
-	if err == nil && found && row != s.Database {
-		err = fmt.Errorf("%w: it was %q and is %q", ErrDatabase, s.Database, row)
+// ErrUnsuited means that the dealer of a process cannot work the queues as they are divided.
+var ErrUnsuited = errors.New("the dealer does not suit the queues")
+
+// suits returns ErrRestart if the server goes by another data_database than the row, and ErrUnsuited if its dealer
+// cannot work queues with totals of their own, where queues may have these or have them (N3). No transaction makes either true while the server is registered.
+func (s ServerInfo) suits(ctx context.Context, l *LockTx) error {
+	row, found, err := readDivision(ctx, l)
+	if err != nil || !found {
+		return err
 	}
-	return err
+	if row.Database != s.Database {
+		return fmt.Errorf("%w: database was %q and is %q", ErrRestart, s.Database, row.Database)
+	}
+	if row.Totals <= 1 && !row.Splittable {
+		return nil
+	}
+	if err := row.suits(s.Offers); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnsuited, err)
+	}
+	return nil
 }
 
 // firstShare is the share of a new server: nothing while the task type has a limit, until a plan grants something
@@ -450,7 +464,8 @@ const serverColumns = `uuid, task_type, own_sign, ip, host_name, pid, thread_num
 	heartbeat_time, beat_token, beat_count, judge_dead_interval_ms, watching_since, drained_partition, last_fetch_time,
 	next_run_start_time, next_run_end_time, fetch_count, fetch_item_count, success_count, failure_count, skip_count,
 	execute_ms, in_hand, oldest_in_hand_since, last_error, last_error_at, failing_since, failed_calls, library_version,
-	labels, hung_queues, given_settings, weight, planner_version, witness, name, process, rounded_up, ` + shareColumns
+	labels, hung_queues, given_settings, weight, planner_version, witness, name, process, rounded_up, capabilities,
+	` + shareColumns
 
 // The reasons of schedule_server_history, as SQL literals: PostgreSQL cannot infer the type of a parameter in a SELECT
 // list.

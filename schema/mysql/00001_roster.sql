@@ -225,6 +225,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
+    capabilities           VARCHAR(200) NOT NULL DEFAULT '',                 -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01' AND '9999-12-31 23:59:59.999999'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -302,6 +303,7 @@ CREATE TABLE IF NOT EXISTS schedule_server_history (
     name                   VARCHAR(100) NOT NULL DEFAULT '',                 -- name of its process, which a later process may have too; empty: none
     process                VARCHAR(150) NOT NULL DEFAULT '',                 -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             BOOLEAN      NOT NULL DEFAULT FALSE,              -- its share of the queues is rounded up before those of others
+    capabilities           VARCHAR(200) NOT NULL DEFAULT '',                 -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              DATETIME(6)  NOT NULL DEFAULT (UTC_TIMESTAMP(6)), -- when the server left or was expired
     reason                 VARCHAR(20)  NOT NULL                             -- LEFT or EXPIRED
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

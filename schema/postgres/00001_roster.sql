@@ -219,6 +219,7 @@ CREATE TABLE schedule_server (
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
+    capabilities           text             NOT NULL DEFAULT '',                -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (register_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (heartbeat_time BETWEEN '1000-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000),
@@ -295,6 +296,7 @@ CREATE TABLE schedule_server_history (
     name                   text COLLATE "C" NOT NULL DEFAULT '',                -- name of its process, which a later process may have too; empty: none
     process                text COLLATE "C" NOT NULL DEFAULT '',                -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             boolean          NOT NULL DEFAULT FALSE,             -- its share of the queues is rounded up before those of others
+    capabilities           text             NOT NULL DEFAULT '',                -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              timestamptz(6)   NOT NULL DEFAULT clock_timestamp(), -- when the server left or was expired
     reason                 text             NOT NULL                            -- LEFT or EXPIRED
 );

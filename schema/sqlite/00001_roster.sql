@@ -223,6 +223,7 @@ CREATE TABLE schedule_server (
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
+    capabilities           TEXT   NOT NULL DEFAULT '',        -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     CONSTRAINT ck_schedule_server_register_time CHECK (datetime(substr(register_time, 1, 19)) IS substr(register_time, 1, 19) AND rtrim(substr(register_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_heartbeat_time CHECK (datetime(substr(heartbeat_time, 1, 19)) IS substr(heartbeat_time, 1, 19) AND rtrim(substr(heartbeat_time, 20), '0123456789') IN ('', '.')),
     CONSTRAINT ck_schedule_server_beat_count CHECK (beat_count BETWEEN 0 AND 1000000000000000000 AND beat_count = CAST(beat_count AS INTEGER)),
@@ -300,6 +301,7 @@ CREATE TABLE schedule_server_history (
     name                   TEXT   NOT NULL DEFAULT '',        -- name of its process, which a later process may have too; empty: none
     process                TEXT   NOT NULL DEFAULT '',        -- id of its process, which has a server for each of its task types: host:pid:8 hexadecimal digits
     rounded_up             BOOLEAN NOT NULL DEFAULT FALSE,    -- its share of the queues is rounded up before those of others
+    capabilities           TEXT   NOT NULL DEFAULT '',        -- what its dealer offers that settings can contradict, such as Keyed,Cursored
     left_time              TEXT   NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now') || '000'), -- when the server left or was expired
     reason                 TEXT   NOT NULL                    -- LEFT or EXPIRED
 );

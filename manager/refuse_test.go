@@ -1,0 +1,88 @@
+package manager_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dutyrota/rota/condition"
+	"github.com/dutyrota/rota/manager"
+	"github.com/dutyrota/rota/ops"
+	"github.com/dutyrota/rota/processor"
+)
+
+// sets is a dealer with one select for all queues.
+type sets struct{ idle }
+
+func (sets) SelectSet(context.Context, processor.Selection, []processor.Queue) ([]int, error) {
+	return nil, nil
+}
+func (sets) QueueOf(int) string { return "" }
+
+// wantRefusal checks that the doctor reports a worker that does not serve the task type, with the reason.
+func (cl *cluster) wantRefusal(reason string) {
+	cl.Helper()
+	findings, err := ops.New(cl.c).Diagnose(cl.Context(), "settle")
+	if err != nil {
+		cl.Fatal(err)
+	}
+	for _, f := range findings {
+		if f.Kind == condition.Refused.Name {
+			if f.Status != condition.Problem || !strings.Contains(f.Text, reason) {
+				cl.Errorf("the finding is %+v, want a problem with %q", f, reason)
+			}
+			return
+		}
+	}
+	cl.Errorf("no finding says that a worker does not serve the task type: %+v", findings)
+}
+
+// N3: a worker whose dealer cannot work the queues as they are divided does not begin, and a finding says why.
+func TestUnsuitedWorkerDoesNotBegin(t *testing.T) {
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		_, err := ops.New(cl.c).Tasks().Define(cl.Context(), "settle", manager.Settings{Queues: 2, Splittable: true})
+		if err != nil {
+			cl.Fatal(err)
+		}
+		const reason = "splittable (true) needs a select per queue"
+		w := cl.serveAlerted(alerts, sets{}, manager.Settings{Queues: 2})
+		<-w.done
+		if w.err == nil || !strings.Contains(w.err.Error(), reason) {
+			cl.Errorf("the worker ended with %v, want an error with %q", w.err, reason)
+		}
+		if kinds := alerts.kinds(); len(kinds) != 1 || kinds[0] != condition.Refused.Name {
+			cl.Errorf("the alerts are %v, want one", kinds)
+		}
+		cl.wantRefusal(reason)
+	})
+}
+
+// N3: a worker that has lost its row registers again only if its dealer can work the queues that it finds.
+func TestUnsuitedWorkerDoesNotReturn(t *testing.T) {
+	for name, change := range map[string]struct{ set, back, reason string }{
+		"splits": {"splittable = TRUE", "splittable = FALSE", "needs a select per queue"},
+		"mode":   {"mode = 'RUN'", "mode = 'CONTINUOUS'", "mode was CONTINUOUS and is RUN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(cl *cluster) {
+				cl.serveAlerted(new(alertLog), sets{}, manager.Settings{Queues: 2})
+				time.Sleep(5 * time.Second)
+				cl.exec("UPDATE schedule_task_type SET " + change.set + ", version = version + 1")
+				cl.exec("DELETE FROM schedule_server")
+				time.Sleep(time.Minute)
+				var servers int
+				if cl.scan("SELECT COUNT(*) FROM schedule_server", &servers); servers != 0 {
+					cl.Errorf("%d servers are registered, want none", servers)
+				}
+				cl.wantRefusal(change.reason)
+				cl.exec("UPDATE schedule_task_type SET " + change.back + ", version = version + 1")
+				time.Sleep(time.Minute)
+				if cl.scan("SELECT COUNT(*) FROM schedule_server", &servers); servers != 1 {
+					cl.Errorf("%d servers are registered after the change was undone, want 1", servers)
+				}
+			})
+		})
+	}
+}
