@@ -201,13 +201,22 @@ func (g *graphBuilder) addDependants(root Run) {
 	}
 }
 
-// addDependant adds a run like that of its first upstream, unless it exists, and the edges to its upstreams.
+// newDependant returns the run of a dependant, without an id. It lists what the run inherits (R5, R18): what the root
+// says of its slot, and of the first upstream what the upstream's own run was asked to do. The upstream may have
+// started, and may have ended long ago, so that nothing of how it went belongs to the dependant.
+func newDependant(name, key string, root, first Run) Run {
+	return Run{
+		TaskType: name, Key: key, State: Waiting,
+		RootID: root.ID, ScheduledAt: root.ScheduledAt, Backfill: root.Backfill,
+		Trigger: first.Trigger, Priority: first.Priority, Params: first.Params, TraceParent: first.TraceParent,
+	}
+}
+
+// addDependant adds the run of a dependant, unless it exists, and the edges to its upstreams.
 func (g *graphBuilder) addDependant(name string, root Run, p runPlan) graphRun {
 	id, there := g.existing[taskKey{name, p.key}]
-	r := graphRun{Run: p.upstreams[0].Run, fresh: !there}
-	r.ID, r.TaskType, r.Key, r.State = id, name, p.key, Waiting
-	r.RootID, r.ScheduledAt, r.Backfill = root.ID, root.ScheduledAt, root.Backfill
-	r.NotBefore, r.EndBefore, r.MaxAttempts = time.Time{}, time.Time{}, 0
+	r := graphRun{Run: newDependant(name, p.key, root, p.upstreams[0].Run), fresh: !there}
+	r.ID = id
 	if !there {
 		r.ID = g.newID()
 		g.runs = append(g.runs, r.Run)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/runs"
 )
@@ -167,6 +169,26 @@ func testJoinsOfJoins(t *testing.T, c *center.Center) {
 		triggers := g["end"].readColumn("SELECT trigger_name FROM schedule_run WHERE task_type = '%s'", g["end"].task)
 		if want := g["a"].task; len(triggers) != 1 || triggers[0] != want {
 			t.Fatalf("triggers of the runs of end: %q, want %s", triggers, want)
+		}
+	})
+	t.Run("R18 the run has nothing of how an upstream went", func(t *testing.T) {
+		g := newGraph(t, c, "a", "b", "end after a b?")
+		g["a"].submit("k")
+		g.fail("a", "no")
+		g["a"].exec(`UPDATE schedule_run SET paused = TRUE, cancel_requested = TRUE, acked_at = created_at, acked_by = 'ann',
+			alerted_at = created_at, max_attempts = 7, not_before = created_at, items_done = 5, items_at_least = TRUE, version = 9
+			WHERE task_type = '%s'`, g["a"].task)
+		end := g["end"].run(g.of("end", g["b"].submit("k")))
+		want := runs.Run{
+			ID: end.ID, TaskType: end.TaskType, OwnSign: end.OwnSign, Key: "k", RootID: end.RootID, State: runs.Waiting, Params: "p",
+			Priority: end.Priority, TraceParent: end.TraceParent, ScheduledAt: end.ScheduledAt, CreatedAt: end.CreatedAt,
+			Version: end.Version,
+		}
+		if diff := cmp.Diff(want, end); diff != "" || end.Version == 9 {
+			t.Fatalf("the run of end, of version %d (-want +got):\n%s", end.Version, diff)
+		}
+		if b := g["b"].run(end.RootID); end.ScheduledAt != b.ScheduledAt || end.CreatedAt.Before(b.CreatedAt) {
+			t.Fatalf("the run of end has the slot %s and was made at %s, want those of b: %s, %s", end.ScheduledAt, end.CreatedAt, b.ScheduledAt, b.CreatedAt)
 		}
 	})
 	t.Run("R18 R5 a change applies to new runs", func(t *testing.T) {

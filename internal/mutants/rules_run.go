@@ -39,6 +39,12 @@ var runMutants = []mutant{
 		"TestConcurrentUpstreamsMakeOneRunOfAJoin",
 	},
 	{
+		"R18", "the run of a join is acknowledged if an upstream was",
+		"newDependant", "TaskType: name, Key: key, State: Waiting,",
+		"TaskType: name, Key: key, State: Waiting, AckedAt: first.AckedAt,",
+		"TestDependantInheritsWhatIsListed",
+	},
+	{
 		"R18", "an upstream of a join that was SKIPPED counts",
 		"readOthers", "NOT (state = '`+Skipped+`' AND root_run_id = run_id)",
 		"NOT (state = '`+Skipped+`' AND root_run_id = '')",
