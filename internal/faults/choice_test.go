@@ -16,7 +16,7 @@ import (
 const which = "ROTA_FAULTS"
 
 // chosenPlays is the number of plays in a choice.
-const chosenPlays = 25
+const chosenPlays = 28
 
 // play is a scenario on one kind of database.
 type play struct {

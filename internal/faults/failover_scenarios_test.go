@@ -51,6 +51,16 @@ var failoverScenarios = rushed(
 		kinds: pooledKinds, patroni: true, proxied: true,
 	},
 	scenario{
+		name:  "failover-mysql-semisync",
+		play:  failover("source and a semi-synchronous replica", beside(bothCrashed, replicaPromoted)...),
+		kinds: []string{testdb.MySQL}, semi: true, proxied: true,
+	},
+	scenario{
+		name:  "failover-group-replication",
+		play:  failover("three servers of a Group Replication, one primary", beside(groupPrimaryKilled, groupPrimaryFrozen)...),
+		kinds: []string{testdb.MySQL}, group: true, proxied: true, slow: true,
+	},
+	scenario{
 		name:  "failover-galera",
 		play:  failover("three nodes of Galera behind a balancer", beside(nodeKilled, allCrashed)...),
 		kinds: galeraKinds, galera: true, proxied: true, slow: true,
@@ -110,6 +120,56 @@ var (
 		s.awaitBalance()
 	}}
 )
+
+// Faults of MySQL servers that replicate.
+var (
+	bothCrashed = fault{allServersKilled, func(s *stage) {
+		s.nodes = []*testdb.Server{s.server, s.replica}
+		s.crashAll()
+		s.awaitBalance()
+	}}
+	replicaPromoted = fault{standbyTakesOver, func(s *stage) {
+		from := time.Now()
+		s.must(s.server.Kill())
+		s.must(testdb.Promote(s.replica))
+		s.switchTo(s.replica)
+		for _, w := range s.workers {
+			s.lead(w, s.replica)
+		}
+		s.workerURL = s.replica.URL()
+		s.awaitWrites(from)
+		s.awaitBalance()
+	}}
+	groupPrimaryKilled = fault{"one server killed", func(s *stage) {
+		primary := s.group.Primary()
+		s.killServers(primary)
+		s.must(primary.Start())
+		s.awaitGroup(primary)
+		s.awaitBalance()
+	}}
+	// A router closes the connections to a primary that the group has expelled. What the old primary has under way when it
+	// runs again, it cannot commit.
+	groupPrimaryFrozen = fault{"primary frozen", func(s *stage) {
+		primary, from := s.group.Primary(), time.Now()
+		s.must(primary.Freeze())
+		s.until("the group has another primary", func() bool { p := s.group.Primary(); return p != nil && p != primary })
+		for _, w := range s.workers {
+			w.proxy.Cut()
+		}
+		s.view.Cut()
+		s.awaitWrites(from)
+		s.eachQueueGoesOn()
+		s.must(primary.Thaw())
+		s.awaitGroup(primary)
+		s.awaitBalance()
+	}}
+)
+
+// awaitGroup takes a server back into its group, and waits until the group is whole.
+func (s *stage) awaitGroup(back *testdb.Server) {
+	s.t.Helper()
+	s.until("the group is whole", func() bool { return s.group.Join(back) == nil && s.group.Whole() })
+}
 
 // The names of faults that several engines have.
 const (

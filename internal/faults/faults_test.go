@@ -35,6 +35,8 @@ type scenario struct {
 	pooled  bool                   // a PgBouncer in transaction mode is between the workers and the database
 	galera  bool                   // the database, or that of the items, is a Galera cluster behind a balancer
 	patroni bool                   // the database is a cluster that Patroni leads, behind a balancer
+	group   bool                   // the database is a Group Replication of MySQL, behind a balancer
+	semi    bool                   // the database is a MySQL server with a semi-synchronous replica
 	guest   bool                   // the workers have a database user of their own; requires own
 	disk    bool                   // the scenario's own database has a disk that can be filled
 	slow    bool                   // uses the default intervals
@@ -179,6 +181,12 @@ func (sc scenario) prepareDatabase(s *stage, kind string) {
 	case sc.patroni:
 		s.cluster, s.url, s.view = testdb.Patroni(s.t)
 		s.nodes = s.cluster.Nodes
+	case sc.group:
+		s.group, s.url, s.view = testdb.GroupReplication(s.t)
+		s.nodes = s.group.Nodes
+	case sc.semi:
+		s.server, s.replica = testdb.SemiSync(s.t)
+		s.url, s.view = testdb.Through(s.t, s.server.URL())
 	case sc.disk:
 		s.server = testdb.OwnDisk(s.t)
 		s.url = s.server.URL()

@@ -66,6 +66,8 @@ type scene struct {
 	server    *testdb.Server   // the scenario's own, which it may stop; may be nil
 	nodes     []*testdb.Server // of the scenario's own cluster; may be nil
 	cluster   *testdb.Cluster  // that Patroni leads; may be nil
+	group     *testdb.Group    // of MySQL servers; may be nil
+	replica   *testdb.Server   // that follows the server semi-synchronously; may be nil
 	view      *testdb.Proxy    // between the scenario and its own server, if the workers have proxies
 	pooler    *testdb.Server   // between the workers and the database; may be nil
 	pool      int              // as in scenario
