@@ -147,19 +147,22 @@ func TestRowsAffectedCountsMatchedRows(t *testing.T) {
 // for another 50 s. The roster's own statements wait for 1 s, and end after 10 s. On MySQL itself only a SELECT ends.
 func TestMySQLEndsStatements(t *testing.T) {
 	t.Parallel()
-	for kind, test := range map[string]struct{ query, want string }{
-		testdb.MySQL: {"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_execution_time)", "1 10000"},
+	for kind, test := range map[string]struct{ query, store, heartbeat string }{ // heartbeats have no transactions
+		testdb.MySQL: {
+			"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_execution_time, @@wait_timeout)", "1 10000 10", "1 10000 28800",
+		},
 		testdb.MariaDB: {
-			"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_statement_time, @@idle_transaction_timeout)", "1 10.000000 10",
+			"SELECT CONCAT_WS(' ', @@innodb_lock_wait_timeout, @@max_statement_time, @@idle_transaction_timeout)",
+			"1 10.000000 10", "1 10.000000 0",
 		},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			c := centertest.Open(t, testdb.URL(t, kind), center.Options{})
-			for name, pool := range map[string]*sql.DB{"store": c.Store(), "heartbeat": c.HeartbeatPool()} {
+			for want, pool := range map[string]*sql.DB{test.store: c.Store(), test.heartbeat: c.HeartbeatPool()} {
 				var got string
 				must(t, pool.QueryRowContext(t.Context(), test.query).Scan(&got))
-				if got != test.want {
-					t.Errorf("%s: %s: got %s, want %s", name, test.query, got, test.want)
+				if got != want {
+					t.Errorf("%s: got %s, want %s", test.query, got, want)
 				}
 			}
 		})

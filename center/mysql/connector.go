@@ -101,10 +101,10 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 		cfg.Params["innodb_lock_wait_timeout"] = "1"
 		// A client that is stopped while it reads a large roster takes no rows. By default the server waits for a minute.
 		cfg.Params["net_write_timeout"] = "10"
-		// Without this setting a host that vanishes would keep the lock row until TCP notices, after hours. Only MariaDB has
-		// the variable, and only MariaDB reads such a comment.
-		atMost(cfg, "M!100300", idleVariable, 10*time.Second)
-		atMost(cfg, "T!", idleVariableOfTiDB, 10*time.Second)
+	}
+	if role == sqldb.RoleStore || role == sqldb.RoleSchema {
+		// A process that is stopped, or a host that vanishes, would otherwise keep the lock row until TCP notices, after hours.
+		limitIdle(cfg, 10*time.Second)
 	}
 	if role.Brief() {
 		cfg.ReadTimeout, cfg.WriteTimeout = sqldb.IOTimeout, sqldb.IOTimeout
@@ -129,8 +129,9 @@ func force(cfg *driver.Config, role sqldb.Role, o sqldb.PoolOptions, variables m
 // ofMySQL begins a comment that MySQL and TiDB read, and MariaDB does not.
 const ofMySQL = "!80000"
 
-// limitIdle makes the server end a transaction whose client is silent (F6). MariaDB and TiDB have a setting for it.
-// MySQL has one for idle connections only, in a transaction or not. Each reads only its own comment.
+// limitIdle makes the server end a transaction whose client is silent (F6, L7). MariaDB and TiDB have a setting for it.
+// MySQL has one for idle connections only, in a transaction or not: the pool replaces those that the server has closed.
+// Each reads only its own comment.
 func limitIdle(cfg *driver.Config, limit time.Duration) {
 	if limit <= 0 {
 		return

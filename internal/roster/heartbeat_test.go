@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/center/centertest"
 	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/internal/testdb"
@@ -51,6 +52,43 @@ func TestHeartbeatOnANodeThatLags(t *testing.T) {
 	})
 }
 
+// L7: a client is stopped between two statements of a transaction that holds the lock row. The database ends the
+// transaction of a silent client, also MySQL, which has a limit for idle connections only.
+func TestSilentClientDoesNotKeepTheLockRow(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{testdb.Postgres, testdb.MySQL, testdb.MariaDB} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := testdb.URL(t, kind)
+			silent, other := openTask(t, url, "sweep", 1), openTask(t, url, "sweep", 1)
+			tx, err := silent.Roster().BeginLocked(t, "sweep", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback()
+			awaitLockRow(t, other)
+			if _, err := tx.ExecContext(t.Context(), `UPDATE schedule_task_running SET version = version + 1`); err == nil {
+				t.Error("the silent client goes on, want that its transaction was ended")
+			}
+		})
+	}
+}
+
+// awaitLockRow waits until a plan gets the lock row.
+func awaitLockRow(t *testing.T, c *center.Center) {
+	t.Helper()
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	for planned := false; !planned; {
+		_, err := c.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true})
+		if planned = err == nil; ctx.Err() != nil {
+			t.Fatalf("the lock row is still held: %v", err)
+		}
+	}
+	t.Logf("the lock row was free after %s", time.Since(begin).Round(time.Second))
+}
+
 // L7: a client is stopped while it reads a large roster. It takes no more rows, and the database waits for it in the
 // middle of the statement. The database still ends the transaction, so that the lock row is free within half a minute.
 // On SQLite the stopped process itself holds the lock, and only its end frees the lock.
@@ -77,16 +115,7 @@ func TestStoppedReaderDoesNotKeepTheLockRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer rows.Close()
-			begin := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
-			for planned := false; !planned; {
-				_, err := other.Roster().Planner("sweep", "somebody").Rebalance(ctx, roster.RebalanceOptions{Always: true})
-				if planned = err == nil; ctx.Err() != nil {
-					t.Fatalf("the lock row is still held: %v", err)
-				}
-			}
-			t.Logf("the lock row was free after %s", time.Since(begin).Round(time.Second))
+			awaitLockRow(t, other)
 			for rows.Next() { // the rest of the rows, until the error
 			}
 			if rows.Err() == nil {
