@@ -26,7 +26,7 @@ func TestSeveralPrimariesAreRefused(t *testing.T) {
 	here, there := open(t, g.Nodes[0].URL(), sqldb.RoleDealers), open(t, g.Nodes[1].URL(), sqldb.RoleStore)
 	for _, statement := range []string{
 		"SET SESSION group_replication_consistency = AFTER", // the other server has it, too
-		"CREATE TABLE queues (id INT PRIMARY KEY, owner INT)", "CREATE TABLE items (id INT PRIMARY KEY)",
+		"CREATE TABLE queues (id INT PRIMARY KEY, owner INT)", "CREATE TABLE items (id INT PRIMARY KEY)", "CREATE TABLE ballast (id INT PRIMARY KEY)",
 		"INSERT INTO queues VALUES (1, 1)",
 	} {
 		here.SetMaxOpenConns(1)
@@ -43,8 +43,17 @@ func TestSeveralPrimariesAreRefused(t *testing.T) {
 	if err := tx.QueryRowContext(t.Context(), "SELECT q.owner FROM queues AS q WHERE q.id = 1"+dialect.Share).Scan(&owner); err != nil {
 		t.Fatal(err)
 	}
-	const lag = "STOP REPLICA SQL_THREAD FOR CHANNEL 'group_replication_applier'" // else it would end the transaction in time
-	if _, err := open(t, g.Nodes[0].URL(), sqldb.RoleDealers).ExecContext(t.Context(), lag); err != nil {
+	// The first server lags: it waits for a table before it applies what the other one commits. Else it would end the
+	// transaction when it applies the change of the owner.
+	lagging, err := open(t, g.Nodes[0].URL(), sqldb.RoleDealers).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lagging.Close()
+	if _, err := lagging.ExecContext(t.Context(), "LOCK TABLES ballast WRITE"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.ExecContext(t.Context(), "INSERT INTO ballast VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := there.ExecContext(t.Context(), "UPDATE queues SET owner = 2 WHERE id = 1"); err != nil {

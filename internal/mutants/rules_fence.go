@@ -34,9 +34,15 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F3", "a release does not wait for a fenced transaction",
-		"dialect", " FOR SHARE OF q",
-		" ",
+		"dialect", `Share:      " FOR SHARE OF q"`, // PostgreSQL
+		`Share: " "`,
 		"TestConformance",
+	},
+	{
+		"F3", "a release does not wait for a fenced transaction on MySQL",
+		"dialect", `Share:         " FOR SHARE OF q"`,
+		`Share: " "`,
+		"TestConformance/mysql",
 	},
 	{
 		"F4", "a cursor is saved under an old epoch",
@@ -100,9 +106,9 @@ var fenceMutants = []mutant{
 	},
 	{
 		"F6", "a shorter limit of MariaDB is replaced",
-		"atMost", "@@%[2]s > 0 AND",
-		"@@%[2]s < 0 AND",
-		"TestMySQLKeepsAShorterIdleLimit",
+		"atMost", "@@%[1]s > 0 AND",
+		"@@%[1]s < 0 AND",
+		"TestMariaDBKeepsAShorterIdleLimit",
 	},
 	{
 		"F7", "sessions on Galera do not wait for the cluster",

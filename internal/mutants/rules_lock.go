@@ -40,9 +40,15 @@ var lockMutants = []mutant{
 	},
 	{
 		"L5", "a plan waits for a stalled transaction",
-		"dialect", " FOR UPDATE OF q SKIP LOCKED",
-		" FOR UPDATE OF q",
+		"dialect", `SkipLocked: " FOR UPDATE OF q SKIP LOCKED"`, // PostgreSQL
+		`SkipLocked: " FOR UPDATE OF q"`,
 		"TestConformance",
+	},
+	{
+		"L5", "a plan waits for a stalled transaction on MySQL",
+		"dialect", `SkipLocked:    " FOR UPDATE OF q SKIP LOCKED"`,
+		`SkipLocked: " FOR UPDATE OF q"`,
+		"TestConformance/mysql",
 	},
 	{
 		"L5", "a plan that skipped rows is due at each heartbeat",
@@ -79,6 +85,12 @@ var lockMutants = []mutant{
 		"limits", `unsentLimit("'10s'")`,
 		`unsentLimit("'0s'")`,
 		"TestStoppedReaderDoesNotKeepTheLockRow",
+	},
+	{
+		"L7", "a silent client keeps the lock row on MySQL",
+		"limitIdle", `atMost(cfg, ofMySQL, "wait_timeout", limit)`,
+		"",
+		"TestSilentClientDoesNotKeepTheLockRow/mysql",
 	},
 	{
 		"L8", "the clocks of nodes may differ by any time",

@@ -117,7 +117,7 @@ func groupOptions(member string, members []string, singlePrimary bool) []string 
 		"--group-replication-group-name=5e5b8f3e-7a50-4c5c-9b3e-6d6f7c0a9f11", "--group-replication-start-on-boot=OFF",
 		"--group-replication-local-address=" + member, "--group-replication-group-seeds=" + strings.Join(members, ","),
 		"--group-replication-ip-allowlist=127.0.0.1", "--group-replication-recovery-get-public-key=ON",
-		"--group-replication-member-expel-timeout=0",
+		"--group-replication-member-expel-timeout=0", "--replica-parallel-workers=1",
 		"--group-replication-single-primary-mode=" + single,
 		"--group-replication-enforce-update-everywhere-checks=" + map[bool]string{true: "OFF", false: "ON"}[singlePrimary],
 	}
