@@ -31,8 +31,8 @@ const sendTimeout = 5 * time.Second
 
 // Wake tells all workers of a task type that there may be new items, so that they do not wait for their next look at
 // queues that were empty (X9). A key is the name of a queue. Where queues are numbers, it is the whole number by which
-// the select divides the items: with mod(id, total), the id. No key means all queues. The caller calls Wake after its
-// commit, because what is not committed is not found.
+// the select divides the items: with Mine("id", 1), the id, and with MineHash the Hash of the key. No key means all
+// queues. The caller calls Wake after its commit, because what is not committed is not found.
 //
 // Only PostgreSQL tells them (NOTIFY). Elsewhere Wake does nothing, and sleep_time_nodata is the bound. It does not
 // reach workers behind PgBouncer in transaction mode either. Wake returns when the hint was sent, together with others

@@ -52,8 +52,9 @@ type Selection struct {
 	Server    string // the server that selects, as schedule_server has it; empty without a roster
 	Parameter string // Settings.Parameter
 	Queue     Queue  // the queue to select; empty in SelectSet
-	// Total divides the items of a numbered queue: it has those with mod(id, Total) = Queue.Index. It differs between
-	// queues if some were split. For named queues it is the number of queues.
+	// Total divides the items of a numbered queue: it has those for which QueueOf(id, Total) is Queue.Index, in SQL those
+	// of the condition schema.Dialect.Mine. It differs between queues if some were split. For named queues it is the
+	// number of queues.
 	Total int
 	Run   *Run // Queue.Run: the run that sweeps the queue; nil in mode CONTINUOUS
 

@@ -8,8 +8,8 @@ const hintPause = 10 * time.Millisecond
 
 // Hint says that there may be new items, so that their queues need not wait for their next select: a queue that rests
 // because its last select has found nothing is selected at once (X9). A key is the ID of a queue. Where queues are
-// numbers, it may be any whole number whose remainder is the number of the queue. No key means all queues. Keys of
-// queues that the processor does not hold are ignored.
+// numbers, it may be any whole number, and QueueOf says which queue it is. No key means all queues. Keys of queues that
+// the processor does not hold are ignored.
 //
 // A hint shortens no other rest: not that after a failure, in an outage (X5), nor sleep_time_interval. An item that
 // backs off goes on backing off. A sweep needs no hint. A hint that is lost costs the time up to the next select.

@@ -75,6 +75,24 @@ var handoverMutants = []mutant{
 		"TestDecide",
 	},
 	{
+		"N4", "a row with a negative key belongs to no queue",
+		"divisions", "COALESCE(ABS(CAST(%[1]s AS INTEGER) %% %[2]s), 0)",
+		"COALESCE(CAST(%[1]s AS INTEGER) %% %[2]s, 0)",
+		"TestMineAgreesWithGo/sqlite",
+	},
+	{
+		"N4", "a row without a key belongs to no queue",
+		"divisions", "COALESCE(ABS(mod(CAST(%[1]s AS bigint), %[2]s)), 0)",
+		"ABS(mod(CAST(%[1]s AS bigint), %[2]s))",
+		"TestMineAgreesWithGo/postgres",
+	},
+	{
+		"N4", "Go divides otherwise than the database",
+		"QueueOf", "max(key%int64(total), -(key % int64(total)))",
+		"(key%int64(total) + int64(total)) % int64(total)",
+		"TestMineAgreesWithGo/sqlite",
+	},
+	{
 		"N3", "a batch of the whole queue is not fenced after a split",
 		"splitQueue", "SET queue_total = ?, epoch = epoch + 1,",
 		"SET queue_total = ?, epoch = epoch,",

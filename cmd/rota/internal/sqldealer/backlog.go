@@ -17,7 +17,10 @@ func (d *Dealer) Backlog(ctx context.Context, s processor.Selection) (b processo
 	if d.backlog == nil {
 		return b, processor.ErrNoBacklog
 	}
-	if d, err = d.at(s.Queue.Database); err != nil {
+	if d, err = d.at(s.Queue.Database); err == nil {
+		err = d.backlog.checkNumbered(s.Queue)
+	}
+	if err != nil {
 		return b, err
 	}
 	rows, err := d.database.DB().QueryContext(ctx, d.backlog.text(0),

@@ -94,9 +94,12 @@ func (b builder) parse(text string, known ...string) (*statement, error) {
 }
 
 func (b builder) buildSelect() error {
-	s, err := b.parse(b.file.Select, total, index, queue, queueParameter, parameter, limit, cursor, cursor+".",
-		horizonName, after, after+".", held, ownSign, runKey)
+	s, err := b.parse(b.file.Select, mine, mineHash, total, index, queue, queueParameter, parameter, limit, cursor,
+		cursor+".", horizonName, after, after+".", held, ownSign, runKey)
 	if err != nil {
+		return fmt.Errorf(".select %w", err)
+	}
+	if err := b.checkMine(s); err != nil {
 		return fmt.Errorf(".select %w", err)
 	}
 	if err := b.checkDivides(s); err != nil {
@@ -114,9 +117,9 @@ func (b builder) buildSelect() error {
 func (b builder) checkDivides(s *statement) error {
 	names, _ := b.settings.Databases() // settings that name none for a queue are refused elsewhere
 	many := max(b.settings.Queues, len(b.settings.QueueNames)) > max(len(names), 1)
-	if many && !s.uses(index, queue, queueParameter) {
-		return errors.New("the same rows for every queue: with more than one queue it must use {{index}} " +
-			"(with {{total}}), {{queue}} or {{queue_parameter}}")
+	if many && !s.uses(index, queue, queueParameter) && s.countMine() == 0 {
+		return errors.New("the same rows for every queue: with more than one queue it must use {{mine KEY}}, {{queue}}, " +
+			"{{queue_parameter}}, or {{index}} with {{total}}")
 	}
 	return nil
 }
@@ -409,8 +412,11 @@ func (b builder) buildBacklog() error {
 	if b.inRun() {
 		return errors.New(".backlog has no effect in mode RUN: a run shows its progress by itself; remove it")
 	}
-	s, err := b.parse(b.file.Backlog, total, index, queue, queueParameter, parameter, ownSign)
+	s, err := b.parse(b.file.Backlog, mine, mineHash, total, index, queue, queueParameter, parameter, ownSign)
 	if err != nil {
+		return fmt.Errorf(".backlog %w", err)
+	}
+	if err := b.checkMine(s); err != nil {
 		return fmt.Errorf(".backlog %w", err)
 	}
 	if err := b.checkDivides(s); err != nil {

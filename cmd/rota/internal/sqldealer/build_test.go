@@ -44,7 +44,7 @@ var newCases = map[string]buildCase{
 	},
 	"unknown in select": {
 		sql:  config.SQLDealer{Select: "SELECT {{keys}}", Execute: anUpdate, Key: []string{"id"}},
-		want: ".select has the unknown placeholder {{keys}}: known are {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{held}}, {{own_sign}}, {{run_key}}",
+		want: ".select has the unknown placeholder {{keys}}: known are {{mine EXPRESSION}}, {{mine_hash EXPRESSION}}, {{total}}, {{index}}, {{queue}}, {{queue_parameter}}, {{parameter}}, {{limit}}, {{cursor}}, {{cursor.COLUMN}}, {{horizon}}, {{after}}, {{after.COLUMN}}, {{held}}, {{own_sign}}, {{run_key}}",
 	},
 	"unknown in execute": {
 		sql:  config.SQLDealer{Select: aSelect, Execute: "UPDATE orders SET a = {{row.a}} WHERE id IN ({{keys}})", Key: []string{"id"}},
@@ -60,12 +60,12 @@ var newCases = map[string]buildCase{
 	},
 	"the same rows for all": {
 		sql: config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}}, settings: center.Settings{Queues: 4},
-		want: ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+		want: ".select returns the same rows for every queue: with more than one queue it must use {{mine KEY}}, {{queue}}, {{queue_parameter}}, or {{index}} with {{total}}",
 	},
 	"the same rows, named queues": {
 		sql:      config.SQLDealer{Select: "SELECT id FROM orders LIMIT {{limit}} -- {{queue}}", Execute: anUpdate, Key: []string{"id"}},
 		settings: center.Settings{QueueNames: []string{"north", "south"}},
-		want:     ".select returns the same rows for every queue: with more than one queue it must use {{index}} (with {{total}}), {{queue}} or {{queue_parameter}}",
+		want:     ".select returns the same rows for every queue: with more than one queue it must use {{mine KEY}}, {{queue}}, {{queue_parameter}}, or {{index}} with {{total}}",
 	},
 	"no limit": {
 		sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: []string{"id"}},

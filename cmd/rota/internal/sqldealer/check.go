@@ -68,7 +68,10 @@ func (s *statement) probe(ctx context.Context, tx *sql.Tx, sh *shape) error {
 		return err
 	}
 	defer rows.Close()
-	if _, err := sh.newReader(rows); err != nil {
+	if _, err = sh.newReader(rows); err == nil {
+		err = s.checkMineTypes(rows)
+	}
+	if err != nil {
 		return &refusal{message: err.Error(), offset: -1}
 	}
 	return rows.Err()

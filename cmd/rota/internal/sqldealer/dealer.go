@@ -35,6 +35,9 @@ type Dealer struct {
 // Select returns the rows of one queue.
 func (d *Dealer) Select(ctx context.Context, s processor.Selection) ([]Row, error) {
 	d, err := d.at(s.Queue.Database)
+	if err == nil {
+		err = d.sel.checkNumbered(s.Queue)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ func FuzzStatement(f *testing.F) {
 	for _, text := range []string{
 		"SELECT id FROM o WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}", "/* {{a}} */ $$ x $$ $1 '{{keys}}'", `E'\'' -- {{total}}`,
 		"{{ total }}{{row.x}}", "# x\n{{index}}", "`a``b`", "/*/**/*/ {{total}}", "UPDATE a SET b = {{row.x}} WHERE id IN ({{keys}})",
-		"SELECT id FROM x WHERE id > {{cursor}} ORDER BY id LIMIT {{limit}}", "$a$ {{total}} $a$", "'", "{{", "{{\x00}}", "\xff{{total}}", "$", "\\",
+		"SELECT id FROM x WHERE id > {{cursor}} ORDER BY id LIMIT {{limit}}", "$a$ {{total}} $a$", "'", "{{", "{{\x00}}", "{{mine a}}", "{{mine_hash f(')')}}", "\xff{{total}}", "$", "\\",
 	} {
 		f.Add(text)
 	}
@@ -21,7 +21,7 @@ func FuzzStatement(f *testing.F) {
 		for _, d := range dialects {
 			_, _ = newDealer(config.Task{Name: "x", SQL: config.SQLDealer{Select: text, ExecuteEach: "DELETE FROM x WHERE id = {{row.id}}", Key: []string{"id"}}}, d)
 			_, _ = newDealer(config.Task{Name: "x", SQL: config.SQLDealer{Select: "SELECT id FROM x LIMIT {{limit}}", Execute: text, Key: []string{text}}}, d)
-			s, err := parse(text, syntaxes[d], total, index, keys, row)
+			s, err := parse(text, syntaxes[d], total, index, keys, row, mine, mineHash)
 			if err != nil {
 				continue
 			}

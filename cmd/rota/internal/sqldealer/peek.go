@@ -17,6 +17,9 @@ const mostPeeked = 200
 // rows, by UNION ALL and WHERE EXISTS, needs FROM DUAL on some databases only.
 func (d *Dealer) Peek(ctx context.Context, idle []processor.Selection) ([]string, error) {
 	d, err := d.at(idle[0].Queue.Database)
+	if err == nil {
+		err = d.sel.checkNumbered(idle[0].Queue)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +51,8 @@ func (d *Dealer) peek(ctx context.Context, idle []processor.Selection, bound any
 					return nil, err
 				}
 			}
-			for _, name := range d.sel.names {
-				if name != held { // the queue holds no keys, or it would not be idle
-					values = append(values, a.value(name))
-				}
-			}
+			a.Held = nil // the queue holds no keys, or it would not be idle
+			values = append(values, d.sel.values(a.value)...)
 		}
 		found := make([]sql.NullBool, n)
 		targets := make([]any, n)

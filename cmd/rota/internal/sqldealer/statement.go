@@ -32,13 +32,14 @@ const (
 	runKey                = "run_key"
 	keys, server          = "keys", "server"
 	lastError             = "error"
-	row                   = "row." // and a column's name
+	row                   = "row."                // and a column's name
+	mine, mineHash        = "mine ", "mine_hash " // and an expression of SQL
 )
 
-var placeholder = regexp.MustCompile(`\{\{\s*[A-Za-z_][\w.]*\s*\}\}`)
+var placeholder = regexp.MustCompile(`\{\{\s*([A-Za-z_][\w.]*|mine(_hash)?\s[^}]*)\s*\}\}`)
 
-// parse cuts text at its placeholders. Each must be one of known; a known name that ends with a dot accepts all names
-// that start with it. The errors continue the path of the statement.
+// parse cuts text at its placeholders. Each must be one of known; a known name that ends with a dot or a space accepts
+// all names that start with it. The errors continue the path of the statement.
 func parse(text string, sy syntax, known ...string) (*statement, error) {
 	s := &statement{syntax: sy}
 	start := 0
@@ -50,7 +51,7 @@ func parse(text string, sy syntax, known ...string) (*statement, error) {
 			}
 			i += len(part)
 		case strings.HasPrefix(text[i:], "{{"):
-			name, size, err := named(text[i:], known)
+			name, size, err := named(text[i:], sy, known)
 			if err != nil {
 				return nil, err
 			}
@@ -69,17 +70,24 @@ func parse(text string, sy syntax, known ...string) (*statement, error) {
 }
 
 // named reads the placeholder at the start of s.
-func named(s string, known []string) (name string, size int, err error) {
+func named(s string, sy syntax, known []string) (name string, size int, err error) {
 	end := strings.Index(s, "}}")
 	if end < 0 {
 		return "", 0, fmt.Errorf("has a placeholder without }}: %.20q", s)
 	}
 	name = strings.TrimSpace(s[2:end])
+	if word := strings.Fields(name); len(word) > 1 {
+		name = word[0] + " " + strings.TrimSpace(name[len(word[0]):])
+	}
 	for _, k := range known {
 		rest, matches := strings.CutPrefix(name, k)
-		if matches && (rest != "") == strings.HasSuffix(k, ".") {
-			return name, end + 2, nil
+		if !matches || (rest != "") != strings.ContainsAny(k[len(k)-1:], ". ") {
+			continue
 		}
+		if strings.HasSuffix(k, " ") {
+			err = checkExpression(rest, sy)
+		}
+		return name, end + 2, err
 	}
 	return "", 0, fmt.Errorf("has the unknown placeholder {{%s}}: known are %s", name, placeholders(known))
 }
@@ -88,8 +96,11 @@ func named(s string, known []string) (name string, size int, err error) {
 func placeholders(names []string) string {
 	list := make([]string, len(names))
 	for i, name := range names {
-		if strings.HasSuffix(name, ".") {
+		switch name[len(name)-1] {
+		case '.':
 			name += "COLUMN"
+		case ' ':
+			name += "EXPRESSION"
 		}
 		list[i] = "{{" + name + "}}"
 	}
@@ -153,34 +164,39 @@ func (s *statement) write(b *strings.Builder, n, keyCount int) (count int) {
 	return count
 }
 
-// values returns what arg returns for each placeholder, a []any of any length for {{held}}.
+// values returns what arg returns for each placeholder: a []any of any length for {{held}}, and the values of {{total}}
+// and {{index}} for {{mine EXPRESSION}}.
 func (s *statement) values(arg func(name string) any) []any {
 	values := make([]any, 0, len(s.names))
 	for _, name := range s.names {
-		v := arg(name)
-		if name == held {
-			list, _ := v.([]any)
+		switch {
+		case name == held:
+			list, _ := arg(name).([]any)
 			values = append(values, list...)
-			continue
+		case isMine(name):
+			values = append(values, arg(total), arg(index))
+		default:
+			values = append(values, arg(name))
 		}
-		values = append(values, v)
 	}
 	return values
 }
 
 // markCount returns the number of marks in the text for keyCount keys, or order keys of {{held}}.
 func (s *statement) markCount(keyCount int) int {
-	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1) + s.count(held)*(keyCount-1)
+	return len(s.names) + s.count(keys)*(keyCount*max(1, s.keyWidth)-1) + s.count(held)*(keyCount-1) + s.countMine()
 }
 
 // writeMarks writes the marks of a placeholder behind the first n marks of the text, and returns their number.
 // A key of several columns is a row value: (?, ?).
 func (s *statement) writeMarks(b *strings.Builder, name string, n, keyCount int) (count int) {
-	switch name {
-	case keys:
-	case held:
+	switch {
+	case name == keys:
+	case name == held:
 		s.writeHeld(b, n, keyCount)
 		return keyCount
+	case isMine(name):
+		return s.writeMine(b, name, n)
 	default:
 		s.writeMark(b, n+1)
 		return 1

@@ -10,6 +10,8 @@ import (
 // new database is a new row of syntaxes. It has a field for each difference, so they are many. The zero value is
 // standard SQL.
 type syntax struct {
+	dialect schema.Dialect // whose condition {{mine}} is
+
 	numberedMarks    bool // $1 instead of ?
 	hashComments     bool // # starts a comment, and -- does so only before a space: 1--1 is 2
 	nestedComments   bool // a block comment may contain another one
@@ -67,6 +69,12 @@ var mysqlSyntax = syntax{
 	},
 }
 
+// of returns the syntax of a dialect.
+func (sy syntax) of(d schema.Dialect) syntax {
+	sy.dialect = d
+	return sy
+}
+
 // explainedBy returns the syntax of a database that differs only in its plans.
 func (sy syntax) explainedBy(explain string) syntax {
 	sy.explain = explain
@@ -75,15 +83,17 @@ func (sy syntax) explainedBy(explain string) syntax {
 
 var syntaxes = map[schema.Dialect]syntax{
 	schema.Postgres: {
+		dialect:       schema.Postgres,
 		numberedMarks: true, nestedComments: true, backslashesAfter: 'e', dollarQuotes: true, mostParameters: 65_535,
 		transactionIDs: true, textAsBytes: true, explain: "EXPLAIN (FORMAT JSON) ",
 		binaries:    []string{"BYTEA"},
 		timeLayouts: map[string]string{"TIME": "15:04:05.999999", "TIMETZ": "15:04:05.999999-07:00:00"},
 	},
-	schema.MySQL:   mysqlSyntax,
-	schema.MariaDB: mysqlSyntax,
-	schema.TiDB:    mysqlSyntax.explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
+	schema.MySQL:   mysqlSyntax.of(schema.MySQL),
+	schema.MariaDB: mysqlSyntax.of(schema.MariaDB),
+	schema.TiDB:    mysqlSyntax.of(schema.TiDB).explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
 	schema.SQLite: {
+		dialect:    schema.SQLite,
 		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
 		explain: "EXPLAIN QUERY PLAN ", planLines: true,
 	},
