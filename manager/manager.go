@@ -50,9 +50,9 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Redact returns a text without the secrets of this process, such as the token in the URL of a service. It is called
-	// with the text of each error of a dealer and of each alert, before that is logged or written to the roster, by several
-	// goroutines at once. Logger gets texts of databases, too, and needs a handler of its own against secrets in them.
-	// Defaults to the text itself.
+	// with the text of each error of a dealer and of each alert, before that is logged or written to the roster, by
+	// several goroutines at once. Logger gets texts of databases, too, and needs a handler of its own against secrets in
+	// them. Defaults to the text itself.
 	Redact func(text string) string
 
 	// Grace is how long the manager waits for a call of a dealer after it has cancelled the call's context. Defaults to

@@ -62,8 +62,8 @@ func (e *partialError) Unwrap() []error {
 	return all
 }
 
-// namedFailures returns the item errors that err carries, each of them brief, or nil if it carries none or one outside a
-// batch of n items.
+// namedFailures returns the item errors that err carries, each of them brief, or nil if it carries none or one outside
+// a batch of n items.
 func namedFailures(err error, n int, redact func(string) string) []itemError {
 	e, ok := errors.AsType[*partialError](err)
 	if !ok || e.list[0].index < 0 || e.list[len(e.list)-1].index >= n {
@@ -88,8 +88,8 @@ type briefError struct {
 func (e *briefError) Error() string { return e.text }
 func (e *briefError) Unwrap() error { return e.err }
 
-// brief returns err with the text that redact makes of its own, of at most maxErrorText and with a remark if it was cut.
-// A text is redacted before it is cut, because no one knows the half of a secret.
+// brief returns err with the text that redact makes of its own, of at most maxErrorText and with a remark if it was
+// cut. A text is redacted before it is cut, because no one knows the half of a secret.
 func brief(err error, redact func(string) string) error {
 	if err == nil {
 		return nil

@@ -9,8 +9,8 @@
 // was rejected, because Go's strings refer to them. To ask for files in the place of variables was rejected, because
 // drivers and clients have variables of their own, such as PGPASSWORD.
 //
-// Hide also makes the process undumpable, so that others of its user cannot read its memory or its open files. A program
-// with CAP_SYS_PTRACE, which root has outside of containers, can read the memory of every process all the same.
+// Hide also makes the process undumpable, so that others of its user cannot read its memory or its open files. A
+// program with CAP_SYS_PTRACE, which root has outside of containers, can read the memory of every process all the same.
 package environ
 
 import (
@@ -26,7 +26,9 @@ var passed = []string{
 }
 
 // passedOnWindows are those that programs on Windows do not start without.
-var passedOnWindows = []string{"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"}
+var passedOnWindows = []string{
+	"SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE",
+}
 
 // Passed reports whether every program gets the variable.
 func Passed(name string) bool {

@@ -43,9 +43,9 @@ const (
 	endPatience = 5 * time.Second
 )
 
-// NewCommand returns a Command for a program and its arguments, which no shell reads. The program gets the variables that
-// all programs get, those with the given names, and ROTA_PROTOCOL. NewCommand starts nothing. It returns an error if there
-// is no such program or variable.
+// NewCommand returns a Command for a program and its arguments, which no shell reads. The program gets the variables
+// that all programs get, those with the given names, and ROTA_PROTOCOL. NewCommand starts nothing. It returns an error
+// if there is no such program or variable.
 func NewCommand(args, variables []string, log logrus.FieldLogger) (*Command, error) {
 	if _, err := exec.LookPath(args[0]); err != nil {
 		return nil, fmt.Errorf("command: %w", err)
@@ -55,7 +55,8 @@ func NewCommand(args, variables []string, log logrus.FieldLogger) (*Command, err
 		return nil, err
 	}
 	name := nameOf(args)
-	return &Command{args: args, env: env, name: name, log: log.WithField("program", name), all: map[*process]struct{}{}}, nil
+	log = log.WithField("program", name)
+	return &Command{args: args, env: env, name: name, log: log, all: map[*process]struct{}{}}, nil
 }
 
 // environment returns the environment of a program: what all programs get, the variables with these names, and

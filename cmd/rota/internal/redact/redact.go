@@ -18,8 +18,8 @@ import (
 const mask = "***"
 
 const (
-	// shortest is the length of the shortest secret that is taken out wherever it is, in bytes. A shorter one may be a part
-	// of any word, and is taken out of URLs only.
+	// shortest is the length of the shortest secret that is taken out wherever it is, in bytes. A shorter one may be a
+	// part of any word, and is taken out of URLs only.
 	shortest = 6
 
 	// shortestToken is the length of the shortest part of a path that is taken for a token.

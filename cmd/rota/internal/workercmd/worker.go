@@ -179,8 +179,8 @@ func (w *worker) run(ctx context.Context) (err error) {
 	return m.Run(ctx)
 }
 
-// open opens the roster. While it waits for the database, /livez answers, because a restart would not bring the database
-// back.
+// open opens the roster. While it waits for the database, /livez answers, because a restart would not bring the
+// database back.
 func (w *worker) open(ctx context.Context) (*center.Center, error) {
 	o := w.file.Options
 	o.Logger, o.FailUnreachable = daemon.LibraryLogger(w.log), true
