@@ -58,6 +58,9 @@ var (
 	Backlog = kind("BACKLOG", "alerts", Note, Watched,
 		"counts of the backlog fail, and become rare",
 		"correct the count; the log of the worker has the error")
+	StrayItems = kind("STRAY_ITEMS", "alerts", Problem, Watched,
+		"items belong to no queue, so that no worker selects them, or to several",
+		"divide them so that negative keys, NULL and texts have a queue: {{mine KEY}} in SQL, schema.Dialect.Mine in Go")
 	NoEffect = kind("NO_EFFECT", "alerts", Note, Told,
 		"Execute succeeds, and the selects of a queue return the same items again",
 		"let Execute change what Select looks for, or let Select go on behind Queue.Cursor")

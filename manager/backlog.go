@@ -36,6 +36,8 @@ const (
 	backlogSaveDelay = time.Second
 	// backlogMaxPause is the longest pause after counts that fail.
 	backlogMaxPause = time.Hour
+	// straysInterval is the time between two counts of the items that belong to no queue.
+	straysInterval = time.Hour
 	// backlogFailures is the number of counts in a row that fail before an alert, which repeats while they fail.
 	backlogFailures = 3
 )
@@ -81,6 +83,11 @@ type BacklogStatus struct {
 	Counted int       // queues that it has counted since it got them; Items is their sum
 	Since   time.Time // of the oldest of these counts
 
+	// Strays are the items that belong to no queue, or to several, as a dealer last found some that is a StrayCounter. Both
+	// counts are equal if there are none, or nobody has counted. StraysSince is when a count first found some.
+	Strays      processor.Strays
+	StraysSince time.Time
+
 	Failures     int       // counts in one data database, or writes, that have failed in a row
 	FailingSince time.Time // when the first of them failed; zero if the last count succeeded
 	LastError    error     // of the last of them
@@ -106,6 +113,7 @@ func (m *backlogMeter) run(ctx context.Context) {
 		s, wait := m.next(selections)
 		if wait <= 0 {
 			m.count(ctx, s)
+			m.countStrays(ctx, s)
 		}
 		if len(m.pending) > 0 && time.Since(m.counted[0]) >= backlogSaveDelay {
 			m.save(ctx)
@@ -200,6 +208,28 @@ func (m *backlogMeter) count(ctx context.Context, s processor.Selection) {
 	m.rest(took)
 }
 
+// countStrays counts the items that belong to no queue, if the count for a queue is due. An error costs an hour: the
+// same statements count the backlog, and their failures are an alert already.
+func (m *backlogMeter) countStrays(ctx context.Context, s processor.Selection) {
+	counter, ok := m.dealer.(processor.StrayCounter)
+	w := m.windows[s.Queue.ID]
+	if !ok || w == nil || time.Now().Before(w.straysDue) || s.Queue.Index > 0 && s.Queue.Database == "" {
+		return
+	}
+	w.straysDue = time.Now().Add(straysInterval)
+	strays, err := guarded(ctx, func(ctx context.Context) (processor.Strays, error) { return counter.CountStrays(ctx, s) })
+	if err != nil {
+		m.log.LogAttrs(ctx, slog.LevelWarn, "count the items without the division into queues: failed", slog.Any("error", err))
+		return
+	}
+	if w.strays = strays; strays.Items == strays.InQueues {
+		w.straysSince = time.Time{}
+	} else if w.straysSince.IsZero() {
+		w.straysSince = time.Now()
+	}
+	m.sum()
+}
+
 // rest notes for how long to pause after a call. The pause keeps the counts to backlogShare of the time, but it is
 // shorter if the pauses of all queues would take longer than backlogRound. It is never so short that the counts take
 // more than backlogMaxShare.
@@ -209,8 +239,8 @@ func (m *backlogMeter) rest(took time.Duration) {
 	m.rests = latest(m.rests, time.Now()).Add(min(pause, longest))
 }
 
-// ask calls the dealer. A panic is an error.
-func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b processor.Backlog, err error) {
+// guarded calls the dealer. A panic is an error.
+func guarded[T any](ctx context.Context, call func(context.Context) (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, backlogTimeout)
 	defer cancel()
 	defer func() {
@@ -218,7 +248,12 @@ func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (b proces
 			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 		}
 	}()
-	b, err = m.dealer.Backlog(ctx, s)
+	return call(ctx)
+}
+
+// ask counts the backlog of a queue.
+func (m *backlogMeter) ask(ctx context.Context, s processor.Selection) (processor.Backlog, error) {
+	b, err := guarded(ctx, func(ctx context.Context) (processor.Backlog, error) { return m.dealer.Backlog(ctx, s) })
 	if err == nil && b.Items < 0 {
 		err = fmt.Errorf("%d items are left: the number must not be negative", b.Items)
 	}
@@ -269,6 +304,9 @@ func (m *backlogMeter) sum() {
 	for _, w := range m.windows {
 		last := w.last()
 		total.Known, total.Items = true, total.Items+last.Items
+		if !w.straysSince.IsZero() && (total.StraysSince.IsZero() || w.straysSince.Before(total.StraysSince)) {
+			total.Strays, total.StraysSince = w.strays, w.straysSince
+		}
 		if total.Since.IsZero() || last.at.Before(total.Since) {
 			total.Since = last.at
 		}
@@ -281,15 +319,30 @@ func (m *backlogMeter) sum() {
 	m.total = total
 }
 
-// checkBacklog notes that counts fail. It is one condition of the task type, because the same statement fails on all
-// servers.
+// checkBacklog notes that counts fail, and that items belong to no queue. Each is one condition of the task type, because
+// the same statement fails on all servers.
 func (a *alerter) checkBacklog() {
-	if b := a.backlog.status(); b.Failures >= backlogFailures {
+	b := a.backlog.status()
+	if !b.StraysSince.IsZero() {
+		a.see(condition.Condition{Kind: condition.StrayItems.Name, Since: b.StraysSince, Text: straysText(b.Strays)})
+	}
+	if b.Failures >= backlogFailures {
 		const text = "%d counts of the backlog in a row have failed, and the pauses between them grow; the last error: %v"
 		a.see(condition.Condition{
 			Kind: condition.Backlog.Name, Since: b.FailingSince, Text: fmt.Sprintf(text, b.Failures, b.LastError),
 		})
 	}
+}
+
+func straysText(s processor.Strays) string {
+	text := fmt.Sprintf("%d of %d items belong to no queue", s.Items-s.InQueues, s.Items)
+	if s.InQueues > s.Items {
+		text = fmt.Sprintf("%d items are counted in more than one queue", s.InQueues-s.Items)
+	}
+	if s.Select != "" {
+		text += "; a worker selects those of a queue with: " + s.Select
+	}
+	return text
 }
 
 // status returns the backlog of all queues. A nil meter knows nothing.
@@ -309,6 +362,10 @@ type backlogWindow struct {
 	epoch  int64
 	counts []backlogCount // at least one
 	due    time.Time      // when to count again
+
+	straysDue   time.Time // when to count the items that belong to no queue again
+	strays      processor.Strays
+	straysSince time.Time // when there were some first; zero if the last count found none
 }
 
 // backlogCounts is the number of counts of a window.

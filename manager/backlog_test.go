@@ -265,6 +265,63 @@ func TestBacklogFails(t *testing.T) {
 	})
 }
 
+// strayDealer is a dealer that counts items which belong to no queue.
+type strayDealer struct {
+	backlogDealer
+	strays processor.Strays
+	counts int
+	of     string // the queues for which it was asked
+}
+
+func (d *strayDealer) CountStrays(_ context.Context, s processor.Selection) (processor.Strays, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.counts++
+	d.of += s.Queue.ID
+	return d.strays, nil
+}
+
+// N4: the owner of queue 0 looks once an hour for items that belong to no queue, and tells of them until they are gone.
+func TestStraysAreTold(t *testing.T) {
+	racetest.Skip(t)
+	inBubble(t, func(cl *cluster) {
+		alerts := new(alertLog)
+		d := &strayDealer{strays: processor.Strays{Items: 21, InQueues: 4, Select: "SELECT id FROM orders"}}
+		m, err := manager.New(cl.c, manager.Config{Alerter: alerts}, manager.Serve("count", d, manager.Settings{
+			Queues: 4, HeartbeatInterval: 20 * time.Second, JudgeDeadInterval: 100 * time.Second, SleepTimeNoData: time.Minute,
+		}))
+		if err != nil {
+			cl.Fatal(err)
+		}
+		w := cl.run(m)
+		time.Sleep(3*time.Hour + 30*time.Minute)
+		want := "17 of 21 items belong to no queue; a worker selects those of a queue with: SELECT id FROM orders"
+		if told := alerts.ofKind(condition.StrayItems); len(told) != 1 || !strings.Contains(told[0], want) {
+			t.Errorf("alerts %q, want one with %q", told, want)
+		}
+		d.mu.Lock()
+		if d.counts != 4 || d.of != "0000" {
+			t.Errorf("%d counts in 3.5 hours for the queues %s, want one an hour for queue 0", d.counts, d.of)
+		}
+		d.strays = processor.Strays{Items: 21, InQueues: 21}
+		d.mu.Unlock()
+		if b := w.Status()[0].Backlog; b.Strays.InQueues != 4 || time.Since(b.StraysSince) < 3*time.Hour {
+			t.Errorf("status %+v, want the strays of the first count", b)
+		}
+		time.Sleep(time.Hour)
+		if b := w.Status()[0].Backlog; !b.StraysSince.IsZero() {
+			t.Errorf("status %+v after all items have a queue", b)
+		}
+		d.mu.Lock()
+		d.strays = processor.Strays{Items: 21, InQueues: 23}
+		d.mu.Unlock()
+		time.Sleep(time.Hour)
+		if told := alerts.ofKind(condition.StrayItems); len(told) != 2 || !strings.Contains(told[1], "2 items are counted in more than one queue") {
+			t.Errorf("alerts %q, want a second one", told)
+		}
+	})
+}
+
 // awayDealer is a dealer whose data database west does not answer.
 type awayDealer struct{ backlogDealer }
 

@@ -306,6 +306,24 @@ type Backlog struct {
 	Oldest time.Time // when the oldest of them became due, by the database's clock; zero if there is none or it is unknown
 }
 
+// StrayCounter is an optional capability of a Backlogger: it notices items that belong to no queue. Nothing selects them,
+// and no backlog counts them.
+type StrayCounter interface {
+	// CountStrays counts the items that are left twice, at one moment: without the division into queues, and in all queues
+	// of s.Total. The owner of queue 0 calls it when it gets the queue, and then once an hour. If the items are in data
+	// databases, the owner of each queue calls it, and it should count for one queue of each database and return the zero
+	// value for the others. It is called as Backlog is, and ctx expires as there. A dealer that cannot count returns the
+	// zero value.
+	CountStrays(ctx context.Context, s Selection) (Strays, error)
+}
+
+// Strays are the items of a source as the queues divide it.
+type Strays struct {
+	Items    int64  // of the source, counted without the division
+	InQueues int64  // the sum of the items of all queues
+	Select   string // how a worker selects the items of a queue, for people to read; empty if that is not known
+}
+
 // ErrNoBacklog is what Backlog returns if the dealer knows no backlog after all, for instance because it wraps a dealer
 // that is no Backlogger.
 var ErrNoBacklog = errors.New("the dealer counts no backlog")

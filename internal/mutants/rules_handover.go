@@ -87,6 +87,12 @@ var handoverMutants = []mutant{
 		"TestMineAgreesWithGo/postgres",
 	},
 	{
+		"N4", "strays are compared with one queue",
+		"CountStrays", "for _, index := range queues {",
+		"for _, index := range queues[:1] {",
+		"TestCountStrays/sqlite",
+	},
+	{
 		"N4", "Go divides otherwise than the database",
 		"QueueOf", "max(key%int64(total), -(key % int64(total)))",
 		"(key%int64(total) + int64(total)) % int64(total)",

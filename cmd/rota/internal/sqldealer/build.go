@@ -26,7 +26,7 @@ var errNoRun = errors.New("uses {{run_key}}, the key of a run, but only mode RUN
 
 func build(task config.Task, sy syntax) (*Dealer, error) {
 	c, program := task.SQL, task.Program.Given()
-	b := builder{&Dealer{syntax: sy}, c, task.Settings, program}
+	b := builder{&Dealer{syntax: sy, settings: task.Settings.WithDefaults()}, c, task.Settings, program}
 	b.shape = shape{
 		syntax: sy, columns: slices.Clone(c.Key), key: len(c.Key), xid: -1, order: -1, start: c.AfterStart, whole: program,
 	}
@@ -422,6 +422,8 @@ func (b builder) buildBacklog() error {
 	if err := b.checkDivides(s); err != nil {
 		return fmt.Errorf(".backlog counts %w", err)
 	}
-	b.backlog = s
+	if b.backlog = s; s.uses(index) && !s.uses(queue, queueParameter) {
+		b.undivided, _ = s.withoutDivision()
+	}
 	return nil
 }

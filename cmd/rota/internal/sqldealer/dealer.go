@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/cmd/rota/internal/program"
 	"github.com/dutyrota/rota/processor"
 )
@@ -16,20 +17,22 @@ import (
 // Dealer selects and executes rows of one database, and hands the queues of other databases on to their dealers. Use
 // gives it the databases. Several goroutines may use it.
 type Dealer struct {
-	task     string           // its name, for errors
-	name     string           // of the data database; empty for the roster's database
-	database database         // whose rows these are
-	places   map[string]place // the dealers of all databases by name; nil if there is only this one
-	syntax   syntax
-	sel      *statement
-	exec     *action                 // execute, or execute_each; nil if a program does it all
-	external bool                    // a program executes the rows
-	program  program.Program         // nil until Call
-	discard  *action                 // nil without discard
-	backlog  *statement              // nil without backlog
-	noPeek   atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
-	cursor   *cursorSpec             // nil without {{cursor}}
-	shape    shape
+	task      string           // its name, for errors
+	name      string           // of the data database; empty for the roster's database
+	database  database         // whose rows these are
+	places    map[string]place // the dealers of all databases by name; nil if there is only this one
+	syntax    syntax
+	sel       *statement
+	exec      *action                 // execute, or execute_each; nil if a program does it all
+	external  bool                    // a program executes the rows
+	program   program.Program         // nil until Call
+	discard   *action                 // nil without discard
+	backlog   *statement              // nil without backlog
+	settings  center.Settings         // of the file: which queues are in which database
+	undivided *statement              // backlog of all queues, with total 1 and index 0; nil if nothing is to be compared
+	noPeek    atomic.Pointer[refusal] // why the database refuses the statement of Peek; nil if it does not
+	cursor    *cursorSpec             // nil without {{cursor}}
+	shape     shape
 }
 
 // Select returns the rows of one queue.
@@ -227,5 +230,6 @@ var (
 	_ processor.Atomic          = (*Dealer)(nil)
 	_ processor.Discarder[Row]  = (*Dealer)(nil)
 	_ processor.Backlogger      = (*Dealer)(nil)
+	_ processor.StrayCounter    = (*Dealer)(nil)
 	_ processor.Peeker          = (*Dealer)(nil)
 )

@@ -17,16 +17,17 @@ import (
 // LargeTable is the most rows of a table whose scans are not reported.
 const LargeTable = 100_000
 
-// Scan is a select that reads far more rows than it returns.
+// Scan is a select that reads far more rows than it returns, or may miss some.
 type Scan struct {
-	Finding string // what it reads
+	Finding string // what it reads or misses
 	Hint    string // what to do about it
 }
 
 // explainTimeout bounds a look at a plan.
 const explainTimeout = 10 * time.Second
 
-// ScanFirst is FindScan for the first queue that a task type with these settings has in the database.
+// ScanFirst is FindScan for the first queue that a task type with these settings has in the database. It also reports a
+// select that divides the rows so that some may belong to no queue.
 func (d *Dealer) ScanFirst(ctx context.Context, ownSign string, s center.Settings) (*Scan, error) {
 	s = s.WithDefaults()
 	selection := processor.Selection{
@@ -44,7 +45,22 @@ func (d *Dealer) ScanFirst(ctx context.Context, ownSign string, s center.Setting
 	}
 	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
-	return d.FindScan(ctx, selection)
+	if found, err := d.FindScan(ctx, selection); found != nil || err != nil {
+		return found, err
+	}
+	return d.findPlainDivision(), nil
+}
+
+// findPlainDivision reports a select that divides the rows so that some may belong to no queue (N4).
+func (d *Dealer) findPlainDivision() *Scan {
+	_, plain := d.sel.withoutDivision()
+	if plain == "" {
+		return nil
+	}
+	return &Scan{
+		fmt.Sprintf("select divides the rows by %s, so that rows whose %[1]s is negative or NULL belong to no queue", plain),
+		fmt.Sprintf("write {{mine %s}} instead of the comparison with {{index}}", plain),
+	}
 }
 
 // FindScan asks the database how it executes the select of a queue. It reports a table with more than LargeTable rows
