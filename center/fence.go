@@ -263,7 +263,7 @@ func SaveCursor(ctx context.Context) error {
 // Column returns the values of a query with one column, for the Select of a dealer:
 //
 //	return center.Column[int64](ctx, db,
-//		`SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
+//		`SELECT id FROM orders WHERE state = 'NEW' AND `+c.Dialect().Mine("id", 1)+` ORDER BY id LIMIT $3`,
 //		s.Total, s.Queue.Index, s.Limit)
 //
 // The values are scanned as by database/sql. It returns the error of the query, of a scan, or of reading on, and no

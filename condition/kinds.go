@@ -72,7 +72,7 @@ var (
 		"look for a join that returns a row more than once, or correct QueueOf")
 	KeyDivided = kind("KEY_DIVIDED", "alerts", Problem, Told,
 		"items of one order key are in several queues, so they are in no order",
-		"divide the items by the order key, or by what depends on it: mod(customer_id, total) for the key customer_id")
+		"divide the items by the order key, or by what depends on it: {{mine customer_id}} for the key customer_id")
 	Unreachable = kind("UNREACHABLE", "alerts", Problem, Watched,
 		"a data database cannot be used, and its queues are not selected",
 		"correct what the error says; the queues go on by themselves")

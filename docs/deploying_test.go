@@ -136,7 +136,7 @@ func wantArguments(t *testing.T, args []string) {
 	}
 	write("database", "sqlite:"+filepath.Join(dir, "absent.db")+"\n")
 	write("rota.yaml", `tasks: {t: {queues: 1, dealer: {sql: {
-		select: "SELECT id FROM t WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}",
+		select: "SELECT id FROM t WHERE {{mine id}} LIMIT {{limit}}",
 		execute: "DELETE FROM t WHERE id IN ({{keys}})", key: id}}}}`)
 	line := strings.NewReplacer("/etc/rota", dir, "/run/secrets/rota", dir).Replace(strings.Join(args, " "))
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "rota"), strings.Fields(line)...)

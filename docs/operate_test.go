@@ -44,7 +44,7 @@ tasks:
     splittable: true
     dealer: &dealer
       sql:
-        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET state = 'SETTLED' WHERE state = 'NEW' AND id IN ({{keys}})
         key: id
   regions:
@@ -65,7 +65,7 @@ tasks:
     queue_max_attempts: 1
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE state = 'SETTLED' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'SETTLED' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET state = NULL WHERE id IN ({{keys}})
         key: id
 `

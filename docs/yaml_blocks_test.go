@@ -41,7 +41,7 @@ func wantAccepted(t *testing.T, b block) {
 	}
 	if file["tasks"] == nil {
 		dealer := keys{
-			"select":  "SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+			"select":  "SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}",
 			"execute": "UPDATE orders SET state = 'SETTLED' WHERE id IN ({{keys}})",
 			"key":     "id",
 		}

@@ -15,15 +15,16 @@ import (
 	"github.com/dutyrota/rota/center/sqlite"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
 )
 
-// settle settles orders. An order belongs to the queue whose index is the order's id modulo the number of queues.
+// settle settles orders. Each order belongs to one queue, by its id: Mine is the condition.
 type settle struct{ db *sql.DB }
 
 // Select returns the next orders of one queue.
 func (s settle) Select(ctx context.Context, sel processor.Selection) (ids []int64, err error) {
 	rows, err := s.db.QueryContext(ctx,
-		`SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
+		`SELECT id FROM orders WHERE state = 'NEW' AND `+schema.SQLite.Mine("id", 1)+` ORDER BY id LIMIT ?`,
 		sel.Total, sel.Queue.Index, sel.Limit)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (s settle) Execute(ctx context.Context, ids []int64) error {
 // Peek returns the queues that have orders. It is optional: one statement instead of a select for each idle queue.
 func (s settle) Peek(ctx context.Context, idle []processor.Selection) ([]string, error) {
 	return center.Column[string](ctx, s.db,
-		`SELECT DISTINCT CAST(mod(id, $1) AS text) FROM orders WHERE state = 'NEW'`, idle[0].Total)
+		`SELECT DISTINCT CAST(abs(mod(id, $1)) AS text) FROM orders WHERE state = 'NEW'`, idle[0].Total)
 }
 
 // list writes numbers as SQL does: "1, 2, 3".

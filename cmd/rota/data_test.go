@@ -39,7 +39,7 @@ func openDataShop(t *testing.T, orders int) dataShop {
 		places = append(places, fmt.Sprintf("%d=%s", i, name))
 	}
 	text += "tasks:\n  settle:\n    queues: " + fmt.Sprint(len(s.names)) + "\n    database: " + strings.Join(places, ",") +
-		"\n    sleep_time_nodata: 50ms" + strings.Replace(goodDealer, " AND mod(id, {{total}}) = {{index}}", "", 1)
+		"\n    sleep_time_nodata: 50ms" + strings.Replace(goodDealer, " AND {{mine id}}", "", 1)
 	writeFile(t, filepath.Join(s.dir, "rota.yaml"), text)
 	c, err := center.Open(t.Context(), anydb.URL("sqlite::memory:"), center.Options{})
 	if err != nil {

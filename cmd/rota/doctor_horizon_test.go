@@ -25,7 +25,7 @@ tasks:
     dealer:
       sql:
         select: >-
-          SELECT xid, id FROM sales WHERE mod(id, {{total}}) = {{index}} AND (xid, id) > ({{cursor.xid}}, {{cursor.id}})
+          SELECT xid, id FROM sales WHERE {{mine id}} AND (xid, id) > ({{cursor.xid}}, {{cursor.id}})
           AND xid < {{horizon}} ORDER BY xid, id LIMIT {{limit}}
         execute_each: UPDATE sums SET total = total + {{row.id}}
         key: id

@@ -60,7 +60,7 @@ func runRota(t *testing.T, dir string, args ...string) (stdout, stderr string, c
 const goodDealer = `
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET state = 'SETTLED', settled_by = {{server}}, times = times + 1 WHERE state = 'NEW' AND id IN ({{keys}})
         key: id
 `

@@ -264,11 +264,11 @@ tasks:
     execute_number: 10
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET state = 'SETTLED', settled_by = {{run_key}}, times = times + 1 WHERE state = 'NEW' AND id IN ({{keys}})
         key: id
   broken: {queues: 2, mode: RUN, queue_max_attempts: 1, dealer: {sql: {
-    select: "SELECT id FROM absent WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
+    select: "SELECT id FROM absent WHERE {{mine id}} LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
   report: {queues: 1, mode: RUN, after: [broken], dealer: {sql: {select: "SELECT id FROM absent LIMIT {{limit}}", execute_each: "DELETE FROM absent WHERE id = {{row.id}}"}}}
 `
 

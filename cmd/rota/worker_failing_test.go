@@ -15,7 +15,7 @@ import (
 const failingQueueDealer = `
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: >-
           UPDATE orders SET state = CASE WHEN EXISTS (SELECT 1 FROM away WHERE away.queue_id = {{queue}}) THEN NULL ELSE 'SETTLED' END
           WHERE id IN ({{keys}})

@@ -130,7 +130,7 @@ tasks:
     execute_number: 10
     fetch_number: 20
     sleep_time_nodata: 50ms`+goodDealer+
-		"        backlog: SELECT count(*) FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}}\n")
+		"        backlog: SELECT count(*) FROM orders WHERE state = 'NEW' AND {{mine id}}\n")
 	if _, stderr, code := runRota(t, dir, "migrate", "up"); code != 0 {
 		t.Fatalf("migrate up: %s", stderr)
 	}

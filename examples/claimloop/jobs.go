@@ -67,7 +67,7 @@ func (l loop) claim(ctx context.Context) (n int, err error) {
 	}
 	defer tx.Rollback() // after a commit it does nothing
 	ids, err := center.Column[int64](ctx, tx, `SELECT id FROM jobs WHERE state = 'NEW' AND run_at <= now()
-		AND mod(tenant, $1) >= $2 ORDER BY run_at, id LIMIT $3 FOR UPDATE SKIP LOCKED`, total, l.from, l.page)
+		AND abs(mod(tenant, $1)) >= $2 ORDER BY run_at, id LIMIT $3 FOR UPDATE SKIP LOCKED`, total, l.from, l.page)
 	if err != nil {
 		return 0, err
 	}
@@ -89,7 +89,7 @@ func (d dealer) Select(ctx context.Context, s processor.Selection) ([]int64, err
 		return nil, nil
 	}
 	return center.Column[int64](ctx, d.db, `SELECT id FROM jobs WHERE state = 'NEW' AND run_at <= now()
-		AND mod(tenant, $1) = $2 ORDER BY run_at, id LIMIT $3`, s.Total, s.Queue.Index, s.Limit)
+		AND abs(mod(tenant, $1)) = $2 ORDER BY run_at, id LIMIT $3`, s.Total, s.Queue.Index, s.Limit)
 }
 
 // Execute does jobs in one fenced transaction.

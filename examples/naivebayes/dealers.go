@@ -8,6 +8,7 @@ import (
 
 	"github.com/dutyrota/rota/center"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
 )
 
 // The dealers write in a fenced transaction that also marks the document as done in this run. So a batch that is executed
@@ -22,7 +23,7 @@ type item struct {
 
 // selectItems returns the next documents of a queue that this run has not done yet.
 func selectItems(ctx context.Context, db *sql.DB, sel processor.Selection, where string) (items []item, err error) {
-	rows, err := db.QueryContext(ctx, `SELECT id, text FROM document WHERE mod(id, ?) = ? AND `+where+` <> ? ORDER BY id LIMIT ?`,
+	rows, err := db.QueryContext(ctx, `SELECT id, text FROM document WHERE `+schema.SQLite.Mine("id", 1)+` AND `+where+` <> ? ORDER BY id LIMIT ?`,
 		sel.Total, sel.Queue.Index, sel.Run.ID, sel.Limit)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ type relay struct {
 
 // Select returns events of a queue that are not sent, the oldest first. It claims nothing.
 func (r relay) Select(ctx context.Context, s processor.Selection) ([]event, error) {
-	query := `SELECT id, aggregate_id, payload FROM outbox WHERE sent_at IS NULL AND id > ? AND mod(aggregate_id, ?) = ?`
+	query := `SELECT id, aggregate_id, payload FROM outbox WHERE sent_at IS NULL AND id > ? AND ABS(mod(aggregate_id, ?)) = ?`
 	after, _ := strconv.ParseInt(s.After, 10, 64) // 0 at the start
 	args := []any{after, s.Total, s.Queue.Index}
 	if len(s.Held) > 0 { // orders whose events have to wait

@@ -17,14 +17,15 @@ import (
 	"github.com/dutyrota/rota/center/postgres"
 	"github.com/dutyrota/rota/manager"
 	"github.com/dutyrota/rota/processor"
+	"github.com/dutyrota/rota/schema"
 )
 
 type settle struct{ db *sql.DB }
 
 // Select returns the next orders of one queue. It claims nothing.
 func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
-	return center.Column[int64](ctx, s.db, `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`,
-		sel.Total, sel.Queue.Index, sel.Limit)
+	return center.Column[int64](ctx, s.db, `SELECT id FROM orders WHERE state = 'NEW' AND `+
+		schema.Postgres.Mine("id", 1)+` ORDER BY id LIMIT $3`, sel.Total, sel.Queue.Index, sel.Limit)
 }
 
 // Execute settles them in one fenced transaction: nothing is committed if another server owns the queue by now.

@@ -58,9 +58,9 @@ tasks:
     item_max_attempts: 1
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute_each: UPDATE orders SET state = CASE WHEN broken = 1 THEN NULL ELSE 'DONE' END WHERE id = {{row.id}}
-        backlog: SELECT COUNT(*) FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}}
+        backlog: SELECT COUNT(*) FROM orders WHERE state = 'NEW' AND {{mine id}}
         key: id
   report:
     queues: 4
@@ -73,7 +73,7 @@ tasks:
     sleep_time_interval: 200ms
     dealer:
       sql:
-        select: SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}
+        select: SELECT id FROM orders WHERE id > {{cursor}} AND {{mine id}} ORDER BY id LIMIT {{limit}}
         execute: UPDATE orders SET reported = reported + 1 WHERE id IN ({{keys}})
         key: id
         cursor: id

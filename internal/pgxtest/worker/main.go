@@ -21,7 +21,7 @@ import (
 type settle struct{ db *sql.DB }
 
 func (s settle) Select(ctx context.Context, sel processor.Selection) ([]int64, error) {
-	const next = `SELECT id FROM orders WHERE state = 'NEW' AND mod(id, $1) = $2 ORDER BY id LIMIT $3`
+	const next = `SELECT id FROM orders WHERE state = 'NEW' AND COALESCE(abs(mod(id, $1)), 0) = $2 ORDER BY id LIMIT $3`
 	return center.Column[int64](ctx, s.db, next, sel.Total, sel.Queue.Index, sel.Limit)
 }
 

@@ -10,10 +10,10 @@ import (
 )
 
 // xidSelect is the select of docs/sql-dealer.md.
-const xidSelect = "SELECT xid, id FROM orders WHERE (xid, id) > ({{cursor.xid}}, {{cursor.id}}) AND xid < {{horizon}} AND mod(id, {{total}}) = {{index}} ORDER BY xid, id LIMIT {{limit}}"
+const xidSelect = "SELECT xid, id FROM orders WHERE (xid, id) > ({{cursor.xid}}, {{cursor.id}}) AND xid < {{horizon}} AND {{mine id}} ORDER BY xid, id LIMIT {{limit}}"
 
 const (
-	lagSelect = "SELECT id FROM orders WHERE id > {{cursor}} AND id <= {{horizon}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
+	lagSelect = "SELECT id FROM orders WHERE id > {{cursor}} AND id <= {{horizon}} AND {{mine id}} ORDER BY id LIMIT {{limit}}"
 	newest    = "SELECT MAX(id) FROM orders"
 	late      = ".select uses {{cursor}}, and a row that is committed late, with a smaller id than the last one read, would be lost: "
 )

@@ -12,7 +12,7 @@ import (
 
 // pairKey is a valid dealer whose key has two columns.
 var pairKey = config.SQLDealer{
-	Select:  "SELECT region, id FROM orders WHERE mod(id, {{total}}) = {{index}} ORDER BY region, id LIMIT {{limit}}",
+	Select:  "SELECT region, id FROM orders WHERE {{mine id}} ORDER BY region, id LIMIT {{limit}}",
 	Execute: "UPDATE orders SET state = 1 WHERE (region, id) IN ({{keys}})",
 	Key:     []string{"region", "id"},
 }

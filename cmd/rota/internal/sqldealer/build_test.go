@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	aSelect  = "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}"
-	aCursor  = "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
-	anAfter  = "SELECT id FROM orders WHERE id > {{after}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"
+	aSelect  = "SELECT id FROM orders WHERE {{mine id}} LIMIT {{limit}}"
+	aCursor  = "SELECT id FROM orders WHERE id > {{cursor}} AND {{mine id}} ORDER BY id LIMIT {{limit}}"
+	anAfter  = "SELECT id FROM orders WHERE id > {{after}} AND {{mine id}} ORDER BY id LIMIT {{limit}}"
 	anUpdate = "UPDATE orders SET state = 1 WHERE id IN ({{keys}})"
 )
 
@@ -68,7 +68,7 @@ var newCases = map[string]buildCase{
 		want:     ".select returns the same rows for every queue: with more than one queue it must use {{mine KEY}}, {{queue}}, {{queue_parameter}}, or {{index}} with {{total}}",
 	},
 	"no limit": {
-		sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE mod(id, {{total}}) = {{index}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: []string{"id"}},
+		sql:  config.SQLDealer{Select: "SELECT id FROM orders WHERE {{mine id}} LIMIT 500 -- {{limit}}", Execute: anUpdate, Key: []string{"id"}},
 		want: ".select must use {{limit}}, as in LIMIT {{limit}}: without it each select reads all rows, or always the same number, and misses rows behind failed ones",
 	},
 	"after without key": {

@@ -39,7 +39,7 @@ var checkCases = map[string]checkCase{
 	},
 	"table": {
 		sql:      config.SQLDealer{Select: strings.Replace(aSelect, "orders", "ordrs", 1), Execute: anUpdate, Key: []string{"id"}},
-		place:    ".select, line 1, column 16 (ordrs WHERE mod(id, {{total}})...): ",
+		place:    ".select, line 1, column 16 (ordrs WHERE {{mine id}} LIMIT ...): ",
 		postgres: `relation "ordrs" does not exist`, mysql: "ordrs' doesn't exist", sqlite: "no such table: ordrs",
 	},
 	"syntax": {

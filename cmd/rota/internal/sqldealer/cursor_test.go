@@ -118,7 +118,7 @@ func (s shop) commit(tx *sql.Tx) {
 // A source that is only appended to is read in order from the cursor; its rows do not change.
 func TestCursor(t *testing.T) {
 	reads := config.SQLDealer{
-		Select:      "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+		Select:      "SELECT id FROM orders WHERE id > {{cursor}} AND {{mine id}} ORDER BY id LIMIT {{limit}}",
 		ExecuteEach: "UPDATE orders SET times = times + 1 WHERE id = {{row.id}}",
 		Key:         []string{"id"}, CursorStart: zero, CommitsInOrder: true,
 	}

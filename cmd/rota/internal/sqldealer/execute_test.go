@@ -18,7 +18,7 @@ var orders = []string{
 }
 
 var settleOrders = config.SQLDealer{
-	Select: "SELECT state, id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+	Select: "SELECT state, id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}",
 	Execute: `UPDATE orders SET state = 'SETTLED', by_server = {{server}}, times = times + 1,
 		note = {{queue}} WHERE state = 'NEW' AND id IN ({{keys}})`,
 	Key: []string{"ID"},

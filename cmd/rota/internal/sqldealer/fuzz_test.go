@@ -11,7 +11,7 @@ import (
 // a comment becomes SQL.
 func FuzzStatement(f *testing.F) {
 	for _, text := range []string{
-		"SELECT id FROM o WHERE mod(id, {{total}}) = {{index}} LIMIT {{limit}}", "/* {{a}} */ $$ x $$ $1 '{{keys}}'", `E'\'' -- {{total}}`,
+		"SELECT id FROM o WHERE {{mine id}} LIMIT {{limit}}", "/* {{a}} */ $$ x $$ $1 '{{keys}}'", `E'\'' -- {{total}}`,
 		"{{ total }}{{row.x}}", "# x\n{{index}}", "`a``b`", "/*/**/*/ {{total}}", "UPDATE a SET b = {{row.x}} WHERE id IN ({{keys}})",
 		"SELECT id FROM x WHERE id > {{cursor}} ORDER BY id LIMIT {{limit}}", "$a$ {{total}} $a$", "'", "{{", "{{\x00}}", "{{mine a}}", "{{mine_hash f(')')}}", "\xff{{total}}", "$", "\\",
 	} {

@@ -1,6 +1,9 @@
 package sqldealer
 
 import (
+	"context"
+	"database/sql"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,6 +159,65 @@ func TestMineIsChecked(t *testing.T) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
+}
+
+// The indexes of docs/choosing.md pass the rows of other queues without a look at them.
+func TestIndexOfMine(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, url string) {
+		s := openShop(t, url)
+		family := s.Dialect().Family()
+		s.exec("CREATE TABLE events (id BIGINT PRIMARY KEY, customer BIGINT, region VARCHAR(20), sent INTEGER NOT NULL, note VARCHAR(200))")
+		var rows []string
+		for i := range 5_000 {
+			rows = append(rows, fmt.Sprintf("(%d, %d, 'r%d', 0)", i, i%500, i%300))
+		}
+		s.exec("INSERT INTO events (id, customer, region, sent) VALUES "+strings.Join(rows, ", "),
+			"CREATE INDEX events_number ON events (sent, id, customer)", "CREATE INDEX events_hash ON events (sent, id, region)")
+		if family == schema.Postgres {
+			s.exec("DROP INDEX events_number", "DROP INDEX events_hash",
+				"CREATE INDEX events_number ON events (sent, ("+of16(s.Dialect().Mine("customer", 1))+"), id)",
+				"CREATE INDEX events_hash ON events (sent, ("+of16(s.Dialect().MineHash("region", 1))+"), id)", "ANALYZE events")
+		}
+		for placeholder, index := range map[string]string{"{{mine customer}}": "events_number", "{{mine_hash region}}": "events_hash"} {
+			c := config.SQLDealer{
+				Select:     "SELECT id, note FROM events WHERE sent = 0 AND id > {{after}} AND " + placeholder + " ORDER BY id LIMIT {{limit}}",
+				Execute:    "UPDATE events SET sent = 1 WHERE id IN ({{keys}})",
+				Key:        []string{"id"},
+				AfterStart: []string{"0"},
+			}
+			want := []string{`"Index Name": "` + index + `"`, "Index Cond", "mod("}
+			switch family {
+			case schema.MySQL:
+				c.Select = strings.Replace(c.Select, "FROM events", "FROM events FORCE INDEX ("+index+")", 1)
+				want = []string{`"key": "` + index + `"`, "index_condition", map[string]string{"events_number": "customer", "events_hash": "crc32("}[index]}
+			case schema.SQLite:
+				c.Select = strings.Replace(c.Select, "id, note", "id", 1)
+				c.Select = strings.Replace(c.Select, "FROM events", "FROM events INDEXED BY "+index, 1)
+				want = []string{"COVERING INDEX " + index + " (sent=? AND id>?)"}
+			}
+			d := s.dealer(c)
+			sel := ofQueue(3, 16)
+			first := args{Selection: &sel, shape: &d.shape}
+			err := inRolledBackTx(t.Context(), s.DB(), func(ctx context.Context, tx *sql.Tx) error {
+				plan, err := d.syntax.planOf(ctx, tx, d.sel.text(0), d.sel.values(first.value))
+				for _, w := range want {
+					if !strings.Contains(plan, w) {
+						t.Errorf("%s: the plan has no %q:\n%s", placeholder, w, plan)
+					}
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// of16 returns the number of a row's queue of 16 from the condition of a queue.
+func of16(condition string) string {
+	number, _, _ := strings.Cut(strings.Replace(condition, "$1", "16", 1), " = $2")
+	return number
 }
 
 // The names of the queues may be in the database alone.

@@ -30,14 +30,14 @@ func TestPeek(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, url string) {
 		s := openShop(t, url)
 		s.exec(orders...) // NEW are 1, 2, 3, 4, 7, 9
-		const condition = " WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} "
+		const condition = " WHERE state = 'NEW' AND {{mine id}} "
 		for name, c := range map[string]config.SQLDealer{
 			"key":       {Select: "SELECT id FROM orders" + condition + "ORDER BY id LIMIT {{limit}}"},
 			"semicolon": {Select: "SELECT id FROM orders" + condition + "ORDER BY id LIMIT {{limit}} ; \n"},
 			"comment":   {Select: "SELECT id FROM orders" + condition + "ORDER BY id LIMIT {{limit}} -- the first"},
 			"with":      {Select: "WITH o AS (SELECT * FROM orders" + condition + ") SELECT id FROM o ORDER BY id LIMIT {{limit}}"},
-			"union": {Select: "SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} " +
-				"UNION SELECT id FROM orders WHERE state = 'LATE' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}"},
+			"union": {Select: "SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} " +
+				"UNION SELECT id FROM orders WHERE state = 'LATE' AND {{mine id}} ORDER BY id LIMIT {{limit}}"},
 			"after": {
 				Select: "SELECT id FROM orders" + condition + "AND id > {{after}} ORDER BY id LIMIT {{limit}}", AfterStart: zero,
 			},

@@ -92,10 +92,10 @@ func TestDealerInADataDatabase(t *testing.T) {
 		at := s.in("orders")
 		at.exec(orders, "INSERT INTO orders (id, state) VALUES (1, 'NEW'), (3, 'NEW'), (5, 'NEW'), (7, 'NEW')")
 		d := s.dealer("orders", config.SQLDealer{
-			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} AND id > {{after}} ORDER BY id LIMIT {{limit}}",
+			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} AND id > {{after}} ORDER BY id LIMIT {{limit}}",
 			Execute: "UPDATE orders SET state = 'SETTLED' WHERE id IN ({{keys}})", Key: []string{"id"}, AfterStart: zero,
 			Discard: "UPDATE orders SET state = 'DEAD' WHERE id IN ({{keys}})",
-			Backlog: "SELECT COUNT(*) FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}}",
+			Backlog: "SELECT COUNT(*) FROM orders WHERE state = 'NEW' AND {{mine id}}",
 		})
 		if err := d.Check(t.Context()); err != nil {
 			t.Fatal(err)

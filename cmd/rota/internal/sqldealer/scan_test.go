@@ -40,16 +40,16 @@ func TestFindScan(t *testing.T) {
 				WHERE a.n + 10*b.n + 100*c.n + 1000*d.n + 10000*e.n + 100000*f.n BETWEEN %d AND %d`, from, to-1))
 		}
 		d := s.dealer(config.SQLDealer{
-			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+			Select:  "SELECT id FROM orders WHERE state = 'NEW' AND {{mine id}} ORDER BY id LIMIT {{limit}}",
 			Execute: anUpdate, Key: []string{"id"},
 		})
-		cursor := s.dealer(config.SQLDealer{Select: "SELECT id FROM orders WHERE id > {{cursor}} AND mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}, CursorStart: zero, CommitsInOrder: true})
+		cursor := s.dealer(config.SQLDealer{Select: "SELECT id FROM orders WHERE id > {{cursor}} AND {{mine id}} ORDER BY id LIMIT {{limit}}", Execute: anUpdate, Key: []string{"id"}, CursorStart: zero, CommitsInOrder: true})
 		aliased := s.dealer(config.SQLDealer{
 			Select:  "SELECT o.id FROM orders AS o JOIN digits ON n = 1 WHERE o.state = 'NEW' AND mod(o.id, {{total}}) = {{index}} ORDER BY o.id LIMIT {{limit}}",
 			Execute: anUpdate, Key: []string{"id"},
 		})
 		with := s.dealer(config.SQLDealer{ // the table of WITH is unknown outside of the select
-			Select:  "WITH RECURSIVE x AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM x WHERE id < 3) SELECT id FROM x WHERE mod(id, {{total}}) = {{index}} ORDER BY id LIMIT {{limit}}",
+			Select:  "WITH RECURSIVE x AS (SELECT 1 AS id UNION ALL SELECT id + 1 FROM x WHERE id < 3) SELECT id FROM x WHERE {{mine id}} ORDER BY id LIMIT {{limit}}",
 			Execute: anUpdate, Key: []string{"id"},
 		})
 		want := func(d *Dealer, want string) {
