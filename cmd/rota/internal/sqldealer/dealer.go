@@ -139,6 +139,9 @@ func (d *Dealer) Execute(ctx context.Context, rows []Row) error {
 	if err != nil {
 		return err
 	}
+	if err := d.shape.checkKeys(rows); err != nil {
+		return err
+	}
 	if d.external {
 		return d.callProgram(ctx, rows)
 	}

@@ -18,8 +18,8 @@
 //
 // {{after}} lets the select go on behind failed rows, in the order of the key. A select without it returns at most ten
 // times fetch_number rows. If all of them have failed, they hide all others. It has a start value rather than a
-// condition that is left out at the start: a second form of the statement would have another plan. A row whose key is
-// NULL is refused, because no statement finds it by its key.
+// condition that is left out at the start: a second form of the statement would have another plan. A row whose key
+// has NULL fails for good when it is executed, because no statement finds it by its key. The rows beside it go on.
 //
 // A key may have several columns. {{keys}} is then a list of row values. All databases find them by an index. To go on
 // behind a key, PostgreSQL and SQLite compare row values by an index, and MySQL does not. There, New refuses the row

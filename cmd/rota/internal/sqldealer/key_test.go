@@ -134,21 +134,3 @@ func (s shop) plan(text string, args []any) (plan string) {
 	}
 	return plan
 }
-
-// A row is refused if a column of its key is NULL: no statement would find it.
-func TestRowWithoutKey(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, url string) {
-		s := openShop(t, url)
-		s.exec("CREATE TABLE jobs (id BIGINT, name VARCHAR(9))", "INSERT INTO jobs VALUES (1, 'a'), (NULL, 'b')")
-		const sel = "SELECT name, id FROM jobs WHERE {{index}} = 1 ORDER BY name LIMIT {{limit}}"
-		for _, c := range []config.SQLDealer{
-			{Select: sel, Execute: "UPDATE jobs SET name = 'c' WHERE id IN ({{keys}})", Key: []string{"id"}},
-			{Select: sel, Execute: "UPDATE jobs SET name = 'c' WHERE (name, id) IN ({{keys}})", Key: []string{"name", "id"}},
-		} {
-			_, err := s.dealer(c).Select(t.Context(), selection())
-			if want := `run select: row 2 has no key: column "id" is NULL`; errorText(err) != want {
-				t.Errorf("key %v:\ngot  %v\nwant %s", c.Key, err, want)
-			}
-		}
-	})
-}

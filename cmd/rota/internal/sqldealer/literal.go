@@ -107,12 +107,15 @@ func through(s string, from int, end string) string {
 const (
 	bytesMark = `\x` // hexadecimal digits follow
 	textMark  = `\s` // the text follows; it is empty or starts with a backslash
+	nullMark  = `\N` // NULL; the row has no key
 )
 
 // encode returns the text under which a value is stored: as a key, a position or a
 // cursor. decode turns it back into the same value. It is never empty.
 func encode(v any) string {
 	switch v := v.(type) {
+	case nil:
+		return nullMark
 	case string:
 		if v == "" || v[0] == '\\' {
 			return textMark + v
@@ -132,6 +135,9 @@ func encode(v any) string {
 // decode returns the value to bind for a stored text. A text that encode does not
 // write, such as a start value of the file, is itself.
 func decode(text string, sy syntax) any {
+	if text == nullMark {
+		return nil
+	}
 	if rest, ok := strings.CutPrefix(text, textMark); ok {
 		return rest
 	}

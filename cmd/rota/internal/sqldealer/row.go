@@ -45,11 +45,25 @@ func (sh *shape) keyOf(r Row) string { return encodeKey(r.values[:sh.key]) }
 
 // afterValue returns the value of a column of the key at a position. The empty position is the start.
 func (sh *shape) afterValue(at int, position string) any {
-	text := sh.start[at]
-	if position != "" {
-		text = splitKey(position, sh.key)[at]
+	if position == "" {
+		return decode(sh.start[at], sh.syntax)
 	}
-	return decode(text, sh.syntax)
+	texts := splitKey(position, sh.key)
+	if null := slices.Index(texts, nullMark); sh.syntax.nullsFirst && null >= 0 && null <= at {
+		return decode(sh.start[at], sh.syntax) // the rows with values follow, and nothing is greater than NULL
+	}
+	return decode(texts[at], sh.syntax)
+}
+
+// checkKeys returns an error that is final if the key of a row has NULL: no statement finds the row by it. The processor
+// executes the others without it, and records it as dead.
+func (sh *shape) checkKeys(rows []Row) error {
+	for _, r := range rows {
+		if i := slices.Index(r.values[:sh.key], nil); i >= 0 {
+			return processor.Permanent(fmt.Errorf("the row %s has no key: column %q is NULL", sh.keyOf(r), sh.columns[i]))
+		}
+	}
+	return nil
 }
 
 // rowsPerBlock is how many rows share one allocation of values.
@@ -72,9 +86,6 @@ func (sh *shape) read(rows *sql.Rows, s *processor.Selection) ([]Row, error) {
 		values = values[width:]
 		if err := r.scan(rows, own); err != nil {
 			return nil, err
-		}
-		if i := slices.Index(own[:sh.key], nil); i >= 0 {
-			return nil, fmt.Errorf("row %d has no key: column %q is NULL", len(list)+1, sh.columns[i])
 		}
 		list = append(list, Row{from: s, values: own, names: r.names})
 	}

@@ -23,6 +23,7 @@ type syntax struct {
 	mostParameters int      // of a statement
 	folding        []string // the types whose texts may be equal although they are not the same
 	rowsUnordered  bool     // no index serves (a, b) > (1, 2)
+	nullsFirst     bool     // ORDER BY has NULL before all values
 
 	transactionIDs bool // a column of type xid8 may hold the writing transaction
 
@@ -52,7 +53,7 @@ func (sy syntax) isBinary(kind string) bool {
 }
 
 var mysqlSyntax = syntax{
-	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true,
+	hashComments: true, backquotes: true, backslashes: true, mostParameters: 65_535, rowsUnordered: true, nullsFirst: true,
 	textAsBytes: true, zeroDates: true, explain: "EXPLAIN FORMAT=JSON ",
 	folding:     []string{"CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET"},
 	binaries:    []string{"BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "BIT", "GEOMETRY"},
@@ -94,7 +95,7 @@ var syntaxes = map[schema.Dialect]syntax{
 	schema.TiDB:    mysqlSyntax.of(schema.TiDB).explainedBy("EXPLAIN FORMAT = 'tidb_json' "),
 	schema.SQLite: {
 		dialect:    schema.SQLite,
-		backquotes: true, mostParameters: 32_766, parsesLate: true, parsesTimes: true, dynamicTypes: true,
+		backquotes: true, mostParameters: 32_766, nullsFirst: true, parsesLate: true, parsesTimes: true, dynamicTypes: true,
 		explain: "EXPLAIN QUERY PLAN ", planLines: true,
 	},
 }
