@@ -184,7 +184,7 @@ tasks:
     database: shop
     rate_per_second: 200
     sleep_time_nodata: 50ms
-    dealer: {command: [python3, dealer.py], answers: [select]}
+    dealer: {command: [python3, dealer.py], answers: [select], env: [SHOP]}
 `)
 	writeFile(t, filepath.Join(s.dir, "dealer.py"), `
 import settle
@@ -228,7 +228,7 @@ func TestWorkerCheckAnswers(t *testing.T) {
 		variable, name, _ := strings.Cut(entry, "=")
 		t.Setenv(variable, name)
 	}
-	check := []string{"worker", "check", "--timeout", "1m", "--answers", "select,discard,backlog,peek", "python3"}
+	check := []string{"worker", "check", "--timeout", "1m", "--answers", "select,discard,backlog,peek", "--env", "INBOX,DONE,BROKEN,LEDGER", "python3"}
 	stdout, stderr, code := runRota(t, s.dir, append(check, "files.py")...)
 	if code != 0 || strings.Contains(stdout, "FAIL") || strings.Count(stdout, "ok  ") != 15 {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
