@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dutyrota/rota/center"
+	"github.com/dutyrota/rota/internal/roster"
 	"github.com/dutyrota/rota/ops"
 	"github.com/dutyrota/rota/runs"
 )
@@ -18,6 +19,13 @@ func testModeChange(t *testing.T, c *center.Center) {
 		diff, err := ops.New(c).Tasks().Compare(t.Context(), r.task, center.Settings{Queues: 1})
 		r.must(err)
 		return ops.New(c).Tasks().Apply(t.Context(), diff, "test")
+	}
+	// stopAndApply changes the mode as an operator does, who stops all workers before.
+	stopAndApply := func(r *fixture) error {
+		r.Helper()
+		r.wantNamed("mode", apply(r), "A", "mode (CONTINUOUS) takes effect when the worker starts again")
+		r.must(c.Roster().Server(r.task, r.uuid("A")).Leave(t.Context(), nil, roster.Reservation{}))
+		return apply(r)
 	}
 	refused := func(r *fixture, want string) {
 		r.Helper()
@@ -33,7 +41,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		id := r.submitAndOpen("k")
 		refused(r, "run "+id+" (own_sign BASE) is open: ")
 		r.finishAll("A", "0")
-		r.must(apply(r))
+		r.must(stopAndApply(r))
 		_, _, err := c.Engine().Runs.Submit(t.Context(), r.task, runs.Submission{Key: "late"})
 		if err == nil || !strings.Contains(err.Error(), "mode is CONTINUOUS") {
 			t.Fatalf("submission to a task type of mode CONTINUOUS: got %v, want an error", err)
@@ -41,7 +49,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 	})
 	t.Run("R14 one change ends mode RUN and what the task type runs after", func(t *testing.T) {
 		g := newGraph(t, c, "a", "b after a")
-		g["b"].must(apply(g["b"]))
+		g["b"].must(stopAndApply(g["b"]))
 		if n := g["b"].readInt("SELECT COUNT(*) FROM schedule_task_after WHERE task_type = '%s'", g["b"].task); n != 0 {
 			t.Fatalf("%d dependencies are left, want none", n)
 		}
@@ -50,7 +58,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		r := newRunFixture(t, c, 1)
 		id := r.submitAndOpen("k")
 		r.must(c.Engine().Runs.Cancel(t.Context(), id, "test"))
-		r.must(apply(r))
+		r.must(stopAndApply(r))
 		if err := c.Engine().Runs.Rerun(t.Context(), id, "test"); !errors.Is(err, runs.ErrNoRuns) {
 			t.Errorf("a rerun in mode CONTINUOUS: got %v, want %v", err, runs.ErrNoRuns)
 		}
@@ -62,7 +70,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		g.fail("a", "broken")
 		g["c"].must(g["c"].runAfter())
 		g["b"].must(g["b"].runAfter())
-		g["b"].must(apply(g["b"]))
+		g["b"].must(stopAndApply(g["b"]))
 		g["a"].must(c.Engine().Runs.Rerun(t.Context(), root, "test"))
 		g.succeed("a")
 		g.want(root, "a SUCCESS", "b DEPENDENT_FAILED", "c DEPENDENT_FAILED")
@@ -103,7 +111,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		g := newGraph(t, c, "a", "b after a")
 		refused(g["a"], "task type "+g["b"].task+" runs after it")
 		g["b"].must(g["b"].runAfter())
-		g["a"].must(apply(g["a"]))
+		g["a"].must(stopAndApply(g["a"]))
 	})
 	t.Run("R14 mode RUN ends with the trigger of the settings, and not with others", func(t *testing.T) {
 		r := newRunFixture(t, c, 1)
@@ -111,7 +119,7 @@ func testModeChange(t *testing.T, c *center.Center) {
 		r.defineTrigger(runs.Trigger{Name: r.task + ".other", Kind: runs.TriggerEvery, Expression: time.Hour.String()})
 		refused(r, "trigger "+r.task+".other (own_sign BASE) fires it")
 		r.must(c.Engine().Triggers.Delete(t.Context(), r.task+".other", "test"))
-		r.must(apply(r))
+		r.must(stopAndApply(r))
 		if n := r.readInt("SELECT COUNT(*) FROM schedule_trigger WHERE target = '%s'", r.task); n != 0 {
 			t.Fatalf("%d triggers are left, want none", n)
 		}
