@@ -39,6 +39,9 @@ type SettingsDiff struct {
 	// Resizes reports that each queue is split or merged by its owner (N3). Otherwise another number of queues is a
 	// barrier (N1).
 	Resizes bool
+	// Split is how many queues are parts of queues of the total Wanted, once all that is requested is done. They stay so:
+	// the number of queues does not count them (N1).
+	Split int
 	// Version is the version of the row that was compared; 0 if there is none. QueuesVersion is that of the number of
 	// queues, the partition_version.
 	Version, QueuesVersion int64
@@ -83,6 +86,9 @@ func (t *Tasks) Compare(ctx context.Context, taskType string, s center.Settings)
 	a.Resizing = len(tasks[0].Resizing)
 	if wanted := tasks[0].wantedTotal(totals); wanted != row.Queues {
 		a.Waiting = wanted
+	}
+	if wanted := tasks[0].wantedTotal(totals); tasks[0].RequestedTotal == nil && wanted == a.Wanted {
+		a.Split = totals.after(tasks[0].Resizing).split()
 	}
 	oneDatabase := s.Database == "" || roster.CheckDataName(s.Database) == nil
 	barrier := tasks[0].RequestedTotal != nil // only another request ends it, or replaces it

@@ -151,6 +151,17 @@ func (totals queueTotals) least() int {
 	return slices.MinFunc(totals, func(a, b queueTotal) int { return a.Total - b.Total }).Total
 }
 
+// split returns how many queues have a larger total than the least: they were split.
+func (totals queueTotals) split() (n int) {
+	least := totals.least()
+	for _, q := range totals {
+		if q.Total > least {
+			n++
+		}
+	}
+	return n
+}
+
 // divide reports whether each queue can be split or merged so that its total is the given one.
 func (totals queueTotals) divide(total int) bool {
 	return total > 0 && !slices.ContainsFunc(totals, func(q queueTotal) bool {

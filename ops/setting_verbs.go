@@ -158,12 +158,17 @@ func (c *Change) addSettings(in *Client, d SettingsDiff) {
 	default:
 		o.Says = settingsSay(d, in.OwnSign())
 	}
+	if d.Same() && d.Split > 0 {
+		o.Effect = fmt.Sprintf("%d of its %d queues were split, and stay so: rota queue merge %s QUEUE --total %d",
+			d.Split, d.Rows, d.TaskType, d.Wanted)
+	}
 	if len(d.Left) > 0 {
 		left := make([]string, len(d.Left))
 		for i, s := range d.Left {
 			left[i] = s.Name + " " + s.Row
 		}
-		o.Effect = "the file leaves out, and these stay: " + strings.Join(left, ", ") + " (--reset sets their defaults)"
+		o.Effect = strings.TrimPrefix(o.Effect+"; the file leaves out, and these stay: "+strings.Join(left, ", ")+
+			" (--reset sets their defaults)", "; ")
 	}
 	c.Objects = append(c.Objects, o)
 	c.Everywhere = c.Everywhere || !d.Exists || len(d.Changes) > 0

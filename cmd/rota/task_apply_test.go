@@ -284,6 +284,7 @@ func TestTaskApplyAfterASplit(t *testing.T) {
 	s := newTestRoster(t, testdb.URL(t, testdb.SQLite))
 	s.define("push", center.Settings{Queues: 2, Splittable: true})
 	s.run("queue split push 1 --total 8") // at once, without an owner: the queues 0 of 2, and 1, 3, 5 and 7 of 8
+	s.wantOutput("task set push queues=2", `^push\$BASE: nothing to do; 4 of its 5 queues were split, and stay so: rota queue merge push QUEUE --total 2\n$`)
 	s.wantOutput("task set push queues=6 --dry-run", `then 1 row is added,`)
 	s.wantOutput("task set push queues=5 --dry-run", `is a barrier: .* then as many rows as before have other items,`)
 	if out, stderr, code := s.try("task set push queues=3"); code != 2 || !strings.Contains(out, "then 2 rows are removed,") || !strings.Contains(stderr, "remove 2 queues of push: not confirmed") {
