@@ -392,3 +392,15 @@ func flagSet(t *testing.T, name, value string) *pflag.FlagSet {
 	}
 	return flags
 }
+
+// An upstream with its rule in quotes is what it is without them.
+func TestAfterInQuotes(t *testing.T) {
+	got, err := Load(write(t, "database: sqlite:x.db\ntasks: {settle: {queues: 1, mode: RUN, after: [\"extract: FINISHED\", load: FINISHED, 'sweep']}}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []runs.After{{Upstream: "extract", Rule: runs.RuleFinished}, {Upstream: "load", Rule: runs.RuleFinished}, {Upstream: "sweep"}}
+	if diff := cmp.Diff(want, got.Tasks[0].Settings.After); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

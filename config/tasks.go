@@ -161,7 +161,7 @@ func (s taskSource) queues(path string, n *yaml.Node, to *center.Settings) {
 }
 
 // after reads the list of after or after_any: task types, each with or without its rule: "extract: FINISHED" or
-// "extract".
+// "extract". In quotes the first is a text to YAML, and means the same.
 func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Settings) {
 	if isNull(n) {
 		return
@@ -174,7 +174,8 @@ func (s taskSource) after(path string, n *yaml.Node, anyOf bool, to *center.Sett
 		upstream = resolve(upstream)
 		if upstream.Kind != yaml.MappingNode {
 			if name, ok := s.text(path, upstream); ok {
-				to.After = append(to.After, runs.After{Upstream: name, Any: anyOf})
+				name, rule, _ := strings.Cut(name, ": ")
+				to.After = append(to.After, runs.After{Upstream: name, Rule: strings.TrimSpace(rule), Any: anyOf})
 			}
 			continue
 		}
