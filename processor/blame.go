@@ -77,7 +77,7 @@ func (b *batch) blame() {
 		b.result.failed = len(named)
 	}
 	if !b.capabilities.tracksItems() {
-		b.result.pause, b.result.retryAfter = true, retryAfter(b.err)
+		b.result.pause, b.result.retryAfter = true, b.settings.asked(b.err)
 		return
 	}
 	if err := b.findKeys(); err != nil {
@@ -98,7 +98,7 @@ func (b *batch) blame() {
 // suspectAll makes the processor execute the items in smaller batches, down to one item. The error does not say which
 // of them failed, and a broken item must not cost the attempts of the others.
 func (b *batch) suspectAll() {
-	after := retryAfter(b.err)
+	after := b.settings.asked(b.err)
 	if b.lane.sweep != nil {
 		after = 0
 	}
@@ -222,7 +222,7 @@ func (b *batch) failItem(f itemError, stored map[string]record) (u update, _ ver
 		b.logLine(slog.LevelError, "item is dead",
 			slog.Any("error", f.err), slog.String("key", u.key), slog.Int("attempts", u.attempts))
 	}
-	pause := cmp.Or(retryAfter(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
+	pause := cmp.Or(b.settings.asked(f.err), b.settings.pause(u.attempts, b.settings.RetryMax))
 	u.retryAt = time.Now().Add(pause)
 	return u, verdict, nil
 }

@@ -61,7 +61,7 @@ func (r *record) failed(round uint64, err error) {
 func (r *record) doubt(c *call, err error) {
 	r.doubtful = true
 	r.tries++
-	if after := retryAfter(err); after > 0 {
+	if after := c.settings.asked(err); after > 0 {
 		r.retryAt = c.now.Add(after)
 	} else if !r.retryAt.After(c.began) {
 		r.retryAt = c.now.Add(c.settings.pause(r.attempts+r.tries, min(c.settings.RetryMax, c.settings.ProbeMax)))

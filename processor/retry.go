@@ -27,6 +27,9 @@ func (s *Settings) pause(n int, most time.Duration) time.Duration {
 	return s.jitter(time.Duration(min(d, float64(most))), most)
 }
 
+// asked returns the pause that RetryAfter added to err, up to RetryMax; 0 if it added none.
+func (s *Settings) asked(err error) time.Duration { return min(retryAfter(err), s.RetryMax) }
+
 // jitter returns a pause that is longer or shorter at random, and at most the given one.
 func (s *Settings) jitter(d, most time.Duration) time.Duration {
 	b := backoff.ExponentialBackOff{InitialInterval: min(d, most), RandomizationFactor: s.RetryJitter, Multiplier: 1}

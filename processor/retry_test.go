@@ -107,3 +107,29 @@ func TestRetriesShareSelects(t *testing.T) {
 		}
 	})
 }
+
+// X2: the policy bounds the pause that a dealer asks for, of an item, of a batch and of a select. A service that asks for
+// 136 years parks nothing for longer.
+func TestRetryMaxBoundsTheAskedPause(t *testing.T) {
+	forever := func() error { return processor.RetryAfter(4_294_967_295*time.Second, errBroken) }
+	for _, probeMax := range []time.Duration{0, 30 * time.Second} {
+		bubble(t, func(t *testing.T, w *world) {
+			r := newRows(w, "a1")
+			r.bad["a1"] = forever()
+			s := usual()
+			s.RetryMax, s.SleepTimeNoData, s.ProbeMax = 10*time.Second, time.Hour, probeMax
+			w.start(t, r, processor.Env{}, s, "a")
+			time.Sleep(25 * time.Second)
+			w.expect(t, "0s [a1]", "10s [a1]", "20s [a1]")
+		})
+		for _, inSelect := range []bool{true, false} {
+			bubble(t, func(t *testing.T, w *world) {
+				s := usual()
+				s.RetryMax, s.ProbeMax = 10*time.Second, probeMax
+				w.start(t, failing(w, inSelect, forever), processor.Env{}, s, "a")
+				time.Sleep(25 * time.Second)
+				w.expect(t, "0s a", "10s a", "20s a")
+			})
+		}
+	}
+}

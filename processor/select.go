@@ -353,7 +353,7 @@ func (c *selectCall) finishLocked(s *scheduler) {
 	case c.found.unstarted() > 0:
 		c.addPageLocked(s)
 	case c.outcome == failed || c.outcome == lost:
-		after := retryAfter(c.err)
+		after := c.settings.asked(c.err)
 		if c.outside {
 			after = enterPause
 		}

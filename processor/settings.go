@@ -29,7 +29,8 @@ type Settings struct {
 
 	// Retry is the first pause after a failure: of a failed item, of a queue after a failed select, or of a queue
 	// after a failed batch if the dealer is neither Keyed nor Cursored. It is multiplied by RetryFactor with every
-	// further failure, up to RetryMax, and for a queue up to one minute. A success resets it. Retry must be above 0,
+	// further failure, up to RetryMax, and for a queue up to one minute; RetryMax also bounds the pauses that the dealer
+	// asks for with RetryAfter. A success resets it. Retry must be above 0,
 	// and RetryMax at least Retry. A sweep does not pause, because it retries nothing.
 	Retry, RetryMax time.Duration
 

@@ -9,6 +9,12 @@ var processMutants = []mutant{
 		"TestNotSleepDropsItemsInFlightDuringTheSelect",
 	},
 	{
+		"X2", "a service parks items for longer than the policy allows",
+		"asked", "min(retryAfter(err), s.RetryMax)",
+		"retryAfter(err)",
+		"TestRetryMaxBoundsTheAskedPause",
+	},
+	{
 		"X2", "the limit does not grow by the items that back off",
 		"roomForParked", "parked += g.failures.waiting()",
 		"parked += 0 * g.failures.waiting()",

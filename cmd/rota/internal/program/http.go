@@ -156,18 +156,17 @@ func Signature(secret []byte, timestamp string, body []byte) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// retryAfter returns the pause for which a service that is busy or away asks.
+// retryAfter returns the pause for which a service that is busy or away asks. item_retry_max of the task type bounds it.
 func retryAfter(r *http.Response, now time.Time) time.Duration {
 	if r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusServiceUnavailable {
 		return 0
 	}
 	text := strings.TrimSpace(r.Header.Get("Retry-After"))
-	most := time.Duration(mostRetryAfter) * time.Millisecond
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, most)
+		return time.Duration(seconds) * time.Second
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return min(max(at.Sub(now), 0), most)
+		return max(at.Sub(now), 0)
 	}
 	return 0
 }

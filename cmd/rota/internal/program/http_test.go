@@ -163,7 +163,7 @@ func TestStatus(t *testing.T) {
 		{503, "7", `post the batch: status 503 Service Unavailable: "sorry" (retry after 7s)`},
 		{429, "Thu, 01 Jan 2026 00:01:00 GMT", `post the batch: status 429 Too Many Requests: "sorry" (retry after 1m0s)`},
 		{429, "99999999999", `post the batch: status 429 Too Many Requests: "sorry"`},
-		{429, "4000000000", `post the batch: status 429 Too Many Requests: "sorry" (retry after 720h0m0s)`},
+		{429, "4000000000", `post the batch: status 429 Too Many Requests: "sorry" (retry after 1111111h6m40s)`},
 		{302, "", `post the batch: status 302 Found: "sorry"`},
 		{200, "", `the reply "sorry" is not as the protocol says: invalid character 's' looking for beginning of value`},
 	} {
