@@ -255,7 +255,7 @@ CREATE TABLE IF NOT EXISTS schedule_server (
     CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1)),
-    INDEX idx_schedule_server_task (task_type, own_sign)                     -- the servers of a roster
+    INDEX idx_schedule_server_task (task_type, own_sign, uuid)               -- the servers of a roster, in order
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
 
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.

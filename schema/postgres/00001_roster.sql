@@ -249,7 +249,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_in_hand CHECK (in_hand BETWEEN 0 AND 1000000000000000000),
     CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000)
 ) WITH (fillfactor = 50);
-CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
+CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid); -- the servers of a roster, in order
 
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE schedule_server_history (

@@ -254,7 +254,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000 AND failed_calls = CAST(failed_calls AS INTEGER)),
     CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1))
 );
-CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign); -- the servers of a roster
+CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid); -- the servers of a roster, in order
 
 -- The servers that left or expired: their last rows, until the retention ends. No two servers ever have the same uuid.
 CREATE TABLE schedule_server_history (

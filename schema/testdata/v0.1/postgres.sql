@@ -753,6 +753,6 @@ CREATE INDEX idx_schedule_run_dep_upstream ON public.schedule_run_dep USING btre
 CREATE INDEX idx_schedule_run_queue_due ON public.schedule_run_queue USING btree (state, next_attempt_at);
 CREATE INDEX idx_schedule_run_state ON public.schedule_run USING btree (task_type, own_sign, state, scheduled_at);
 CREATE INDEX idx_schedule_run_trigger ON public.schedule_run USING btree (task_type, own_sign, trigger_name, state, scheduled_at);
-CREATE INDEX idx_schedule_server_task ON public.schedule_server USING btree (task_type, own_sign);
+CREATE INDEX idx_schedule_server_task ON public.schedule_server USING btree (task_type, own_sign, uuid);
 CREATE INDEX idx_schedule_task_after_upstream ON public.schedule_task_after USING btree (upstream);
 CREATE INDEX idx_schedule_trigger_due ON public.schedule_trigger USING btree (own_sign, status, next_fire_at);

@@ -239,7 +239,7 @@ CREATE TABLE schedule_server (
     CONSTRAINT ck_schedule_server_failed_calls CHECK (failed_calls BETWEEN 0 AND 1000000000000000000 AND failed_calls = CAST(failed_calls AS INTEGER)),
     CONSTRAINT ck_schedule_server_rounded_up CHECK (rounded_up IN (0, 1))
 );
-CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign);
+CREATE INDEX idx_schedule_server_task ON schedule_server (task_type, own_sign, uuid);
 CREATE TABLE schedule_server_history (
     uuid                   TEXT   NOT NULL PRIMARY KEY,       -- host:pid:8 hexadecimal digits
     task_type              TEXT   NOT NULL,                   -- task type that it serves
