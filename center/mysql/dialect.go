@@ -27,6 +27,15 @@ var dialect = &sqldb.Dialect{
 	ServersIn:     serversIn,
 	LockServers:   " FOR UPDATE OF s",
 	DeleteServers: `DELETE s` + serversIn,
+	Values:        `JSON_TABLE(?, '$[*]' COLUMNS ({columns})) AS v`,
+	ValueColumns: [...]string{
+		`{name} VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.{name}'`,
+		`{name} TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$.{name}'`,
+		`{name} BIGINT PATH '$.{name}'`, `{name} DATETIME(6) PATH '$.{name}'`,
+	},
+	ValueTime:     sqldb.TimeLayout,
+	UpdateServers: `UPDATE {values}` + joinServers + ` SET {set} WHERE {where}`,
+	JoinInOrder:   ` STRAIGHT_JOIN `,
 	// MySQL evaluates the assignments from left to right (L6): the comparison of the epochs comes before the new epoch.
 	UpsertBacklog: ` ON DUPLICATE KEY UPDATE items = IF(epoch <= VALUES(epoch), VALUES(items), items),
 		oldest_at = IF(epoch <= VALUES(epoch), VALUES(oldest_at), oldest_at),
@@ -60,5 +69,7 @@ var dialect = &sqldb.Dialect{
 const ids = `JSON_TABLE(?, '$[*]' COLUMNS (
 	id VARCHAR(150) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin PATH '$')) AS v`
 
-const serversIn = ` FROM ` + ids + `
-	STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`
+// joinServers looks up the servers of a table v by their key.
+const joinServers = ` STRAIGHT_JOIN schedule_server AS s ON s.uuid = v.id`
+
+const serversIn = ` FROM ` + ids + joinServers

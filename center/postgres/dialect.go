@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"time"
+
 	"github.com/dutyrota/rota/internal/sqldb"
 	"github.com/dutyrota/rota/schema"
 )
@@ -28,6 +30,13 @@ var dialect = &sqldb.Dialect{
 	LockServers: " FOR UPDATE OF s",
 	DeleteServers: `DELETE FROM schedule_server AS s
 		WHERE s.uuid = ` + anyID,
+	// Without the LIMIT, PostgreSQL expects a hundred rows, and reads all servers to compare them with one.
+	Values:       `(SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb)) AS v({columns}) LIMIT {limit}) AS v`,
+	ValueColumns: [...]string{`{name} text`, `{name} text`, `{name} bigint`, `{name} timestamptz`},
+	ValueTime:    time.RFC3339Nano, // with the zone, because that of the session may be another one
+	UpdateServers: `UPDATE schedule_server AS s SET {set} FROM {values}
+		WHERE s.uuid = v.id AND {where}`,
+	JoinInOrder:   ` JOIN `,
 	UpsertBacklog: sqldb.OnConflictBacklog,
 	UpsertItem:    sqldb.OnConflictItem,
 	Notify:        "SELECT pg_notify($1, $2)",

@@ -19,6 +19,12 @@ var dialect = &sqldb.Dialect{
 		AND q.own_sign = ?`,
 	ServersIn:     ` FROM json_each(?) AS v JOIN schedule_server AS s ON s.uuid = v.value`,
 	DeleteServers: `DELETE FROM schedule_server WHERE uuid IN (SELECT value FROM json_each(?))`,
+	Values:        `(SELECT {columns} FROM json_each(?)) AS v`,
+	ValueColumns:  [...]string{value, value, value, value},
+	// Without MATERIALIZED, SQLite reads the list again for each row of the table.
+	UpdateServers: `WITH v AS MATERIALIZED (SELECT * FROM {values})
+		UPDATE schedule_server AS s SET {set} FROM v WHERE s.uuid = v.id AND {where}`,
+	JoinInOrder:   ` CROSS JOIN `,
 	UpsertBacklog: sqldb.OnConflictBacklog,
 	UpsertItem:    sqldb.OnConflictItem,
 	// Without MATERIALIZED, SQLite reads the list again for each row of the roster.
@@ -35,3 +41,6 @@ var dialect = &sqldb.Dialect{
 	Classify: classify,
 	Denied:   func(error) bool { return false },
 }
+
+// value is a column of the elements of a JSON array.
+const value = `value ->> '{name}' AS {name}`

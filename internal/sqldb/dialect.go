@@ -30,6 +30,18 @@ type Dialect struct {
 	ServersIn     string
 	DeleteServers string
 
+	// Values is the table v of [Values]: it reads a JSON array, or selects the {rows}. {columns} are its columns, each as
+	// ValueColumns says for its kind, with its {name}. ValueTime is the layout of a time in the array. {limit} is a
+	// parameter with the number of records.
+	Values       string
+	ValueColumns [valueKinds]string
+	ValueTime    string
+	// UpdateServers is an UPDATE of the rows s of schedule_server whose keys are in the {values}. {set} and {where} may
+	// read v, whose columns have other names than those of s.
+	UpdateServers string
+	// JoinInOrder joins a table whose rows are looked up for each row of the tables before it.
+	JoinInOrder string
+
 	ByKey         string // follows the name of a table, so that its rows are found by their key, in that order
 	Notify        string // sends a text to all listeners of a channel; empty if the database cannot
 	UpsertItem    string // ends an INSERT of failed items: the statement then updates the rows that exist

@@ -176,7 +176,7 @@ func (f Field) Param(d *Dialect) any {
 	case map[string]string:
 		return Texts(v)
 	}
-	if f.null && f.Value == "" {
+	if f.null && (f.Value == "" || f.Value == Key("")) {
 		return nil
 	}
 	return f.Value
